@@ -1,0 +1,52 @@
+"""What a plugin author needs to prove a plugin: a scripted model, strategies and contracts.
+
+Generators for property tests are in `locus_testkit.strategies`, a state machine for stores in
+`locus_testkit.machines`; they are not imported here, because hypothesis is only for those who use it.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+# Before the contracts are imported, so that a broken promise shows the values that broke it.
+pytest.register_assert_rewrite("locus_testkit.contracts")
+
+from locus_testkit.contracts import (  # noqa: E402  # the line above must come first
+    Contract,
+    ContractBroken,
+    JournalStoreContract,
+    ModelContract,
+    ModelFeatures,
+    PluginContract,
+    Sent,
+    StoreFeatures,
+)
+from locus_testkit.scripted import (  # noqa: E402  # the same
+    DEFAULT_USAGE,
+    CallIds,
+    ScriptedModel,
+    ScriptExhausted,
+    Turn,
+    call,
+    malformed_call,
+    never,
+)
+
+__all__ = [
+    "DEFAULT_USAGE",
+    "CallIds",
+    "Contract",
+    "ContractBroken",
+    "JournalStoreContract",
+    "ModelContract",
+    "ModelFeatures",
+    "PluginContract",
+    "ScriptExhausted",
+    "ScriptedModel",
+    "Sent",
+    "StoreFeatures",
+    "Turn",
+    "call",
+    "malformed_call",
+    "never",
+]

@@ -1,0 +1,19 @@
+"""One contract class a protocol, one test a promise: subclass it, and pytest proves your implementation."""
+
+from __future__ import annotations
+
+from locus_testkit.contracts.base import Contract, ContractBroken
+from locus_testkit.contracts.model import ModelContract, ModelFeatures, Sent
+from locus_testkit.contracts.plugin import PluginContract
+from locus_testkit.contracts.store import JournalStoreContract, StoreFeatures
+
+__all__ = [
+    "Contract",
+    "ContractBroken",
+    "JournalStoreContract",
+    "ModelContract",
+    "ModelFeatures",
+    "PluginContract",
+    "Sent",
+    "StoreFeatures",
+]

@@ -1,0 +1,138 @@
+"""What a model makes of a conversation: what it said goes back verbatim, what was sent stays as it was."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+from locus.core.errors import InputError, ModelError
+from locus.core.frozen import freeze
+from locus.core.messages import Block, Message, RawBlock, Role, TextBlock, ThinkingBlock, ToolCall
+from locus.models.protocol import Model, ModelRequest
+from locus_testkit.contracts._model import (
+    TEMPERATURE,
+    MakeModel,
+    Promises,
+    Sent,
+    asked,
+    called,
+    check_text,
+    result_of,
+    system,
+    user,
+)
+from locus_testkit.contracts.base import needs
+from locus_testkit.scripted import call
+
+__all__ = ["HistoryPromises"]
+
+_PARIS = "What is the temperature in Paris? Use the tool."
+
+
+class HistoryPromises(Promises):
+    """A conversation of any provenance is accepted, and sent so that prompt caches work."""
+
+    async def test_assistant_turn_goes_back_as_it_came(self, make: MakeModel) -> None:
+        """The response holds every block of the turn; the next request sends each, once and in order."""
+        needs(self.features, "exact", "tools", "wire")
+        turn = self._rich_turn()
+        model = await make(turn, "Done.")
+        first = await model.complete(asked(_PARIS, tools=(TEMPERATURE,)))
+        said = [b for b in first.message.content if not isinstance(b, ToolCall)]
+        assert said == [b for b in turn.content if not isinstance(b, ToolCall)]
+        await model.complete(asked(_PARIS, first.message, *map(result_of, called(first)), tools=(TEMPERATURE,)))
+        wire = _dump(list(self.sent(model)[-1].messages))
+        places = [wire.find(mark) for mark in self._marks()]
+        assert -1 not in places, f"{dict(zip(self._marks(), places, strict=True))} in {wire}"
+        assert places == sorted(places), f"{dict(zip(self._marks(), places, strict=True))} in {wire}"
+        assert [wire.count(mark) for mark in self._marks()] == [1] * len(places)
+
+    def _marks(self) -> list[str]:
+        marks = ["thought-7f3a", "signature-7f3a"] if self.features.thinking else []
+        return [*marks, "said-7f3a", *(["opaque-7f3a"] if self.features.raw_blocks else []), "city-7f3a"]
+
+    def _rich_turn(self) -> Message:
+        blocks: list[Block] = [TextBlock("said-7f3a")]
+        if self.features.thinking:
+            blocks.insert(0, ThinkingBlock("thought-7f3a", "signature-7f3a"))
+        if self.features.raw_blocks:
+            # The provider's own name is not known here; a test's make_model replaces it.
+            blocks.append(RawBlock("", freeze({"type": "opaque", "data": "opaque-7f3a"})))
+        blocks.append(ToolCall("", "temperature", freeze({"city": "city-7f3a"})))
+        return Message(Role.ASSISTANT, tuple(blocks))
+
+    async def test_every_request_begins_as_the_one_before(self, make: MakeModel) -> None:
+        """System prompt and tools are the same bytes, old messages a prefix: prompt caches live on it."""
+        needs(self.features, "exact", "tools", "wire")
+        turns = [
+            call("temperature", city="Paris"),
+            ["And Rome:", call("temperature", city="Rome")],
+            "Done.",
+            "Bye.",
+        ]
+        model = await make(*turns)
+        messages = [system("Be brief."), user(_PARIS)]
+        for _ in turns:
+            response = await model.complete(asked(*messages, tools=(TEMPERATURE,)))
+            messages += [response.message, *map(result_of, response.tool_calls)]
+            if not response.tool_calls:
+                messages.append(user("Go on."))
+        sent = self.sent(model)
+        assert len(sent) == len(turns)
+        for earlier, later in pairwise(sent):
+            assert _dump(later.system) == _dump(earlier.system)
+            assert _dump(later.tools) == _dump(earlier.tools)
+            was, now = _messages(earlier), _messages(later)
+            assert now[: len(was)] == was
+            assert len(now) > len(was)
+
+    async def test_ids_of_calls_may_repeat(self, make: MakeModel) -> None:
+        """Local models number the calls of each turn anew; such a history can be continued by any model."""
+        history: list[Message] = []
+        for city in ("Paris", "Rome"):
+            again = ToolCall("call_0", "temperature", freeze({"city": city}))
+            history += [user(f"How warm is {city}?"), Message(Role.ASSISTANT, again), result_of(again)]
+            history.append(Message(Role.ASSISTANT, "21 degrees."))
+        model = await make("Both have 21 degrees.")
+        response = await model.complete(asked(*history, "Compare them.", tools=(TEMPERATURE,)))
+        assert check_text(response).strip()
+
+    async def test_blocks_of_another_provider_do_no_harm(self, make: MakeModel) -> None:
+        """A thread that another provider's model began can be continued."""
+        foreign = Message(
+            Role.ASSISTANT,
+            (
+                ThinkingBlock("hm", "a signature of somebody else"),
+                RawBlock("another provider", freeze({"type": "search", "id": "1"})),
+                TextBlock("Hello.", extras=freeze({"citations": [1]})),
+            ),
+            extras=freeze({"id": "msg_1", "model": "another"}),
+        )
+        model = await make("pong")
+        request = asked("Hi.", foreign, "Answer with the one word pong.")
+        assert check_text(await model.complete(request)).strip()
+
+    async def test_text_that_is_no_unicode_is_answered_or_refused(self, make: MakeModel) -> None:
+        """A lone surrogate or a NUL, as broken pages hold them, gets an answer or a typed error."""
+        for text in ("half a pair: \ud83d", "nul: \x00"):
+            await _answered_or_refused(await make("pong"), asked(f"Answer with the one word pong. {text}"))
+
+    async def test_very_long_request_is_answered_or_refused(self, make: MakeModel) -> None:
+        """Half a million characters get an answer, or the error that says that the window is too small."""
+        await _answered_or_refused(await make("pong"), asked("Answer with the one word pong. " + "word " * 100_000))
+
+
+async def _answered_or_refused(model: Model, request: ModelRequest) -> None:
+    try:
+        response = await model.complete(request)
+    except (ModelError, InputError):
+        return
+    check_text(response)
+
+
+def _dump(data: object) -> str:
+    return json.dumps(data, ensure_ascii=False)
+
+
+def _messages(sent: Sent) -> list[str]:
+    return [_dump(message) for message in sent.messages]

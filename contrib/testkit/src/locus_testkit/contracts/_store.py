@@ -1,0 +1,96 @@
+"""What the laws of a journal store have in common: features, handles, and the words they are written in."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import ClassVar, TypeAlias
+
+import pytest
+from attrs import frozen
+
+from locus.core.journal import Body
+from locus.memory.store import Appended, Claim, JournalStore
+from locus_testkit.contracts.base import Contract
+
+__all__ = ["OpenStore", "StoreContract", "StoreFeatures", "add", "peek", "write"]
+
+#: Opens one more handle on the place of this test.
+OpenStore: TypeAlias = Callable[[], Awaitable[JournalStore]]
+
+
+@frozen(kw_only=True)
+class StoreFeatures:
+    """What a store offers beyond the laws.
+
+    Args:
+        history: it keeps every entry, not only what a resume needs.
+        delete: it can forget a thread.
+        persistent: another handle on the same place finds what the first one wrote.
+        shared: handles on the same place, as several processes have them, fence each other.
+    """
+
+    history: bool = True
+    delete: bool = True
+    persistent: bool = False
+    shared: bool = False
+
+
+@pytest.mark.anyio
+class StoreContract(Contract):
+    """The fixtures of the laws."""
+
+    features: ClassVar[StoreFeatures] = StoreFeatures()
+
+    def make_store(self, folder: Path) -> JournalStore | Awaitable[JournalStore]:
+        """A handle on the store of this test; may be a coroutine function.
+
+        Args:
+            folder: an empty directory; the same for all handles of one test.
+        """
+        raise NotImplementedError(f"{type(self).__name__} needs make_store(self, folder), which gives a journal store")
+
+    async def close_store(self, store: JournalStore) -> None:
+        """Close a handle: awaits its ``aclose()`` where it has one."""
+        close = getattr(store, "aclose", None)
+        if close is not None:
+            await close()
+
+    @pytest.fixture
+    async def open_store(self, tmp_path: Path) -> AsyncIterator[OpenStore]:
+        """Opens handles on this test's place; all are closed at its end."""
+        opened: list[JournalStore] = []
+
+        async def one_more() -> JournalStore:
+            made = self.make_store(tmp_path)
+            store = await made if inspect.isawaitable(made) else made
+            opened.append(store)
+            return store
+
+        yield one_more
+        for store in opened:
+            await self.close_store(store)
+
+    @pytest.fixture
+    async def store(self, open_store: OpenStore) -> JournalStore:
+        """One handle."""
+        return await open_store()
+
+
+async def add(store: JournalStore, claim: Claim, *bodies: Body) -> None:
+    assert await store.append(claim, bodies) is Appended.OK
+
+
+async def write(store: JournalStore, thread_id: str, *bodies: Body) -> None:
+    """One worker's whole visit."""
+    claim = await store.claim(thread_id, "w")
+    await add(store, claim, *bodies)
+    await store.release(claim)
+
+
+async def peek(store: JournalStore, thread_id: str) -> Claim:
+    """What a claim of the thread gives."""
+    claim = await store.claim(thread_id, "peek")
+    await store.release(claim)
+    return claim

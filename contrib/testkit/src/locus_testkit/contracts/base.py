@@ -1,0 +1,86 @@
+"""What all contracts share: both backends, declared features, and no quiet way out of a promise.
+
+A subclass inherits the tests. One that it cannot keep yet is overridden with an expected failure that says
+why, so that the report shows the gap, and a fix shows that the excuse is stale::
+
+    @pytest.mark.xfail(reason="the server forgets usage when it streams", strict=True)
+    async def test_usage_is_told_when_streaming(self) -> None:
+        await super().test_usage_is_told_when_streaming()
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import attrs
+import pytest
+
+__all__ = ["Contract", "ContractBroken", "needs"]
+
+
+class ContractBroken(TypeError):
+    """A subclass of a contract leaves out a promise without saying so.
+
+    Args:
+        cls: the subclass.
+        promises: the names of the tests that it overrides.
+    """
+
+    def __init__(self, cls: type, promises: list[str]) -> None:
+        self.cls, self.promises = cls, tuple(promises)
+        super().__init__(
+            f"{cls.__qualname__} overrides {', '.join(promises)}: a promise of a contract may only be "
+            'overridden with @pytest.mark.xfail(reason="...", strict=True), calling super(), or not at all'
+        )
+
+
+class Contract:
+    """The base of the contracts. Its tests run on asyncio and on trio, whatever the project's others do."""
+
+    #: The backends to prove; leave one out only where the code cannot run on it.
+    backends: ClassVar[tuple[str, ...]] = ("asyncio", "trio")
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        broken = _silenced(cls)
+        if broken:
+            raise ContractBroken(cls, broken)
+
+    @classmethod
+    def pytest_generate_tests(cls, metafunc: pytest.Metafunc) -> None:
+        """Run each async test on each backend."""
+        if "anyio_backend" in metafunc.fixturenames:
+            metafunc.parametrize("anyio_backend", cls.backends, scope="class")
+
+    def test_every_promise_is_kept_or_excused(self) -> None:
+        """No test of the contract is overridden but by an xfail with a reason, also not after the fact."""
+        assert _silenced(type(self)) == []
+
+
+def _silenced(cls: type) -> list[str]:
+    """The promises that a class, or a mix-in of it, overrides without an xfail mark that has a reason."""
+    first: dict[str, type] = {}
+    origin: dict[str, type] = {}
+    for base in cls.__mro__:
+        for name in vars(base):
+            if name.startswith("test_"):
+                first.setdefault(name, base)
+                if issubclass(base, Contract):
+                    origin[name] = base
+    return sorted(n for n, made in origin.items() if first[n] is not made and not _excused(vars(first[n])[n]))
+
+
+def _excused(test: object) -> bool:
+    marks: list[pytest.Mark] = getattr(test, "pytestmark", [])
+    return any(
+        mark.name == "xfail" and str(mark.kwargs.get("reason", "")).strip() and mark.kwargs.get("strict", True)
+        for mark in marks
+    )
+
+
+def needs(features: Any, *names: str) -> None:
+    """Skip a test of a contract whose optional features were not declared; the report names them."""
+    missing = [name for name in names if not getattr(features, name)]
+    if missing:
+        known = ", ".join(a.name for a in attrs.fields(type(features)))
+        pytest.skip(f"not declared: {', '.join(missing)} (features are {known})")

@@ -1,0 +1,1 @@
+"""What pytest loads under the name `locus_testkit`."""

@@ -1,0 +1,37 @@
+"""The kernel's stores keep the laws."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import anyio.lowlevel
+
+from locus.memory import MemoryStore, SnapshotAdapter
+from locus_testkit import JournalStoreContract, StoreFeatures
+
+
+class TestMemoryStore(JournalStoreContract):
+    """Journals in memory."""
+
+    def make_store(self, folder: Path) -> MemoryStore:
+        return MemoryStore()
+
+
+class TestSnapshotAdapter(JournalStoreContract):
+    """A backend that saves and loads files becomes a store without history."""
+
+    features = StoreFeatures(history=False, delete=False, persistent=True)
+
+    def make_store(self, folder: Path) -> SnapshotAdapter:
+        async def save(thread_id: str, checkpoint: dict[str, Any]) -> None:
+            await anyio.lowlevel.checkpoint()
+            (folder / thread_id.encode().hex()[:200]).write_text(json.dumps(checkpoint))
+
+        async def load(thread_id: str) -> dict[str, Any] | None:
+            await anyio.lowlevel.checkpoint()
+            place = folder / thread_id.encode().hex()[:200]
+            return json.loads(place.read_text()) if place.exists() else None
+
+        return SnapshotAdapter(save, load)

@@ -1,0 +1,92 @@
+"""What a condition promises: the ceiling beyond which a run never starts another model call.
+
+A promise is pointwise: "every state at or beyond the limit satisfies the condition". That is what makes the
+arithmetic sound without knowing which other leaves stay satisfied: an Or keeps the first promise of its
+branches, an And only what all of them promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+from attrs import asdict, frozen
+
+__all__ = ["Bound", "Bounds", "all_of", "any_of"]
+
+
+@frozen(order=True)
+class Bound:
+    """A ceiling that is looked at between calls, not within one.
+
+    Args:
+        limit: no model call starts once the total is beyond it.
+        overshoot: what may still be spent on top, in words: calls under way are not torn out.
+    """
+
+    limit: float
+    overshoot: str
+
+
+@frozen(kw_only=True)
+class Bounds:
+    """The hard ceiling that a condition guarantees; None where it guarantees none.
+
+    Args:
+        iterations: at most so many iterations, exactly.
+        tokens: prompt and completion tokens of the run, as far as the provider reports them.
+        seconds: time at work (`AgentState.active_seconds`).
+        dollars: cost of the calls whose price is known or assumed.
+        guarantees_halt: the run ends even when the model never stops by itself. Iterations, time at work and
+            a deadline guarantee it; tokens and dollars do not, because a provider may report none.
+    """
+
+    iterations: int | None = None
+    tokens: Bound | None = None
+    seconds: Bound | None = None
+    dollars: Bound | None = None
+    guarantees_halt: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain, JSON-safe dict."""
+        return asdict(self)
+
+
+def any_of(branches: Iterable[Bounds]) -> Bounds:
+    """What an Or promises: the least of what its branches do."""
+    given = tuple(branches)
+    return Bounds(
+        iterations=_least([b.iterations for b in given]),
+        tokens=_least([b.tokens for b in given]),
+        seconds=_least([b.seconds for b in given]),
+        dollars=_least([b.dollars for b in given]),
+        guarantees_halt=any(b.guarantees_halt for b in given),
+    )
+
+
+def all_of(branches: Iterable[Bounds]) -> Bounds:
+    """What an And promises: the greatest, and only where every branch promises something.
+
+    Halting needs no common unit: in a run that goes on for ever each halting branch is satisfied from some
+    point on, so all of them are.
+    """
+    given = tuple(branches)
+    return Bounds(
+        iterations=_greatest([b.iterations for b in given]),
+        tokens=_greatest([b.tokens for b in given]),
+        seconds=_greatest([b.seconds for b in given]),
+        dollars=_greatest([b.dollars for b in given]),
+        guarantees_halt=all(b.guarantees_halt for b in given),
+    )
+
+
+T = TypeVar("T", int, Bound)
+
+
+def _least(given: Sequence[T | None]) -> T | None:
+    return min((g for g in given if g is not None), default=None)
+
+
+def _greatest(given: Sequence[T | None]) -> T | None:
+    known = [g for g in given if g is not None]
+    return max(known) if len(known) == len(given) else None

@@ -1,0 +1,263 @@
+"""The base of all termination conditions, their operators, and their JSON form.
+
+Every question has two sides, `evaluate` (does it hold, and why) and `refute` (does it not hold, and why), so
+that a negation can name the leaves that decided and De Morgan's laws hold for reasons as well as outcomes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, NoReturn, TypeVar
+
+from attrs import NOTHING, Attribute, fields, has
+
+from locus.core._bounds import Bounds
+from locus.core._explain import Explanation, Reading, Satisfied
+from locus.core._functions import dotted_name
+from locus.core.codec import decode_data, encode_data
+from locus.core.errors import ConditionError, ConfigError, LocusError, NotSerialisable, UnknownName
+from locus.core.state import AgentState
+
+__all__ = [
+    "OPERATORS",
+    "TerminationCondition",
+    "condition_from_json",
+    "condition_types",
+    "register_condition",
+]
+
+R = TypeVar("R")
+
+#: What ``&``, ``|`` and ``~`` build: the composites derive from the base class, so they enter themselves.
+OPERATORS: dict[str, Callable[..., TerminationCondition]] = {}
+
+
+class TerminationCondition(ABC):
+    """When to stop: a frozen value, and a pure function of the state.
+
+    A plugin's own condition is an attrs class (``@register_condition @frozen(repr=False)``) with a `check`,
+    and where it can a `reading` and `bounds`. `check` reads nothing but the state: no clock, no I/O.
+    """
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """What a stop by this condition is reported as."""
+        return type(self).__name__
+
+    @abstractmethod
+    def check(self, state: AgentState) -> bool:
+        """Whether the run is to stop in this state."""
+
+    def evaluate(self, state: AgentState) -> Satisfied | None:
+        """What holds, or None.
+
+        Raises:
+            ConditionError: a predicate raised.
+        """
+        if not self._guarded(self.check, state):
+            return None
+        return Satisfied(self.name, (self.name,), self._guarded(self.reading, state).text)
+
+    def refute(self, state: AgentState) -> Satisfied | None:
+        """What makes the negation hold, or None when the condition holds itself.
+
+        Raises:
+            ConditionError: a predicate raised.
+        """
+        if self._guarded(self.check, state):
+            return None
+        name = f"NOT {self.name}"
+        return Satisfied(name, (name,), self._guarded(self.reading, state).text)
+
+    def reading(self, state: AgentState) -> Reading:
+        """What this leaf sees in a state, for `explain`."""
+        return Reading()
+
+    def explain(self, state: AgentState) -> Explanation:
+        """The whole tree with each leaf's value, threshold, and how far it is from being satisfied.
+
+        A predicate that raises is shown where it stands (``satisfied=None``); nothing is raised.
+        """
+        try:
+            holds, seen = self._guarded(self.check, state), self._guarded(self.reading, state)
+        except ConditionError as e:
+            return Explanation(self.name, None, text=str(e))
+        return Explanation(self.name, holds, seen.value, seen.threshold, seen.distance, seen.text)
+
+    def _guarded(self, ask: Callable[[AgentState], R], state: AgentState) -> R:
+        try:
+            return ask(state)
+        except ConditionError:
+            raise
+        except Exception as e:
+            raise ConditionError(self.name, e) from e
+
+    def bounds(self) -> Bounds:
+        """The hard ceiling that stopping by this condition guarantees."""
+        return Bounds()
+
+    def negated_bounds(self) -> Bounds:
+        """The hard ceiling that the negation guarantees."""
+        return Bounds()
+
+    def leaves(self) -> Iterator[TerminationCondition]:
+        """The leaves, in tree order."""
+        yield self
+
+    # -- operators --------------------------------------------------------------------------------
+
+    def __and__(self, other: TerminationCondition) -> TerminationCondition:
+        return OPERATORS["&"](self, other)
+
+    def __or__(self, other: TerminationCondition) -> TerminationCondition:
+        return OPERATORS["|"](self, other)
+
+    # Only reached when the left operand is no condition, which the composite refuses in words.
+    def __rand__(self, other: object) -> TerminationCondition:
+        return OPERATORS["&"](other, self)
+
+    def __ror__(self, other: object) -> TerminationCondition:
+        return OPERATORS["|"](other, self)
+
+    def __invert__(self) -> TerminationCondition:
+        return OPERATORS["~"](self)
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(
+            f"a condition has no truth value, so `and`, `or`, `not` and `if` do not work on {self!r}; "
+            "compose with &, | and ~, ask with .check(state), and test for absence with `is None`"
+        )
+
+    # -- forms ------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        shown, positional = [], True
+        for a in _arguments(type(self)):
+            value = getattr(self, a.name)
+            if a.default is not NOTHING and value == a.default:
+                positional = False
+            else:
+                keyword = "" if positional and not a.kw_only else f"{_alias(a)}="
+                shown.append(keyword + _shown(value))
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain, JSON-safe dict; `condition_from_json` gives an equal condition back.
+
+        Raises:
+            NotSerialisable: a leaf holds a function that cannot be imported by name, or its class is not
+                registered.
+        """
+        cls = type(self)
+        if _TYPES.get(cls.__name__) is not cls:
+            where = f"{cls.__module__}.{cls.__qualname__}"
+            raise NotSerialisable(repr(self), f"{where} is not registered; use register_condition on it")
+        return {"type": cls.__name__, **self.to_args()}
+
+    def to_args(self) -> dict[str, Any]:
+        """The JSON form of the constructor's arguments, defaults spelled out."""
+        return {_alias(a): self._plain(getattr(self, a.name)) for a in _arguments(type(self))}
+
+    @classmethod
+    def from_args(cls, args: Mapping[str, Any]) -> TerminationCondition:
+        """The inverse of `to_args`."""
+        return cls(**{name: decode_data(value) for name, value in args.items()})
+
+    def _plain(self, value: Any) -> Any:
+        if isinstance(value, datetime):
+            return value.isoformat()
+        if not callable(value):
+            return encode_data(value, self.name)
+        name = dotted_name(value)
+        if name is None:
+            raise NotSerialisable(
+                repr(self),
+                f"{value!r} cannot be imported by name; use a function defined at the top level of a module",
+            )
+        return name
+
+
+def _arguments(cls: Any) -> list[Attribute[Any]]:
+    """The fields that the constructor takes; none for a class without fields of its own."""
+    return [a for a in fields(cls) if a.init] if has(cls) else []
+
+
+def _alias(argument: Attribute[Any]) -> str:
+    return argument.alias or argument.name
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, datetime):
+        return repr(value.isoformat())
+    if not callable(value):
+        return repr(value)
+    name = dotted_name(value)
+    if name is not None:
+        return repr(name)
+    return f"<{getattr(value, '__module__', '?')}.{getattr(value, '__qualname__', type(value).__qualname__)}>"
+
+
+# -- JSON -----------------------------------------------------------------------------------------
+
+_TYPES: dict[str, type[TerminationCondition]] = {}
+C = TypeVar("C", bound=type[TerminationCondition])
+
+
+def register_condition(cls: C) -> C:
+    """Make a condition class readable from JSON under its name; usable as a decorator.
+
+    Its JSON form is the constructor's arguments. Functions are written by dotted name and times in ISO 8601,
+    so a field that holds one needs a converter that takes that form as well.
+
+    Raises:
+        TypeError: it is no attrs class derived from `TerminationCondition`.
+        ValueError: another class has the name.
+    """
+    made: bool = isinstance(cls, type) and issubclass(cls, TerminationCondition) and has(cls)
+    if not made:
+        raise TypeError(f"{cls!r} is no condition; make it an attrs class derived from TerminationCondition")
+    known = _TYPES.get(cls.__name__)
+    if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+        owner = f"{known.__module__}.{known.__qualname__}"
+        raise ValueError(f"the condition {cls.__name__!r} is taken by {owner}; choose another name")
+    _TYPES[cls.__name__] = cls
+    return cls
+
+
+def condition_types() -> dict[str, type[TerminationCondition]]:
+    """The registered condition classes by name."""
+    return dict(_TYPES)
+
+
+def condition_from_json(data: Any) -> TerminationCondition:
+    """The condition that `TerminationCondition.to_json` was asked for.
+
+    It imports the functions that the data names: read only what comes from a place you trust.
+
+    Raises:
+        UnknownName: no registered condition, or no argument of it, has that name.
+        ConfigError: an argument is missing or wrong, or a function cannot be found.
+    """
+    tag = data.get("type") if isinstance(data, Mapping) else None
+    if not isinstance(tag, str):
+        raise ConfigError(f"{data!r} is no condition; it looks like {{'type': 'MaxIterations', 'n': 10}}")
+    cls = _TYPES.get(tag)
+    if cls is None:
+        raise UnknownName("termination condition", tag, _TYPES, "a plugin's conditions need the plugin")
+    args = {key: value for key, value in data.items() if key != "type"}
+    known = [_alias(a) for a in _arguments(cls)]
+    for key in args:
+        if key not in known:
+            raise UnknownName(f"argument of {tag}", str(key), known)
+    try:
+        return cls.from_args(args)
+    except LocusError:
+        raise
+    except KeyError as e:
+        raise ConfigError(f"{tag} lacks its argument {e}") from e
+    except (TypeError, ValueError) as e:
+        raise ConfigError(f"{tag}: {e}") from e

@@ -1,0 +1,95 @@
+"""What a hook may answer: go on, stop, try again, or refuse one call.
+
+The strictest answer wins: Cancel beats Interrupt beats Reject beats Retry beats Continue.
+"""
+
+from __future__ import annotations
+
+from attrs import field, frozen
+
+__all__ = [
+    "Accept",
+    "Allow",
+    "Cancel",
+    "Continue",
+    "Decision",
+    "Directive",
+    "Interrupt",
+    "Reject",
+    "Retry",
+    "Revise",
+    "Verdict",
+]
+
+
+@frozen
+class Continue:
+    """Go on (what returning None means as well)."""
+
+
+@frozen
+class Cancel:
+    """End the run cleanly once the current node has finished: ``TerminateEvent("Cancelled: <reason>")``."""
+
+    reason: str = ""
+
+
+@frozen
+class Retry:
+    """Run the last node again: Think, or in Execute the calls that are safe to repeat (resolution A21)."""
+
+    reason: str = ""
+
+
+@frozen
+class Reject:
+    """Refuse this one tool call; the model gets the reason as the call's error result."""
+
+    reason: str = ""
+
+
+@frozen
+class Allow:
+    """Let this tool call run."""
+
+
+class Interrupt(BaseException):
+    """Ask a person: raised by a tool, or returned by a hook that decides about a call.
+
+    It derives from `BaseException` so that ``except Exception`` in a tool cannot swallow it.
+
+    Args:
+        question: what the person reads.
+        options: the answers to choose from; empty for a free answer.
+    """
+
+    def __init__(self, question: str, options: tuple[str, ...] = ()) -> None:
+        self.question, self.options = question, tuple(options)
+        super().__init__(question)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Interrupt)
+            and type(other) is type(self)
+            and (self.question, self.options) == (other.question, other.options)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.question, self.options))
+
+
+@frozen
+class Accept:
+    """The answer stands."""
+
+
+@frozen
+class Revise:
+    """Send the answer back to Think with feedback for the model."""
+
+    feedback: str = field()
+
+
+Directive = Continue | Cancel | Retry | Reject
+Decision = Allow | Reject | Cancel | Interrupt
+Verdict = Accept | Revise

@@ -1,0 +1,324 @@
+"""The exception tree of the framework, in one place so that a caller can choose how much to catch.
+
+LocusError
+├── ConfigError                 what the user configured is wrong
+│   ├── SettingsError           every wrong setting at once (`.problems`)
+│   ├── UnknownName             no such plugin, model, option (`.name`, `.known`)
+│   └── ToolDefinitionError     a tool whose schema cannot be inferred, or a name used twice
+├── PluginError                 a plugin cannot be used (`.plugin`)
+│   ├── PluginLoadError         importing it failed
+│   ├── PluginIncompatible      its API version does not fit
+│   └── HookSpecError           it implements a hook that does not exist, or with other arguments
+├── InputError                  a prompt or a value handed in cannot be used
+├── NotSerialisable             a value has no lossless JSON form (`.path`)
+│   └── CheckpointError         a checkpoint cannot be read
+│       └── CheckpointTooNew    it was written by a newer version (`.found`, `.supported`)
+├── ModelError                  a model call failed (`.provider`, `.status`, `.request_id`, `.retryable`)
+│   └── ContextOverflow         the request is longer than the model's window
+├── ToolError                   a tool call failed in a way the model should hear of
+│   └── RetryableToolError      ... and nothing happened, so it may be tried again
+├── ConditionError              a termination predicate raised
+├── BudgetExceeded              a call was not made: the run's condition is satisfied already
+├── JournalError                the journal cannot do what was asked
+│   ├── ThreadBusy              another run holds the thread (`.thread_id`, `.holder`, `.since`)
+│   ├── Fenced                  this writer lost its claim
+│   ├── StepFailed              a recorded step had raised
+│   ├── OutcomeUnknown          a crash came between an effect and its record
+│   ├── StepMismatch            a recorded step differs from the one the code asks for
+│   ├── NothingToResume         no open run on the thread
+│   └── InterruptMismatch       an answer names no open interrupt, or does not say which
+└── RunError                    misuse of a run
+    ├── RunAlreadyUsed          a Run serves once
+    ├── RunNotFinished          its result was asked for too early
+    └── RunFailed               `AgentResult.raise_for_failure()` on a run that ended with an error
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "BudgetExceeded",
+    "CheckpointError",
+    "CheckpointTooNew",
+    "ConditionError",
+    "ConfigError",
+    "ContextOverflow",
+    "Fenced",
+    "HookSpecError",
+    "InputError",
+    "InterruptMismatch",
+    "JournalError",
+    "LocusError",
+    "ModelError",
+    "NotSerialisable",
+    "NothingToResume",
+    "OutcomeUnknown",
+    "PluginError",
+    "PluginIncompatible",
+    "PluginLoadError",
+    "RetryableToolError",
+    "RunAlreadyUsed",
+    "RunError",
+    "RunFailed",
+    "RunNotFinished",
+    "SettingsError",
+    "StepFailed",
+    "StepMismatch",
+    "ThreadBusy",
+    "ToolDefinitionError",
+    "ToolError",
+    "UnknownName",
+    "closest",
+]
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that a misspelled one most likely meant, or None when nothing is near."""
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+class LocusError(Exception):
+    """The root: everything this framework raises on purpose derives from it."""
+
+
+class ConfigError(LocusError):
+    """What the user configured is wrong; fixing the configuration fixes it."""
+
+
+class SettingsError(ConfigError):
+    """One or more settings are wrong.
+
+    Args:
+        problems: one line each, complete with source, key path, value and expectation.
+    """
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class UnknownName(ConfigError):
+    """A name that nothing answers to.
+
+    Args:
+        kind: what was looked for, such as ``"plugin"`` or ``"option of Agent"``.
+        name: the name as written.
+        known: the names that would have worked.
+        hint: what to do, beyond choosing a known name.
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str] = (), hint: str = "") -> None:
+        self.kind, self.name, self.known = kind, name, tuple(sorted(known))
+        near = closest(name, self.known)
+        text = f"unknown {kind} {name!r}"
+        if near is not None:
+            text += f"; did you mean {near!r}?"
+        elif self.known:
+            text += f"; known: {', '.join(self.known)}"
+        super().__init__(f"{text}{'; ' if hint else ''}{hint}")
+
+
+class ToolDefinitionError(ConfigError):
+    """A function cannot become a tool: its schema cannot be inferred or its name is taken."""
+
+
+class PluginError(LocusError):
+    """A plugin cannot be used.
+
+    Args:
+        plugin: the plugin's name.
+        message: what happened and what to do.
+    """
+
+    def __init__(self, plugin: str, message: str) -> None:
+        self.plugin = plugin
+        super().__init__(f"plugin {plugin!r}: {message}")
+
+
+class PluginLoadError(PluginError):
+    """Importing the plugin, or a part of it, failed; the cause is chained."""
+
+
+class PluginIncompatible(PluginError):
+    """The plugin was written for another version of the plugin API."""
+
+
+class HookSpecError(PluginError):
+    """The plugin implements a hook that does not exist, or with arguments it does not have."""
+
+
+class InputError(LocusError):
+    """A prompt or another value handed in cannot be used."""
+
+
+class NotSerialisable(LocusError):
+    """A value has no lossless JSON form.
+
+    Args:
+        path: where the value stands, such as ``"metadata['user']"``.
+        message: what it is and what to do.
+    """
+
+    def __init__(self, path: str, message: str) -> None:
+        self.path = path
+        super().__init__(f"{path}: {message}" if path else message)
+
+
+class CheckpointError(NotSerialisable):
+    """A checkpoint or a journal entry cannot be read back."""
+
+
+class CheckpointTooNew(CheckpointError):
+    """A checkpoint was written by a newer version.
+
+    Args:
+        found: the schema version in the checkpoint.
+        supported: the newest schema version this installation reads.
+    """
+
+    def __init__(self, found: int, supported: int) -> None:
+        self.found, self.supported = found, supported
+        super().__init__(
+            "schema",
+            f"the checkpoint has schema version {found}, this installation reads up to {supported}; "
+            "upgrade locus-core to read it (nothing was changed)",
+        )
+
+
+class ModelError(LocusError):
+    """A model call failed.
+
+    Args:
+        message: what happened, without credentials.
+        provider: the scheme of the provider, or ``""``.
+        status: the HTTP status, where there was one.
+        request_id: the provider's id of the request, where it gave one.
+        retryable: whether the same request may succeed later.
+        retry_after: seconds the provider asked to wait, where it said so.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        provider: str = "",
+        status: int | None = None,
+        request_id: str | None = None,
+        retryable: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        self.provider, self.status, self.request_id = provider, status, request_id
+        self.retryable, self.retry_after = retryable, retry_after
+        super().__init__(message)
+
+
+class ContextOverflow(ModelError):
+    """The request is longer than the model's context window; never retryable as it stands."""
+
+
+class ToolError(LocusError):
+    """Raise it in a tool to tell the model plainly what went wrong."""
+
+
+class RetryableToolError(ToolError):
+    """Raise it in a tool that knows that *nothing happened*: the same call may be tried again."""
+
+
+class ConditionError(LocusError):
+    """A termination predicate raised; the cause is chained.
+
+    Args:
+        name: the name of the condition.
+        cause: what the predicate raised.
+    """
+
+    def __init__(self, name: str, cause: BaseException) -> None:
+        self.name, self.cause = name, cause
+        super().__init__(f"condition {name} raised {type(cause).__name__}: {cause}")
+
+
+class BudgetExceeded(LocusError):
+    """A plugin's model call was not made: the run's condition is satisfied already.
+
+    Args:
+        reason: the condition's name.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"no further model call: {reason} is satisfied")
+
+
+class JournalError(LocusError):
+    """The journal cannot do what was asked."""
+
+
+class ThreadBusy(JournalError):
+    """Another run holds the thread.
+
+    Args:
+        thread_id: the thread asked for.
+        holder: the worker that holds it.
+        since: when it claimed the thread, ISO 8601 in UTC, where known.
+    """
+
+    def __init__(self, thread_id: str, holder: str, since: str = "") -> None:
+        self.thread_id, self.holder, self.since = thread_id, holder, since
+        when = f" since {since}" if since else ""
+        super().__init__(
+            f"thread {thread_id!r} is busy: {holder} holds it{when}; "
+            "wait for that run, cancel it, or use another thread_id"
+        )
+
+
+class Fenced(JournalError):
+    """Somebody else claimed the thread after this writer; what this writer tried to add was refused."""
+
+
+class StepFailed(JournalError):
+    """A recorded step had raised; it is not run again, its error stands."""
+
+
+class OutcomeUnknown(JournalError):
+    """A crash came between an effect that may happen once only and its record: it may have happened.
+
+    Args:
+        step_id: the step.
+    """
+
+    def __init__(self, step_id: str) -> None:
+        self.step_id = step_id
+        super().__init__(
+            f"step {step_id!r} was started before an interruption and may have had its effect; it is not run again"
+        )
+
+
+class StepMismatch(JournalError):
+    """The code asks for a step that differs from the recorded one: it is not the code that was running."""
+
+
+class NothingToResume(JournalError):
+    """There is no open run on the thread."""
+
+
+class InterruptMismatch(JournalError):
+    """An answer names no open interrupt, or several are open and it does not say which."""
+
+
+class RunError(LocusError):
+    """A run was used in a way it does not offer."""
+
+
+class RunAlreadyUsed(RunError):
+    """A Run serves once; call ``agent.run(...)`` again for another."""
+
+
+class RunNotFinished(RunError):
+    """The result of a run was asked for before the run ended."""
+
+
+class RunFailed(RunError):
+    """A run ended with an error (see `AgentResult.raise_for_failure`)."""

@@ -1,0 +1,403 @@
+"""Every event of the kernel: frozen, deep-frozen inside, with a JSON form that round-trips.
+
+A plugin's own events derive from `Event` too and decode like these once `register_event` knows them. The
+envelope (`run_id` to `parent_run_id`) is filled in by `run.emit`, so whoever makes an event gives its payload.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any, ClassVar, TypeVar
+
+from attrs import field, frozen
+
+from locus.core.codec import converter, decode, register_tagged
+from locus.core.errors import CheckpointError
+from locus.core.frozen import EMPTY, FrozenDict, freeze
+from locus.core.messages import ToolCall, Usage
+
+__all__ = [
+    "EPOCH",
+    "CheckpointEvent",
+    "Event",
+    "HookFailedEvent",
+    "InterruptEvent",
+    "IterationEvent",
+    "ModelChunkEvent",
+    "ModelCompleteEvent",
+    "ModelErrorEvent",
+    "ModelRestartEvent",
+    "ReflectEvent",
+    "RunStartEvent",
+    "TerminateEvent",
+    "ThinkEvent",
+    "ToolCacheHitEvent",
+    "ToolCompleteEvent",
+    "ToolProgressEvent",
+    "ToolStartEvent",
+    "event_from_json",
+    "event_to_json",
+    "event_types",
+    "register_event",
+]
+
+#: The timestamp of an event that was not emitted yet.
+EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+@frozen(kw_only=True)
+class Event:
+    """What every event carries.
+
+    Args:
+        run_id: the run it belongs to.
+        thread_id: the thread of that run.
+        parent_run_id: the run that started this one as a child, or None.
+        iteration: the iteration it belongs to, counted from 1.
+        segment: which call of ``run`` or ``resume`` this is, counted from 0.
+        seq: position within the segment, counted from 1; 0 means not emitted.
+        timestamp: UTC, when it was emitted.
+        replayed: it tells what the journal holds, nothing happened now.
+    """
+
+    type: ClassVar[str] = "event"
+
+    run_id: str = ""
+    thread_id: str = ""
+    parent_run_id: str | None = None
+    iteration: int = 0
+    segment: int = 0
+    seq: int = 0
+    timestamp: datetime = EPOCH
+    replayed: bool = False
+
+    @property
+    def event_id(self) -> str:
+        """Stable and unique over all runs."""
+        return f"{self.run_id}/{self.segment}/{self.seq}"
+
+
+_TYPES: dict[str, type[Event]] = {}
+E = TypeVar("E", bound=type[Event])
+
+
+def register_event(cls: E) -> E:
+    """Make an event class decodable; usable as a decorator. Its `type` is its name in snake case, less "Event".
+
+    Raises:
+        ValueError: another class has the same `type`.
+    """
+    if "type" not in cls.__dict__:
+        cls.type = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__.removesuffix("Event")).lower()
+    known = _TYPES.get(cls.type)
+    if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise ValueError(f"the event type {cls.type!r} is taken by {known.__module__}.{known.__qualname__}")
+    _TYPES[cls.type] = cls
+    return cls
+
+
+def event_types() -> dict[str, type[Event]]:
+    """The registered event classes by type tag."""
+    return dict(_TYPES)
+
+
+def event_to_json(event: Event) -> dict[str, Any]:
+    """A plain, JSON-safe dict with the event's type tag."""
+    cls = type(event)
+    if cls not in _TAGGED:
+        register_tagged(cls, cls.type)
+        _TAGGED.add(cls)
+    form: dict[str, Any] = converter.unstructure(event, cls)
+    return form
+
+
+def event_from_json(form: dict[str, Any]) -> Event:
+    """The event that `event_to_json` was given.
+
+    Raises:
+        CheckpointError: no registered event has that type, or the form is damaged.
+    """
+    tag = form.get("type")
+    if tag not in _TYPES:
+        raise CheckpointError("type", f"unknown event type {tag!r}; import the plugin that defines it")
+    return decode({k: v for k, v in form.items() if k != "type"}, _TYPES[tag])
+
+
+# Generating a converter takes about a millisecond a class: done at the first use, not at import.
+_TAGGED: set[type[Event]] = set()
+
+
+@register_event
+@frozen(kw_only=True)
+class RunStartEvent(Event):
+    """A segment of a run begins.
+
+    Args:
+        prompt: the text of the user's turn; empty when the run is resumed.
+        resumed: this segment continues an open run.
+        plugins: ``name -> version`` of the active plugins.
+    """
+
+    prompt: str = ""
+    agent_id: str | None = None
+    model: str = ""
+    resumed: bool = False
+    plugins: FrozenDict[str, str] = field(default=EMPTY, converter=freeze)
+
+
+@register_event
+@frozen(kw_only=True)
+class IterationEvent(Event):
+    """An iteration begins, right before its model call.
+
+    Args:
+        token_total: tokens the run has used so far.
+        cost: dollars the run has spent so far, where prices are known.
+    """
+
+    token_total: int = 0
+    cost: float = 0.0
+
+
+@register_event
+@frozen(kw_only=True)
+class ThinkEvent(Event):
+    """Think has an answer.
+
+    Args:
+        reasoning: what the provider exposed of the model's reasoning, or None.
+        text: the text of the answer.
+        tool_calls: the calls it asks for.
+    """
+
+    reasoning: str | None = None
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+@register_event
+@frozen(kw_only=True)
+class ModelChunkEvent(Event):
+    """A piece of the answer as it streams; transient, never journalled.
+
+    Args:
+        kind: ``"text"``, ``"reasoning"`` or ``"tool_call"`` (a piece of a call's arguments as JSON text).
+        text: the piece.
+        attempt: 0-based; a higher one makes what earlier attempts streamed void.
+        purpose: ``"think"``, or what the plugin that called the model said.
+    """
+
+    text: str = ""
+    kind: str = "text"
+    attempt: int = 0
+    purpose: str = "think"
+
+
+@register_event
+@frozen(kw_only=True)
+class ModelCompleteEvent(Event):
+    """A model call ended.
+
+    Args:
+        stop_reason: why the model stopped: ``"stop"``, ``"tool_calls"``, ``"length"``, ``"filter"``.
+        duration_ms: milliseconds, all attempts included.
+        attempts: how many calls it took.
+    """
+
+    model: str = ""
+    purpose: str = "think"
+    usage: Usage = Usage()
+    stop_reason: str = ""
+    duration_ms: float = 0.0
+    attempts: int = 1
+
+
+@register_event
+@frozen(kw_only=True)
+class ModelErrorEvent(Event):
+    """A model call failed."""
+
+    model: str = ""
+    purpose: str = "think"
+    error: str = ""
+    error_type: str = ""
+    retryable: bool = False
+    attempt: int = 0
+
+
+@register_event
+@frozen(kw_only=True)
+class ModelRestartEvent(Event):
+    """The model is asked again: discard what attempts before ``attempt`` streamed."""
+
+    attempt: int = 0
+    reason: str = ""
+    purpose: str = "think"
+
+
+@register_event
+@frozen(kw_only=True)
+class ToolStartEvent(Event):
+    """A tool body is about to run; every decision about the call has been made."""
+
+    tool_name: str = ""
+    arguments: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze)
+    call_id: str = ""
+
+
+@register_event
+@frozen(kw_only=True)
+class ToolProgressEvent(Event):
+    """A running tool reports progress.
+
+    Args:
+        progress: how much is done, in the tool's own unit.
+        total: how much there is to do, or None.
+    """
+
+    tool_name: str = ""
+    call_id: str = ""
+    progress: float | None = None
+    total: float | None = None
+    message: str = ""
+
+
+@register_event
+@frozen(kw_only=True)
+class ToolCompleteEvent(Event):
+    """A tool call ended.
+
+    Args:
+        result: the text the model gets, or None when it failed.
+        error: ``"<Type>: <message>"``, or None.
+    """
+
+    tool_name: str = ""
+    arguments: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze)
+    call_id: str = ""
+    result: str | None = None
+    error: str | None = None
+    duration_ms: float = 0.0
+
+
+@register_event
+@frozen(kw_only=True)
+class ToolCacheHitEvent(Event):
+    """An idempotent call was answered from an earlier execution, in place of start and complete."""
+
+    tool_name: str = ""
+    arguments: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze)
+    call_id: str = ""
+    result: str | None = None
+    error: str | None = None
+
+
+@register_event
+@frozen(kw_only=True)
+class ReflectEvent(Event):
+    """A self-evaluation was made.
+
+    Args:
+        judgment: what the judge says.
+        confidence: the new confidence, 0.0 to 1.0.
+        assessment: ``"on_track"``, ``"stuck"``, ``"new_findings"`` or ``"loop_detected"``.
+        guidance: what to do next.
+    """
+
+    judgment: str = ""
+    confidence: float = 0.0
+    assessment: str = ""
+    guidance: str = ""
+
+
+@register_event
+@frozen(kw_only=True)
+class InterruptEvent(Event):
+    """A tool, or a hook that decides about a call, asks a person.
+
+    Args:
+        interrupt_id: what an answer names when several questions are open.
+    """
+
+    interrupt_id: str = ""
+    question: str = ""
+    options: tuple[str, ...] = ()
+    tool_name: str = ""
+    call_id: str = ""
+
+
+@register_event
+@frozen(kw_only=True)
+class CheckpointEvent(Event):
+    """A transition is committed: the run can be resumed from here.
+
+    Args:
+        node: the node that finished.
+        next_node: the node that follows.
+        head: number of the journal entry.
+    """
+
+    node: str = ""
+    next_node: str = ""
+    why: str = ""
+    head: int = 0
+
+
+@register_event
+@frozen(kw_only=True)
+class HookFailedEvent(Event):
+    """A hook raised, hung past its timeout, or returned nonsense. Never told to the culprit.
+
+    Args:
+        plugin: whose hook it was.
+        hook: the hook's name.
+        quarantined: it failed for the third time and is not called again in this run.
+    """
+
+    plugin: str = ""
+    hook: str = ""
+    error: str = ""
+    quarantined: bool = False
+
+
+@register_event
+@frozen(kw_only=True)
+class TerminateEvent(Event):
+    """The end of a segment; exactly one each.
+
+    Args:
+        reason: the condition's name, such as ``"NoToolCalls"`` or ``"ToolCalled AND ConfidenceMet"``.
+        satisfied: the leaves that were satisfied.
+        final_message: the text of the answer, or ``""``.
+        error: what went wrong, or None.
+        usage: of the whole run so far, dollars included where known.
+    """
+
+    reason: str = ""
+    detail: str = ""
+    satisfied: tuple[str, ...] = ()
+    final_message: str = ""
+    iterations_used: int = 0
+    total_tool_calls: int = 0
+    final_confidence: float = 0.0
+    usage: Usage = Usage()
+    error: str | None = None
+
+
+def stamp(event: Event, envelope: tuple[Any, ...]) -> None:
+    """Fill in the envelope of an event that nobody has seen yet: for `run.emit` alone.
+
+    Raises:
+        ValueError: the event was emitted before; an event is emitted once.
+    """
+    if event.seq:
+        raise ValueError(f"this {type(event).__name__} was emitted already; make a new one")
+    for put, value in zip(_ENVELOPE, envelope, strict=True):
+        put(event, value)
+
+
+_ENVELOPE = tuple(
+    getattr(Event, name).__set__
+    for name in ("run_id", "thread_id", "parent_run_id", "iteration", "segment", "timestamp", "seq")
+)

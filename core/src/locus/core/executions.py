@@ -1,0 +1,120 @@
+"""What tools did: executions, and an index over them that grows with the run instead of being rebuilt.
+
+The loop asks "was this call made before?" and "did this tool succeed?" after every node; scanning the
+history for that would make each iteration dearer than the last.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from threading import Lock
+from typing import Any
+
+from attrs import field, frozen
+
+from locus.core.frozen import EMPTY, FrozenDict, freeze
+
+__all__ = ["ExecutionIndex", "ToolExecution"]
+
+
+@frozen(kw_only=True)
+class ToolExecution:
+    """One tool call and what came of it.
+
+    Args:
+        tool_name: as the model wrote it.
+        arguments: as the model gave them, deep-frozen.
+        result: the text the model got, or None when it failed.
+        error: ``"<Type>: <message>"``, or None when it succeeded.
+        duration_ms: milliseconds the body ran; 0.0 for a cache hit or a call that never started.
+        cache_hit: the body did not run, an earlier result stands.
+        key: hash of the dedup key, the canonical JSON of (name, arguments with defaults filled in).
+        call_id: the provider's id of the call.
+        iteration: 0-based index of the iteration it belongs to.
+        started: the body was entered; refused and rejected calls are not.
+        retryable: the body said that nothing happened (`RetryableToolError`).
+    """
+
+    tool_name: str
+    arguments: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze)
+    result: str | None = None
+    error: str | None = None
+    duration_ms: float = 0.0
+    cache_hit: bool = False
+    key: str = ""
+    call_id: str = ""
+    iteration: int = 0
+    started: bool = True
+    retryable: bool = False
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the model got a result, from the body or from the cache."""
+        return self.error is None
+
+
+ArgsPredicate = Callable[[Mapping[str, Any]], bool]
+
+
+class ExecutionIndex:
+    """An append-only log of executions, shared by all states of one line of descent.
+
+    A state owns a prefix of it, ``entries[:n]``. Appending to the longest state extends the log in place;
+    appending to a shorter one (a fork) starts a log of its own, so no state ever sees another's entries.
+    """
+
+    __slots__ = ("_by_key", "_by_name", "_entries", "_found", "_lock")
+
+    def __init__(self, entries: tuple[ToolExecution, ...] = ()) -> None:
+        self._entries: list[ToolExecution] = []
+        self._by_key: dict[str, list[int]] = {}
+        self._by_name: dict[str, list[int]] = {}
+        self._found: dict[tuple[str, ArgsPredicate | None, bool], tuple[int, int | None]] = {}
+        self._lock = Lock()
+        for entry in entries:
+            self._add(entry)
+
+    def _add(self, entry: ToolExecution) -> None:
+        at = len(self._entries)
+        self._entries.append(entry)
+        self._by_key.setdefault(entry.key, []).append(at)
+        self._by_name.setdefault(entry.tool_name, []).append(at)
+
+    def extended(self, owned: int, entry: ToolExecution) -> ExecutionIndex:
+        """The index of the state that owns ``owned`` entries, with one more."""
+        with self._lock:
+            if owned == len(self._entries):
+                self._add(entry)
+                return self
+        fork = ExecutionIndex(tuple(self._entries[:owned]))
+        fork._add(entry)
+        return fork
+
+    def with_key(self, owned: int, key: str) -> ToolExecution | None:
+        """The latest execution under a key that entered its body and did not promise that nothing happened."""
+        at = self._by_key.get(key, ())
+        for i in reversed(at[: bisect_left(at, owned)] if at else at):
+            entry = self._entries[i]
+            if entry.started and not entry.retryable:
+                return entry
+        return None
+
+    def first(
+        self, owned: int, name: str, predicate: ArgsPredicate | None, require_success: bool
+    ) -> ToolExecution | None:
+        """The first execution of a tool that matches; each execution is tested once per question."""
+        question = (name, predicate, require_success)
+        at = self._by_name.get(name, ())
+        with self._lock:
+            seen, hit = self._found.get(question, (0, None))
+        while hit is None and seen < len(at) and at[seen] < owned:
+            entry = self._entries[at[seen]]
+            if (entry.succeeded if require_success else entry.started) and (
+                predicate is None or predicate(entry.arguments)
+            ):
+                hit = at[seen]
+            seen += 1
+        with self._lock:
+            self._found[question] = (seen, hit)
+        return None if hit is None or hit >= owned else self._entries[hit]

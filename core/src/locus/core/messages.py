@@ -1,0 +1,253 @@
+"""Messages: who said what, in blocks.
+
+An assistant turn must go back to its provider exactly as it came, so a block that the kernel does not
+know travels as `RawBlock`, and `ThinkingBlock` keeps its signature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+from typing import Any, TypeVar, cast
+
+from attrs import field, frozen
+
+from locus.core.frozen import EMPTY, FrozenDict, freeze
+
+__all__ = [
+    "Block",
+    "MediaBlock",
+    "Message",
+    "RawBlock",
+    "Role",
+    "TextBlock",
+    "ThinkingBlock",
+    "ToolCall",
+    "ToolResult",
+    "Usage",
+]
+
+W = TypeVar("W")
+
+
+class Role(StrEnum):
+    """Who speaks."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+@frozen
+class TextBlock:
+    """Plain text. ``extras`` carries what a provider attaches to it (citations, ids), verbatim."""
+
+    text: str
+    extras: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze, kw_only=True)
+
+
+@frozen
+class ThinkingBlock:
+    """Reasoning that the provider exposed; ``signature`` and ``extras`` go back to it untouched."""
+
+    text: str
+    signature: str | None = None
+    extras: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze, kw_only=True)
+
+
+@frozen
+class ToolCall:
+    """A tool call as the model asked for it.
+
+    Args:
+        id: the provider's id. Local models reuse ids: nothing may rely on their being unique.
+        name: the tool's name, which may be unknown.
+        arguments: the parsed arguments, deep-frozen; empty when ``malformed`` is set.
+        malformed: the raw text of arguments that are no JSON object, else None.
+    """
+
+    id: str
+    name: str
+    arguments: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze)
+    malformed: str | None = None
+    extras: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze, kw_only=True)
+
+
+@frozen
+class ToolResult:
+    """The answer to one call: text (or blocks) for the model."""
+
+    call_id: str
+    content: str | tuple[Block, ...]
+    is_error: bool = False
+    name: str = ""
+
+
+@frozen
+class MediaBlock:
+    """An image, an audio clip or a document, by URL or by bytes.
+
+    Args:
+        kind: ``"image"``, ``"audio"`` or ``"document"``.
+        media_type: the MIME type, such as ``"image/png"``; ``""`` lets the provider find out (URLs only).
+        url: where it can be fetched, or None.
+        data: the bytes, or None. Exactly one of ``url`` and ``data`` is given.
+    """
+
+    kind: str
+    media_type: str = ""
+    url: str | None = None
+    data: bytes | None = field(default=None, repr=False)
+    name: str = ""
+
+    def __attrs_post_init__(self) -> None:
+        if self.kind not in ("image", "audio", "document"):
+            raise ValueError(f"kind is {self.kind!r}; use 'image', 'audio' or 'document'")
+        if (self.url is None) == (self.data is None):
+            raise ValueError("give either url or data")
+        if self.data is not None and not self.media_type:
+            raise ValueError("data needs its media_type, such as 'image/png'")
+
+
+@frozen
+class RawBlock:
+    """A block of a provider that the kernel does not know, kept verbatim for that provider."""
+
+    provider: str
+    data: FrozenDict[str, Any] = field(converter=freeze)
+
+
+Block = TextBlock | ThinkingBlock | ToolCall | ToolResult | MediaBlock | RawBlock
+
+
+def _blocks(content: str | Block | Iterable[Block]) -> tuple[Block, ...]:
+    if type(content) is tuple:
+        return content
+    if isinstance(content, str):
+        return (TextBlock(content),) if content else ()
+    if isinstance(content, Block):
+        return (content,)
+    blocks = tuple(cast("Iterable[Block]", content))
+    for block in blocks:
+        if not isinstance(block, Block):
+            raise TypeError(f"message content holds {block!r}; use str or blocks of locus.core.messages")
+    return blocks
+
+
+@frozen
+class Message:
+    """One turn of the conversation.
+
+    Args:
+        role: who speaks.
+        content: text, a block, or blocks; stored as a tuple of blocks.
+        name: the speaker's name, where a provider supports it.
+        extras: what the provider attached to the whole turn (its id, its model), verbatim.
+    """
+
+    role: Role = field(converter=Role)
+    content: tuple[Block, ...] = field(default=(), converter=_blocks)
+    name: str | None = field(default=None, kw_only=True)
+    extras: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze, kw_only=True)
+    # Memos of pure functions of this value; a frozen value may remember what it has computed.
+    _calls: tuple[ToolCall, ...] | None = field(default=None, init=False, eq=False, repr=False)
+    _wire: dict[str, Any] | None = field(default=None, init=False, eq=False, repr=False)
+
+    @property
+    def text(self) -> str:
+        """The text blocks, joined."""
+        if len(self.content) == 1 and type(self.content[0]) is TextBlock:
+            return self.content[0].text
+        return "".join(b.text for b in self.content if isinstance(b, TextBlock))
+
+    @property
+    def reasoning(self) -> str:
+        """The thinking blocks, joined."""
+        return "".join(b.text for b in self.content if isinstance(b, ThinkingBlock))
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that this turn asks for, in order."""
+        calls = self._calls
+        if calls is None:
+            calls = tuple(b for b in self.content if type(b) is ToolCall)
+            object.__setattr__(self, "_calls", calls)
+        return calls
+
+    @property
+    def tool_results(self) -> tuple[ToolResult, ...]:
+        """The tool results that this turn carries, in order."""
+        return tuple(b for b in self.content if type(b) is ToolResult)
+
+    def wire(self, form: str, encode: Callable[[Message], W]) -> W:
+        """The encoded form of this message, computed once per ``form`` and kept beside it.
+
+        A provider encodes each message once however long the conversation grows, and the bytes of an
+        old turn cannot drift between two requests (prompt caches depend on that).
+
+        Args:
+            form: a name for the encoding, unique to the encoder and its settings.
+            encode: the pure function from the message to its encoded form.
+        """
+        memo = self._wire
+        if memo is None:
+            memo = {}
+            object.__setattr__(self, "_wire", memo)
+        try:
+            return cast("W", memo[form])
+        except KeyError:
+            made = memo[form] = encode(self)
+            return made
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return (self.role, self.content, self.name, self.extras)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        names = ("role", "content", "name", "extras", "_calls", "_wire")
+        for name, value in zip(names, (*state, None, None), strict=True):
+            object.__setattr__(self, name, value)
+
+
+@frozen(kw_only=True)
+class Usage:
+    """Tokens of one or more model calls, and dollars where they are known.
+
+    Args:
+        prompt_tokens: all tokens of the request, cached ones included.
+        completion_tokens: all tokens of the answer, reasoning included.
+        cached_tokens: the part of ``prompt_tokens`` that was read from a cache.
+        cache_write_tokens: the part of ``prompt_tokens`` that was written to a cache.
+        reasoning_tokens: the part of ``completion_tokens`` spent on reasoning.
+        cost: dollars, or None where the price is not known.
+    """
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost: float | None = None
+
+    @property
+    def total_tokens(self) -> int:
+        """Prompt and completion tokens together."""
+        return self.prompt_tokens + self.completion_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        costs = [c for c in (self.cost, other.cost) if c is not None]
+        return Usage(
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
+            cost=sum(costs) if costs else None,
+        )
+
+
+def text_of(content: str | Iterable[Block] | Mapping[str, Any]) -> str:
+    """The readable text of tool-result content."""
+    if isinstance(content, str):
+        return content
+    return "".join(b.text for b in content if isinstance(b, TextBlock))

@@ -1,0 +1,369 @@
+"""`AgentState`: everything one run has seen, as an immutable value.
+
+Every builder returns a new state. A state also remembers which tuples it grew from (`_roots`), so that
+`locus.core.journal.delta` proves "this is the old history plus two messages" without reading the history.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from attrs import Attribute, field, fields, frozen
+
+from locus.core.codec import decode, encode, encode_data, register_whole
+from locus.core.errors import CheckpointError, CheckpointTooNew
+from locus.core.executions import ArgsPredicate, ExecutionIndex, ToolExecution
+from locus.core.frozen import EMPTY, FrozenDict, freeze
+from locus.core.messages import Message, Role, ToolCall, ToolResult, Usage
+
+__all__ = ["GROWING", "SCHEMA", "AgentState", "ReasoningStep", "ToolExecution", "not_run"]
+
+#: The schema version of checkpoints and journal entries written by this version.
+SCHEMA = 1
+
+#: The fields that only grow in a run; they are saved as what was added.
+GROWING = ("messages", "tool_executions", "reasoning_steps", "confidence_history", "tool_history", "errors")
+
+
+@frozen(kw_only=True)
+class ReasoningStep:
+    """What one iteration thought, did and concluded.
+
+    Args:
+        iteration: 0-based index of the iteration.
+        thought: what the model said beside its calls (reasoning, where the provider exposes it).
+        actions: names of the tools it called, in order.
+        reflection: the judgment of the Reflect node, or None when it did not run.
+    """
+
+    iteration: int
+    thought: str = ""
+    actions: tuple[str, ...] = ()
+    reflection: str | None = None
+
+
+def not_run(call: ToolCall, reason: str) -> Message:
+    """The tool message for a call that was not run."""
+    return Message(Role.TOOL, ToolResult(call.id, f"Error: not run: {reason}", True, call.name))
+
+
+def _confidence(value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+        raise ValueError(f"confidence is {value!r}; it is a number from 0.0 to 1.0")
+    return min(1.0, max(0.0, float(value)))
+
+
+def _metadata(value: Mapping[str, Any]) -> FrozenDict[str, Any]:
+    frozen_value: FrozenDict[str, Any] = freeze(value)
+    for key, item in frozen_value.items():
+        encode_data(item, f"metadata[{key!r}]")
+    return frozen_value
+
+
+def _not_negative(_: object, attribute: Attribute[Any], value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"{attribute.name} is {value!r}; it is an integer, 0 or more")
+
+
+def _aware(_: object, attribute: Attribute[Any], value: datetime) -> None:
+    if value.tzinfo is None:
+        raise ValueError(f"{attribute.name} has no time zone; use datetime.now(UTC)")
+
+
+def _now() -> datetime:
+    # Only for a state that somebody builds by hand: the runner stamps its own, from its own clock.
+    return datetime.now(UTC)
+
+
+@frozen(kw_only=True)
+class AgentState:
+    """One agent run (requirements rows 70 to 82).
+
+    Args:
+        run_id: a UUID, new for each user turn, kept over interrupt and resume.
+        agent_id: a stable name of the agent, carried across runs.
+        messages: the whole conversation, system prompt included, oldest first.
+        iteration: 0-based index of the current iteration = number of finished ones.
+        max_iterations: the bound that the agent's condition guarantees.
+        tool_executions: every tool call and what came of it, in call order.
+        reasoning_steps: one record per iteration.
+        confidence: 0.0 to 1.0, clamped; NaN is refused.
+        confidence_threshold: what ``ConfidenceMet()`` without an argument compares with.
+        confidence_history: each confidence that was set.
+        tool_history: tool names in call order.
+        tool_loop_threshold: how many identical consecutive calls make a loop.
+        terminal_tools: names of tools that end the run when called.
+        prompt_tokens_used, completion_tokens_used, cached_tokens_used: totals of the run.
+        token_budget: what ``TokenLimit()`` without an argument compares with, or None.
+        cost: dollars spent on calls whose price is known.
+        errors: messages of tool and model errors of this run.
+        metadata: free-form data of the application, deep-frozen; what has no JSON form is refused.
+        active_seconds: time the run was at work; waiting for a person and downtime excluded.
+        pending_revision: the last answer was sent back by a reviewer.
+        revisions: how often that happened to the answer under way.
+        started_at, updated_at: UTC.
+    """
+
+    run_id: str = field(factory=lambda: str(uuid4()))
+    agent_id: str | None = None
+    messages: tuple[Message, ...] = field(default=(), converter=tuple)
+    iteration: int = field(default=0, validator=_not_negative)
+    max_iterations: int = field(default=20, validator=_not_negative)
+    tool_executions: tuple[ToolExecution, ...] = field(default=(), converter=tuple)
+    reasoning_steps: tuple[ReasoningStep, ...] = field(default=(), converter=tuple)
+    confidence: float = field(default=0.0, converter=_confidence)
+    confidence_threshold: float = field(default=0.8, converter=_confidence)
+    confidence_history: tuple[float, ...] = field(default=(), converter=tuple)
+    tool_history: tuple[str, ...] = field(default=(), converter=tuple)
+    tool_loop_threshold: int = field(default=3, validator=_not_negative)
+    terminal_tools: frozenset[str] = field(default=frozenset(), converter=frozenset)
+    prompt_tokens_used: int = field(default=0, validator=_not_negative)
+    completion_tokens_used: int = field(default=0, validator=_not_negative)
+    cached_tokens_used: int = field(default=0, validator=_not_negative)
+    token_budget: int | None = None
+    cost: float = 0.0
+    errors: tuple[str, ...] = field(default=(), converter=tuple)
+    metadata: FrozenDict[str, Any] = field(default=EMPTY, converter=_metadata)
+    active_seconds: float = 0.0
+    pending_revision: bool = False
+    revisions: int = field(default=0, validator=_not_negative)
+    started_at: datetime = field(factory=_now, validator=_aware)
+    updated_at: datetime = field(factory=_now, validator=_aware)
+    # field -> (a tuple, n): the field starts with the first n items of that tuple. See `marked`.
+    _roots: Mapping[str, tuple[tuple[Any, ...], int]] = field(default=EMPTY, init=False, eq=False, repr=False)
+    _index: ExecutionIndex | None = field(default=None, init=False, eq=False, repr=False)
+
+    # -- builders -------------------------------------------------------------------------------
+
+    def _with(self, **changes: Any) -> AgentState:
+        """A copy with some fields changed; the values are trusted (builders check what comes from outside)."""
+        new = object.__new__(AgentState)
+        for get, put in _COPY:
+            put(new, get(self))
+        for name, value in changes.items():
+            _PUT[name](new, value)
+        return new
+
+    def with_message(self, message: Message) -> AgentState:
+        """One message added."""
+        return self._with(messages=(*self.messages, message))
+
+    def with_messages(self, messages: Iterable[Message]) -> AgentState:
+        """Several messages added, in order."""
+        return self._with(messages=(*self.messages, *messages))
+
+    def with_iteration(self, iteration: int) -> AgentState:
+        """Another iteration index."""
+        if isinstance(iteration, bool) or not isinstance(iteration, int) or iteration < 0:
+            raise ValueError(f"iteration is {iteration!r}; it is an integer, 0 or more")
+        return self._with(iteration=iteration)
+
+    def with_tool_execution(self, execution: ToolExecution) -> AgentState:
+        """One execution added, to `tool_history` as well."""
+        return self._with(
+            tool_executions=(*self.tool_executions, execution),
+            tool_history=(*self.tool_history, execution.tool_name),
+            _index=self._executions().extended(len(self.tool_executions), execution),
+        )
+
+    def with_reasoning_step(self, step: ReasoningStep) -> AgentState:
+        """A step added, or put in place of the one of the same iteration."""
+        steps = self.reasoning_steps
+        if not steps or steps[-1].iteration != step.iteration:
+            return self._with(reasoning_steps=(*steps, step))
+        roots = self._roots
+        if "reasoning_steps" in roots:
+            root, shared = roots["reasoning_steps"]
+            roots = {**roots, "reasoning_steps": (root, min(shared, len(steps) - 1))}
+        return self._with(reasoning_steps=(*steps[:-1], step), _roots=roots)
+
+    def with_confidence(self, confidence: float) -> AgentState:
+        """Another confidence, clamped to 0.0 .. 1.0 and recorded in the history; NaN is refused."""
+        value = _confidence(confidence)
+        return self._with(confidence=value, confidence_history=(*self.confidence_history, value))
+
+    def with_error(self, error: str) -> AgentState:
+        """One error message added."""
+        return self._with(errors=(*self.errors, error))
+
+    def with_metadata(self, key: str, value: Any) -> AgentState:
+        """One metadata entry set, deep-frozen (a list becomes a tuple).
+
+        Raises:
+            NotSerialisable: the value has no JSON form and no registered converter.
+        """
+        item = freeze(value)
+        encode_data(item, f"metadata[{key!r}]")
+        return self._with(metadata=FrozenDict({**self.metadata, key: item}))
+
+    def with_token_usage(
+        self, *, prompt_tokens: int = 0, completion_tokens: int = 0, cached_tokens: int = 0, cost: float = 0.0
+    ) -> AgentState:
+        """Tokens and dollars of one more call, added to the totals."""
+        if prompt_tokens < 0 or completion_tokens < 0 or cached_tokens < 0 or not cost >= 0:
+            raise ValueError(
+                f"usage is ({prompt_tokens}, {completion_tokens}, {cached_tokens}, {cost}); nothing is negative"
+            )
+        return self._with(
+            prompt_tokens_used=self.prompt_tokens_used + prompt_tokens,
+            completion_tokens_used=self.completion_tokens_used + completion_tokens,
+            cached_tokens_used=self.cached_tokens_used + cached_tokens,
+            cost=self.cost + cost,
+        )
+
+    def with_answer(self, message: Message, step: ReasoningStep, usage: Usage) -> AgentState:
+        """One model answer: its message, its reasoning step and its tokens, in one copy."""
+        state = self.with_reasoning_step(step)
+        return state._with(
+            messages=(*self.messages, message),
+            pending_revision=False,
+            prompt_tokens_used=self.prompt_tokens_used + usage.prompt_tokens,
+            completion_tokens_used=self.completion_tokens_used + usage.completion_tokens,
+            cached_tokens_used=self.cached_tokens_used + usage.cached_tokens,
+            cost=self.cost + (usage.cost or 0.0),
+        )
+
+    def with_results(self, messages: Iterable[Message], executions: Iterable[ToolExecution]) -> AgentState:
+        """The results of one batch of calls, in call order: messages, executions and errors, in one copy."""
+        added = tuple(executions)
+        index, owned = self._executions(), len(self.tool_executions)
+        for i, execution in enumerate(added):
+            index = index.extended(owned + i, execution)
+        errors = tuple(f"{e.tool_name}: {e.error}" for e in added if e.error is not None)
+        return self._with(
+            messages=(*self.messages, *messages),
+            tool_executions=self.tool_executions + added,
+            tool_history=self.tool_history + tuple([e.tool_name for e in added]),
+            errors=self.errors + errors if errors else self.errors,
+            _index=index,
+        )
+
+    def with_calls_closed(self, reason: str) -> AgentState:
+        """Every call that has no result gets an error result: ``Error: not run: <reason>``."""
+        calls = self.unanswered
+        return self.with_messages([not_run(c, reason) for c in calls]) if calls else self
+
+    def with_revision(self, feedback: Message) -> AgentState:
+        """The last answer sent back with feedback: Think runs again."""
+        return self._with(messages=(*self.messages, feedback), pending_revision=True, revisions=self.revisions + 1)
+
+    def marked(self, *, updated_at: datetime, active_seconds: float, iteration: int) -> AgentState:
+        """The state as a transition commits it; what follows is saved relative to it."""
+        roots = {name: (value, len(value)) for name in GROWING if (value := getattr(self, name))}
+        return self._with(updated_at=updated_at, active_seconds=active_seconds, iteration=iteration, _roots=roots)
+
+    def next_turn(self, *, run_id: str, now: datetime) -> AgentState:
+        """The start of a new run on the same conversation: everything but the conversation starts afresh."""
+        return AgentState(
+            run_id=run_id,
+            agent_id=self.agent_id,
+            messages=self.messages,
+            max_iterations=self.max_iterations,
+            confidence_threshold=self.confidence_threshold,
+            tool_loop_threshold=self.tool_loop_threshold,
+            terminal_tools=self.terminal_tools,
+            token_budget=self.token_budget,
+            metadata=self.metadata,
+            started_at=now,
+            updated_at=now,
+        )
+
+    # -- derived ----------------------------------------------------------------------------------
+
+    @property
+    def total_tokens_used(self) -> int:
+        """Prompt and completion tokens of the run."""
+        return self.prompt_tokens_used + self.completion_tokens_used
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens and dollars of the run."""
+        return Usage(
+            prompt_tokens=self.prompt_tokens_used,
+            completion_tokens=self.completion_tokens_used,
+            cached_tokens=self.cached_tokens_used,
+            cost=self.cost,
+        )
+
+    @property
+    def unanswered(self) -> tuple[ToolCall, ...]:
+        """The calls of the newest assistant turn that have no result yet, in order."""
+        answered = 0
+        for message in reversed(self.messages):
+            if message.role is Role.TOOL:
+                answered += len(message.tool_results)
+            elif message.role is Role.ASSISTANT:
+                # Results stand in call order; ids are not matched, because local models reuse them.
+                return message.tool_calls[answered:]
+            else:
+                return ()
+        return ()
+
+    @property
+    def last_assistant(self) -> Message | None:
+        """The newest assistant message of this run's end of the conversation, or None before there is one.
+
+        Looks back over tool results only (and reviewers' feedback), never past a user turn of an older run.
+        """
+        for message in reversed(self.messages):
+            if message.role is Role.ASSISTANT:
+                return message
+            if message.role is Role.USER and not self.pending_revision:
+                return None
+        return None
+
+    def find_execution(self, key: str) -> ToolExecution | None:
+        """The execution of this run that stands for a dedup key, or None."""
+        return self._executions().with_key(len(self.tool_executions), key)
+
+    def first_execution(
+        self, name: str, predicate: ArgsPredicate | None = None, *, require_success: bool = True
+    ) -> ToolExecution | None:
+        """The first execution of a tool whose arguments satisfy a pure predicate."""
+        return self._executions().first(len(self.tool_executions), name, predicate, require_success)
+
+    def _executions(self) -> ExecutionIndex:
+        index = self._index
+        if index is None:
+            index = ExecutionIndex(self.tool_executions)
+            object.__setattr__(self, "_index", index)
+        return index
+
+    # -- checkpoint -------------------------------------------------------------------------------
+
+    def to_checkpoint(self) -> dict[str, Any]:
+        """A plain, JSON-safe dict with a schema version; `from_checkpoint` gives an equal state back."""
+        return {"schema": SCHEMA, **encode(self)}
+
+    @classmethod
+    def from_checkpoint(cls, data: Mapping[str, Any]) -> AgentState:
+        """The state a checkpoint was made from.
+
+        Raises:
+            CheckpointTooNew: it was written by a newer version.
+            CheckpointError: it is damaged; the message says where.
+        """
+        found = data.get("schema")
+        if isinstance(found, bool) or not isinstance(found, int) or found < 1:
+            raise CheckpointError("schema", f"the checkpoint has schema version {found!r}; it is no checkpoint")
+        if found > SCHEMA:
+            raise CheckpointTooNew(found, SCHEMA)
+        return decode({k: v for k, v in data.items() if k not in ("schema", "journal")}, cls)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _PUT if not name.startswith("_")}
+
+    def __setstate__(self, values: dict[str, Any]) -> None:
+        for name, put in _PUT.items():
+            put(self, values.get(name, EMPTY if name == "_roots" else None))
+
+
+# A copy is one pass over the slots, without validation of what was valid before.
+_PUT = {a.name: getattr(AgentState, a.name).__set__ for a in fields(AgentState)}
+_COPY = tuple((getattr(AgentState, name).__get__, put) for name, put in _PUT.items())
+
+register_whole(AgentState)

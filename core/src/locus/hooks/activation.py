@@ -1,0 +1,288 @@
+"""From names to active plugins: chosen, loaded, configured, ordered.
+
+Nothing is looked for unless something is asked for. What is asked for in code or on the command line must
+work; what a file or the environment asks for may be missing and is then reported, unless it is required or
+a guard: an agent must not run without its guard as if nothing were amiss.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from types import ModuleType
+from typing import Any
+
+from attrs import evolve, field, frozen
+
+from locus.core.errors import ConfigError, LocusError, PluginError, PluginLoadError, SettingsError, UnknownName
+from locus.core.frozen import EMPTY, FrozenDict
+from locus.hooks.active import ActivePlugin
+from locus.hooks.discovery import Catalogue, pip_hint, report_of
+from locus.hooks.manifest import Plugin
+from locus.hooks.ordering import in_order
+from locus.hooks.providers import plugin_settings
+from locus.hooks.reference import load
+from locus.hooks.report import PluginReport
+from locus.hooks.selection import Origin, Selection, listed, select
+from locus.hooks.settings import Layer
+
+__all__ = ["Activation", "Wanted", "activate"]
+
+
+@frozen(kw_only=True)
+class Wanted:
+    """Who asks for which plugins.
+
+    Args:
+        enabled: names in the configuration file.
+        required: names that must work, in the configuration file; required is enabled.
+        tables: settings in the configuration file, by plugin.
+        env: ``LOCUS_PLUGINS``: a comma-separated list of ``name`` and ``no:name``.
+        cli: what the command line says, ``name``, ``no:name``, or ``no:*`` for none of the above.
+        plugins: ``Agent(plugins=...)``: names, ``no:name``, or manifests that nothing installed.
+        keywords: keywords of ``Agent`` that are not its own: ``name=True``, ``name=False``, ``name={...}``,
+            ``name=Settings(...)``, or a keyword that a manifest declares.
+        strict: whatever is asked for must work.
+    """
+
+    enabled: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+    tables: Mapping[str, Layer] = EMPTY
+    env: str = ""
+    cli: tuple[str, ...] = ()
+    plugins: tuple[str | Plugin, ...] = ()
+    keywords: Mapping[str, Any] = EMPTY
+    strict: bool = False
+
+
+@frozen
+class Activation:
+    """The active plugins, in the order in which their hooks are called, and what became of the others."""
+
+    plugins: tuple[ActivePlugin, ...] = ()
+    reports: tuple[PluginReport, ...] = ()
+
+    @property
+    def settings(self) -> FrozenDict[str, Any]:
+        """The settings of the active plugins that have some, by name: what `provide` takes."""
+        return FrozenDict((p.manifest.name, p.settings) for p in self.plugins if p.settings is not None)
+
+
+@frozen(kw_only=True)
+class _Asked:
+    """What the code says about one plugin's settings: overrides by key, or an instance."""
+
+    layers: tuple[Layer, ...] = ()
+    instance: object | None = None
+    fields: dict[str, tuple[str, Any]] = field(factory=dict)
+
+
+def activate(
+    wanted: Wanted,
+    catalogue: Catalogue | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    options: Iterable[str] = (),
+) -> Activation:
+    """Choose, load, configure and order.
+
+    Args:
+        wanted: who asks for what.
+        catalogue: the installed plugins; a fresh scan when None, if one is needed at all.
+        environ: where secrets come from; the process's environment when None.
+        options: ``Agent``'s own keywords, for the nearest to an unknown one.
+
+    Raises:
+        UnknownName: a name in code or on the command line that nothing answers to.
+        PluginError: a plugin that must work cannot be used, or the order is circular.
+        SettingsError: every wrong setting of every active plugin.
+        ConfigError: a required plugin is switched off, or a keyword contradicts another.
+    """
+    keywords, switches, manifests = dict(wanted.keywords), [], []
+    if not (wanted.enabled or wanted.required or wanted.env or wanted.cli or wanted.plugins or keywords):
+        return Activation()
+    installed = Catalogue() if catalogue is None else catalogue
+    for item in wanted.plugins:
+        if isinstance(item, Plugin):
+            manifests.append(item)
+    if manifests:
+        installed = installed.extended(manifests)
+    asked, switches = _keywords(keywords, installed, tuple(options))
+    named = [item.name if isinstance(item, Plugin) else _name(item) for item in wanted.plugins]
+    selection = select(
+        (
+            ("required", wanted.required),
+            ("config", wanted.enabled),
+            ("environment", listed(wanted.env)),
+            ("command line", wanted.cli),
+            ("code", named),
+            ("code", switches),
+        )
+    )
+    chooser = _Chooser(wanted, installed, selection, asked, environ)
+    return chooser.activation([name for name in selection.enabled if name not in switches])
+
+
+def _name(item: Any) -> str:
+    if not isinstance(item, str):
+        raise ConfigError(f"plugins holds {item!r:.80}; use names, 'no:name', or Plugin(...) manifests")
+    return item
+
+
+def _keywords(
+    keywords: Mapping[str, Any], catalogue: Catalogue, options: tuple[str, ...]
+) -> tuple[dict[str, _Asked], list[str]]:
+    """What the keywords mean: settings by plugin, and which plugins they switch on or off."""
+    asked: dict[str, _Asked] = {}
+    switches: dict[str, bool] = {}
+    names = catalogue.names() if keywords else ()
+    for keyword, value in keywords.items():
+        if keyword in names:
+            switches[keyword] = value is not False
+            asked[keyword] = evolve(_meaning(keyword, value), fields=asked.get(keyword, _Asked()).fields)
+            continue
+        plugin, setting = _declared(keyword, catalogue, options)
+        asked.setdefault(plugin, _Asked()).fields[setting] = (keyword, value)
+    for plugin, one in asked.items():
+        if one.fields and switches.setdefault(plugin, True) is False:
+            keyword = next(iter(one.fields.values()))[0]
+            raise ConfigError(f"{keyword} is given and {plugin}=False; drop one")
+    return asked, [name if on else f"no:{name}" for name, on in switches.items()]
+
+
+def _meaning(name: str, value: Any) -> _Asked:
+    if value is True or value is False:
+        return _Asked()
+    if value is None:
+        raise ConfigError(f"{name}=None; use True, False, a dict of settings, or an instance of its settings class")
+    if isinstance(value, Mapping):
+        return _Asked(layers=(Layer(f"Agent({name}=...)", "", value),))
+    return _Asked(instance=value)
+
+
+def _declared(keyword: str, catalogue: Catalogue, options: tuple[str, ...]) -> tuple[str, str]:
+    """The plugin that declares a keyword, and the setting it stands for."""
+    manifests = catalogue.manifests()
+    found = [(m.name, m.keywords[keyword]) for m in manifests if keyword in m.keywords]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        rivals = " and ".join(name for name, _ in found)
+        raise ConfigError(f"the keyword {keyword!r} is declared by more than one plugin: {rivals}; uninstall one")
+    declared = [k for m in manifests for k in m.keywords]
+    raise UnknownName("option of Agent", keyword, (*options, *catalogue.names(), *declared), pip_hint(keyword))
+
+
+class _Chooser:
+    """Loads and configures what was selected, and keeps account of what cannot be."""
+
+    def __init__(
+        self,
+        wanted: Wanted,
+        catalogue: Catalogue,
+        selection: Selection,
+        asked: Mapping[str, _Asked],
+        environ: Mapping[str, str] | None,
+    ) -> None:
+        self._wanted, self._catalogue, self._selection = wanted, catalogue, selection
+        self._asked, self._environ = asked, environ
+        self._reports: list[PluginReport] = []
+        self._problems: list[str] = []
+
+    def activation(self, configured: list[str]) -> Activation:
+        """Everything selected that works, in order."""
+        manifests: dict[str, Plugin] = {}
+        for name, origin in self._selection.enabled.items():
+            try:
+                manifests[name] = self._catalogue.manifest(name)
+            except LocusError as e:
+                self._refuse(name, origin, e, guard=False)
+        order = in_order({name: manifest.after for name, manifest in manifests.items()}, configured)
+        active = [plugin for name in order if (plugin := self._make(manifests[name])) is not None]
+        if self._problems:
+            raise SettingsError(self._problems)
+        for name, origin in self._selection.disabled.items():
+            self._reports.append(PluginReport(name=name, status="disabled", detail=f"switched off by {origin}"))
+        return Activation(tuple(active), tuple(self._reports))
+
+    def _make(self, manifest: Plugin) -> ActivePlugin | None:
+        name = manifest.name
+        origin = self._selection.enabled[name]
+        try:
+            settings = self._settings(manifest)
+            instances = tuple(_instance(name, reference, settings) for reference in manifest.hooks)
+        except SettingsError as e:
+            self._problems += e.problems
+            return None
+        except PluginError as e:
+            self._refuse(name, origin, e, guard=manifest.guard)
+            return None
+        return ActivePlugin(
+            manifest=manifest,
+            instances=instances,
+            version=self._catalogue.version(name),
+            settings=settings,
+            fatal=self._must_work(origin) or manifest.guard,
+        )
+
+    def _settings(self, manifest: Plugin) -> object | None:
+        name = manifest.name
+        asked = self._asked.get(name, _Asked())
+        table = self._wanted.tables.get(name)
+        if asked.instance is None:
+            layers = [*(() if table is None else (table,)), *asked.layers]
+            layers += [Layer(f"Agent({kw}=...)", "", {key: v}) for key, (kw, v) in asked.fields.items()]
+            return plugin_settings(manifest, layers, None, self._environ)
+        instance = plugin_settings(manifest, [], asked.instance, self._environ)
+        for setting, (keyword, value) in asked.fields.items():
+            try:
+                instance = evolve(instance, **{setting: value})  # type: ignore[type-var]
+            except (ValueError, TypeError) as e:
+                raise SettingsError([f"Agent({keyword}=...): {setting} is {value!r:.60}: {e}"]) from e
+        return instance
+
+    def _refuse(self, name: str, origin: Origin, error: LocusError, *, guard: bool) -> None:
+        if guard or self._must_work(origin):
+            raise error
+        if isinstance(error, UnknownName):
+            self._reports.append(PluginReport(name=name, status="missing", detail=str(error)))
+        else:
+            self._reports.append(report_of(name, self._catalogue.version(name), error))
+
+    def _must_work(self, origin: Origin) -> bool:
+        return self._wanted.strict or origin in ("required", "code", "command line")
+
+
+def _instance(plugin: str, reference: str, settings: object | None) -> object:
+    """One hook object or module of a plugin.
+
+    Raises:
+        PluginLoadError: it cannot be imported, or making it failed.
+        SettingsError: its constructor refuses the settings.
+    """
+    found = load(plugin, reference)
+    if isinstance(found, ModuleType) or not isinstance(found, type):
+        return found
+    try:
+        return found(settings) if _takes_settings(found) else found()
+    except SettingsError:
+        raise
+    except Exception as e:
+        hint = "; a hook class is called with the settings, or without arguments"
+        raise PluginLoadError(
+            plugin, f"{reference} cannot be made: {type(e).__name__}: {e}{hint if isinstance(e, TypeError) else ''}"
+        ) from e
+
+
+def _takes_settings(cls: type) -> bool:
+    """Whether a class wants the settings: its first parameter is called so, or must be given."""
+    try:
+        parameters = list(inspect.signature(cls).parameters.values())
+    except (ValueError, TypeError):
+        return False
+    if not parameters or parameters[0].kind not in (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    ):
+        return False
+    return parameters[0].name == "settings" or parameters[0].default is inspect.Parameter.empty

@@ -1,0 +1,91 @@
+"""`RunContext`: what a hook sees of the run it is called for."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from locus.core.events import Event
+from locus.core.state import AgentState
+from locus.hooks.stash import Stash
+
+if (
+    TYPE_CHECKING
+):  # `locus.models` finds its providers through this package: the runtime import goes that way only
+    from locus.models.protocol import Model, ModelRequest, ModelResponse
+
+__all__ = ["RunContext"]
+
+T = TypeVar("T")
+
+
+class RunContext(Protocol):
+    """The run, as hooks and nodes see it. Everything that has an effect goes through here."""
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        ...
+
+    @property
+    def thread_id(self) -> str:
+        """The thread the run belongs to."""
+        ...
+
+    @property
+    def state(self) -> AgentState:
+        """The state as last committed, or as the node under way last showed it."""
+        ...
+
+    @property
+    def deps(self) -> Any:
+        """What the caller passed as ``deps=``."""
+        ...
+
+    @property
+    def stash(self) -> Stash:
+        """Where a plugin keeps what belongs to this run."""
+        ...
+
+    @property
+    def deadline(self) -> float | None:
+        """Seconds on `anyio.current_time` by which the run must end, or None."""
+        ...
+
+    async def emit(self, event: Event) -> None:
+        """Tell everybody who listens; fills in the envelope of the event."""
+        ...
+
+    async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, effect: str = "once") -> T:
+        """Run an effect once per run: after a crash its recorded result stands.
+
+        Args:
+            name: stable and unique within the node under way.
+            fn: the effect. Its result must have a JSON form.
+            effect: ``"pure"``, ``"keyed"`` or ``"once"``: what may happen after a crash in the middle.
+        """
+        ...
+
+    async def call_model(
+        self, request: ModelRequest, *, model: Model | str | None = None, purpose: str
+    ) -> ModelResponse:
+        """Ask a model: recorded, charged to the run, budgets checked first.
+
+        Args:
+            request: what to ask.
+            model: another model than the run's.
+            purpose: what for, shown in events; anything but ``"think"``.
+
+        Raises:
+            ModelError: the call failed.
+            BudgetExceeded: the run's condition is satisfied already; no call was made.
+        """
+        ...
+
+    def report(self, plugin: str, value: Any) -> None:
+        """Put something into ``AgentResult.reports`` under the plugin's name."""
+        ...
+
+    def cancel(self, reason: str = "") -> None:
+        """End the run at the next safe point."""
+        ...

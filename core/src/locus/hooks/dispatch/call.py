@@ -1,0 +1,60 @@
+"""One call of one implementation, whichever way it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, NoReturn
+
+import anyio
+
+from locus.core.directives import Interrupt
+from locus.hooks.table import Impl
+
+__all__ = ["FAILURES", "Nonsense", "ask", "nonsense", "timed", "within"]
+
+#: What counts as a failure of a hook. Cancellation, Ctrl-C and SystemExit are not in it: they always propagate.
+FAILURES = (Exception, Interrupt)
+
+
+class Nonsense(TypeError):  # noqa: N818 - the name stands in front of what was returned, for people
+    """A hook returned what is no answer to its question."""
+
+
+def nonsense(answer: object, expected: str) -> NoReturn:
+    """Refuse an answer, saying what would have been one."""
+    shown = repr(answer)
+    if isinstance(answer, type):
+        shown = f"the class {answer.__name__}, not an instance of it"
+    raise Nonsense(f"returned {shown if len(shown) <= 80 else shown[:77] + '...'}; expected {expected}")
+
+
+async def ask(impl: Impl, *arguments: Any) -> Any:
+    """The answer of one implementation."""
+    answer = impl.call(*arguments)
+    if impl.is_async:
+        return await answer
+    if answer is not None and hasattr(answer, "__await__"):
+        return await within(impl.timeout, answer)
+    return answer
+
+
+async def within(seconds: float | None, awaitable: Awaitable[Any]) -> Any:
+    """What an awaitable gives, unless it takes longer than that.
+
+    Raises:
+        TimeoutError: it took longer, and was cancelled.
+    """
+    if seconds is None:
+        return await awaitable
+    with anyio.move_on_after(seconds):
+        return await awaitable
+    raise TimeoutError(f"took longer than its hook_timeout of {seconds:g} s")
+
+
+def timed(function: Callable[..., Awaitable[Any]], seconds: float) -> Callable[..., Awaitable[Any]]:
+    """An async function that fails when it takes longer than that."""
+
+    async def call(*arguments: Any) -> Any:
+        return await within(seconds, function(*arguments))
+
+    return call

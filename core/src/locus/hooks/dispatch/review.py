@@ -1,0 +1,138 @@
+"""Reviewers: what comes in and what goes out. Isolated, unless a guard fails: that cancels the run."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve
+
+from locus.core.directives import Accept, Cancel, Revise
+from locus.core.messages import Message
+from locus.hooks.answers import from_data, to_data
+from locus.hooks.dispatch.call import FAILURES, ask, nonsense
+from locus.hooks.health import HookHealth
+from locus.hooks.table import Impl
+
+if TYPE_CHECKING:
+    from locus.core.state import AgentState
+    from locus.hooks.context import RunContext
+
+__all__ = ["Step", "filter_input", "review"]
+
+#: Runs an effect that returns JSON data under a name, and records the result.
+Step = Callable[[str, Callable[[], Awaitable[dict[str, Any]]]], Awaitable[Any]]
+
+_ACCEPT = Accept()
+
+
+async def review(
+    impls: tuple[Impl, ...],
+    answer: Message,
+    state: AgentState,
+    run: RunContext,
+    health: HookHealth,
+    step: Step | None = None,
+) -> Accept | Revise | Cancel:
+    """Does this answer stand? Everybody is asked in order, until somebody cancels.
+
+    Args:
+        impls: ``table.impls("locus_review_answer")``.
+        answer: the model's answer: text, no tool calls.
+        state: the state with the answer in it.
+        run: what the hooks see of the run.
+        health: the run's failures.
+        step: records each verdict, under ``"review/<plugin>/<n>"``; None asks without recording.
+
+    Returns:
+        `Revise` with the feedback of all who want a revision, a blank line between them.
+    """
+    feedback: list[str] = []
+    for n, impl in enumerate(impls):
+        if impl in health.quarantined:
+            continue
+        verdict = await _recorded(step, n, impl, answer, state, run, health)
+        if isinstance(verdict, Cancel):
+            return verdict
+        if isinstance(verdict, Revise) and verdict.feedback not in feedback:
+            feedback.append(verdict.feedback)
+    return Revise("\n\n".join(feedback)) if feedback else _ACCEPT
+
+
+async def _recorded(
+    step: Step | None,
+    n: int,
+    impl: Impl,
+    answer: Message,
+    state: AgentState,
+    run: RunContext,
+    health: HookHealth,
+) -> object:
+    async def data() -> dict[str, Any]:
+        return to_data(await _verdict(impl, answer, state, run, health))
+
+    if step is None:
+        return await _verdict(impl, answer, state, run, health)
+    return from_data(await step(f"review/{impl.plugin}/{n}", data))
+
+
+async def _verdict(
+    impl: Impl, answer: Message, state: AgentState, run: RunContext, health: HookHealth
+) -> Accept | Revise | Cancel:
+    try:
+        verdict = await ask(impl, answer, state, run)
+        if verdict is None:
+            return _ACCEPT
+        if type(verdict) not in (Accept, Revise, Cancel):
+            nonsense(verdict, "Accept(), Revise(feedback), Cancel(reason), or None to accept")
+        if type(verdict) is Revise and (
+            not isinstance(verdict.feedback, str) or not verdict.feedback.strip()
+        ):
+            nonsense(verdict, "Revise with feedback that tells the model what to change")
+    except FAILURES as e:
+        return await _failed(impl, e, health) or _ACCEPT
+    given: Accept | Revise | Cancel = verdict
+    return given
+
+
+async def filter_input(
+    impls: tuple[Impl, ...], prompt: Message, run: RunContext, health: HookHealth
+) -> Message | Cancel:
+    """The user's turn as it is to enter the conversation; each implementation gets what the one before made of it.
+
+    Args:
+        impls: ``table.impls("locus_filter_input")``.
+        prompt: the user's turn.
+        run: what the hooks see of the run.
+        health: the run's failures.
+    """
+    for impl in impls:
+        if impl in health.quarantined:
+            continue
+        try:
+            answer = await ask(impl, prompt, run)
+            if type(answer) is Cancel:
+                return answer
+            prompt = _turn(answer, prompt)
+        except FAILURES as e:
+            refused = await _failed(impl, e, health)
+            if refused is not None:
+                return refused
+    return prompt
+
+
+def _turn(answer: Any, prompt: Message) -> Message:
+    if answer is None:
+        return prompt
+    if isinstance(answer, str):
+        return evolve(prompt, content=answer)
+    if not isinstance(answer, Message) or answer.role is not prompt.role:
+        nonsense(
+            answer, f"a Message of role {prompt.role.value!r}, its text, Cancel(reason), or None to leave it"
+        )
+    return answer
+
+
+async def _failed(impl: Impl, error: BaseException, health: HookHealth) -> Cancel | None:
+    await health.tell([health.record(impl, error, isolated=True)])
+    return Cancel(f"guard {impl.plugin} failed") if impl.guard else None

@@ -1,0 +1,79 @@
+"""What failed in one run, and who is not called any more because of it."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Awaitable, Callable
+
+from locus.core.events import HookFailedEvent
+from locus.hooks.report import HookFailure
+from locus.hooks.table import Impl
+
+__all__ = ["STRIKES", "HookHealth"]
+
+#: After this many failures in a run an isolated hook is not called again.
+STRIKES = 3
+
+Tell = Callable[[HookFailedEvent], Awaitable[object]]
+
+
+class HookHealth:
+    """The failures of one run; made by the loop, which passes it to every dispatch.
+
+    Args:
+        tell: emits the event of a failure; None keeps failures to the report.
+        strict: a failure is raised instead of isolated.
+    """
+
+    __slots__ = ("_failures", "_strict", "_tell", "quarantined")
+
+    def __init__(self, tell: Tell | None = None, *, strict: bool = False) -> None:
+        self._tell, self._strict = tell, strict
+        self._failures: dict[Impl, HookFailure] = {}
+        #: Implementations that are not called again in this run.
+        self.quarantined: frozenset[Impl] = frozenset()
+
+    @property
+    def failures(self) -> tuple[HookFailure, ...]:
+        """One entry for each hook that failed, in the order of the first failures."""
+        return tuple(self._failures.values())
+
+    def record(self, impl: Impl, error: BaseException, *, isolated: bool) -> HookFailedEvent:
+        """Count a failure.
+
+        Args:
+            impl: what failed.
+            error: what it raised; gets a note that names the plugin and the hook.
+            isolated: the run goes on as if it had not been called, so it is quarantined in the end. Guards
+                are not, nor is what fails closed.
+
+        Returns:
+            The event to emit, see `tell`.
+
+        Raises:
+            BaseException: ``error`` itself, when the run is strict.
+        """
+        error.add_note(f"in hook {impl.hook} of plugin {impl.plugin!r}")
+        if self._strict:
+            raise error
+        known = self._failures.get(impl)
+        count = 1 if known is None else known.count + 1
+        quarantined = isolated and not impl.guard and count >= STRIKES
+        text = f"{type(error).__name__}: {error}"
+        self._failures[impl] = HookFailure(
+            plugin=impl.plugin,
+            hook=impl.hook,
+            error=text if known is None else known.error,
+            count=count,
+            quarantined=quarantined,
+            trace="".join(traceback.format_exception(error)) if known is None else known.trace,
+        )
+        if quarantined:
+            self.quarantined |= {impl}
+        return HookFailedEvent(plugin=impl.plugin, hook=impl.hook, error=text, quarantined=quarantined)
+
+    async def tell(self, failed: list[HookFailedEvent] | None) -> None:
+        """Emit what was recorded, oldest first."""
+        if failed and self._tell is not None:
+            for event in failed:
+                await self._tell(event)

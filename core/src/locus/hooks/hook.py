@@ -1,0 +1,24 @@
+"""`Hook`: the base class for a user's own hooks."""
+
+from __future__ import annotations
+
+__all__ = ["Hook"]
+
+
+class Hook:
+    """Observe and steer a run by writing methods; every one is optional and may be sync or async.
+
+    ``on_<event>(self, event)`` is called for each event of that kind (``on_iteration`` gets each
+    `IterationEvent`), ``on_event(self, event)`` for all of them, ``on_tool_call(self, call)`` before each tool
+    call. A second parameter, whatever its name, receives the run. Each returns a directive or None.
+
+    Set ``guard = True`` on a hook that must not fail open: when it fails, the call it was asked about is
+    rejected, and elsewhere the run is cancelled.
+    """
+
+    #: Fails closed when True.
+    guard: bool = False
+    #: Seconds after which an async method counts as failed, or None.
+    hook_timeout: float | None = None
+    #: The name in reports; the class name when empty.
+    name: str = ""

@@ -1,0 +1,63 @@
+"""`Plugin`: the light manifest behind an entry point. Its parts are dotted references, imported when used."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from attrs import Attribute, field, frozen
+
+from locus.core.frozen import EMPTY, FrozenDict, freeze
+
+__all__ = ["API", "Plugin"]
+
+#: Version of the plugin API: the major breaks, the minor adds hooks or event fields.
+API = (1, 0)
+
+_REFERENCE = re.compile(r"[A-Za-z_][\w.]*(:[A-Za-z_][\w.]*)?")
+
+
+def _name(_: object, attribute: Attribute[Any], value: str) -> None:
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", value):
+        raise ValueError(f"{attribute.name} is {value!r}; use lower-case letters, digits and '_'")
+
+
+def _references(_: object, attribute: Attribute[Any], value: Any) -> None:
+    for reference in value.values() if isinstance(value, dict) else value:
+        if not isinstance(reference, str) or not _REFERENCE.fullmatch(reference):
+            raise ValueError(f"{attribute.name} holds {reference!r}; use 'package.module:name'")
+
+
+@frozen(kw_only=True)
+class Plugin:
+    """What a plugin is and provides, readable without importing it.
+
+    Args:
+        name: the one name: entry point = manifest = config table = CLI argument = `Agent` keyword = scheme.
+        api: the plugin API it was written for, ``(major, minor)``.
+        summary: one sentence for ``locus plugins``.
+        hooks: references to objects, classes (called without arguments, or with the settings where they
+            take one) or modules whose ``locus_*`` functions are marked with `hookimpl`.
+        settings: reference to its settings class (attrs, frozen), or None.
+        provides: what it offers by kind: ``{"model": "pkg.models:make", "checkpointer": ..., "backend": ...}``.
+            A factory is called with the text after the scheme and the settings.
+        windows: names it offers under fixed import paths: ``{"locus.hooks.builtin:AuditHook": "pkg.hooks:Audit"}``.
+        keywords: further `Agent` keywords and the settings field each sets.
+        guard: its hooks fail closed.
+        after: names of plugins whose hooks come before its own.
+        hook_timeout: seconds after which an async hook of it counts as failed, or None.
+        buffers: a wrapper of it must see the whole answer before chunks are shown.
+    """
+
+    name: str = field(validator=_name)
+    api: tuple[int, int]
+    summary: str
+    hooks: tuple[str, ...] = field(default=(), converter=tuple, validator=_references)
+    settings: str | None = None
+    provides: FrozenDict[str, str] = field(default=EMPTY, converter=freeze, validator=_references)
+    windows: FrozenDict[str, str] = field(default=EMPTY, converter=freeze, validator=_references)
+    keywords: FrozenDict[str, str] = field(default=EMPTY, converter=freeze)
+    guard: bool = False
+    after: tuple[str, ...] = field(default=(), converter=tuple)
+    hook_timeout: float | None = None
+    buffers: bool = False

@@ -1,0 +1,111 @@
+"""From ``"scheme:rest"`` to the thing itself: the scheme is the name of the plugin that provides it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from locus.core.errors import ConfigError, PluginLoadError, SettingsError
+from locus.core.frozen import EMPTY
+from locus.hooks.discovery import Catalogue, pip_hint
+from locus.hooks.manifest import Plugin
+from locus.hooks.reference import load
+from locus.hooks.settings import Layer, structure
+
+__all__ = ["plugin_settings", "provide", "scheme_of"]
+
+
+def scheme_of(kind: str, text: str) -> tuple[str, str]:
+    """The scheme and what stands behind its colon.
+
+    Args:
+        kind: what the text names, for the message: ``"model"``, ``"checkpointer"``, ``"backend"``.
+        text: ``"scheme:rest"``.
+
+    Raises:
+        ConfigError: there is no colon, or nothing before it.
+    """
+    scheme, colon, rest = text.partition(":")
+    if not colon or not scheme:
+        raise ConfigError(
+            f"{kind} {text!r} names no plugin; write 'plugin:{rest or text or kind}', with the name of the plugin "
+            f"that provides it ({pip_hint(text) if text and not colon else 'see locus plugins'})"
+        )
+    return scheme, rest
+
+
+def provide(
+    kind: str,
+    text: str,
+    *,
+    catalogue: Catalogue | None = None,
+    settings: Mapping[str, Any] = EMPTY,
+    environ: Mapping[str, str] | None = None,
+) -> object:
+    """What a plugin makes of the text behind its name.
+
+    Args:
+        kind: ``"model"``, ``"checkpointer"`` or ``"backend"``.
+        text: ``"scheme:rest"``; the plugin's factory is called ``factory(rest, settings)``.
+        catalogue: the installed plugins; a fresh scan when None.
+        settings: by plugin name, for whichever plugin it turns out to be: an instance of its settings class,
+            a dict, or a `Layer` that knows its file. A plugin without an entry has its defaults.
+        environ: where secrets come from; the process's environment when None.
+
+    Raises:
+        ConfigError: the text names no plugin.
+        UnknownName: no installed plugin of that name provides the kind.
+        PluginError: the plugin cannot be used, or its factory cannot be imported.
+        SettingsError: its settings are wrong.
+        Exception: whatever the factory raises, with a note that names the plugin.
+    """
+    scheme, rest = scheme_of(kind, text)
+    known = Catalogue() if catalogue is None else catalogue
+    reference = known.provides(kind, scheme)
+    manifest = known.manifest(scheme)
+    given = settings.get(scheme)
+    if given is None or isinstance(given, Mapping):
+        given = Layer("settings", scheme, given or EMPTY)
+    made = plugin_settings(manifest, *(([given], None) if isinstance(given, Layer) else ([], given)), environ)
+    factory = load(scheme, reference)
+    if not callable(factory):
+        raise PluginLoadError(scheme, f"{reference} is {factory!r:.80}; a provided {kind} must be a callable")
+    try:
+        return factory(rest, made)
+    except Exception as e:
+        e.add_note(f"while plugin {scheme!r} made the {kind} {text!r}")
+        raise
+
+
+def plugin_settings(
+    manifest: Plugin,
+    layers: list[Layer],
+    given: object | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> object | None:
+    """The settings of a plugin: an instance of its class, or None when it has none.
+
+    Args:
+        manifest: the plugin's.
+        layers: tables, from the weakest to the strongest.
+        given: an instance, which stands as it is.
+        environ: where secrets come from; the process's environment when None.
+
+    Raises:
+        SettingsError: they are wrong, or the plugin takes none.
+        PluginLoadError: the settings class cannot be imported.
+    """
+    if manifest.settings is None:
+        wrong = [f"{layer.source}: {layer.path or manifest.name} has settings" for layer in layers if layer.values]
+        if given is not None:
+            wrong.append(f"{manifest.name}={given!r:.60}")
+        if wrong:
+            raise SettingsError(f"{line}; the plugin {manifest.name!r} takes none" for line in wrong)
+        return None
+    cls = load(manifest.name, manifest.settings)
+    if given is None:
+        made: object = structure(cls, layers, environ)
+        return made
+    if not isinstance(given, cls):
+        raise SettingsError([f"{manifest.name}={given!r:.60}; expected True, False, a dict or {cls.__name__}(...)"])
+    return given

@@ -1,0 +1,114 @@
+"""What became of the plugins: so that "the guard allowed it" and "the guard did not run" can be told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, Protocol
+
+from attrs import evolve, frozen
+
+from locus.core.frozen import FrozenDict
+
+__all__ = ["HookFailure", "PluginReport", "RunReport", "Status", "run_report"]
+
+#: ``missing`` was asked for and is not installed; ``failed`` cannot be loaded or breaks the hook specification;
+#: ``quarantined`` was active, and a hook of it failed so often that it was not called any more.
+Status = Literal["active", "available", "disabled", "missing", "failed", "incompatible", "quarantined"]
+
+
+@frozen(kw_only=True)
+class HookFailure:
+    """How one hook of one plugin failed in a run.
+
+    Args:
+        plugin: whose hook it is.
+        hook: its name, such as ``"locus_on_think"``.
+        error: the first failure, ``"<Type>: <message>"``.
+        count: how often it failed.
+        quarantined: it was not called again.
+        trace: the traceback of the first failure.
+    """
+
+    plugin: str
+    hook: str
+    error: str
+    count: int = 1
+    quarantined: bool = False
+    trace: str = ""
+
+
+@frozen(kw_only=True)
+class PluginReport:
+    """One plugin, or one hook that was passed in code.
+
+    Args:
+        name: the plugin's name, or the hook's.
+        kind: ``"plugin"``, or ``"hook"`` for what was passed in ``Agent(hooks=...)``.
+        version: of its distribution; ``""`` for what has none.
+        status: see `Status`.
+        detail: one line that says why it is not active.
+        trace: the traceback behind ``detail``, where there is one.
+        guard: its hooks fail closed.
+        failures: what failed in the run.
+    """
+
+    name: str
+    kind: Literal["plugin", "hook"] = "plugin"
+    version: str = ""
+    status: Status = "active"
+    detail: str = ""
+    trace: str = ""
+    guard: bool = False
+    failures: tuple[HookFailure, ...] = ()
+
+
+@frozen
+class RunReport:
+    """The plugins of one run, in the order in which their hooks are called."""
+
+    plugins: tuple[PluginReport, ...] = ()
+
+    @property
+    def versions(self) -> FrozenDict[str, str]:
+        """``name -> version`` of the plugins that were active."""
+        return FrozenDict(
+            (p.name, p.version)
+            for p in self.plugins
+            if p.kind == "plugin" and p.status in ("active", "quarantined")
+        )
+
+    def of(self, name: str) -> PluginReport | None:
+        """The report of one plugin or hook, or None when the run did not know it."""
+        return next((p for p in self.plugins if p.name == name), None)
+
+
+class Failed(Protocol):
+    """What knows of failures: the `HookHealth` of a run."""
+
+    @property
+    def failures(self) -> tuple[HookFailure, ...]:
+        """One entry for each hook that failed."""
+        ...
+
+
+def run_report(reports: Iterable[PluginReport], health: Failed | None = None) -> RunReport:
+    """The plugins as they were built, with what failed in one run.
+
+    Args:
+        reports: `HookManager.reports`.
+        health: the `HookHealth` of the run; None for an agent that did not run.
+    """
+    by_plugin: dict[str, list[HookFailure]] = {}
+    for failure in () if health is None else health.failures:
+        by_plugin.setdefault(failure.plugin, []).append(failure)
+    if not by_plugin:
+        return RunReport(tuple(reports))
+    return RunReport(tuple(_with_failures(r, by_plugin.get(r.name, ())) for r in reports))
+
+
+def _with_failures(report: PluginReport, failures: Iterable[HookFailure]) -> PluginReport:
+    found = tuple(failures)
+    if not found or report.status != "active":
+        return report
+    status: Status = "quarantined" if any(f.quarantined for f in found) else "active"
+    return evolve(report, status=status, failures=found)

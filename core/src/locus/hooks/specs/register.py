@@ -1,0 +1,48 @@
+"""Register: what a plugin contributes to an agent.
+
+Called once, synchronously, while the agent is built. A plugin that raises here, or returns what is not
+asked for, is not activated at all and reported. None means "nothing".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from locus.hooks.marks import Lifetime, spec
+
+if TYPE_CHECKING:
+    from locus.core.events import Event
+    from locus.core.state import AgentState
+
+_SINCE = Lifetime(since=(1, 0))
+
+
+@spec(_SINCE)
+def locus_register_tools() -> Iterable[object] | None:
+    """Tools that the agent has beside its own, made with `locus.tools.tool`."""
+
+
+@spec(_SINCE)
+def locus_register_events() -> Iterable[type[Event]] | None:
+    """Event classes of the plugin; ``locus_on_<type>`` exists for each of them from then on."""
+
+
+@spec(_SINCE)
+def locus_register_conditions() -> Iterable[type] | None:
+    """Classes of termination conditions, so that a saved condition can be read back."""
+
+
+@spec(_SINCE)
+def locus_register_commands() -> Iterable[object] | None:
+    """Commands for the command line; only the command line asks for them."""
+
+
+@spec(_SINCE)
+def locus_register_reflect_policies() -> Iterable[Callable[[AgentState], str | None]] | None:
+    """Policies that say when Reflect runs: pure functions from the state to a reason, or to None.
+
+    They become part of the router, which must stay pure: no clock, no I/O, no memory of earlier calls. The
+    policies of all plugins are or-ed, in order, and the first reason is the one reported. Without a policy
+    Reflect is never entered.
+    """

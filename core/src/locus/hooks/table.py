@@ -1,0 +1,101 @@
+"""What the loop calls: for each hook a tuple of ready callables, for each event class the tuple of who hears it.
+
+Built once per agent. With nobody listening, every question is one dict look-up that finds an empty tuple.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Any
+
+from attrs import field, frozen
+
+from locus.core.events import Event, ModelChunkEvent
+from locus.hooks.specs import observer_hook
+
+__all__ = ["NO_HOOKS", "HookTable", "Impl"]
+
+_ANY_EVENT = observer_hook("event")
+
+
+@frozen(kw_only=True, eq=False)
+class Impl:
+    """One implementation of one hook, ready to be called. Two are never equal.
+
+    Args:
+        call: takes all arguments of the hook by position, whichever of them the implementation names.
+        plugin: the plugin's name, or the hook's that was passed in code; ``""`` for the kernel's own nodes.
+        hook: the hook's name.
+        guard: it fails closed.
+        is_async: ``call`` returns an awaitable.
+        timeout: seconds after which an async call counts as failed (built into ``call``, but for wrappers).
+        buffers: as a wrapper of the model call it must see the whole answer before chunks are shown.
+        order: where it stands among all implementations of all hooks.
+    """
+
+    call: Callable[..., Any]
+    plugin: str
+    hook: str
+    guard: bool = False
+    is_async: bool = False
+    timeout: float | None = None
+    buffers: bool = False
+    order: tuple[int, int, int] = (0, 0, 0)
+
+
+class _Heard(dict[type[Event], tuple[Impl, ...]]):
+    """Observers by event class; an entry is worked out when it is first asked for."""
+
+    __slots__ = ("_hooks",)
+
+    def __init__(self, hooks: Mapping[str, tuple[Impl, ...]]) -> None:
+        super().__init__()
+        self._hooks = hooks
+
+    def __missing__(self, event_type: type[Event]) -> tuple[Impl, ...]:
+        general = self._hooks.get(_ANY_EVENT, ())
+        if event_type is ModelChunkEvent:
+            general = tuple(impl for impl in general if not impl.is_async)
+        own = observer_hook(event_type.type)
+        specific = self._hooks.get(own, ()) if own != _ANY_EVENT else ()
+        # The sort is stable: of one hook, the method for the event's own kind comes first.
+        found = tuple(sorted((*specific, *general), key=attrgetter("order")))
+        self[event_type] = found
+        return found
+
+
+@frozen(eq=False)
+class HookTable:
+    """The compiled hooks of one agent; safe to share between all its runs.
+
+    Args:
+        hooks: implementations by hook name, in the order in which they are called.
+    """
+
+    hooks: Mapping[str, tuple[Impl, ...]] = field(factory=dict)
+    #: Who hears an event, by its class: ``table.heard[type(event)]`` is one look-up.
+    heard: Mapping[type[Event], tuple[Impl, ...]] = field(init=False, repr=False)
+    #: A wrapper of the model call must see the whole answer before chunks are shown.
+    buffers: bool = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "heard", _Heard(self.hooks))
+        wrappers = self.hooks.get("locus_wrap_model_call", ())
+        object.__setattr__(self, "buffers", any(impl.buffers for impl in wrappers))
+
+    def observers(self, event_type: type[Event]) -> tuple[Impl, ...]:
+        """Who hears events of this class: its own hook and `locus_on_event`, merged in order."""
+        return self.heard[event_type]
+
+    def hears(self, event_type: type[Event]) -> bool:
+        """Whether anybody hears events of this class; if not, they need not be made."""
+        return bool(self.heard[event_type])
+
+    def impls(self, hook: str) -> tuple[Impl, ...]:
+        """The implementations of one hook, in the order in which they are called."""
+        return self.hooks.get(hook, ())
+
+
+#: The table of an agent without hooks.
+NO_HOOKS = HookTable()

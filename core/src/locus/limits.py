@@ -1,0 +1,132 @@
+"""What a run may spend: the condition an agent really runs with, and the share a child gets of its parent's."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from attrs import evolve, frozen
+
+from locus.core.errors import ConfigError
+from locus.core.termination import (
+    CostLimit,
+    MaxIterations,
+    TerminationCondition,
+    TokenLimit,
+    effective,
+)
+from locus.loop.active import ActiveRun
+from locus.loop.react import Loop
+from locus.models.protocol import Model
+
+__all__ = ["Budget", "NoHaltWarning", "agent_condition", "child_loop", "tightened"]
+
+
+class NoHaltWarning(UserWarning):
+    """The condition guarantees no halt, so the default bound was added."""
+
+
+@frozen(kw_only=True)
+class Budget:
+    """What a child run may spend; the smaller of it and what its parent has left counts.
+
+    Args:
+        tokens: prompt and completion tokens.
+        dollars: needs a model with a known price.
+        iterations: model calls of the child's loop.
+    """
+
+    tokens: int | None = None
+    dollars: float | None = None
+    iterations: int | None = None
+
+
+def agent_condition(
+    termination: TerminationCondition | None,
+    *,
+    max_iterations: int | None,
+    terminal_tools: Collection[str],
+    token_budget: int | None,
+    stop_on_text: bool,
+    model: Model,
+    configured: Mapping[str, Any],
+) -> TerminationCondition:
+    """The user's condition with the built-in branches.
+
+    Raises:
+        ConfigError: it is no condition, or a cost limit has no price to count with.
+    """
+    if termination is not None and not isinstance(termination, TerminationCondition):
+        raise ConfigError(
+            f"termination is {termination!r}; use conditions of locus.core.termination, "
+            "such as MaxIterations(10) | TokenLimit(50_000)"
+        )
+    if max_iterations is None and termination is None:
+        max_iterations = configured.get("max_iterations")
+    wanted = termination
+    if token_budget is not None:
+        limit = TokenLimit(token_budget)
+        wanted = limit if wanted is None else wanted | limit
+    try:
+        condition, added = effective(
+            wanted,
+            max_iterations=max_iterations,
+            terminal_tools=terminal_tools,
+            implicit_no_tool_calls=stop_on_text,
+        )
+    except ValueError as e:
+        raise ConfigError(str(e)) from e
+    if added and termination is not None:
+        warnings.warn(
+            f"{termination!r} alone may never hold, so MaxIterations(20) was added; say max_iterations=... to choose",
+            NoHaltWarning,
+            stacklevel=4,
+        )
+    refuse_unpriced(condition, model)
+    return condition
+
+
+def refuse_unpriced(condition: TerminationCondition, model: Model) -> None:
+    """Refuse a cost limit that would never count anything.
+
+    Raises:
+        ConfigError: the model has no price and the limit no ``unknown_price``.
+    """
+    for leaf in condition.leaves():
+        if isinstance(leaf, CostLimit) and leaf.unknown_price is None and not hasattr(model, "price"):
+            raise ConfigError(
+                f"{leaf!r} cannot work with {model.name}: its price is not known; give "
+                "unknown_price=<dollars per million tokens>, or a model that has a price"
+            )
+
+
+def tightened(loop: Loop, *limits: TerminationCondition) -> Loop:
+    """The same loop with further reasons to stop, which come before its own."""
+    condition = loop.router.condition
+    for limit in reversed(limits):
+        condition = limit | condition
+    refuse_unpriced(condition, loop.model)
+    return evolve(loop, router=evolve(loop.router, condition=condition))
+
+
+def child_loop(loop: Loop, budget: Budget, parent: ActiveRun) -> Loop:
+    """A child's loop within its budget and within what its parent has left."""
+    bounds, state = parent.bounds, parent.charged(parent.state, take=False)
+    tokens = _least(budget.tokens, bounds.tokens and bounds.tokens.limit - state.total_tokens_used)
+    dollars = _least(budget.dollars, bounds.dollars and bounds.dollars.limit - state.cost)
+    left = None if bounds.iterations is None else bounds.iterations - state.iteration
+    iterations = _least(budget.iterations, left)
+    limits: list[TerminationCondition] = []
+    if tokens is not None:
+        limits.append(TokenLimit(max(0, int(tokens))))
+    if dollars is not None:
+        limits.append(CostLimit(max(0.0, dollars)))
+    if iterations is not None:
+        limits.append(MaxIterations(max(1, int(iterations))))
+    return tightened(loop, *limits) if limits else loop
+
+
+def _least(given: float | None, left: float | None) -> float | None:
+    known = [v for v in (given, left) if v is not None]
+    return min(known) if known else None

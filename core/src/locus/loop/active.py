@@ -1,0 +1,384 @@
+"""`ActiveRun`: one segment of a run while it is alive.
+
+It is what nodes and hooks call ``run``: it emits events, obeys directives, makes steps, charges usage. It owns the
+mutable part of a run and nothing else does; the state itself only passes through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, TypeVar
+
+from attrs import frozen
+
+from locus.core.directives import Allow, Cancel, Directive, Interrupt, Reject, Retry
+from locus.core.errors import BudgetExceeded, ConditionError, ModelError
+from locus.core.events import Event, ModelRestartEvent, stamp
+from locus.core.messages import ToolCall, Usage
+from locus.core.state import AgentState
+from locus.core.termination import Bounds, Satisfied
+from locus.hooks.dispatch import decide_tool_call, notify, onion
+from locus.hooks.health import HookHealth
+from locus.hooks.stash import Stash
+from locus.hooks.table import Impl
+from locus.loop.react import Loop
+from locus.memory.host import JournalHost
+from locus.models.call import model_step
+from locus.models.output import OutputSchema
+from locus.models.protocol import Model, ModelRequest, ModelResponse, ModelSettings
+from locus.tools.outcome import CallOutcome
+from locus.tools.registry import ToolRegistry
+
+__all__ = ["ActiveRun", "Stop"]
+
+T = TypeVar("T")
+Sink = Callable[[Event], Awaitable[None]]
+
+
+@frozen
+class Stop:
+    """Why a run ends, when it is not the router that says so."""
+
+    reason: str
+    satisfied: tuple[str, ...] = ()
+    detail: str = ""
+    error: BaseException | None = None
+
+
+class ChildRunner(Protocol):
+    """What an agent offers so that it can run as a child."""
+
+    async def run_as_child(
+        self, prompt: Any, *, thread_id: str, parent: ActiveRun, budget: Any, answers: dict[str, Any] | None
+    ) -> Any: ...
+
+
+class ActiveRun:
+    """A segment of a run.
+
+    Args:
+        loop: the agent's wiring.
+        host: the claimed journal.
+        deps: what tools get as ``ctx.deps``; never journalled.
+        settings, output: of this run, over those of the loop.
+        parent: the run that started this one as a child, or None.
+    """
+
+    __slots__ = (
+        "_calls",
+        "_cancel",
+        "_mark",
+        "_now",
+        "_pending",
+        "_reports",
+        "_retry",
+        "_seq",
+        "_state",
+        "bounds",
+        "deadline",
+        "deps",
+        "health",
+        "host",
+        "loop",
+        "output",
+        "parent",
+        "retry_reason",
+        "settings",
+        "sink",
+        "stash",
+        "stop",
+        "thread_id",
+    )
+
+    def __init__(
+        self,
+        loop: Loop,
+        thread_id: str,
+        *,
+        deps: Any = None,
+        settings: ModelSettings | None = None,
+        output: OutputSchema[Any] | None = None,
+        parent: ActiveRun | None = None,
+    ) -> None:
+        self.loop, self.thread_id, self.deps, self.parent = loop, thread_id, deps, parent
+        self.settings = loop.settings if settings is None else settings.over(loop.settings)
+        self.output = output if output is not None else loop.output
+        self.host: JournalHost = None  # type: ignore[assignment]  # set by the runner, once it is claimed
+        self.sink: Sink | None = parent.sink if parent is not None else None
+        self.stash, self.health = Stash(), HookHealth(self.emit)
+        self.stop: Stop | None = None
+        self.deadline: float | None = None
+        self.retry_reason = ""
+        #: What the condition guarantees.
+        self.bounds: Bounds = loop.router.condition.bounds()
+        self._cancel: str | None = None
+        self._retry = False
+        self._seq = self._calls = 0
+        self._pending: Usage | None = None
+        self._reports: dict[str, Any] = {}
+        self._now = loop.clock.now
+        self._mark = loop.clock.monotonic()
+
+    # -- what it is -------------------------------------------------------------------------------
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self.host.run_id
+
+    @property
+    def parent_run_id(self) -> str | None:
+        """The run that started this one, or None."""
+        return self.parent.run_id if self.parent is not None else None
+
+    @property
+    def state(self) -> AgentState:
+        """The state as last committed, or as the node under way last showed it."""
+        return self._state
+
+    @property
+    def registry(self) -> ToolRegistry:
+        """The tools."""
+        return self.loop.tools
+
+    @property
+    def sequential(self) -> bool:
+        """Whether the calls of a turn run one after another."""
+        return self.loop.sequential
+
+    @property
+    def reports(self) -> dict[str, Any]:
+        """What plugins reported, by plugin."""
+        return self._reports
+
+    def show(self, state: AgentState) -> None:
+        """Let hooks see a state that is not committed yet."""
+        self._state = state
+
+    # -- stopping ---------------------------------------------------------------------------------
+
+    @property
+    def halted(self) -> bool:
+        """Whether nothing more may be started."""
+        return self.stop is not None or self.cancelled is not None
+
+    @property
+    def cancelled(self) -> str | None:
+        """The reason of a cancel that is on its way (maybe empty), or None."""
+        if self._cancel is None and self.parent is not None:
+            return self.parent.cancelled
+        return self._cancel
+
+    @property
+    def ending(self) -> str:
+        """Why the run is ending, in words for the model and for people."""
+        if self.stop is not None:
+            return self.stop.reason
+        return cancel_reason(self.cancelled or "")
+
+    def cancel(self, reason: str = "") -> None:
+        """End the run at the next safe point. Safe to call from any thread."""
+        if self._cancel is None:
+            self._cancel = reason
+
+    def failed(self, state: AgentState, reason: str, error: BaseException) -> AgentState:
+        """End the run with an error, unless the condition explains the end better."""
+        if not self.over_budget(state):
+            self.stop = Stop(reason, error=error)
+        return state.with_error(f"{reason}: {error}")
+
+    def over_budget(self, state: AgentState) -> bool:
+        """Whether the condition forbids another model call; sets `stop` when it does."""
+        if self.halted:
+            return True
+        timed = state.marked(
+            updated_at=self._now(),
+            active_seconds=state.active_seconds + self.loop.clock.monotonic() - self._mark,
+            iteration=state.iteration,
+        )
+        try:
+            found: Satisfied | None = self.loop.router.condition.evaluate(timed)
+        except ConditionError as e:
+            self.stop = Stop("ConditionError", error=e)
+            return True
+        if found is not None:
+            self.stop = Stop(found.reason, found.leaves, found.detail)
+        return found is not None
+
+    def _exceeded(self, state: AgentState) -> str | None:
+        """The ceiling of the condition that a state has reached. Goals are no matter of a plugin's call."""
+        bounds, active = self.bounds, state.active_seconds + self.loop.clock.monotonic() - self._mark
+        if bounds.tokens is not None and state.total_tokens_used > bounds.tokens.limit:
+            return "TokenLimit"
+        if bounds.seconds is not None and active >= bounds.seconds.limit:
+            return "TimeLimit"
+        if bounds.dollars is not None and state.cost >= bounds.dollars.limit:
+            return "CostLimit"
+        return None
+
+    def elapsed(self) -> float:
+        """Seconds since the last call of this method; the runner adds them to ``active_seconds``."""
+        now = self.loop.clock.monotonic()
+        passed, self._mark = now - self._mark, now
+        return passed
+
+    def entered(self, state: AgentState) -> None:
+        """A node begins: ordinals within it start afresh, so that a resumed node counts the same."""
+        self._state, self._calls = state, 0
+
+    def take_retry(self) -> bool:
+        """Whether a hook asked for another try since the last time this was asked."""
+        asked, self._retry = self._retry, False
+        return asked
+
+    # -- events -----------------------------------------------------------------------------------
+
+    def hears(self, event: type[Event]) -> bool:
+        """Whether anybody listens to events of a kind."""
+        return self.sink is not None or bool(self.loop.hooks.heard[event])
+
+    async def emit(self, event: Event) -> None:
+        """Tell everybody who listens; fills in the envelope."""
+        await self.tell(event)
+
+    async def tell(self, event: Event) -> Directive | None:
+        """`emit`, with the strictest directive of those who listen. Cancel and Retry are noted already."""
+        self._seq = seq = self._seq + 1
+        host = self.host
+        stamp(
+            event,
+            (
+                host.run_id,
+                self.thread_id,
+                self.parent_run_id,
+                self._state.iteration + 1,
+                host.segment,
+                self._now(),
+                seq,
+            ),
+        )
+        impls = self.loop.hooks.heard[type(event)]
+        directive: Directive | None = None
+        if impls:
+            directive = await notify(impls, event, self, self.health)
+            if type(directive) is Cancel:
+                self.cancel(directive.reason)
+            elif type(directive) is Retry:
+                self._retry, self.retry_reason = True, directive.reason
+        if self.sink is not None:
+            await self.sink(event)
+        return directive
+
+    # -- tools ------------------------------------------------------------------------------------
+
+    async def decide(self, call: ToolCall) -> Allow | Reject | Cancel | Interrupt:
+        """Ask the deciders about a call."""
+        impls = self.loop.hooks.impls("locus_decide_tool_call")
+        return await decide_tool_call(impls, call, self, self.health) if impls else _ALLOW
+
+    def wrapped(
+        self, core: Callable[[ToolCall], Awaitable[CallOutcome]]
+    ) -> Callable[[ToolCall], Awaitable[CallOutcome]] | None:
+        """The onion around a tool body, or None when nobody wraps it."""
+        impls = self.loop.hooks.impls("locus_wrap_tool_call")
+        return onion(impls, core, after=(self,), returns=CallOutcome) if impls else None
+
+    async def run_child(
+        self, agent: ChildRunner, prompt: Any, budget: Any, step_id: str, answers: dict[str, Any] | None = None
+    ) -> Any:
+        """Run or resume a child; its journal is its own thread, named after this one and the step."""
+        thread_id = f"{self.thread_id}/{self.run_id[:8]}/{step_id}"
+        result = await agent.run_as_child(prompt, thread_id=thread_id, parent=self, budget=budget, answers=answers)
+        if not result.interrupts:
+            self.charge(result.usage)
+        return result
+
+    # -- models -----------------------------------------------------------------------------------
+
+    async def ask(self, request: ModelRequest, *, attempt: int = 0) -> tuple[ModelResponse, Usage]:
+        """Think's model call: the answer, and the usage of all attempts at it.
+
+        Raises:
+            ModelError: it failed. Its usage so far is charged.
+        """
+        iteration = self._state.iteration
+        step_id = f"{iteration}/think/model" if not attempt else f"{iteration}/think/model#{attempt}"
+        return await model_step(self, request, self.loop.model, step_id=step_id, attempt=attempt)
+
+    async def call_model(
+        self, request: ModelRequest, *, model: Model | str | None = None, purpose: str
+    ) -> ModelResponse:
+        """A plugin's model call: recorded, charged, budgets checked first.
+
+        Raises:
+            BudgetExceeded: the run's condition is satisfied already; no call was made.
+            ModelError: it failed.
+        """
+        if purpose == "think":
+            raise ValueError("purpose 'think' is the loop's own; name what the call is for")
+        exceeded = self.ending if self.halted else self._exceeded(self.charged(self._state, take=False))
+        if exceeded is not None:
+            raise BudgetExceeded(exceeded)
+        chosen: Model
+        if isinstance(model, str):
+            if self.loop.resolve is None:
+                raise ModelError(f"no provider for {model!r}: pass the model as an object")
+            chosen = self.loop.resolve(model)
+        else:
+            chosen = self.loop.model if model is None else model
+        self._calls += 1
+        step_id = f"{self._state.iteration}/{purpose}/{self._calls}"
+        response, usage = await model_step(self, request, chosen, purpose=purpose, step_id=step_id)
+        self.charge(usage)
+        return response
+
+    def model_wraps(self) -> tuple[tuple[Impl, ...], bool]:
+        """The wrappers of a Think call, and whether one must see the whole answer."""
+        hooks = self.loop.hooks
+        return hooks.impls("locus_wrap_model_call"), hooks.buffers
+
+    async def restarted(self, attempt: int, purpose: str = "think") -> None:
+        """Say that what earlier attempts streamed is void."""
+        if self.hears(ModelRestartEvent):
+            await self.tell(ModelRestartEvent(attempt=attempt, reason=self.retry_reason, purpose=purpose))
+
+    # -- charges, reports, steps ------------------------------------------------------------------
+
+    def charge(self, usage: Usage) -> None:
+        """Charge tokens and dollars to the run; they enter the state with the node under way."""
+        self._pending = usage if self._pending is None else self._pending + usage
+
+    def charged(self, state: AgentState, *, take: bool = True) -> AgentState:
+        """The state with what was charged since."""
+        usage = self._pending
+        if usage is None:
+            return state
+        if take:
+            self._pending = None
+        return state.with_token_usage(
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+            cached_tokens=usage.cached_tokens,
+            cost=usage.cost or 0.0,
+        )
+
+    def report(self, plugin: str, value: Any) -> None:
+        """Put something into ``AgentResult.reports``; a second report of a plugin replaces the first."""
+        self._reports[plugin] = value
+
+    async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, effect: str = "once") -> T:
+        """Run an effect once per node; after a crash its recorded result stands."""
+        result: T = await self.host.step(f"{self._state.iteration}/step/{name}", fn, effect)  # type: ignore[arg-type]
+        return result
+
+    async def hook_step(self, name: str, fn: Callable[[], Awaitable[Any]]) -> Any:
+        """A step of the review and filter families."""
+        return await self.step(name, fn, effect="pure")
+
+
+_ALLOW = Allow()
+
+
+def cancel_reason(reason: str) -> str:
+    """``"Cancelled"``, with the reason behind it when there is one (resolution A26)."""
+    return f"Cancelled: {reason}" if reason else "Cancelled"

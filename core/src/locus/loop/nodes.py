@@ -1,0 +1,158 @@
+"""The four nodes: ``(state, run) -> state``. What they do to the world, they do through the run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from locus.core.directives import Cancel, Revise
+from locus.core.errors import ModelError, StepFailed
+from locus.core.events import ThinkEvent
+from locus.core.messages import Message, Role
+from locus.core.state import AgentState, ReasoningStep, not_run
+from locus.hooks.dispatch import fold, review
+from locus.memory.conversation import View
+from locus.models.output import OutputError
+from locus.models.protocol import ModelRequest, ModelResponse
+from locus.tools.dispatch import THREAD_MEMORY, execute_calls
+from locus.tools.outcome import CallOutcome
+
+if TYPE_CHECKING:
+    from locus.loop.active import ActiveRun
+
+__all__ = ["execute", "reflect", "terminate", "think"]
+
+#: How often a hook's Retry may run one Think again.
+MAX_RETRIES = 3
+
+
+async def think(state: AgentState, run: ActiveRun) -> AgentState:
+    """Ask the model; the answer, its tokens and a reasoning step are added to the state.
+
+    A final answer is shown to the reviewers before it stands. When the model fails and no hook asks for another
+    try, the run ends with ``ModelError``.
+    """
+    before = state
+    for attempt in range(MAX_RETRIES + 1):
+        state, request = await _request(before, run)
+        if run.over_budget(state):
+            return state
+        try:
+            response, usage = await run.ask(request, attempt=attempt)
+        except (ModelError, StepFailed) as e:
+            state = run.charged(state)
+            if run.take_retry() and attempt < MAX_RETRIES:
+                before = state
+                continue
+            return run.failed(state, "ModelError", e)
+        message = response.message
+        thought = message.reasoning or message.text
+        actions = tuple([c.name for c in message.tool_calls])
+        step = ReasoningStep(iteration=state.iteration, thought=thought, actions=actions)
+        answered = state.with_answer(message, step, usage)
+        run.show(answered)
+        if run.hears(ThinkEvent):
+            await run.tell(
+                ThinkEvent(reasoning=message.reasoning or None, text=message.text, tool_calls=message.tool_calls)
+            )
+        if run.take_retry() and attempt < MAX_RETRIES and not run.halted:
+            # The answer is thrown away, its tokens are not.
+            before = state.with_token_usage(
+                prompt_tokens=usage.prompt_tokens,
+                completion_tokens=usage.completion_tokens,
+                cached_tokens=usage.cached_tokens,
+                cost=usage.cost or 0.0,
+            )
+            await run.restarted(attempt + 1)
+            continue
+        if not message.tool_calls:
+            return await _reviewed(answered, response, run)
+        return answered
+    return state
+
+
+async def _request(state: AgentState, run: ActiveRun) -> tuple[AgentState, ModelRequest]:
+    loop = run.loop
+    messages = state.messages
+    if loop.manager is not None:
+        view: View = await loop.manager.view(state, run)
+        messages = view.messages
+        for key, value in view.metadata.items():
+            state = state.with_metadata(key, value)
+        state = run.charged(state)
+    return state, ModelRequest(
+        messages=messages,
+        tools=loop.tools.specs,
+        settings=run.settings,
+        output=run.output.spec if run.output is not None else None,
+        deadline=run.deadline,
+    )
+
+
+async def _reviewed(state: AgentState, response: ModelResponse, run: ActiveRun) -> AgentState:
+    """Show a final answer to the output schema and the reviewers; the first objection sends it back."""
+    verdict = None
+    if run.output is not None:
+        try:
+            run.output.parse(response.message.text)
+        except OutputError as e:
+            verdict = Revise(f"The answer does not follow the output schema: {e}. Answer again, as JSON only.")
+    impls = run.loop.hooks.impls("locus_review_answer")
+    if verdict is None and impls:
+        given = await review(impls, response.message, state, run, run.health, run.hook_step)
+        state = run.charged(state)
+        if type(given) is Cancel:
+            run.cancel(given.reason)
+            return state
+        verdict = given if type(given) is Revise else None
+    if verdict is None:
+        return state
+    if state.revisions >= run.loop.max_revisions:
+        run.report("review", f"the answer stands after {state.revisions} revisions; open: {verdict.feedback}")
+        return state
+    return state.with_revision(Message(Role.USER, verdict.feedback))
+
+
+async def execute(state: AgentState, run: ActiveRun) -> AgentState:
+    """Run the calls of the last answer; results are added in call order.
+
+    Raises:
+        Waiting: a call asks a person.
+    """
+    calls = state.unanswered
+    outcomes = await execute_calls(state, calls, run)
+    done = [o for o in outcomes if o is not None]
+    messages = [
+        outcome.message(call) if outcome is not None else not_run(call, run.ending)
+        for call, outcome in zip(calls, outcomes, strict=True)
+    ]
+    state = state.with_results(messages, [o.execution for o in done])
+    return _remembered(run.charged(state), done, run)
+
+
+def _remembered(state: AgentState, done: list[CallOutcome], run: ActiveRun) -> AgentState:
+    kept = {}
+    for outcome in done:
+        execution = outcome.execution
+        tool = run.registry.get(execution.tool_name)
+        if (
+            tool is not None
+            and tool.idempotent == "thread"
+            and execution.started
+            and not execution.cache_hit
+            and not execution.retryable
+        ):
+            kept[execution.key] = (execution.result, execution.error)
+    if not kept:
+        return state
+    return state.with_metadata(THREAD_MEMORY, {**state.metadata.get(THREAD_MEMORY, {}), **kept})
+
+
+async def reflect(state: AgentState, run: ActiveRun) -> AgentState:
+    """Let every reflecting plugin fold the state, in order."""
+    impls = run.loop.hooks.impls("locus_reflect")
+    return run.charged(await fold(impls, state, run)) if impls else state
+
+
+async def terminate(state: AgentState, run: ActiveRun) -> AgentState:
+    """Close the history: a call that was not run gets an error result that says why."""
+    return state.with_calls_closed(run.ending)

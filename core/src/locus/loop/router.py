@@ -1,0 +1,156 @@
+r"""The router: a pure function from a node and the state after it to the node that runs next.
+
+    THINK ----tool calls----> EXECUTE --a policy says so--> REFLECT
+      ^ \--an answer--> TERMINATE  \--otherwise--> THINK       |
+      +----------------------- always --------------------------+
+    any node: the condition is satisfied -> TERMINATE
+
+Termination wins over the table. An answer ends the run because an agent's condition has `NoToolCalls` for
+its last branch; where it was left out, the table goes to Think again.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import final
+
+from attrs import field, frozen
+from attrs.validators import instance_of
+
+from locus.core.errors import ConditionError
+from locus.core.reflect import AnyOf, EveryIterations, OnRepetition, OnToolError, ReflectPolicy
+from locus.core.state import AgentState
+from locus.core.termination import Satisfied, TerminationCondition
+
+__all__ = [
+    "AnyOf",
+    "EveryIterations",
+    "Node",
+    "OnRepetition",
+    "OnToolError",
+    "ReflectPolicy",
+    "Route",
+    "Router",
+    "legal",
+]
+
+
+class Node(StrEnum):
+    """The four nodes of the loop."""
+
+    THINK = "think"
+    EXECUTE = "execute"
+    REFLECT = "reflect"
+    TERMINATE = "terminate"
+
+
+@frozen
+class Route:
+    """Where to go.
+
+    Args:
+        next: the node that runs next; `Node.TERMINATE` ends the run.
+        why: the reason, for people.
+        satisfied: what ends the run, where the condition does.
+    """
+
+    next: Node
+    why: str
+    satisfied: Satisfied | None = None
+
+
+_EDGES = {
+    # To Think again: the answer was sent back, or an answer does not end this run.
+    Node.THINK: frozenset({Node.EXECUTE, Node.THINK, Node.TERMINATE}),
+    Node.EXECUTE: frozenset({Node.REFLECT, Node.THINK, Node.TERMINATE}),
+    Node.REFLECT: frozenset({Node.THINK, Node.TERMINATE}),
+    Node.TERMINATE: frozenset({Node.TERMINATE}),
+}
+
+
+def legal(node: Node, state: AgentState | None = None) -> frozenset[Node]:
+    """The nodes that may follow a node; with the state after it, those that leave the conversation valid.
+
+    After Think the state decides between Execute and Think: calls that have no result yet cannot go back to
+    the model, and without calls there is nothing to execute.
+    """
+    edges = _EDGES[node]
+    if state is None or node is not Node.THINK:
+        return edges
+    return edges - {Node.THINK if state.unanswered else Node.EXECUTE}
+
+
+@final
+@frozen
+class Router:
+    """``router(node, state) -> Route``: same arguments, same answer; no clock, no I/O, nothing changed.
+
+    Args:
+        condition: when to stop.
+        reflect: when to reflect between Execute and Think, or None for never.
+    """
+
+    condition: TerminationCondition = field(validator=instance_of(TerminationCondition))  # type: ignore[type-abstract]
+    reflect: ReflectPolicy | None = None
+
+    def __call__(self, node: Node, state: AgentState) -> Route:
+        """The node that runs after ``node`` has left ``state``.
+
+        Raises:
+            ConditionError: a predicate of the condition raised, or the reflect policy did.
+        """
+        if node is Node.TERMINATE:
+            return Route(Node.TERMINATE, "the run is over")
+        satisfied = self.condition.evaluate(state)
+        if satisfied is not None:
+            return _stop(satisfied)
+        if node is Node.THINK:
+            if state.unanswered:
+                return Route(Node.EXECUTE, "the model asks for tools")
+            if state.pending_revision:
+                return self._think(state, "the answer was sent back for revision")
+            return self._think(state, "an answer does not end this run")
+        if node is Node.EXECUTE:
+            why = self._reflect(state)
+            if why is not None:
+                return Route(Node.REFLECT, why)
+            return self._think(state, "the tools have answered")
+        return self._think(state, "the reflection is done")
+
+    def divert(self, node: Node, state: AgentState, route: Route, to: Node) -> Route:
+        """Another legal edge in place of the proposed one, still bound by the condition.
+
+        A stop cannot be diverted, an edge that `legal` does not know is not taken, and Think is only entered
+        where the condition lets it: then the proposed route stands, or the run ends.
+
+        Args:
+            node: the node that ran.
+            state: the state after it.
+            route: the proposed route.
+            to: where to go instead.
+        """
+        if route.next is Node.TERMINATE or to is route.next or to not in legal(node, state):
+            return route
+        why = f"instead of {route.next}"
+        return self._think(state, why) if to is Node.THINK else Route(to, why)
+
+    def _reflect(self, state: AgentState) -> str | None:
+        if self.reflect is None:
+            return None
+        try:
+            why = self.reflect(state)
+            if why is not None and not isinstance(why, str):
+                raise TypeError(f"it returned {why!r}; a policy returns the reason as a string, or None")
+        except Exception as e:
+            raise ConditionError(repr(self.reflect), e) from e
+        return why
+
+    def _think(self, state: AgentState, why: str) -> Route:
+        # `MaxIterations` counts finished iterations: this one would be, if Think ran again.
+        satisfied = self.condition.evaluate(state.with_iteration(state.iteration + 1))
+        return Route(Node.THINK, why) if satisfied is None else _stop(satisfied)
+
+
+def _stop(satisfied: Satisfied) -> Route:
+    why = f"{satisfied.reason}: {satisfied.detail}" if satisfied.detail else satisfied.reason
+    return Route(Node.TERMINATE, why, satisfied)

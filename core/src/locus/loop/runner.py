@@ -1,0 +1,378 @@
+"""The only driver: a new run, a continued thread, a resume after a crash or a question are one code path.
+
+Each starts from *some* ``(state, node)`` and advances node by node. A transition is one append to the journal; the
+end of a segment is exactly one `TerminateEvent`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+import anyio
+
+from locus.core.directives import Cancel
+from locus.core.errors import ConditionError, JournalError, NothingToResume
+from locus.core.events import (
+    CheckpointEvent,
+    InterruptEvent,
+    IterationEvent,
+    RunStartEvent,
+    TerminateEvent,
+)
+from locus.core.journal import BLANK, END, START, StateDelta, Transition, advance
+from locus.core.messages import Message, Role
+from locus.core.state import AgentState
+from locus.hooks.dispatch import decide_route, filter_input
+from locus.loop.active import ActiveRun, Stop, cancel_reason
+from locus.loop.router import Node, Route, legal
+from locus.memory.host import JournalHost, Suspended
+from locus.memory.thread import Ended, Segment, closed_state, matched_answers, with_system
+from locus.memory.store import JournalStore
+from locus.tools.cancellation import is_cancellation
+from locus.tools.dispatch import Waiting
+
+__all__ = ["advance_node", "drive"]
+
+#: Seconds that hooks and the journal get to take note of a cancellation.
+SHIELD = 5.0
+
+
+async def drive(run: ActiveRun, store: JournalStore, segment: Segment) -> Ended:
+    """Run one segment to its end.
+
+    Raises:
+        JournalError: the thread is busy, lost, or has nothing to resume.
+        InputError: the prompt cannot be used.
+    """
+    host = await JournalHost.open(store, segment.thread_id, segment.worker, run.loop.clock.now)
+    run.host = host
+    run.show(host.state)
+    try:
+        state, node = await _begin(run, segment)
+        ended = await _loop(run, state, node)
+    except GeneratorExit:
+        # Closed from outside any event loop: nothing can be awaited, so only what needs no waiting is done.
+        _release_now(host)
+        raise
+    except BaseException as e:
+        if is_cancellation(e):
+            await _cancelled(run)
+        with anyio.CancelScope(shield=True):
+            await host.release()
+        raise
+    await host.release()
+    return ended
+
+
+def _release_now(host: JournalHost) -> None:
+    release = host.release()
+    with contextlib.suppress(StopIteration):
+        release.send(None)
+    release.close()
+
+
+# -- beginning ------------------------------------------------------------------------------------
+
+
+async def _begin(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
+    host = run.host
+    if segment.prompt is None and segment.seed is None:
+        return await _resume(run, segment)
+    run_id, now = host.new_id(), host.now()
+    state = segment.seed
+    if state is None and host.last is not None:
+        state = closed_state(host).next_turn(run_id=run_id, now=now)
+    if state is None:
+        state = AgentState(run_id=run_id, started_at=now, updated_at=now, **segment.template)
+    else:
+        state = state._with(**segment.template)
+        if segment.seed is not None and not host.run_id:
+            run_id = state.run_id
+    if state.run_id != run_id:
+        state = state._with(run_id=run_id)
+    state = with_system(state, segment.system)
+    for key, value in segment.metadata.items():
+        state = state.with_metadata(key, value)
+    base = host.state
+    host.run_id, host.segment = run_id, 0
+    run.show(state)
+    if segment.before:
+        state = state.with_messages(segment.before)
+    prompt = segment.prompt
+    if prompt is not None:
+        prompt = await _filtered(run, prompt)
+        state = state.with_message(prompt)
+    run.elapsed()
+    run.show(state)
+    await _start_event(run, prompt.text if prompt is not None else "", resumed=False)
+    # A seed may end with calls that nobody has run yet.
+    node = Node.EXECUTE if state.unanswered else Node.THINK
+    if host.last is None:
+        base = BLANK
+    return await _commit(run, base, state, START, node, "a new turn"), node
+
+
+async def _filtered(run: ActiveRun, prompt: Message) -> Message:
+    impls = run.loop.hooks.impls("locus_filter_input")
+    if not impls:
+        return prompt
+    got = await filter_input(impls, prompt, run, run.health)
+    if isinstance(got, Cancel):
+        run.cancel(got.reason)
+        # What a guard refused must not enter the journal.
+        return Message(Role.USER, "[withheld: the prompt was refused]")
+    return got
+
+
+async def _resume(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
+    host = run.host
+    if host.open_node is None:
+        state = "is empty" if host.last is None else f"ended with {host.last.why or 'an answer'}"
+        raise NothingToResume(
+            f"thread {segment.thread_id!r} {state}; agent.run(prompt, thread_id=...) takes the next turn"
+        )
+    if host.run_id == "":  # pragma: no cover - a thread with a transition has a run
+        raise NothingToResume(segment.thread_id)
+    answers = matched_answers(host, segment.answers)
+    await host.resume()
+    if answers:
+        await host.answer(answers)
+    run.elapsed()
+    run.show(host.state)
+    await _start_event(run, "", resumed=True)
+    return host.state, Node(host.open_node)
+
+
+async def _start_event(run: ActiveRun, prompt: str, *, resumed: bool) -> None:
+    if run.hears(RunStartEvent):
+        await run.tell(
+            RunStartEvent(
+                prompt=prompt,
+                agent_id=run.state.agent_id,
+                model=run.loop.model.name,
+                resumed=resumed,
+                plugins=run.loop.versions,
+            )
+        )
+
+
+# -- going on -------------------------------------------------------------------------------------
+
+
+async def _loop(run: ActiveRun, state: AgentState, node: Node) -> Ended:
+    deadline_of(run, state)
+    following: Node | None = node
+    while following is not None:
+        try:
+            state, following = await advance_node(run, state, following)
+        except (Waiting, Suspended):
+            return await _suspended(run)
+    last = run.host.last
+    assert last is not None
+    stop = run.stop
+    detail = stop.detail if stop is not None else ""
+    error = stop.error if stop is not None else None
+    await _terminate_event(run, state, last.why, last.satisfied, error, detail)
+    return Ended(state=state, reason=last.why, satisfied=last.satisfied, detail=detail, error=error)
+
+
+async def advance_node(run: ActiveRun, state: AgentState, node: Node) -> tuple[AgentState, Node | None]:
+    """Run one node and commit its transition: the driver that an outside engine calls.
+
+    Args:
+        run: the segment.
+        state: the state that the node gets.
+        node: the node to run.
+
+    Returns:
+        The committed state and the node that follows, None at the end.
+
+    Raises:
+        Waiting, Suspended: the run waits for a person; nothing was committed.
+    """
+    run.entered(state)
+    if node is Node.THINK and not run.halted and run.hears(IterationEvent):
+        await run.tell(IterationEvent(token_total=state.total_tokens_used, cost=state.cost))
+        run.take_retry()
+    if run.halted and node is not Node.TERMINATE:
+        _stop_cancelled(run)
+        return await _commit(run, state, run.charged(state), node, Node.TERMINATE, ""), Node.TERMINATE
+    try:
+        new = await run.loop.nodes[node](state, run)
+    except (Waiting, Suspended, JournalError):
+        raise
+    except Exception as e:
+        run.stop = Stop("NodeError", detail=f"{node.value}: {type(e).__name__}: {e}", error=e)
+        new = run.charged(state).with_error(f"{node.value}: {type(e).__name__}: {e}")
+    new = run.charged(new)
+    run.show(new)
+    if node is Node.TERMINATE:
+        return await _finish(run, state, new), None
+    route = await _routed(run, node, new)
+    committed = await _commit(run, state, new, node, route.next, route.why)
+    return committed, route.next
+
+
+async def _routed(run: ActiveRun, node: Node, state: AgentState) -> Route:
+    if run.cancelled is not None:
+        _stop_cancelled(run)
+    if run.stop is None:
+        try:
+            route = run.loop.router(node, state)
+        except ConditionError as e:
+            run.stop = Stop("ConditionError", error=e)
+        else:
+            if route.next is Node.TERMINATE:
+                return _settled(run, route)
+            impls = run.loop.hooks.impls("locus_decide_route")
+            if not impls:
+                return route
+            chosen = await decide_route(impls, node, state, route.next, legal(node, state), run.health)
+            if not isinstance(chosen, Cancel):
+                return _settled(run, run.loop.router.divert(node, state, route, chosen))
+            run.cancel(chosen.reason)
+            _stop_cancelled(run)
+    return Route(Node.TERMINATE, run.ending)
+
+
+def _settled(run: ActiveRun, route: Route) -> Route:
+    found = route.satisfied
+    if found is not None:
+        run.stop = Stop(found.reason, found.leaves, found.detail)
+    return route
+
+
+def _stop_cancelled(run: ActiveRun) -> None:
+    # An error or a condition that came first stays the reason.
+    if run.stop is None and run.cancelled is not None:
+        run.stop = Stop(cancel_reason(run.cancelled), ("Cancelled",))
+
+
+async def _commit(run: ActiveRun, old: AgentState, new: AgentState, node: str, following: str, why: str) -> AgentState:
+    iteration = new.iteration + (1 if following == Node.THINK and node != START else 0)
+    change, state = advance(
+        old,
+        new,
+        updated_at=run.host.now(),
+        active_seconds=new.active_seconds + run.elapsed(),
+        iteration=iteration,
+    )
+    if following == Node.TERMINATE and run.stop is not None:
+        # Written here as well as at the end, so that a crash in between does not lose why the run stopped.
+        why = run.stop.reason
+    await _append(run, change, node, following, why)
+    run.show(state)
+    if run.hears(CheckpointEvent):
+        await run.tell(CheckpointEvent(node=node, next_node=following, why=why, head=run.host.head))
+        run.take_retry()
+    return state
+
+
+async def _append(run: ActiveRun, change: StateDelta, node: str, following: str, why: str) -> None:
+    stop = run.stop
+    error = stop.error if stop is not None else None
+    await run.host.commit(
+        Transition(
+            run_id=run.host.run_id,
+            node=node,
+            next_node=following,
+            delta=change,
+            why=why,
+            satisfied=stop.satisfied if stop is not None else (),
+            segment=run.host.segment,
+            error=None if error is None else f"{type(error).__name__}: {error}",
+        )
+    )
+
+
+# -- ending ---------------------------------------------------------------------------------------
+
+
+async def _finish(run: ActiveRun, old: AgentState, new: AgentState) -> AgentState:
+    stop = run.stop
+    if stop is None:  # resumed right at Terminate: the transition before says why
+        last = run.host.last
+        stop = run.stop = Stop(last.why, last.satisfied) if last is not None else Stop("NoToolCalls")
+    change, state = advance(
+        old,
+        new,
+        updated_at=run.host.now(),
+        active_seconds=new.active_seconds + run.elapsed(),
+        iteration=new.iteration,
+    )
+    await _append(run, change, Node.TERMINATE, END, stop.reason)
+    run.show(state)
+    if run.hears(CheckpointEvent):
+        await run.tell(CheckpointEvent(node=Node.TERMINATE, next_node=END, why=stop.reason, head=run.host.head))
+    return state
+
+
+async def _suspended(run: ActiveRun) -> Ended:
+    host = run.host
+    questions = tuple(host.open_questions.values())
+    await host.pause("Interrupted")
+    state = host.state
+    run.show(state)
+    for q in questions:
+        await run.tell(
+            InterruptEvent(
+                interrupt_id=q.interrupt_id,
+                question=q.question,
+                options=q.options,
+                tool_name=q.tool_name,
+                call_id=q.call_id,
+            )
+        )
+    await _terminate_event(run, state, "Interrupted", (), None)
+    return Ended(state=state, reason="Interrupted", questions=questions)
+
+
+async def _cancelled(run: ActiveRun) -> None:
+    """The caller's task was cancelled: tell hooks and journal, within bounds, and leave the run open."""
+    with anyio.move_on_after(SHIELD, shield=True):
+        # Nobody reads events any more: the consumer is gone, waiting for it would be for ever.
+        run.sink = None
+        if run.host.last is None or run.host.open_node is None:
+            return
+        reason = cancel_reason(run.cancelled or "")
+        try:
+            await run.host.pause(reason)
+        except JournalError:
+            return
+        await _terminate_event(run, run.host.state, reason, ("Cancelled",), None)
+
+
+async def _terminate_event(
+    run: ActiveRun,
+    state: AgentState,
+    reason: str,
+    satisfied: tuple[str, ...],
+    error: BaseException | None,
+    detail: str = "",
+) -> None:
+    last = state.last_assistant
+    await run.tell(
+        TerminateEvent(
+            reason=reason,
+            detail=detail,
+            satisfied=satisfied,
+            final_message=last.text if last is not None else "",
+            iterations_used=state.iteration + 1,
+            total_tool_calls=len(state.tool_executions),
+            final_confidence=state.confidence,
+            usage=state.usage,
+            error=None if error is None else f"{type(error).__name__}: {error}",
+        )
+    )
+
+
+def deadline_of(run: ActiveRun, state: AgentState) -> None:
+    """Set the run's deadline: what its condition allows, and never more than its parent has."""
+    bound = run.bounds.seconds
+    deadline = None
+    if bound is not None:
+        deadline = anyio.current_time() + max(0.0, bound.limit - state.active_seconds)
+    parent = run.parent.deadline if run.parent is not None else None
+    if parent is not None and (deadline is None or parent < deadline):
+        deadline = parent
+    run.deadline = deadline

@@ -1,0 +1,153 @@
+"""`MemoryStore`: journals in this process's memory, under the same laws as a store on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from threading import Lock
+from uuid import uuid4
+
+from attrs import define, field, frozen
+
+from locus.core.errors import ThreadBusy
+from locus.core.journal import Body, Entry
+from locus.core.state import AgentState
+from locus.memory.store import Appended, Claim, Snapshot, ThreadInfo
+
+__all__ = ["MemoryStore"]
+
+
+@frozen
+class _Held:
+    token: str
+    worker: str
+    since: datetime
+
+
+@define(slots=True)
+class _Thread:
+    bodies: list[Body] = field(factory=list)
+    # (number of the first entry, writer) for each claim that wrote: an append costs no object of its own.
+    writers: list[tuple[int, str]] = field(factory=list)
+    held: _Held | None = None
+    token: str = ""
+    snapshot: Snapshot | None = None
+    not_before: datetime | None = None
+    changed: int = 0
+    updated_at: datetime | None = None
+
+
+class MemoryStore:
+    """Keeps journals as long as it lives. Safe to share between threads, tasks and agents."""
+
+    def __init__(self) -> None:
+        self._threads: dict[str, _Thread] = {}
+        self._lock = Lock()
+        self._changes = 0
+
+    async def claim(self, thread_id: str, worker: str) -> Claim:
+        """Take a thread.
+
+        Raises:
+            ThreadBusy: a run of this process holds it (a run always gives its thread back when it ends).
+        """
+        token = uuid4().hex
+        with self._lock:
+            thread = self._threads.setdefault(thread_id, _Thread())
+            if thread.held is not None:
+                raise ThreadBusy(thread_id, thread.held.worker, thread.held.since.isoformat())
+            thread.held, thread.token = _Held(token, worker, datetime.now(UTC)), token
+            snapshot = thread.snapshot
+            return Claim(
+                thread_id=thread_id,
+                token=token,
+                head=len(thread.bodies),
+                snapshot=snapshot,
+                entries=self._entries(thread, snapshot.at if snapshot else 0),
+            )
+
+    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
+        """Add entries, all or none."""
+        with self._lock:
+            thread = self._threads.get(claim.thread_id)
+            if thread is None or thread.token != claim.token:
+                return Appended.FENCED
+            if not thread.writers or thread.writers[-1][1] != claim.token:
+                thread.writers.append((len(thread.bodies) + 1, claim.token))
+            thread.bodies.extend(bodies)
+            return Appended.OK
+
+    async def snapshot(self, claim: Claim, at: int, state: AgentState) -> None:
+        """Cache a fold."""
+        with self._lock:
+            thread = self._threads.get(claim.thread_id)
+            if thread is not None and thread.token == claim.token and at <= len(thread.bodies):
+                thread.snapshot = Snapshot(at, state)
+
+    async def renew(self, claim: Claim) -> bool:
+        """Whether the claim still stands; memory needs no lease."""
+        thread = self._threads.get(claim.thread_id)
+        return thread is not None and thread.token == claim.token
+
+    async def release(self, claim: Claim, not_before: datetime | None = None) -> None:
+        """Give the thread back."""
+        with self._lock:
+            thread = self._threads.get(claim.thread_id)
+            if thread is None or thread.held is None or thread.held.token != claim.token:
+                return
+            self._changes += 1
+            thread.held, thread.not_before = None, not_before
+            thread.changed, thread.updated_at = self._changes, datetime.now(UTC)
+
+    async def next_ready(self, now: datetime) -> str | None:
+        """The thread that has waited longest for its time to come."""
+        with self._lock:
+            due = [
+                (t.not_before, thread_id)
+                for thread_id, t in self._threads.items()
+                if t.held is None and t.not_before is not None and t.not_before <= now
+            ]
+        return min(due)[1] if due else None
+
+    async def read(self, thread_id: str, after: int = 0) -> tuple[Entry, ...]:
+        """The entries of a thread; empty for an unknown one."""
+        with self._lock:
+            thread = self._threads.get(thread_id)
+            return self._entries(thread, after) if thread is not None else ()
+
+    async def threads(self) -> tuple[ThreadInfo, ...]:
+        """All threads, the most recently released first."""
+        with self._lock:
+            rows = sorted(self._threads.items(), key=lambda row: -row[1].changed)
+            return tuple(
+                ThreadInfo(
+                    thread_id=thread_id,
+                    head=len(t.bodies),
+                    holder=t.held.worker if t.held else None,
+                    updated_at=t.updated_at,
+                )
+                for thread_id, t in rows
+            )
+
+    async def delete(self, thread_id: str) -> bool:
+        """Forget a thread."""
+        with self._lock:
+            thread = self._threads.get(thread_id)
+            if thread is None:
+                return False
+            if thread.held is not None:
+                raise ThreadBusy(thread_id, thread.held.worker, thread.held.since.isoformat())
+            del self._threads[thread_id]
+            return True
+
+    @staticmethod
+    def _entries(thread: _Thread, after: int) -> tuple[Entry, ...]:
+        made: list[Entry] = []
+        spans = [*thread.writers, (len(thread.bodies) + 1, "")]
+        parent = ""
+        for (first, writer), (stop, _) in zip(spans, spans[1:], strict=False):
+            for n in range(first, stop):
+                if n > after:
+                    made.append(Entry(n, writer, parent, thread.bodies[n - 1]))
+                parent = f"{n}:{writer}"
+        return tuple(made)

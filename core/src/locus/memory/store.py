@@ -1,0 +1,121 @@
+"""The journal-store protocol: what ``checkpointer=`` takes.
+
+A store keeps one journal a thread and guarantees two things: an append is atomic, and only the holder of the
+newest claim may append (fencing by the head of the journal, never by clocks).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from enum import Enum
+from typing import Protocol, runtime_checkable
+
+from attrs import field, frozen
+
+from locus.core.journal import Body, Entry
+from locus.core.state import AgentState
+
+__all__ = ["Appended", "Claim", "JournalStore", "Snapshot", "ThreadInfo"]
+
+
+class Appended(Enum):
+    """What became of an append."""
+
+    #: Stored; the head moved by the number of bodies.
+    OK = "ok"
+    #: Refused: another claim was made since; nothing was stored.
+    FENCED = "fenced"
+    #: Nobody knows (a lost connection): claim again and compare writer tokens.
+    UNKNOWN = "unknown"
+
+
+@frozen
+class Snapshot:
+    """A cached fold: the state after the first ``at`` entries."""
+
+    at: int
+    state: AgentState
+
+
+@frozen(kw_only=True)
+class Claim:
+    """The right to append to a thread, and what stands in it.
+
+    Args:
+        thread_id: the thread.
+        token: names this writer in its entries; unique for ever.
+        head: number of the newest entry, 0 for a new thread.
+        snapshot: the newest cached fold, or None.
+        entries: the entries after the snapshot, oldest first.
+    """
+
+    thread_id: str
+    token: str
+    head: int
+    snapshot: Snapshot | None = None
+    entries: tuple[Entry, ...] = field(default=(), repr=False)
+
+
+@frozen(kw_only=True)
+class ThreadInfo:
+    """One thread, for listings."""
+
+    thread_id: str
+    head: int
+    holder: str | None = None
+    updated_at: datetime | None = None
+
+
+@runtime_checkable
+class JournalStore(Protocol):
+    """Keeps journals. Every method may be called from any task; none may block the event loop."""
+
+    async def claim(self, thread_id: str, worker: str) -> Claim:
+        """Take a thread: moves its head, which fences every older claim.
+
+        Raises:
+            ThreadBusy: a live worker holds it.
+        """
+        ...
+
+    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
+        """Add entries after the claim's own last one: all of them or none, in one write."""
+        ...
+
+    async def snapshot(self, claim: Claim, at: int, state: AgentState) -> None:
+        """Cache the fold of the first ``at`` entries; a store may ignore it."""
+        ...
+
+    async def renew(self, claim: Claim) -> bool:
+        """Say that the worker lives; False when the claim was lost."""
+        ...
+
+    async def release(self, claim: Claim, not_before: datetime | None = None) -> None:
+        """Give the thread back; a lost claim is released silently.
+
+        Args:
+            claim: what `claim` returned.
+            not_before: when the run wants to go on, for `next_ready`; None = when somebody resumes it.
+        """
+        ...
+
+    async def next_ready(self, now: datetime) -> str | None:
+        """A thread that wants to go on by now and that nobody holds, or None."""
+        ...
+
+    async def read(self, thread_id: str, after: int = 0) -> tuple[Entry, ...]:
+        """The accepted entries after number ``after``, oldest first, without a claim."""
+        ...
+
+    async def threads(self) -> tuple[ThreadInfo, ...]:
+        """All threads, the most recently changed first."""
+        ...
+
+    async def delete(self, thread_id: str) -> bool:
+        """Forget a thread; False when there was none.
+
+        Raises:
+            ThreadBusy: a live worker holds it.
+        """
+        ...

@@ -1,0 +1,127 @@
+"""A thread between two segments: what the next one is to do, and what the journal says about the last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import field, frozen
+
+from locus.core.errors import InterruptMismatch, closest
+from locus.core.frozen import EMPTY
+from locus.core.journal import Asked, Outcome
+from locus.core.messages import Message, Role
+from locus.core.state import AgentState
+from locus.memory.host import JournalHost
+from locus.tools.outcome import CallOutcome
+
+__all__ = ["Ended", "Segment", "closed_state", "ended_before", "matched_answers", "with_system"]
+
+
+@frozen(kw_only=True)
+class Segment:
+    """What one call of ``run`` or ``resume`` is to do.
+
+    Args:
+        thread_id: the thread.
+        worker: who runs it, shown to others that find the thread busy.
+        before: messages that precede the prompt (a transcript).
+        prompt: the user's turn; None to resume.
+        seed: a state to start from, instead of what the thread holds.
+        system: the system prompt, or None.
+        metadata: entries to set on the state before the first node.
+        answers: answers to open questions, by interrupt id; ``{"": answer}`` means the only one.
+        template: the fields of a new run's state that the agent decides (limits, names).
+    """
+
+    thread_id: str
+    worker: str
+    before: tuple[Message, ...] = ()
+    prompt: Message | None = None
+    seed: AgentState | None = None
+    system: Message | None = None
+    metadata: Mapping[str, Any] = EMPTY
+    answers: Mapping[str, Any] | None = None
+    template: Mapping[str, Any] = EMPTY
+
+
+@frozen(kw_only=True)
+class Ended:
+    """How a segment ended.
+
+    Args:
+        state: the state as last committed.
+        reason: as in `TerminateEvent`.
+        satisfied: leaves of the condition.
+        questions: open questions.
+        error: what ended it, or None.
+    """
+
+    state: AgentState
+    reason: str
+    satisfied: tuple[str, ...] = ()
+    detail: str = ""
+    questions: tuple[Asked, ...] = ()
+    error: BaseException | str | None = field(default=None, eq=False)
+
+
+def ended_before(host: JournalHost, *, answered: bool) -> Ended | None:
+    """How a thread ended or why it waits, read from its journal alone; None when it can go on."""
+    last = host.last
+    if last is not None and host.open_node is None:
+        return Ended(state=host.state, reason=last.why, satisfied=last.satisfied, error=last.error)
+    questions = tuple(host.open_questions.values())
+    if questions and not answered:
+        return Ended(state=host.state, reason="Interrupted", questions=questions)
+    return None
+
+
+def closed_state(host: JournalHost) -> AgentState:
+    """The thread's state with an unfinished run closed: a new turn begins, its open calls are answered."""
+    state = host.state
+    if host.open_node is None:
+        return state
+    messages = []
+    for ordinal, call in enumerate(state.unanswered):
+        found = host.recorded_any(f"{state.iteration}/execute/{ordinal}")
+        if isinstance(found, Outcome) and isinstance(found.value, CallOutcome):
+            messages.append(found.value.message(call))
+        else:
+            break
+    return state.with_messages(messages).with_calls_closed("the user went on with something else")
+
+
+def with_system(state: AgentState, system: Message | None) -> AgentState:
+    first = state.messages[0] if state.messages else None
+    if system is None or first == system:
+        return state
+    rest = state.messages[1:] if first is not None and first.role is Role.SYSTEM else state.messages
+    return state._with(messages=(system, *rest), _roots=EMPTY)
+
+
+def matched_answers(host: JournalHost, given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Answers by interrupt id.
+
+    Raises:
+        InterruptMismatch: they do not fit the open questions.
+    """
+    answers = dict(given or {})
+    questions = host.open_questions
+    if "" in answers:
+        if len(questions) != 1:
+            listed = "; ".join(f"{i!r}: {q.question}" for i, q in questions.items()) or "none"
+            raise InterruptMismatch(
+                f"{len(questions)} questions are open ({listed}); resume with {{id: answer}} for those you answer"
+            )
+        answers = {next(iter(questions)): answers[""]}
+    for interrupt_id, answer in answers.items():
+        if interrupt_id not in questions:
+            near = closest(interrupt_id, questions)
+            hint = f"did you mean {near!r}?" if near else f"open: {', '.join(questions) or 'none'}"
+            raise InterruptMismatch(f"no open question has the id {interrupt_id!r}; {hint}")
+        options = questions[interrupt_id].options
+        if options and answer not in options:
+            raise InterruptMismatch(
+                f"{answer!r} is no answer to {questions[interrupt_id].question!r}; choose one of {options}"
+            )
+    return answers

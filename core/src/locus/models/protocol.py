@@ -1,0 +1,190 @@
+"""The Model protocol: one method, one request, one response; streaming is a callback, not another path.
+
+A provider is whatever has a ``name`` and an async ``complete``. Cancelling the awaiting task must end the
+call and close what it opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from attrs import field, frozen
+
+from locus.core.frozen import EMPTY, FrozenDict, freeze
+from locus.core.messages import Message, ToolCall, Usage
+from locus.tools.spec import ToolSpec
+
+__all__ = [
+    "Chunk",
+    "Model",
+    "ModelRequest",
+    "ModelResponse",
+    "ModelSettings",
+    "OnChunk",
+    "OutputSpec",
+    "Price",
+    "StopReason",
+    "ToolChoice",
+]
+
+StopReason = Literal["stop", "tool_calls", "length", "filter", "other"]
+
+#: ``"auto"``, ``"none"``, ``"required"``, or the name of the tool that must be called.
+ToolChoice = str
+
+
+@frozen(kw_only=True)
+class ModelSettings:
+    """How a model is to answer; what is None is left to the provider.
+
+    Args:
+        temperature: 0.0 and up.
+        max_tokens: the most tokens of one answer.
+        tool_choice: see `ToolChoice`.
+        seed: for providers that can repeat an answer.
+        stop: texts that end the answer.
+        extras: provider-specific settings, passed on verbatim.
+    """
+
+    temperature: float | None = None
+    max_tokens: int | None = None
+    tool_choice: ToolChoice | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    extras: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze)
+
+    def over(self, weaker: ModelSettings) -> ModelSettings:
+        """These settings, with what they leave open taken from ``weaker``."""
+        return ModelSettings(
+            temperature=weaker.temperature if self.temperature is None else self.temperature,
+            max_tokens=weaker.max_tokens if self.max_tokens is None else self.max_tokens,
+            tool_choice=weaker.tool_choice if self.tool_choice is None else self.tool_choice,
+            seed=weaker.seed if self.seed is None else self.seed,
+            stop=self.stop or weaker.stop,
+            extras={**weaker.extras, **self.extras},
+        )
+
+
+@frozen(kw_only=True)
+class OutputSpec:
+    """The JSON Schema that the final answer must follow."""
+
+    name: str
+    schema: FrozenDict[str, Any] = field(converter=freeze)
+    strict: bool = True
+
+
+@frozen(kw_only=True)
+class ModelRequest:
+    """One model call.
+
+    Args:
+        messages: the conversation, system prompt first; what a conversation manager left of it.
+        tools: the tools on offer, in a stable order.
+        settings: how to answer.
+        output: the schema of the final answer, or None for free text.
+        deadline: seconds on the caller's monotonic clock (`anyio.current_time`) by which the call must
+            end, or None.
+        purpose: ``"think"``, or why a plugin asks.
+    """
+
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    settings: ModelSettings = ModelSettings()
+    output: OutputSpec | None = None
+    deadline: float | None = None
+    purpose: str = "think"
+
+
+@frozen(kw_only=True)
+class ModelResponse:
+    """What the model answered.
+
+    Args:
+        message: the assistant turn, verbatim: it goes back to the provider as it is.
+        usage: tokens of this call.
+        stop_reason: why the model stopped.
+        model: the model that answered, as the provider names it.
+    """
+
+    message: Message
+    usage: Usage = Usage()
+    stop_reason: StopReason = "stop"
+    model: str = ""
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls it asks for."""
+        return self.message.tool_calls
+
+
+@frozen
+class Chunk:
+    """A piece of an answer as it streams.
+
+    Args:
+        text: the piece.
+        kind: ``"text"``, ``"reasoning"`` or ``"tool_call"`` (JSON text of arguments).
+    """
+
+    text: str
+    kind: str = "text"
+
+
+OnChunk = Callable[[Chunk], Awaitable[None]]
+
+
+@frozen(kw_only=True)
+class Price:
+    """Dollars per million tokens.
+
+    Args:
+        prompt: tokens of the request that were not read from a cache.
+        completion: tokens of the answer.
+        cached: tokens read from a cache; None = as ``prompt``.
+        cache_write: tokens written to a cache; None = as ``prompt``.
+    """
+
+    prompt: float
+    completion: float
+    cached: float | None = None
+    cache_write: float | None = None
+
+    def of(self, usage: Usage) -> float:
+        """Dollars of one usage."""
+        fresh = usage.prompt_tokens - usage.cached_tokens - usage.cache_write_tokens
+        cached = self.prompt if self.cached is None else self.cached
+        write = self.prompt if self.cache_write is None else self.cache_write
+        return (
+            fresh * self.prompt
+            + usage.cached_tokens * cached
+            + usage.cache_write_tokens * write
+            + usage.completion_tokens * self.completion
+        ) / 1_000_000
+
+
+@runtime_checkable
+class Model(Protocol):
+    """What Think calls.
+
+    A model may also have ``price: Price | None`` (dollars; without it ``CostLimit`` cannot work).
+    """
+
+    @property
+    def name(self) -> str:
+        """``"provider:model"``, for people and for logs."""
+        ...
+
+    async def complete(self, request: ModelRequest, on_chunk: OnChunk | None = None) -> ModelResponse:
+        """Answer one request.
+
+        Args:
+            request: what to answer.
+            on_chunk: where pieces of the answer go as they arrive, in order, each awaited; None asks for
+                the whole answer only. The response is the same either way.
+
+        Raises:
+            ModelError: the call failed; it says whether it may be tried again.
+        """
+        ...

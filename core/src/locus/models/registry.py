@@ -1,0 +1,41 @@
+"""From ``"provider:model"`` to a model: the scheme is the name of a plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from locus.core.errors import ConfigError, PluginError
+from locus.core.frozen import EMPTY
+from locus.hooks.discovery import Catalogue
+from locus.hooks.providers import provide, scheme_of
+from locus.models.protocol import Model
+
+__all__ = ["get_model"]
+
+
+def get_model(
+    model: Model | str, *, catalogue: Catalogue | None = None, settings: Mapping[str, Any] | None = None
+) -> Model:
+    """The model behind a name; what is a model already is returned as it is.
+
+    Args:
+        model: ``"provider:model"``, or a `Model`.
+        catalogue: the installed plugins; a fresh scan when None.
+        settings: by plugin name: a dict of the provider's settings, or an instance of its settings class.
+
+    Raises:
+        ConfigError: the name has no provider, or is neither a name nor a model.
+        UnknownName: no installed plugin provides it; the nearest one is named.
+        PluginError: the plugin cannot be used.
+    """
+    if isinstance(model, str):
+        made = provide("model", model, catalogue=catalogue, settings=settings or EMPTY)
+        if not isinstance(made, Model):
+            raise PluginError(scheme_of("model", model)[0], f"its factory made {made!r:.80}; it must make a Model")
+        return made
+    if isinstance(model, type) or not isinstance(model, Model):
+        raise ConfigError(
+            f"model is {model!r:.80}; pass 'provider:model', or an object with a name and a complete method"
+        )
+    return model

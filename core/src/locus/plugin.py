@@ -1,0 +1,54 @@
+"""Everything a plugin author needs, in one import.
+
+A plugin is a light manifest behind an entry point of the group ``locus.plugins``::
+
+    # my_package/manifest.py: imports nothing but this module
+    from locus.plugin import Plugin
+
+    plugin = Plugin(name="audit", api=(1, 0), summary="Writes what happened.", hooks=("my_package.hooks:Audit",))
+"""
+
+from __future__ import annotations
+
+from locus.core.directives import (
+    Accept,
+    Allow,
+    Cancel,
+    Continue,
+    Decision,
+    Directive,
+    Interrupt,
+    Reject,
+    Retry,
+    Revise,
+    Verdict,
+)
+from locus.core.events import Event, register_event
+from locus.hooks.context import RunContext
+from locus.hooks.hook import Hook
+from locus.hooks.manifest import API, Plugin
+from locus.hooks.marks import hookimpl
+from locus.hooks.stash import Stash, StashKey
+
+__all__ = [
+    "API",
+    "Accept",
+    "Allow",
+    "Cancel",
+    "Continue",
+    "Decision",
+    "Directive",
+    "Event",
+    "Hook",
+    "Interrupt",
+    "Plugin",
+    "Reject",
+    "Retry",
+    "Revise",
+    "RunContext",
+    "Stash",
+    "StashKey",
+    "Verdict",
+    "hookimpl",
+    "register_event",
+]

@@ -1,0 +1,86 @@
+"""What ``agent.run`` accepts as a prompt, and what it makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from locus.core.errors import InputError
+from locus.core.messages import Block, MediaBlock, Message, Role, TextBlock
+from locus.core.state import AgentState
+
+__all__ = ["Prompt", "Turn"]
+
+#: Text, blocks of one user turn, messages, or a state to start from.
+Prompt = str | Block | Message | AgentState | Sequence[Block] | Sequence[Message]
+
+
+@frozen
+class Turn:
+    """A prompt, understood.
+
+    Args:
+        before: messages that precede the turn (a transcript).
+        message: the user's turn, or None when a seed says it all.
+        seed: the state to start from, or None.
+    """
+
+    before: tuple[Message, ...] = ()
+    message: Message | None = None
+    seed: AgentState | None = None
+
+    @classmethod
+    def of(cls, prompt: Prompt) -> Turn:
+        """Understand a prompt.
+
+        Raises:
+            InputError: it is empty, or no provider could be sent it; the message says what to do.
+        """
+        if isinstance(prompt, AgentState):
+            if not prompt.messages:
+                raise InputError("the state has no messages; add the user's turn with state.with_message(...)")
+            return cls(seed=prompt)
+        if isinstance(prompt, str):
+            return cls(message=Message(Role.USER, _text(prompt)))
+        if isinstance(prompt, Message):
+            return cls(message=_checked(prompt))
+        if isinstance(prompt, Block):
+            return cls(message=_checked(Message(Role.USER, prompt)))
+        if not isinstance(prompt, Sequence) or isinstance(prompt, bytes):
+            raise InputError(
+                f"a prompt is text, content blocks, messages or an AgentState, not {type(prompt).__name__}"
+            )
+        items = tuple(prompt)
+        messages = tuple(m for m in items if isinstance(m, Message))
+        if messages and len(messages) == len(items):
+            return cls(before=tuple(map(_checked, messages[:-1])), message=_checked(messages[-1]))
+        blocks = tuple(TextBlock(_text(b)) if isinstance(b, str) else b for b in items)
+        for block in blocks:
+            if not isinstance(block, Block):
+                raise InputError(f"the prompt holds {block!r}; use text, content blocks or messages")
+        return cls(message=_checked(Message(Role.USER, tuple(b for b in blocks if isinstance(b, Block)))))
+
+
+def _text(text: str) -> str:
+    if not text.strip():
+        raise InputError("the prompt is empty; say what the agent is to do")
+    try:
+        text.encode()
+    except UnicodeEncodeError as e:
+        raise InputError(
+            f"the prompt has a lone surrogate ({text[e.start]!r}) at position {e.start}: it is no valid text and "
+            "no provider takes it; decode its source with the right encoding, or with errors='replace'"
+        ) from None
+    return text
+
+
+def _checked(message: Message) -> Message:
+    for block in message.content:
+        if isinstance(block, TextBlock) and message.role is Role.USER and len(message.content) == 1:
+            _text(block.text)
+        elif isinstance(block, MediaBlock) and block.data == b"":
+            raise InputError(f"the {block.kind} block is empty; give its bytes or a url")
+    if not message.content:
+        raise InputError(f"a {message.role.value} message is empty; say what the agent is to do")
+    return message

@@ -1,0 +1,80 @@
+"""`AgentResult`: how a run ended, and everything it leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
+
+from attrs import field, frozen
+
+from locus.core.errors import RunFailed
+from locus.core.frozen import EMPTY
+from locus.core.journal import Asked
+from locus.core.messages import Usage
+from locus.core.state import AgentState
+from locus.memory.store import JournalStore
+
+__all__ = ["AgentResult"]
+
+Out = TypeVar("Out", covariant=True)
+
+#: Reasons that mean that something went wrong, as opposed to a condition that was met.
+FAILURES = frozenset({"ModelError", "NodeError", "ConditionError"})
+
+
+@frozen(kw_only=True)
+class AgentResult(Generic[Out]):
+    """How a run ended.
+
+    Args:
+        message: the text of the final answer, ``""`` when there is none.
+        parsed: the answer as the output schema's type; None without a schema or when it does not follow it.
+        stop_reason: as in `TerminateEvent`, such as ``"NoToolCalls"``.
+        satisfied: the leaves of the condition that were satisfied.
+        detail: the reason in a sentence.
+        state: the final state.
+        usage: tokens and dollars of the run, wrappers' attempts, plugins' calls and children included.
+        reports: what plugins reported, by plugin; ``"plugins"`` holds what became of each plugin.
+        interrupts: the open questions, when the run waits for a person.
+        error: what went wrong, or None.
+    """
+
+    run_id: str
+    thread_id: str
+    message: str
+    stop_reason: str
+    state: AgentState
+    parsed: Out | None = None
+    satisfied: tuple[str, ...] = ()
+    detail: str = ""
+    usage: Usage = Usage()
+    reports: Mapping[str, Any] = field(default=EMPTY, repr=False)
+    interrupts: tuple[Asked, ...] = ()
+    error: BaseException | None = None
+    # Without a checkpointer the journal lives here, so that `agent.resume(result, answer)` can go on.
+    store: JournalStore | None = field(default=None, repr=False, eq=False)
+
+    @property
+    def text(self) -> str:
+        """The text of the final answer: the same as ``message``."""
+        return self.message
+
+    @property
+    def cost(self) -> float | None:
+        """Dollars, or None when no price was known."""
+        return self.usage.cost
+
+    @property
+    def failed(self) -> bool:
+        """Whether something went wrong (a limit or a cancel is no failure)."""
+        return self.stop_reason in FAILURES
+
+    def raise_for_failure(self) -> AgentResult[Out]:
+        """This result; for those who prefer an exception to looking at `stop_reason`.
+
+        Raises:
+            RunFailed: the run ended with an error, which is chained.
+        """
+        if self.failed:
+            raise RunFailed(f"the run ended with {self.stop_reason}: {self.error}") from self.error
+        return self

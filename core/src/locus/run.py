@@ -1,0 +1,269 @@
+"""`Run`: one run, to be awaited, iterated or entered; once.
+
+Awaited, it runs inline in the caller's task. Iterated, it is driven by a task of its own and handed over event by
+event: the run waits at each event until the consumer asks for the next (a burst of chunks may run a little ahead), so
+a slow consumer slows the run, and a consumer that leaves at ``ToolStartEvent`` leaves before the body is entered.
+It is a class and no async generator: a generator that nobody closes would run its cleanup in a task of its own.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
+from contextvars import copy_context
+from types import TracebackType
+from typing import Any, Generic, TypeVar, cast
+
+import anyio
+from anyio.abc import TaskGroup
+
+from locus.core.errors import RunAlreadyUsed, RunNotFinished
+from locus.core.events import Event, ModelChunkEvent
+from locus.result import AgentResult
+
+__all__ = ["Run"]
+
+Out = TypeVar("Out", covariant=True)
+Sink = Callable[[Event], Awaitable[None]]
+
+#: How many chunks a run may be ahead of its consumer. A hand-over costs two task switches, many times what a
+#: chunk costs, so chunks travel in bunches; a chunk is never late, because the consumer wakes with the first.
+CHUNKS_AHEAD = 32
+
+
+class Channel:
+    """Hands events from the run to its consumer."""
+
+    __slots__ = ("_asked", "_closed", "_items", "_ready")
+
+    def __init__(self) -> None:
+        self._items: deque[Event] = deque()
+        self._ready: anyio.Event | None = None
+        self._asked: anyio.Event | None = None
+        self._closed = False
+
+    async def send(self, event: Event) -> None:
+        """Hand one event over; returns when the consumer wants the next."""
+        if self._closed:
+            return
+        self._items.append(event)
+        if self._ready is not None:
+            self._ready.set()
+        if type(event) is ModelChunkEvent and len(self._items) < CHUNKS_AHEAD:
+            return
+        if self._asked is None:
+            self._asked = anyio.Event()
+        await self._asked.wait()
+
+    async def receive(self) -> Event | None:
+        """The next event; None at the end."""
+        while not self._items:
+            if self._asked is not None:
+                self._asked.set()
+                self._asked = None
+            if self._closed:
+                return None
+            self._ready = anyio.Event()
+            await self._ready.wait()
+            self._ready = None
+        return self._items.popleft()
+
+    def close(self) -> None:
+        """No more events."""
+        self._closed = True
+        if self._ready is not None:
+            self._ready.set()
+
+
+class Driver(Generic[Out]):
+    """The task that drives an iterated run. It never refers to the `Run`, so a dropped Run can cancel it."""
+
+    __slots__ = ("_call_soon", "_main", "channel", "error", "finished", "result", "scope")
+
+    def __init__(self, main: Callable[[Sink | None], Coroutine[Any, Any, AgentResult[Out]]]) -> None:
+        self._main = main
+        self.channel = Channel()
+        self.scope = anyio.CancelScope()
+        self.finished = anyio.Event()
+        self.result: AgentResult[Out] | None = None
+        self.error: BaseException | None = None
+        self._call_soon: Callable[..., object] | None = None
+
+    async def __call__(self) -> None:
+        """Drive the run; whatever it raises goes to the consumer."""
+        try:
+            with self.scope:
+                self.result = await self._main(self.channel.send)
+        except Exception as e:
+            self.error = e
+        finally:
+            self.channel.close()
+            self.finished.set()
+
+    def spawn(self) -> None:
+        """Start as a task that belongs to nobody but this object."""
+        asyncio = sys.modules.get("asyncio")
+        trio = sys.modules.get("trio")
+        if trio is not None and trio.lowlevel.in_trio_task():
+            self._call_soon = trio.lowlevel.current_trio_token().run_sync_soon
+            trio.lowlevel.spawn_system_task(self, context=copy_context())
+            return
+        assert asyncio is not None
+        loop = asyncio.get_running_loop()
+        self._call_soon = loop.call_soon_threadsafe
+        task = loop.create_task(self(), name="locus run")
+        # The event loop keeps weak references only: a run that waits for its consumer would be collected.
+        _TASKS.add(task)
+        task.add_done_callback(_TASKS.discard)
+
+    def cancel(self) -> None:
+        """Cancel from anywhere, also from a finaliser in another thread."""
+        if self._call_soon is None or self.finished.is_set():
+            return
+        try:
+            self._call_soon(self.scope.cancel)
+        except RuntimeError:
+            return  # the event loop is closed and took the task with it
+
+
+_TASKS: set[Any] = set()
+
+
+class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
+    """One run of an agent; made by ``agent.run`` and ``agent.resume``.
+
+    - ``result = await run`` or ``asyncio.create_task(run)``: the result;
+    - ``async for event in run``: every event, live; then ``run.result``;
+    - ``async with run: async for event in run``: the same in a task group of the caller's.
+
+    Cancelling the awaiting task, leaving the iteration or dropping the object cancels the run; its thread can
+    be resumed. Each object serves once: `RunAlreadyUsed`.
+    """
+
+    __slots__ = ("__weakref__", "_coroutine", "_driver", "_entered", "_main", "_result", "_used", "cancel")
+
+    def __init__(
+        self,
+        main: Callable[[Sink | None], Coroutine[Any, Any, AgentResult[Out]]],
+        cancel: Callable[..., None],
+    ) -> None:
+        self._main = main
+        self._used = ""
+        self._coroutine: Coroutine[Any, Any, AgentResult[Out]] | None = None
+        self._driver: Driver[Out] | None = None
+        self._entered: TaskGroup | None = None
+        self._result: AgentResult[Out] | None = None
+        #: ``cancel(reason="")``: end the run at its next safe point, from any thread.
+        self.cancel = cancel
+
+    def _use(self, how: str) -> None:
+        if self._used:
+            raise RunAlreadyUsed(f"this run was {self._used} already; call agent.run(...) again for another")
+        self._used = how
+
+    @property
+    def result(self) -> AgentResult[Out]:
+        """The result, once the run has ended.
+
+        Raises:
+            RunNotFinished: it has not.
+        """
+        if self._driver is not None and self._driver.result is not None:
+            return self._driver.result
+        if self._result is None:
+            raise RunNotFinished("the run has not ended; await it, or iterate it to its end")
+        return self._result
+
+    # -- awaited ----------------------------------------------------------------------------------
+
+    async def _inline(self) -> AgentResult[Out]:
+        self._result = await self._main(None)
+        return self._result
+
+    def __await__(self) -> Generator[Any, Any, AgentResult[Out]]:
+        self._use("awaited")
+        return self._inline().__await__()
+
+    def send(self, value: Any) -> Any:
+        """Drive the coroutine; for event loops."""
+        if self._coroutine is None:
+            self._use("awaited")
+            self._coroutine = self._inline()
+        return self._coroutine.send(value)
+
+    def throw(
+        self,
+        typ: Any,
+        val: Any = None,
+        tb: TracebackType | None = None,
+    ) -> Any:
+        """Raise into the coroutine; for event loops."""
+        error = typ if isinstance(typ, BaseException) else val if isinstance(val, BaseException) else typ()
+        if tb is not None:
+            error = error.with_traceback(tb)
+        if self._coroutine is None:
+            self._use("awaited")
+            self._coroutine = self._inline()
+        return self._coroutine.throw(error)
+
+    def close(self) -> None:
+        """Close the coroutine; for event loops."""
+        if self._coroutine is not None:
+            self._coroutine.close()
+
+    # -- iterated ---------------------------------------------------------------------------------
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        if self._entered is None:
+            self._use("iterated")
+        return self
+
+    async def __anext__(self) -> Event:
+        driver = self._driver
+        if driver is None:
+            driver = self._driver = Driver(self._main)
+            driver.spawn()
+        try:
+            event = await driver.channel.receive()
+            if event is not None:
+                return event
+            await driver.finished.wait()
+        except BaseException:
+            # The consumer was cancelled: the run ends with it, and takes note of that before it is left alone.
+            driver.scope.cancel()
+            with anyio.move_on_after(10, shield=True):
+                await driver.finished.wait()
+            raise
+        if driver.error is not None:
+            raise driver.error
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """Stop iterating: cancel the run and wait until it has taken note."""
+        if self._driver is not None and not self._driver.finished.is_set():
+            self._driver.scope.cancel()
+            with anyio.CancelScope(shield=True):
+                await self._driver.finished.wait()
+
+    # -- entered ----------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Run[Out]:
+        self._use("entered")
+        group = anyio.create_task_group()
+        self._entered = await group.__aenter__()
+        self._driver = Driver(self._main)
+        group.start_soon(self._driver)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        await self.aclose()
+        assert self._entered is not None
+        return cast("bool | None", await self._entered.__aexit__(kind, error, trace))
+
+    def __del__(self) -> None:
+        driver = getattr(self, "_driver", None)
+        if driver is not None and getattr(self, "_entered", None) is None:
+            driver.cancel()

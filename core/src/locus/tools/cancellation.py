@@ -1,0 +1,36 @@
+"""Whose cancellation is it: the runtime's, which must go on up, or one that a tool raised by itself?
+
+A tool that awaits a task which somebody cancelled raises `CancelledError` although nobody cancelled the run. On
+asyncio the task knows the difference; on trio only the runtime can raise `Cancelled`.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import anyio
+
+__all__ = ["is_cancellation", "is_foreign_cancellation"]
+
+
+def _asyncio() -> Any:
+    # Never imported here: when a run is on asyncio, it is loaded.
+    return sys.modules.get("asyncio")
+
+
+def is_cancellation(error: BaseException) -> bool:
+    """Whether this is the runtime cancelling the task under way."""
+    if not isinstance(error, anyio.get_cancelled_exc_class()):
+        return False
+    asyncio = _asyncio()
+    if asyncio is None or not isinstance(error, asyncio.CancelledError):
+        return True
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
+def is_foreign_cancellation(error: BaseException) -> bool:
+    """Whether a body raised a cancellation of its own making: an error of that body and nothing else."""
+    asyncio = _asyncio()
+    return asyncio is not None and isinstance(error, asyncio.CancelledError) and not is_cancellation(error)

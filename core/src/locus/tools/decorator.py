@@ -1,0 +1,195 @@
+"""`tool`: make a function into something that a model may call.
+
+The signature becomes the schema and the docstring the description, so that there is one place to keep right::
+
+    @tool(idempotent=True, timeout=10)
+    async def book(ctx: ToolContext[Deps], room: str, nights: int = 1) -> str:
+        \"""Book a room.
+
+        Args:
+            room: the number of the room, such as "12a".
+            nights: how many.
+        \"""
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, cast, get_args, overload
+
+from attrs import evolve
+
+from locus.core.errors import ToolDefinitionError, closest
+from locus.tools.annotations import Callee, examine
+from locus.tools.docstrings import contract
+from locus.tools.schema import parameters_of
+from locus.tools.spec import Effect, ToolExample, ToolSpec
+from locus.tools.text import clean, listed, shown
+from locus.tools.tool import ArgumentError, Idempotent, Tool
+
+__all__ = ["ToolOptions", "as_tool", "tool"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_LEAST_RESULT = 200
+
+
+class ToolOptions(TypedDict, total=False):
+    """The options of `tool`; an option that is left out keeps its default.
+
+    Args:
+        name: what the model calls it; default: the function's name.
+        description: what the model is told; default: the docstring without what it says about parameters.
+        idempotent: True: the body runs once per run for the same arguments, and repeated calls get the first
+            result; ``"thread"``: once per thread; default False: it runs each time.
+        effect: ``"pure"``, ``"keyed"`` or ``"once"`` (default), see `Tool`.
+        timeout: seconds the body may take; default None: no limit of its own.
+        examples: worked examples, as `ToolExample` or as a mapping of its fields.
+        ask_on_unknown: ask a person when a crash left the outcome of a call unknown; default False.
+        max_result_chars: how much of a result the model gets; default 100,000.
+    """
+
+    name: str
+    description: str
+    idempotent: Idempotent
+    effect: Effect
+    timeout: float | None
+    examples: Sequence[ToolExample | Mapping[str, Any]]
+    ask_on_unknown: bool
+    max_result_chars: int
+
+
+@overload
+def tool(fn: Tool[P, R], /, **options: Unpack[ToolOptions]) -> Tool[P, R]: ...
+@overload
+def tool(fn: Callable[P, R], /, **options: Unpack[ToolOptions]) -> Tool[P, R]: ...
+@overload
+def tool(fn: None = None, /, **options: Unpack[ToolOptions]) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+def tool(fn: Callable[..., Any] | None = None, /, **options: Unpack[ToolOptions]) -> Any:
+    """Make a tool: ``@tool``, ``@tool(...)`` or ``tool(fn, ...)``.
+
+    Args:
+        fn: a function, sync or async, a bound method, a `functools.partial` (what it fixes by keyword is not the
+            model's to choose), an object that can be called, or a tool to be changed.
+        options: see `ToolOptions`.
+
+    Raises:
+        ToolDefinitionError: it cannot be described to a model; the message names the parameter or the option.
+    """
+    _check(options, fn)
+    if fn is None:
+        return lambda fn: _made(fn, options)
+    return _made(fn, options)
+
+
+def as_tool(fn: Callable[..., Any]) -> Tool[..., Any]:
+    """The tool itself, or a tool of a plain callable with every option at its default.
+
+    Raises:
+        ToolDefinitionError: it cannot be described to a model.
+    """
+    return fn if isinstance(fn, Tool) else _made(fn, {})
+
+
+def _check(options: ToolOptions, fn: object) -> None:
+    where = f"tool({getattr(fn, '__name__', '...')})" if fn is not None else "@tool"
+    known = ToolOptions.__annotations__
+    for name in options:
+        if name not in known:
+            near = closest(name, known)
+            hint = f"did you mean {near!r}?" if near else f"known: {listed(known)}"
+            raise ToolDefinitionError(f"{where} has no option {name!r}; {hint}")
+    checks: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+        ("name", _is_name, "1 to 64 letters, digits, '_' or '-'"),
+        ("description", lambda v: isinstance(v, str), "a text"),
+        ("idempotent", lambda v: v is True or v is False or v == "thread", "False, True or 'thread'"),
+        ("effect", lambda v: v in get_args(Effect), "'pure', 'keyed' or 'once'"),
+        ("timeout", lambda v: v is None or (_is_number(v) and v > 0), "seconds greater than 0, or None"),
+        ("ask_on_unknown", lambda v: isinstance(v, bool), "True or False"),
+        ("max_result_chars", lambda v: type(v) is int and v >= _LEAST_RESULT, f"at least {_LEAST_RESULT}"),
+    )
+    given = cast("Mapping[str, Any]", options)
+    for name, holds, wanted in checks:
+        if name in given and not holds(given[name]):
+            raise ToolDefinitionError(f"{where}: {name} is {shown(given[name])}; it must be {wanted}")
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and _NAME.fullmatch(name) is not None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _made(fn: Callable[..., Any], options: ToolOptions) -> Tool[..., Any]:
+    if isinstance(fn, Tool):
+        return _changed(fn, options)
+    callee = examine(fn)
+    name = options.get("name", callee.name)
+    if not _is_name(name):
+        raise ToolDefinitionError(
+            f"{callee.origin}: a tool cannot be named {name!r}; "
+            "give it a name of 1 to 64 letters, digits, '_' or '-': tool(..., name=\"...\")"
+        )
+    told = contract(callee.doc)
+    parameters = parameters_of(callee, told.parameters)
+    spec = ToolSpec(
+        name=name,
+        description=clean(options.get("description", told.description) or name.replace("_", " ")),
+        parameters=parameters.whole.schema,
+        examples=_examples(callee, options),
+    )
+    made: Tool[..., Any] = Tool(
+        fn=fn,
+        spec=spec,
+        parameters=parameters,
+        is_async=callee.is_async,
+        origin=callee.origin,
+        receiver=callee.receiver,
+        **_behaviour(options),
+    )
+    return _with_checked_examples(made)
+
+
+def _behaviour(options: ToolOptions) -> dict[str, Any]:
+    return {k: v for k, v in options.items() if k not in ("name", "description", "examples")}
+
+
+def _changed(tool: Tool[..., Any], options: ToolOptions) -> Tool[..., Any]:
+    if not options:
+        return tool
+    spec = evolve(
+        tool.spec,
+        name=options.get("name", tool.name),
+        description=options.get("description", tool.description),
+        examples=_examples(tool, options) if "examples" in options else tool.examples,
+    )
+    return _with_checked_examples(evolve(tool, spec=spec, **_behaviour(options)))
+
+
+def _examples(about: Callee | Tool[..., Any], options: ToolOptions) -> tuple[ToolExample, ...]:
+    made = []
+    for i, each in enumerate(options.get("examples", ())):
+        if not isinstance(each, ToolExample):
+            try:
+                each = ToolExample(**each)
+            except TypeError as e:
+                raise ToolDefinitionError(
+                    f"{about.origin}: examples[{i}] is {shown(each)}; "
+                    "it must be a ToolExample, or a dict with user, arguments, result and answer"
+                ) from e
+        made.append(each)
+    return tuple(made)
+
+
+def _with_checked_examples(tool: Tool[..., Any]) -> Tool[..., Any]:
+    for i, example in enumerate(tool.examples):
+        bound = tool.bind(example.arguments)
+        if isinstance(bound, ArgumentError):
+            raise ToolDefinitionError(f"{tool.origin}: examples[{i}] would be refused: {bound}")
+    return tool

@@ -1,0 +1,523 @@
+"""Execute's engine: decide, deduplicate, run and record the tool calls of one turn.
+
+Each call goes through one pipeline and ends in one `CallOutcome`; nothing a model emits and nothing a body raises
+leaves it, except the runtime's own cancellation. The outcome of each call is recorded by itself, so that a crash in
+the middle of a batch repeats none that had finished.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import anyio
+from attrs import define, evolve, field
+
+from locus.core.directives import Allow, Cancel, Directive, Interrupt, Reject
+from locus.core.errors import RetryableToolError
+from locus.core.events import (
+    Event,
+    ToolCacheHitEvent,
+    ToolCompleteEvent,
+    ToolProgressEvent,
+    ToolStartEvent,
+)
+from locus.core.executions import ToolExecution
+from locus.core.journal import Answered, Asked, Outcome
+from locus.core.messages import Block, ToolCall
+from locus.core.state import AgentState
+from locus.tools.cancellation import is_foreign_cancellation
+from locus.tools.context import ToolContext
+from locus.tools.outcome import CallOutcome
+from locus.tools.registry import ToolRegistry
+from locus.tools.result import error_text, result_content
+from locus.tools.tool import ArgumentError, Bound, Tool, call_key
+
+__all__ = ["THREAD_MEMORY", "CallRun", "Waiting", "execute_calls"]
+
+#: Where the executions of tools with ``idempotent="thread"`` are kept: metadata outlives a run on its thread.
+THREAD_MEMORY = "locus.idempotent"
+
+#: How often a hook's Retry may run the repeatable calls of one turn again.
+MAX_RETRIES = 3
+
+_UNKNOWN = (
+    "outcome unknown: this call was started before an interruption and may have had its effect; "
+    "find out before calling it again"
+)
+
+
+class Waiting(Exception):
+    """Control flow: calls of this turn ask a person; the others are done and recorded."""
+
+
+class CallRun(Protocol):
+    """What dispatch needs of the run."""
+
+    @property
+    def run_id(self) -> str: ...
+    @property
+    def thread_id(self) -> str: ...
+    @property
+    def deps(self) -> Any: ...
+    @property
+    def deadline(self) -> float | None: ...
+    @property
+    def host(self) -> Any: ...
+    @property
+    def registry(self) -> ToolRegistry: ...
+    @property
+    def sequential(self) -> bool: ...
+    @property
+    def halted(self) -> bool: ...
+    def hears(self, event: type[Event]) -> bool: ...
+    def cancel(self, reason: str = "") -> None: ...
+    def take_retry(self) -> bool: ...
+    async def tell(self, event: Event) -> Directive | None: ...
+    async def decide(self, call: ToolCall) -> Allow | Reject | Cancel | Interrupt: ...
+    def wrapped(
+        self, core: Callable[[ToolCall], Awaitable[CallOutcome]]
+    ) -> Callable[[ToolCall], Awaitable[CallOutcome]] | None: ...
+    async def run_child(self, agent: Any, prompt: Any, budget: Any, step_id: str) -> Any: ...
+
+
+@define(slots=True)
+class _Call:
+    """One call on its way through the pipeline."""
+
+    call: ToolCall
+    step_id: str
+    state: AgentState
+    tool: Tool[..., Any] | None = None
+    bound: Bound | None = None
+    key: str = ""
+    outcome: CallOutcome | None = None
+    waiting: bool = False
+    attempt: int = 0
+    # Which question of this call is open: "decide", "unknown", or the number of the body's question.
+    question: str = ""
+    # How many of the body's questions have been answered in this entry of it.
+    answered: int = 0
+    # What ctx.interrupt raised, to tell it from an Interrupt that the body made itself.
+    raised_by_context: Interrupt | None = None
+
+    def refused(self, error: str) -> CallOutcome:
+        return self._ended(None, f"Error: {error}", error, 0.0, started=False)
+
+    def _ended(
+        self,
+        result: str | None,
+        content: str | tuple[Block, ...],
+        error: str | None,
+        duration_ms: float,
+        *,
+        started: bool = True,
+        retryable: bool = False,
+    ) -> CallOutcome:
+        execution = ToolExecution(
+            tool_name=self.call.name,
+            arguments=self.call.arguments,
+            result=result,
+            error=error,
+            duration_ms=duration_ms,
+            key=self.key,
+            call_id=self.call.id,
+            iteration=self.state.iteration,
+            started=started,
+            retryable=retryable,
+        )
+        return CallOutcome(execution, content)
+
+    def returned(self, value: Any, duration_ms: float) -> CallOutcome:
+        content = result_content(value, self.tool)
+        text = content if isinstance(content, str) else "".join(getattr(b, "text", "") for b in content)
+        return self._ended(text, content, None, duration_ms)
+
+    def raised(self, error: BaseException, duration_ms: float) -> CallOutcome:
+        text = error_text(error)
+        retryable = isinstance(error, RetryableToolError)
+        return self._ended(None, f"Error: {text}", text, duration_ms, retryable=retryable)
+
+    def unknown(self) -> CallOutcome:
+        return self._ended(None, f"Error: {_UNKNOWN}", _UNKNOWN, 0.0)
+
+    def idempotency_key(self, run: CallRun) -> str:
+        tool = self.tool
+        if tool is not None and tool.idempotent:
+            return f"{run.thread_id if tool.idempotent == 'thread' else run.run_id}/{self.key}"
+        return f"{run.run_id}/{self.step_id.replace('/execute', '')}"
+
+
+async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallRun) -> list[CallOutcome | None]:
+    """Run the calls of one turn.
+
+    Args:
+        state: the state whose last assistant message asks for them.
+        calls: in the order of the message.
+        run: the run.
+
+    Returns:
+        One outcome a call, in order; None for a call that was not started because the run is ending.
+
+    Raises:
+        Waiting: at least one call asks a person. The outcomes of the others are recorded.
+    """
+    work = [_prepare(i, call, state, run) for i, call in enumerate(calls)]
+    if len(work) == 1:
+        await _run_one(work[0], run)
+    else:
+        await _run_all(work, run)
+    for _ in range(MAX_RETRIES):
+        again = [c for c in work if _repeatable(c)] if run.take_retry() else []
+        if not again:
+            break
+        for c in again:
+            c.outcome, c.attempt, c.answered = None, c.attempt + 1, 0
+        await _run_all(again, run)
+    if any(c.waiting for c in work):
+        raise Waiting
+    return [c.outcome for c in work]
+
+
+def _repeatable(c: _Call) -> bool:
+    done = c.outcome
+    if done is None or done.execution.error is None or c.tool is None or not done.execution.started:
+        return False
+    return done.execution.retryable or c.tool.effect == "pure"
+
+
+def _prepare(ordinal: int, call: ToolCall, state: AgentState, run: CallRun) -> _Call:
+    c = _Call(call, f"{state.iteration}/execute/{ordinal}", state)
+    tool = run.registry.get(call.name)
+    if tool is None:
+        c.key = call_key(call.name, call.arguments)
+        c.outcome = c.refused(run.registry.unknown(call.name))
+        return c
+    c.tool = tool
+    if call.malformed is not None:
+        c.key = call_key(call.name, {"": call.malformed})
+        c.outcome = c.refused(
+            f"ArgumentError: the arguments of {call.name} are no JSON object: {call.malformed[:200]!r}; "
+            "call it again with one"
+        )
+        return c
+    bound = tool.bind(call.arguments)
+    if isinstance(bound, ArgumentError):
+        c.key = call_key(call.name, call.arguments)
+        c.outcome = c.refused(f"ArgumentError: {bound}")
+        return c
+    c.bound, c.key = bound, bound.key
+    return c
+
+
+async def _run_all(work: Sequence[_Call], run: CallRun) -> None:
+    """Run calls that may be duplicates of each other: the first of a kind leads, the others follow it."""
+    todo = list(work)
+    while todo:
+        leaders: list[_Call] = []
+        followers: list[_Call] = []
+        seen: set[str] = set()
+        for c in todo:
+            idempotent = c.tool is not None and c.tool.idempotent and c.outcome is None
+            if idempotent and c.key in seen:
+                followers.append(c)
+            else:
+                leaders.append(c)
+                if idempotent:
+                    seen.add(c.key)
+        if run.sequential or len(leaders) == 1:
+            for c in leaders:
+                await _run_one(c, run)
+        else:
+            async with anyio.create_task_group() as group:
+                for c in leaders:
+                    group.start_soon(_run_one, c, run)
+        todo = []
+        for c in followers:
+            first = next(lead for lead in leaders if lead.key == c.key)
+            if first.waiting:
+                c.waiting = True
+            elif first.outcome is not None and _stands(first.outcome.execution):
+                await _hit(c, first.outcome.execution, run)
+            else:
+                todo.append(c)
+
+
+def _stands(execution: ToolExecution) -> bool:
+    return execution.started and not execution.retryable
+
+
+async def _hit(c: _Call, earlier: ToolExecution, run: CallRun) -> None:
+    execution = evolve(earlier, call_id=c.call.id, iteration=c.state.iteration, duration_ms=0.0, cache_hit=True)
+    content = f"Error: {earlier.error}" if earlier.error is not None else earlier.result or ""
+    c.outcome = CallOutcome(execution, content)
+    if run.hears(ToolCacheHitEvent):
+        await run.tell(
+            ToolCacheHitEvent(
+                tool_name=c.call.name,
+                arguments=c.call.arguments,
+                call_id=c.call.id,
+                result=earlier.result,
+                error=earlier.error,
+            )
+        )
+
+
+async def _run_one(c: _Call, run: CallRun) -> None:
+    """One call from its decision to its record; sets ``c.outcome`` or ``c.waiting``, or leaves both unset."""
+    step_id = c.step_id if not c.attempt else f"{c.step_id}#{c.attempt}"
+    found = run.host.recorded(step_id, c.key)
+    if type(found) is Outcome:
+        c.outcome = found.value
+        await _complete(c, run)
+        return
+    if c.outcome is None and c.tool is not None and c.tool.idempotent:
+        earlier = _earlier(c, run)
+        if earlier is not None:
+            await _hit(c, earlier, run)
+            return
+    if run.halted:
+        c.outcome = None
+        return
+    try:
+        if c.outcome is None and await _decided(c, run, step_id):
+            if found is not None and c.tool is not None and c.tool.effect == "once":
+                await _unknown(c, run, step_id)
+            else:
+                await _start(c, run, step_id, intended=found is not None)
+        elif c.outcome is not None:
+            await run.host.settle(step_id, c.outcome, c.key)
+    except Interrupt as asking:
+        await _ask(c, asking, run, step_id)
+        return
+    if c.outcome is not None:
+        await _complete(c, run)
+
+
+def _earlier(c: _Call, run: CallRun) -> ToolExecution | None:
+    found = c.state.find_execution(c.key)
+    if found is None and c.tool is not None and c.tool.idempotent == "thread":
+        kept = c.state.metadata.get(THREAD_MEMORY, {}).get(c.key)
+        if kept is not None:
+            result, error = kept
+            found = ToolExecution(
+                tool_name=c.call.name, arguments=c.call.arguments, result=result, error=error, key=c.key
+            )
+    return found
+
+
+async def _decided(c: _Call, run: CallRun, step_id: str) -> bool:
+    """Ask the hooks; True when the call may run. Sets the outcome of a rejected call."""
+    decision = await run.decide(c.call)
+    if type(decision) is Allow:
+        return True
+    if isinstance(decision, Interrupt):
+        c.question = "decide"
+        given = _answer(c, run, step_id)
+        if given is None:
+            raise decision
+        if _approves(given.answer):
+            return True
+        c.outcome = c.refused(f"Rejected: a person refused this call: {given.answer}")
+    elif type(decision) is Reject:
+        c.outcome = c.refused(f"Rejected: {decision.reason or 'a policy refuses this call'}")
+    else:
+        run.cancel(getattr(decision, "reason", ""))
+        return False
+    await run.host.settle(step_id, c.outcome, c.key)
+    return False
+
+
+def _approves(answer: Any) -> bool:
+    return answer is True or str(answer).strip().lower() in (
+        "allow",
+        "approve",
+        "approved",
+        "yes",
+        "y",
+        "true",
+    )
+
+
+async def _unknown(c: _Call, run: CallRun, step_id: str) -> None:
+    if c.tool is not None and c.tool.ask_on_unknown:
+        c.question = "unknown"
+        given = _answer(c, run, step_id)
+        if given is None:
+            raise Interrupt(f"{c.call.name}{dict(c.call.arguments)}: {_UNKNOWN}. What came of it?")
+        c.outcome = c.returned(f"a person says: {given.answer}", 0.0)
+    else:
+        c.outcome = c.unknown()
+    await run.host.settle(step_id, c.outcome, c.key)
+
+
+async def _start(c: _Call, run: CallRun, step_id: str, *, intended: bool) -> None:
+    assert c.tool is not None
+    if run.hears(ToolStartEvent):
+        directive = await run.tell(ToolStartEvent(tool_name=c.call.name, arguments=c.call.arguments, call_id=c.call.id))
+        if type(directive) is Reject:
+            c.outcome = c.refused(f"Rejected: {directive.reason or 'a hook refuses this call'}")
+            await run.host.settle(step_id, c.outcome, c.key)
+            return
+        if type(directive) is Cancel:
+            return
+    if not intended and c.tool.effect != "pure":
+        await run.host.intend(step_id, c.tool.effect, c.key)
+    body = partial(_body, c, run, step_id)
+    wrapped = run.wrapped(body)
+    if wrapped is None:
+        c.outcome = await _body(c, run, step_id, c.call)
+    else:
+        try:
+            c.outcome = await wrapped(c.call)
+        except Exception as e:
+            c.outcome = c.raised(e, 0.0)
+    await run.host.settle(step_id, c.outcome, c.key)
+
+
+async def _body(c: _Call, run: CallRun, step_id: str, call: ToolCall) -> CallOutcome:
+    """Enter the body: whatever it returns or raises becomes an outcome."""
+    tool, bound = c.tool, c.bound
+    assert tool is not None and bound is not None
+    if call is not c.call:  # a wrapper changed the arguments
+        rebound = tool.bind(call.arguments)
+        if isinstance(rebound, ArgumentError):
+            return c.refused(f"ArgumentError: {rebound}")
+        bound = rebound
+    context: ToolContext[Any] | None = None
+    if tool.context_parameter is not None:
+        context = ToolContext(_BodyHost(c, run, step_id), call.id, c.idempotency_key(run))
+    began = time.perf_counter()
+    limit = _limit(tool, run)
+    try:
+        if limit is None:
+            value = await _enter(tool, bound, context)
+        else:
+            with anyio.move_on_after(limit) as scope:
+                value = await _enter(tool, bound, context)
+            if scope.cancelled_caught:
+                late = TimeoutError(f"the tool did not finish within {limit:.3g} s and was stopped")
+                return c.raised(late, (time.perf_counter() - began) * 1000)
+    except (Exception, SystemExit) as e:
+        return c.raised(e, (time.perf_counter() - began) * 1000)
+    except Interrupt as asking:
+        c.question = str(c.answered)
+        given = None if asking is c.raised_by_context else _answer(c, run, step_id)
+        if given is None:
+            raise
+        # The body raised the question itself and cannot receive an answer: the answer is its result.
+        return c.returned(given.answer, (time.perf_counter() - began) * 1000)
+    except BaseException as e:
+        if not is_foreign_cancellation(e):
+            raise
+        return c.raised(e, (time.perf_counter() - began) * 1000)
+    return c.returned(value, (time.perf_counter() - began) * 1000)
+
+
+def _limit(tool: Tool[..., Any], run: CallRun) -> float | None:
+    deadline = run.deadline
+    if deadline is None:
+        return tool.timeout
+    left = max(0.0, deadline - anyio.current_time())
+    return left if tool.timeout is None else min(left, tool.timeout)
+
+
+async def _enter(tool: Tool[..., Any], bound: Bound, context: ToolContext[Any] | None) -> Any:
+    if tool.is_async:
+        return await bound.call(context)
+    return await anyio.to_thread.run_sync(bound.call, context, abandon_on_cancel=True)
+
+
+def _answer(c: _Call, run: CallRun, step_id: str) -> Answered | None:
+    wanted = f"{step_id}?{c.question}"
+    return next((a for a in run.host.answers(step_id) if a.interrupt_id == wanted), None)
+
+
+async def _ask(c: _Call, asking: Interrupt, run: CallRun, step_id: str) -> None:
+    c.waiting = True
+    await run.host.ask(
+        Asked(
+            run_id=run.run_id,
+            interrupt_id=f"{step_id}?{c.question}",
+            step_id=step_id,
+            question=asking.question,
+            options=asking.options,
+            tool_name=c.call.name,
+            call_id=c.call.id,
+        )
+    )
+
+
+async def _complete(c: _Call, run: CallRun) -> None:
+    if c.outcome is not None and run.hears(ToolCompleteEvent):
+        execution = c.outcome.execution
+        await run.tell(
+            ToolCompleteEvent(
+                tool_name=c.call.name,
+                arguments=c.call.arguments,
+                call_id=c.call.id,
+                result=execution.result,
+                error=execution.error,
+                duration_ms=execution.duration_ms,
+            )
+        )
+
+
+@define(slots=True)
+class _BodyHost:
+    """The face of the run that one body sees."""
+
+    _c: _Call
+    _run: CallRun
+    _step_id: str
+    _steps: set[str] = field(factory=set)
+
+    @property
+    def run_id(self) -> str:
+        return self._run.run_id
+
+    @property
+    def thread_id(self) -> str:
+        return self._run.thread_id
+
+    @property
+    def deps(self) -> Any:
+        return self._run.deps
+
+    @property
+    def deadline(self) -> float | None:
+        return self._run.deadline
+
+    def interrupt(self, question: str, options: tuple[str, ...]) -> Any:
+        self._c.question = str(self._c.answered)
+        given = _answer(self._c, self._run, self._step_id)
+        if given is not None:
+            self._c.answered += 1
+            return given.answer
+        self._c.raised_by_context = Interrupt(question, options)
+        raise self._c.raised_by_context
+
+    async def step(self, name: str, fn: Callable[[], Awaitable[Any]], effect: str) -> Any:
+        if name in self._steps:
+            raise ValueError(f"the step {name!r} ran already in this call; give each step its own name")
+        self._steps.add(name)
+        return await self._run.host.step(f"{self._step_id}/{name}", fn, effect)
+
+    async def run_child(self, agent: Any, prompt: Any, budget: Any) -> Any:
+        name = f"child{sum(s.startswith('child') for s in self._steps)}"
+        self._steps.add(name)
+        return await self._run.run_child(agent, prompt, budget, f"{self._step_id}/{name}")
+
+    async def emit_progress(self, progress: float | None, total: float | None, message: str) -> None:
+        if self._run.hears(ToolProgressEvent):
+            await self._run.tell(
+                ToolProgressEvent(
+                    tool_name=self._c.call.name,
+                    call_id=self._c.call.id,
+                    progress=progress,
+                    total=total,
+                    message=message,
+                )
+            )

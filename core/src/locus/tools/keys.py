@@ -1,0 +1,84 @@
+"""The dedup key of a call: a hash of the canonical JSON of its name and arguments.
+
+Two calls that mean the same have the same key, whatever the order of their arguments; two that differ never do.
+It is computed for every call, so the common case is one pass of msgspec, and it cannot fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from hashlib import blake2b
+from operator import itemgetter
+from typing import Any
+
+import msgspec
+
+__all__ = ["canonical", "call_key", "key_of"]
+
+
+def _by_type(value: Any) -> str:
+    # Only a parameter's default can be an object without a JSON form; no argument of a model equals it.
+    return f"<{type(value).__module__}.{type(value).__qualname__}>"
+
+
+_encode = msgspec.json.Encoder(order="sorted", enc_hook=_by_type).encode
+
+
+def call_key(name: str, arguments: Mapping[str, Any]) -> str:
+    """The key of a call that was not validated: an unknown tool, or arguments that were refused."""
+    return key_of(name.encode("utf-8", "surrogatepass"), canonical(arguments, numbers=True))
+
+
+def key_of(name: bytes, arguments: bytes) -> str:
+    """The hash of an encoded name and encoded arguments; a NUL stands between, which JSON text does not contain."""
+    return blake2b(name + b"\0" + arguments, digest_size=16).hexdigest()
+
+
+def canonical(value: Any, *, numbers: bool) -> bytes:
+    """Bytes that are equal exactly when the values are.
+
+    Args:
+        value: plain data, or a msgspec Struct of it.
+        numbers: it may hold NaN or infinity, which JSON would write as ``null``.
+    """
+    try:
+        text = _encode(value)
+    except Exception:  # noqa: BLE001  lone surrogates, keys that are no strings, sets of mixed types, great depth
+        return _tokens(value)
+    return _tokens(value) if numbers and b"null" in text else text
+
+
+def _tokens(value: Any) -> bytes:
+    """The same for what JSON cannot write: type, length and content of each value, without recursion."""
+    digest, todo = blake2b(digest_size=32), [value]
+    while todo:
+        it = todo.pop()
+        if isinstance(it, msgspec.Struct):
+            it = msgspec.structs.asdict(it)
+        if isinstance(it, Mapping):
+            items = sorted(((_atom(k), v) for k, v in it.items()), key=itemgetter(0))
+            text = b"{%d" % len(items) + b"".join(k for k, _ in items)
+            todo += [v for _, v in items]
+        elif isinstance(it, list | tuple):
+            text = b"[%d" % len(it)
+            todo += it
+        elif isinstance(it, Set):
+            members = sorted(map(_tokens, it))
+            text = b"(%d" % len(members) + b"".join(members)
+        else:
+            text = _atom(it)
+        digest.update(text)
+    return digest.digest()
+
+
+def _atom(value: Any) -> bytes:
+    if isinstance(value, str):
+        text = value.encode("utf-8", "surrogatepass")
+    elif value is None or isinstance(value, int | float):
+        text = hex(value).encode() if type(value) is int else repr(value).encode()
+    else:
+        try:
+            text = _encode(value)
+        except Exception:  # noqa: BLE001  as in `canonical`
+            text = _by_type(value).encode()
+    return b"%s:%d:%s" % (type(value).__name__.encode(), len(text), text)

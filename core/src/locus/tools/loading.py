@@ -1,0 +1,82 @@
+"""Tools from a file or a module, for people who start an agent without writing a program."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from locus.core.errors import ToolDefinitionError
+from locus.tools.decorator import as_tool
+from locus.tools.registry import tools_of
+from locus.tools.result import error_text
+from locus.tools.tool import Tool
+
+__all__ = ["load_tools"]
+
+
+def load_tools(reference: str) -> tuple[Tool[..., Any], ...]:
+    """The tools of a file or a module: all it holds, or if it marks none, its public functions with a docstring.
+
+    Args:
+        reference: a path that ends in ``.py``, or the dotted name of a module. A file runs as ``python FILE.py``
+            would run it, with its own folder importable; ``__name__`` is not ``"__main__"``.
+
+    Raises:
+        ToolDefinitionError: there is no such file or module, running it raises, or it holds no tools.
+    """
+    path = Path(reference)
+    is_file = path.suffix == ".py" or path.is_file()
+    module = _from_file(path) if is_file else _from_module(reference)
+    found = tools_of(module)
+    if found:
+        return found
+    functions = [
+        value
+        for name, value in vars(module).items()
+        if inspect.isfunction(value)
+        and not name.startswith("_")
+        and value.__module__ == module.__name__
+        and value.__doc__
+    ]
+    if not functions:
+        raise ToolDefinitionError(
+            f"{reference} holds no tools; mark a function with @tool, or give it a docstring that says what it does"
+        )
+    return tuple(map(as_tool, functions))
+
+
+def _from_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise ToolDefinitionError(f"there is no file {path} (looked for {path.absolute()})")
+    path = path.resolve()
+    spec = spec_from_file_location(f"locus_tools_from.{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise ToolDefinitionError(f"{path} is no Python file; its name must end in .py")
+    module = module_from_spec(spec)
+    # Text annotations and dataclasses are resolved through sys.modules.
+    sys.modules[spec.name] = module
+    if str(path.parent) not in sys.path:
+        # At the end: what stands beside the file must not replace a module of the standard library.
+        sys.path.append(str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as e:
+        del sys.modules[spec.name]
+        raise ToolDefinitionError(f"{path} cannot be loaded: {error_text(e)}") from e
+    return module
+
+
+def _from_module(name: str) -> ModuleType:
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise ToolDefinitionError(f"{name!r} is neither a file that ends in .py nor the dotted name of a module")
+    try:
+        return importlib.import_module(name)
+    except (Exception, SystemExit) as e:
+        missing = isinstance(e, ModuleNotFoundError) and e.name is not None and f"{name}.".startswith(f"{e.name}.")
+        why = f"there is no module {e.name!r}; is it installed, or did you mean {name}.py?" if missing else error_text(e)  # type: ignore[attr-defined]
+        raise ToolDefinitionError(f"{name} cannot be loaded: {why}") from e

@@ -1,0 +1,147 @@
+"""`ToolRegistry`: the tools of an agent, by name, fixed once they are collected."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator
+from types import ModuleType
+from typing import Any
+
+from locus.core.errors import ToolDefinitionError, closest
+from locus.tools.decorator import as_tool
+from locus.tools.spec import ToolSpec
+from locus.tools.text import clean, listed, shown
+from locus.tools.tool import Tool
+
+__all__ = ["ToolRegistry", "tools_of"]
+
+
+class ToolRegistry:
+    """An immutable collection of tools.
+
+    Args:
+        sources: tools, plain callables (made into tools), modules and objects that hold tools, other registries,
+            and lists of these.
+
+    Raises:
+        ToolDefinitionError: two tools have one name, or something is no tool.
+    """
+
+    __slots__ = ("_specs", "_tools")
+
+    def __init__(self, *sources: Any) -> None:
+        tools: dict[str, Tool[..., Any]] = {}
+        for tool in (each for source in sources for each in _tools_in(source)):
+            if tool.receiver:
+                raise ToolDefinitionError(
+                    f"{tool.origin} is a method; pass it from an instance, as in tools=[thing.{tool.__name__}]"
+                )
+            other = tools.setdefault(tool.name, tool)
+            if other is not tool and other.fn != tool.fn:
+                raise ToolDefinitionError(
+                    f"two tools are named {tool.name!r}: {other.origin} and {tool.origin}; "
+                    'rename one of them: tool(fn, name="...")'
+                )
+        self._tools = tools
+        self._specs = tuple(tool.spec for tool in tools.values())
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """What the model is told, in the order of registration; the same object each time."""
+        return self._specs
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, in the order of registration."""
+        return tuple(self._tools)
+
+    def get(self, name: str) -> Tool[..., Any] | None:
+        """The tool of that very name, or None."""
+        return self._tools.get(name)
+
+    def unknown(self, name: str) -> str:
+        """What to tell a model that called a tool that is not there."""
+        text = f"UnknownTool: there is no tool {shown(name)}"
+        if not self._tools:
+            return f"{text}; no tools are available, answer without one"
+        near = self.nearest(name)
+        hint = f"; did you mean {near!r}?" if near is not None else ""
+        return f"{text}{hint}; the tools are: {listed(self._tools)}"
+
+    def nearest(self, name: str) -> str | None:
+        """The name that a wrong one most likely meant (another case, a prefix such as ``functions.``), or None."""
+        plain = {_plain(known): known for known in reversed(self._tools)}
+        for part in (name, _last_part(name)):
+            found = plain.get(_plain(part)) or closest(_plain(part)[:200], plain)
+            if found is not None:
+                return plain.get(found, found)
+        return None
+
+    def with_tools(self, *more: Any) -> ToolRegistry:
+        """A registry of these tools and more.
+
+        Raises:
+            ToolDefinitionError: as when constructing.
+        """
+        return ToolRegistry(self, *more) if more else self
+
+    def __iter__(self) -> Iterator[Tool[..., Any]]:
+        return iter(self._tools.values())
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    def __getitem__(self, name: str) -> Tool[..., Any]:
+        return self._tools[name]
+
+    def __repr__(self) -> str:
+        return f"ToolRegistry({', '.join(self._tools)})"
+
+
+def _plain(name: str) -> str:
+    return clean(name).casefold().replace("-", "_").strip()
+
+
+def _last_part(name: str) -> str:
+    for separator in ".:/":
+        name = name.rpartition(separator)[2]
+    return name
+
+
+def _tools_in(source: Any) -> Iterable[Tool[..., Any]]:
+    if isinstance(source, Tool):
+        return (source,)
+    if isinstance(source, ToolRegistry):
+        return tuple(source)
+    if isinstance(source, str):
+        raise ToolDefinitionError(
+            f"{source!r} is a text, no tool; pass the function itself, or load_tools({source!r}) for a file or module"
+        )
+    if isinstance(source, list | tuple | set | frozenset):
+        return [tool for each in source for tool in _tools_in(each)]
+    held = tools_of(source)
+    if held:
+        return held
+    if isinstance(source, ModuleType):
+        raise ToolDefinitionError(f"the module {source.__name__} holds no tools; mark its functions with @tool")
+    return (as_tool(source),)
+
+
+def tools_of(holder: Any) -> tuple[Tool[..., Any], ...]:
+    """The tools that a module, or an instance of a class with tools among its methods, holds under public names."""
+    if isinstance(holder, ModuleType):
+        found = [value for name, value in vars(holder).items() if not name.startswith("_")]
+    elif inspect.isroutine(holder) or inspect.isclass(holder):
+        return ()
+    else:
+        names = {n: v for cls in reversed(type(holder).__mro__) for n, v in vars(cls).items()}
+        names |= getattr(holder, "__dict__", {})
+        found = [getattr(holder, n) for n, v in names.items() if not n.startswith("_") and _is_held(v)]
+    return tuple({id(each): each for each in found if isinstance(each, Tool)}.values())
+
+
+def _is_held(value: Any) -> bool:
+    return isinstance(value.__func__ if isinstance(value, staticmethod) else value, Tool)

@@ -1,0 +1,127 @@
+"""From what a tool returned, or raised, to what the model reads. Nothing in here can fail.
+
+A tool may return anything: the model gets text as it is, data as compact JSON, media as blocks, and of what is
+too long the beginning and the end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
+
+import msgspec
+
+from locus.core.messages import Block, MediaBlock, RawBlock, TextBlock
+from locus.tools.text import clean, cut, shown
+from locus.tools.tool import RESULT_CHARS, Tool
+
+__all__ = ["ERROR_CHARS", "NOTHING", "error_text", "result_content", "result_text"]
+
+#: What the model reads when a tool returned None.
+NOTHING = "(done, no result)"
+
+#: How much of an exception's message the model gets, in characters.
+ERROR_CHARS = 4_000
+
+_CONTENT = (TextBlock, MediaBlock, RawBlock)
+
+
+def result_content(value: Any, tool: Tool[..., Any] | None = None) -> str | tuple[Block, ...]:
+    """What the model gets: text, or blocks when the tool returned blocks (alone, or in a list with texts).
+
+    Args:
+        value: what the body returned.
+        tool: the tool, for its ``max_result_chars``.
+    """
+    limit = RESULT_CHARS if tool is None else tool.max_result_chars
+    if isinstance(value, str):
+        return cut(clean(value), limit)
+    blocks = _blocks(value)
+    if not blocks:
+        return result_text(value, limit)
+    return tuple(
+        TextBlock(cut(clean(b.text), limit), extras=b.extras) if isinstance(b, TextBlock) else b for b in blocks
+    )
+
+
+def _blocks(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, _CONTENT):
+        return (value,)
+    if type(value) in (list, tuple) and any(isinstance(each, _CONTENT) for each in value):
+        return tuple(each if isinstance(each, _CONTENT) else TextBlock(result_text(each)) for each in value)
+    return ()
+
+
+def result_text(value: Any, limit: int = RESULT_CHARS) -> str:
+    """The text of a result, at most ``limit`` characters."""
+    try:
+        text = _text(value)
+    except Exception:  # noqa: BLE001  whatever it holds, the model is told something
+        text = shown(value, limit)
+    return cut(clean(text), limit)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return NOTHING
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, float):
+        return repr(value)  # JSON has neither NaN nor infinity
+    if isinstance(value, bytes | bytearray | memoryview):
+        return _bytes(bytes(value))
+    if isinstance(value, BaseException):
+        return error_text(value)
+    try:
+        data = msgspec.json.encode(value, enc_hook=_encodable)
+        # What is one string in JSON, such as a date, needs no quotes.
+        return str(msgspec.json.decode(data)) if data.startswith(b'"') else data.decode()
+    except Exception:  # noqa: BLE001  lone surrogates, cycles, keys that are no strings
+        return _second_try(value)
+
+
+def _bytes(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return f"({len(data):,} bytes of binary data)"
+
+
+def _second_try(value: Any) -> str:
+    try:
+        plain = msgspec.to_builtins(value, enc_hook=_encodable, str_keys=True)
+        return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+    except Exception:  # noqa: BLE001  what is no data is shown as Python shows it
+        return repr(value)
+
+
+def _encodable(value: Any) -> Any:
+    """msgspec's ``enc_hook``: something that it can encode, in place of something that it cannot."""
+    cls = type(value)
+    if hasattr(cls, "model_dump"):  # pydantic
+        return value.model_dump(mode="json")
+    if hasattr(cls, "tolist"):  # numpy
+        return value.tolist()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Set | Sequence):
+        return list(value)
+    if isinstance(value, BaseException):
+        return error_text(value)
+    return shown(value, 1_000)
+
+
+def error_text(error: BaseException) -> str:
+    """``"<Type>: <message>"``, never empty; a group names what it holds."""
+    name = type(error).__name__
+    try:
+        message = str(error)
+        if isinstance(error, BaseExceptionGroup):
+            message += f": {'; '.join(map(error_text, error.exceptions))}"
+    except Exception:  # noqa: BLE001  a message is somebody else's code
+        message = ""
+    return f"{name}: {cut(clean(message).strip(), ERROR_CHARS) or 'no message'}"

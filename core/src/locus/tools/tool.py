@@ -1,0 +1,240 @@
+"""`Tool`: a function that a model may call, with everything dispatch needs to know about it.
+
+A tool is a value. It can still be called like the function that it was made from, so a unit test of a tool is a
+call of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MethodType
+from typing import Any, Generic, Literal, ParamSpec, TypeVar
+
+import msgspec
+from attrs import evolve, field, frozen
+
+from locus.core.frozen import freeze, thaw
+from locus.tools.context import ToolContext
+from locus.tools.jsonschema import describe
+from locus.tools.jsontype import told
+from locus.tools.keys import call_key, canonical, key_of
+from locus.tools.lenient import normalised
+from locus.tools.problems import Problem, explained, problems
+from locus.tools.schema import Parameters
+from locus.tools.spec import Effect, ToolExample, ToolSpec
+from locus.tools.standins import load_foreign
+
+__all__ = ["RESULT_CHARS", "ArgumentError", "Bound", "Idempotent", "Tool", "call_key"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: False: the body runs each time. True: once per run for the same arguments. ``"thread"``: once per thread.
+Idempotent = Literal[False, True, "thread"]
+
+#: How much of a result the model gets, in characters, unless the tool says otherwise.
+RESULT_CHARS = 100_000
+
+
+@frozen
+class ArgumentError:
+    """Arguments that were refused: the body was not entered. A value, since a model's mistake is no exception.
+
+    Args:
+        tool: the tool's name.
+        problems: every fault that was found.
+        usage: the parameters, in short.
+    """
+
+    tool: str
+    problems: tuple[Problem, ...]
+    usage: str = ""
+
+    def __str__(self) -> str:
+        text = f"the arguments of {self.tool} are wrong: {explained(self.problems)}"
+        return f"{text}. Parameters: {self.usage}" if self.usage else text
+
+
+class Bound:
+    """Arguments that fit a tool, ready to call its body; a handle, not a value.
+
+    Attributes:
+        tool: the tool.
+        key: the dedup key of the call.
+    """
+
+    __slots__ = ("_given", "_values", "key", "tool")
+
+    def __init__(self, tool: Tool[..., Any], key: str, values: Any, given: Mapping[str, Any]) -> None:
+        self.tool, self.key = tool, key
+        self._values, self._given = values, given
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments as the body gets them, defaults filled in."""
+        return msgspec.structs.asdict(self.tool.converted(self._given))
+
+    def call(self, context: ToolContext[Any] | None = None) -> Any:
+        """Enter the body once; it may be entered again, and then finds its arguments as they were.
+
+        Args:
+            context: for the tool's context parameter, where it has one.
+
+        Returns:
+            What the body returns: for an async tool, an awaitable.
+        """
+        values, self._values = self._values, None
+        if values is None:  # the first entry may have changed what it was given
+            values = self.tool.converted(self._given)
+        arguments = msgspec.structs.asdict(values)
+        tool = self.tool
+        if tool.context_parameter is not None:
+            arguments[tool.context_parameter] = context
+        positional = tool.parameters.positional
+        if positional:
+            first = [arguments.pop(name) for name in positional]
+            return tool.fn(*first, **arguments)
+        return tool.fn(**arguments)
+
+    def __repr__(self) -> str:
+        return f"<Bound {self.tool.name} {self.key}>"
+
+
+# With a __dict__: functools.update_wrapper's attributes (__name__, __doc__, __wrapped__) stand beside the fields,
+# so that help(), inspect.signature() and documentation tools see the function.
+@frozen(kw_only=True, eq=False, slots=False, repr=False)
+class Tool(Generic[P, R]):
+    """A function that a model may call. Made by `locus.tools.tool`.
+
+    Args:
+        fn: the callable.
+        spec: what the model is told: name, description, schema, examples.
+        parameters: what the callable takes.
+        is_async: calling it gives an awaitable; otherwise its body belongs in a worker thread.
+        origin: ``"module.qualname"`` of the callable, for messages.
+        idempotent: whether repeated calls with the same arguments share one execution.
+        effect: what may happen to a call that a crash interrupted: ``"pure"`` runs again, ``"keyed"`` runs again
+            with the same idempotency key, ``"once"`` does not run again.
+        timeout: seconds the body may take, or None.
+        ask_on_unknown: when a crash left the outcome of a call unknown, ask a person instead of telling the model.
+        max_result_chars: how much of a result the model gets.
+        receiver: it was defined in a class body and is called on an instance.
+    """
+
+    fn: Callable[P, R]
+    spec: ToolSpec
+    parameters: Parameters
+    is_async: bool
+    origin: str
+    idempotent: Idempotent = False
+    effect: Effect = "once"
+    timeout: float | None = None
+    ask_on_unknown: bool = False
+    max_result_chars: int = RESULT_CHARS
+    receiver: bool = False
+    _encoded_name: bytes = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "_encoded_name", self.name.encode())
+        for name in ("__name__", "__qualname__", "__module__", "__doc__"):
+            value = getattr(self.fn, name, None)
+            if value is not None:
+                object.__setattr__(self, name, value)
+        object.__setattr__(self, "__wrapped__", self.fn)
+
+    @property
+    def name(self) -> str:
+        """The name the model calls it by."""
+        return self.spec.name
+
+    @property
+    def description(self) -> str:
+        """What the model is told about it."""
+        return self.spec.description
+
+    @property
+    def examples(self) -> tuple[ToolExample, ...]:
+        """Worked examples, for models that need them."""
+        return self.spec.examples
+
+    @property
+    def context_parameter(self) -> str | None:
+        """The name of the parameter that gets the `ToolContext`, or None."""
+        return self.parameters.context
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.fn(*args, **kwargs)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Tool[..., R]:
+        """A tool defined in a class body binds to the instance it is read from, as a method does."""
+        if not self.receiver or instance is None:
+            return self
+        return evolve(self, fn=MethodType(self.fn, instance), receiver=False)
+
+    def __repr__(self) -> str:
+        return f"<Tool {self.name} from {self.origin}>"
+
+    def bind(self, arguments: Mapping[str, Any]) -> Bound | ArgumentError:
+        """Check arguments and make them ready for the body. Never raises, whatever a model made up.
+
+        Args:
+            arguments: plain data, frozen or not.
+
+        Returns:
+            The bound arguments with their dedup key, or everything that is wrong with them.
+        """
+        try:
+            values = self.converted(arguments)
+            return Bound(self, self._key(values, arguments), values, arguments)
+        except Exception:  # noqa: BLE001  a parameter's own class may raise anything
+            return self._bind_leniently(arguments)
+
+    def converted(self, arguments: Mapping[str, Any]) -> Any:
+        """The arguments as a struct, by strict conversion; what `Bound` is made of."""
+        parameters = self.parameters
+        given = thaw(arguments) if parameters.open else arguments
+        return msgspec.convert(given, parameters.whole.annotation, dec_hook=load_foreign)
+
+    def _key(self, values: Any, arguments: Mapping[str, Any]) -> str:
+        parameters = self.parameters
+        if not parameters.plain:
+            # Not from the values: private fields, secrets and generated defaults do not show in their JSON.
+            values = normalised(parameters.whole.schema, arguments, fill=True)
+        return key_of(self._encoded_name, canonical(values, numbers=parameters.numbers))
+
+    def _bind_leniently(self, arguments: Mapping[str, Any]) -> Bound | ArgumentError:
+        schema = self.parameters.whole.schema
+        try:
+            better = freeze(normalised(schema, arguments))
+            found = problems(schema, better)
+            if not found:
+                found = self._refusals(better)
+            if not found:
+                values = self.converted(better)
+                return Bound(self, self._key(values, better), values, better)
+        except RecursionError:
+            found = (Problem("$", "nested too deeply"),)
+        except Exception as e:  # noqa: BLE001  as in bind
+            found = (told(e),)
+        return ArgumentError(self.name, found, self.usage)
+
+    def _refusals(self, arguments: Mapping[str, Any]) -> tuple[Problem, ...]:
+        """What the conversions say that the schema cannot: dates that are none, a class's own checks."""
+        found = []
+        for name, annotation in self.parameters.single.items():
+            if name in arguments:
+                try:
+                    msgspec.convert(arguments[name], annotation, dec_hook=load_foreign)
+                except Exception as e:  # noqa: BLE001  as in bind
+                    found.append(told(e, f"$.{name}"))
+        return tuple(found)
+
+    @property
+    def usage(self) -> str:
+        """The parameters on one line, as in ``query (string), limit (integer, optional)``."""
+        schema = self.spec.parameters
+        required = schema.get("required", ())
+        return "none" if not self.spec.properties else ", ".join(
+            f"{name} ({describe(each, schema)}{'' if name in required else ', optional'})"
+            for name, each in self.spec.properties.items()
+        )

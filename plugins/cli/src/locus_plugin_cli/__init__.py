@@ -1,0 +1,1 @@
+"""The `locus` command: a terminal for the framework, kept out of the kernel."""

@@ -1,0 +1,83 @@
+"""Worked examples: what decides whether a small model solves anything at all.
+
+With examples of one's own tools the measured models solve a third to a half more tasks than with
+generic ones, and without any they call the right tool for ever. The generic ones use tools that the
+user does not have, and the shapes that tasks have: one call, two dependent calls, none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attrs import frozen
+
+from locus.tools.spec import ToolExample, ToolSpec
+
+__all__ = ["GENERIC", "Step", "Worked", "worked"]
+
+
+@frozen
+class Step:
+    """One call of an example and what it returned."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    result: str
+
+
+@frozen
+class Worked:
+    """A whole example: the request, the calls, the answer."""
+
+    user: str
+    steps: tuple[Step, ...]
+    answer: str
+
+
+_GREETING = Worked("Hi!", (), "Hello! What can I do for you?")
+
+GENERIC: tuple[Worked, ...] = (
+    Worked(
+        "What time is it in Lima?",
+        (Step("get_time", {"city": "Lima"}, "14:05"),),
+        "It is 14:05 in Lima.",
+    ),
+    Worked(
+        "Order the lightest tent for Rosa Diaz.",
+        (
+            Step(
+                "find_products",
+                {"kind": "tent"},
+                '[{"product_id": "TN310", "kilograms": 3.1}, {"product_id": "TN184", "kilograms": 1.8}]',
+            ),
+            Step("order", {"product_id": "TN184", "customer": "Rosa Diaz"}, "ordered, number 5520"),
+        ),
+        "I ordered tent TN184 for Rosa Diaz, number 5520.",
+    ),
+    _GREETING,
+)
+
+
+def worked(tools: Sequence[ToolSpec]) -> tuple[Worked, ...]:
+    """The examples to show for these tools: their own where any carries some, else the generic ones.
+
+    Examples of different tools with the same ``user`` text are one conversation: first the calls whose
+    example has no ``answer``, in the order of the tools, last the one that has it.
+    """
+    flows: dict[str, list[tuple[ToolSpec, ToolExample]]] = {}
+    for tool in tools:
+        for example in tool.examples:
+            flows.setdefault(example.user, []).append((tool, example))
+    if not flows:
+        return GENERIC
+    # What stands last is imitated most, so the longest conversations stand first and the shortest last.
+    made = sorted((_flow(user, calls) for user, calls in flows.items()), key=lambda example: -len(example.steps))
+    return (*made, _GREETING)
+
+
+def _flow(user: str, calls: list[tuple[ToolSpec, ToolExample]]) -> Worked:
+    ordered = sorted(calls, key=lambda call: bool(call[1].answer))
+    steps = tuple(Step(tool.name, example.arguments, example.result) for tool, example in ordered)
+    last = ordered[-1][1]
+    return Worked(user, steps, last.answer or last.result)

@@ -1,0 +1,13 @@
+"""What the plugin offers, readable without importing llama.cpp or anything else that is heavy."""
+
+from __future__ import annotations
+
+from locus.plugin import Plugin
+
+plugin = Plugin(
+    name="llamacpp",
+    api=(1, 0),
+    summary="Language models in this process: GGUF weights run by llama.cpp.",
+    settings="locus_plugin_llamacpp.settings:LlamaCppSettings",
+    provides={"model": "locus_plugin_llamacpp.model:make"},
+)

@@ -1,0 +1,219 @@
+"""`LlamaCppModel`: the kernel's Model protocol over an embedded engine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+import anyio
+from attrs import frozen
+
+from locus.core.messages import Message, Role, TextBlock, ToolCall, Usage
+from locus.models.protocol import Chunk, ModelRequest, ModelResponse, OnChunk, Price, StopReason
+from locus_plugin_llamacpp.catalogue import CATALOGUE
+from locus_plugin_llamacpp.engine import Engine, shared
+from locus_plugin_llamacpp.errors import DeadlinePassed
+from locus_plugin_llamacpp.history import EXTRAS
+from locus_plugin_llamacpp.progress import shown
+from locus_plugin_llamacpp.runtime import EngineOptions
+from locus_plugin_llamacpp.settings import LlamaCppSettings
+from locus_plugin_llamacpp.store import Progress, silent
+from locus_plugin_llamacpp.turns import Reply, Turn, is_repeat, plan, read, without
+from locus_plugin_llamacpp.weights import Source, cache_folder, find, installed, parse
+
+__all__ = ["Available", "LlamaCppModel", "available", "make"]
+
+
+@frozen(kw_only=True)
+class Available:
+    """A model that can be asked for by name, for lists.
+
+    Args:
+        name: with the scheme.
+        installed: whether its weights are on this machine.
+        summary: one line.
+        install: the command that brings its weights.
+        licence: under which terms it comes.
+    """
+
+    name: str
+    installed: bool
+    summary: str
+    install: str
+    licence: str
+
+
+def available() -> tuple[Available, ...]:
+    """The packaged models, the default one first."""
+    folder = cache_folder() / "models"
+    return tuple(
+        Available(
+            name=f"llamacpp:{model.name}",
+            installed=installed(model) or (folder / model.file_name).is_file(),
+            summary=model.summary,
+            install=model.install,
+            licence=model.licence,
+        )
+        for model in CATALOGUE.values()
+    )
+
+
+def make(name: str, settings: LlamaCppSettings | None = None) -> LlamaCppModel:
+    """The model behind ``llamacpp:NAME``; nothing is loaded before the first request.
+
+    Args:
+        name: a packaged model, a path to a GGUF file, or ``hf:OWNER/REPO:FILE``.
+        settings: None = the defaults.
+
+    Raises:
+        UnknownName: it is none of the three.
+    """
+    return LlamaCppModel(parse(name), settings or LlamaCppSettings())
+
+
+class LlamaCppModel:
+    """A GGUF model in this process. Models of the same file and settings share one engine.
+
+    Args:
+        source: where the weights come from.
+        settings: how to load and to ask it.
+    """
+
+    #: It runs on the user's own machine.
+    price = Price(prompt=0.0, completion=0.0)
+
+    def __init__(self, source: Source, settings: LlamaCppSettings) -> None:
+        self._source, self._settings = source, settings
+
+    @property
+    def name(self) -> str:
+        """``"llamacpp:"`` and what was asked for."""
+        return f"llamacpp:{self._source.name}"
+
+    @property
+    def engine(self) -> Engine:
+        """The engine of this file and these settings, shared by the whole process."""
+        source, cache_dir = self._source, self._settings.cache_dir
+        return shared(
+            (source, cache_dir),
+            self.name,
+            lambda progress: find(source, cache_dir=cache_dir, progress=progress),
+            self._options(),
+        )
+
+    async def prepare(self, progress: Progress | None = None) -> None:
+        """Load the model now rather than with the first request.
+
+        Args:
+            progress: called in a worker thread with (bytes done, total) while weights are joined; None =
+                as the settings say.
+
+        Raises:
+            ModelError: the weights or the engine failed.
+        """
+        await self.engine.prepare(progress or self._progress())
+
+    async def complete(self, request: ModelRequest, on_chunk: OnChunk | None = None) -> ModelResponse:
+        """Answer one request; see `locus.models.Model.complete`.
+
+        Raises:
+            PromptTooLong: the prompt exceeds the window.
+            DeadlinePassed: the request's deadline came first.
+            ModelError: see `locus_plugin_llamacpp.errors`.
+        """
+        if request.deadline is None:
+            return await self._complete(request, on_chunk)
+        with anyio.CancelScope(deadline=request.deadline):
+            return await self._complete(request, on_chunk)
+        raise DeadlinePassed(self.name)
+
+    async def _complete(self, request: ModelRequest, on_chunk: OnChunk | None) -> ModelResponse:
+        turn, usage = plan(request), Usage()
+        while True:
+            text, finish, spent = await self._ask(request, turn, on_chunk)
+            usage += spent
+            reply = read(turn, text)
+            if reply.call is None or not (self._settings.repeat_guard and is_repeat(turn, reply)):
+                break
+            turn = without(turn, reply.call.name)
+        if on_chunk is not None and reply.call is not None:
+            await on_chunk(Chunk(_arguments(reply.call), "tool_call"))
+        return ModelResponse(
+            message=_message(turn, reply, text), usage=usage, stop_reason=_stop_reason(reply, finish), model=self.name
+        )
+
+    async def _ask(self, request: ModelRequest, turn: Turn, on_chunk: OnChunk | None) -> tuple[str, str, Usage]:
+        stream = turn.stream()
+
+        async def forward(chunk: dict[str, Any]) -> None:
+            assert on_chunk is not None
+            piece = "".join((choice.get("delta") or {}).get("content") or "" for choice in chunk["choices"])
+            if text := piece if stream is None else stream.feed(piece):
+                await on_chunk(Chunk(text))
+
+        done = await self.engine.chat(
+            self._body(request, turn), None if on_chunk is None else forward, progress=self._progress()
+        )
+        choice = done["choices"][0]
+        return choice["message"]["content"], choice["finish_reason"], _usage(done)
+
+    def _body(self, request: ModelRequest, turn: Turn) -> dict[str, Any]:
+        settings, own = request.settings, self._settings
+        body: dict[str, Any] = {
+            **settings.extras,
+            "messages": list(turn.messages),
+            "temperature": own.temperature if settings.temperature is None else settings.temperature,
+            "max_tokens": settings.max_tokens or own.max_tokens,
+        }
+        seed = own.seed if settings.seed is None else settings.seed
+        if seed is not None:
+            body["seed"] = seed
+        if settings.stop:
+            wrapped = turn.final is not None
+            body["stop"] = [json.dumps(text, ensure_ascii=False)[1:-1] if wrapped else text for text in settings.stop]
+        schema = turn.schema
+        if schema is not None:
+            body["json_schema"] = schema
+        return body
+
+    def _options(self) -> EngineOptions:
+        own = self._settings
+        # The packaged models speak ChatML; what any other file speaks, its own template knows.
+        template = _chatml() if self._source.packaged is not None else None
+        return EngineOptions(n_ctx=own.n_ctx, threads=own.threads, slots=own.slots, template=template)
+
+    def _progress(self) -> Progress:
+        return shown(self.name) if self._settings.progress else silent
+
+
+def _chatml() -> str:
+    return resources.files("locus_plugin_llamacpp").joinpath("templates", "chatml.jinja").read_text("utf-8")
+
+
+def _message(turn: Turn, reply: Reply, text: str) -> Message:
+    # What was written goes back as it was written, token for token; a text that was cut would not parse.
+    extras = {EXTRAS: text} if turn.final is not None and reply.complete else {}
+    content = (TextBlock(reply.answer),) if reply.call is None and reply.answer else ()
+    return Message(Role.ASSISTANT, content if reply.call is None else (reply.call,), extras=extras)
+
+
+def _arguments(call: ToolCall) -> str:
+    return json.dumps(call.arguments, ensure_ascii=False) if call.malformed is None else call.malformed
+
+
+def _stop_reason(reply: Reply, finish: str) -> StopReason:
+    if finish == "length":
+        return "length"
+    return "stop" if reply.call is None else "tool_calls"
+
+
+def _usage(done: Mapping[str, Any]) -> Usage:
+    usage = done["usage"]
+    details = usage.get("prompt_tokens_details") or {}
+    return Usage(
+        prompt_tokens=usage.get("prompt_tokens", 0),
+        completion_tokens=usage.get("completion_tokens", 0),
+        cached_tokens=details.get("cached_tokens", 0),
+    )

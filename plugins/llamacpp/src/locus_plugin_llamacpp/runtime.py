@@ -1,0 +1,107 @@
+"""Starting llama.cpp in this process: the settings that decide whether it is usable, and its traps.
+
+- libgomp reads two environment variables when it is loaded; without them its threads spin, and on a
+  busy machine generation is fifty times slower.
+- The server always opens a socket, by default a TCP port without a key. Here it is a Unix socket in a
+  private folder, with a random key, and the folder is removed as soon as the server has bound it: nobody
+  can connect, and nothing is left behind, not even by a process that is killed.
+- ``n_ctx`` is divided by the number of slots.
+- A batch is what a cancellation has to wait for: 128 tokens process as fast as 2048 and end sooner.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from locus_plugin_llamacpp.errors import EngineFailed
+from locus_plugin_llamacpp.lazy import XLLAMACPP, resolve
+
+__all__ = ["EngineOptions", "cores", "start"]
+
+_BATCH = 128
+_PROMPT_CACHE_MIB = 1024  # conversations that wait for their next turn; 1.5B: about 37,000 tokens
+_SOCKET_PATH_LIMIT = 100  # bytes; the system's own limit is 104 or 108
+
+
+@frozen(kw_only=True)
+class EngineOptions:
+    """What tells two engines of the same file apart.
+
+    Args:
+        n_ctx: tokens of the context window of each request.
+        threads: threads for generation; None = all cores but one. Prompts are processed on one more.
+        slots: requests processed at a time.
+        template: a Jinja chat template; None = the one in the file.
+    """
+
+    n_ctx: int = 8192
+    threads: int | None = None
+    slots: int = 1
+    template: str | None = None
+
+
+def cores() -> int:
+    """The cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def start(path: Path, options: EngineOptions) -> Any:
+    """Load a file and start its server. Takes seconds: call it in a worker thread.
+
+    Raises:
+        EngineFailed: the runtime cannot be imported, or it refuses the file.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("GOMP_SPINCOUNT", "0")
+    try:
+        runtime = resolve(XLLAMACPP)
+    except ImportError as error:
+        raise EngineFailed(f"xllamacpp cannot be imported ({error}); run: pip install xllamacpp") from error
+    folder = _private_folder()
+    try:
+        return runtime.Server(_parameters(runtime, path, options, folder))
+    except RuntimeError as error:
+        raise EngineFailed(
+            f"llama.cpp cannot load {path} ({error}); the file may be damaged, of an architecture it does not know, "
+            "or too large for the memory that is free"
+        ) from error
+    finally:
+        shutil.rmtree(folder)
+
+
+def _private_folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="locus-"))  # mode 0700
+    if len(os.fsencode(folder)) > _SOCKET_PATH_LIMIT - len("/l.sock"):
+        folder.rmdir()
+        folder = Path(tempfile.mkdtemp(prefix="locus-", dir="/tmp"))  # noqa: S108 - mkdtemp: unguessable, 0700
+    return folder
+
+
+def _parameters(runtime: Any, path: Path, options: EngineOptions, folder: Path) -> Any:
+    made = runtime.CommonParams()
+    made.model.path = str(path)
+    made.model_alias = path.stem  # else answers carry the path of the file
+    made.n_ctx = options.n_ctx * options.slots
+    made.n_parallel = options.slots
+    made.n_batch = made.n_ubatch = _BATCH
+    made.cache_ram_mib = _PROMPT_CACHE_MIB
+    # Generation waits for memory, prompts for arithmetic: leaving a core free costs only prompts.
+    made.cpuparams.n_threads = options.threads or max(1, cores() - 1)
+    made.cpuparams_batch.n_threads = options.threads or cores()
+    if options.template is not None:
+        made.chat_template = options.template
+    made.verbosity = 0
+    made.ui = made.endpoint_slots = False
+    made.cors_origins = ""
+    made.api_keys = [secrets.token_urlsafe(32)]
+    made.hostnames = [str(folder / "l.sock")]
+    return made

@@ -1,0 +1,44 @@
+"""The settings of the plugin: the table ``[plugins.llamacpp]``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import Attribute, field, frozen
+
+__all__ = ["LlamaCppSettings"]
+
+
+def _at_least(least: float) -> Any:
+    def check(_: object, attribute: Attribute[Any], value: float | None) -> None:
+        if value is not None and value < least:
+            raise ValueError(f"{attribute.name} is {value!r}; use {least} or more")
+
+    return check
+
+
+@frozen(kw_only=True)
+class LlamaCppSettings:
+    """How embedded models are loaded and asked.
+
+    Args:
+        n_ctx: tokens of the context window; memory grows with it.
+        threads: threads for generation and prompts; None = as many as measured best for this machine.
+        slots: requests processed at a time; each costs the memory of one window.
+        max_tokens: the most tokens of one answer, where the request does not say.
+        temperature: 0.0 (always the likeliest token, repeatable) and up, where the request does not say.
+        seed: makes sampling repeatable at a temperature above 0.
+        cache_dir: where joined weights go; None = ``LOCUS_CACHE``, else the platform's cache folder.
+        repeat_guard: refuse a call that was made before in the same user turn, and ask again without it.
+        progress: show on standard error how far a packaged model is joined, the first time.
+    """
+
+    n_ctx: int = field(default=8192, validator=_at_least(256))
+    threads: int | None = field(default=None, validator=_at_least(1))
+    slots: int = field(default=1, validator=_at_least(1))
+    max_tokens: int = field(default=1024, validator=_at_least(1))
+    temperature: float = field(default=0.0, validator=_at_least(0.0))
+    seed: int | None = None
+    cache_dir: str | None = None
+    repeat_guard: bool = True
+    progress: bool = True

@@ -1,0 +1,18 @@
+"""How hard the property tests try.
+
+`LOCUS_PROOFS=quick` (the default), `thorough` or `search`. The first two try the same examples on
+every machine, so that a run repeats; `search` looks for new ones and remembers what it finds.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+_SLOW = (HealthCheck.too_slow,)  # two cores shared by several environments: slowness says nothing
+
+settings.register_profile("quick", max_examples=40, deadline=None, derandomize=True, suppress_health_check=_SLOW)
+settings.register_profile("thorough", max_examples=200, deadline=None, derandomize=True, suppress_health_check=_SLOW)
+settings.register_profile("search", max_examples=5000, deadline=None, suppress_health_check=_SLOW)
+settings.load_profile(os.environ.get("LOCUS_PROOFS", "quick"))

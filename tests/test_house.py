@@ -1,0 +1,283 @@
+"""The rules of the house, checked over the tree itself rather than remembered by people."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+KERNEL = ROOT / "core" / "src" / "locus"
+
+MAX_MODULE_LINES = 600
+MEDIAN_MODULE_LINES = 200
+MAX_FUNCTION_LINES = 100
+P95_FUNCTION_LINES = 50
+MAX_LOOP_LINES = 1200
+
+TOP_LEVEL = {"core", "plugins", "contrib", "tests", "pyproject.toml", "tox.ini", "README.md", "CHANGELOG.md", "LICENSE"}
+
+# What the kernel may load, and what those load in turn.
+KERNEL_LOADS = {
+    "anyio",
+    "attr",
+    "attrs",
+    "cattr",
+    "cattrs",
+    "docstring_parser",
+    "idna",
+    "importlib_metadata",
+    "lazy_importer",  # idna's
+    "locus",
+    "msgspec",
+    "pluggy",
+    "sniffio",
+    "typing_extensions",
+    "zipp",
+}
+
+# Names of integrations. The kernel finds plugins by what is installed, so it has no use for any of them.
+PLUGIN_WORDS = re.compile(
+    r"reflexion|openai|anthropic|ollama|sqlite|llamacpp|llama\.cpp|langchain|guardrail|redis|postgres"
+    r"|locus_plugin|locus-plugin-\w",
+    re.IGNORECASE,
+)
+
+# Spelled so that this file does not contain what it looks for.
+MACHINE_PATHS = re.compile(r"(?<![\w.])/(?:wor[k]|roo[t]|hom[e]/\w+|Users/\w+|tm[p]/\w+|va[r]/folders)/")
+REGISTRIES = re.compile(r"pypi\.[o]rg|python[h]osted|npmjs\.[o]rg|--(?:extra-)?index-[u]rl|--find-[l]inks[= ]\S")
+
+
+@cache
+def tree() -> tuple[Path, ...]:
+    """Every file that belongs to the project: tracked, or new and not ignored."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split("\0")
+    return tuple(path for path in (ROOT / name for name in listed if name) if path.is_file())
+
+
+def shown(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@cache
+def sources() -> tuple[Path, ...]:
+    """The modules that are shipped: no tests, and no templates of modules."""
+    return tuple(
+        path
+        for path in tree()
+        if path.suffix == ".py" and "src" in path.parts and not any(part.startswith("template") for part in path.parts)
+    )
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def lines(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+def functions() -> Iterator[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef, int]]:
+    for path in sources():
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield path, node, (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def projects() -> dict[str, dict[str, Any]]:
+    """The pyproject.toml of every distribution, by its folder."""
+    places = [ROOT / "core", *ROOT.glob("plugins/*"), *ROOT.glob("contrib/*")]
+    return {
+        shown(place): tomllib.loads((place / "pyproject.toml").read_text(encoding="utf-8"))
+        for place in places
+        if (place / "pyproject.toml").is_file()
+    }
+
+
+def imported(path: Path) -> set[str]:
+    """The dotted names that a module imports, wherever in it."""
+    names: set[str] = set()
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{shown(path)}:{node.lineno} imports relatively: write the full name"
+            names.add(node.module or "")
+    return names
+
+
+# --- size ---------------------------------------------------------------------------------------
+
+
+def test_no_module_is_long() -> None:
+    long = {shown(path): lines(path) for path in sources() if lines(path) > MAX_MODULE_LINES}
+    assert long == {}
+
+
+def test_most_modules_are_short() -> None:
+    assert median(lines(path) for path in sources()) < MEDIAN_MODULE_LINES
+
+
+def test_no_function_is_long() -> None:
+    long = [f"{shown(path)}:{node.lineno} {node.name}: {n}" for path, node, n in functions() if n > MAX_FUNCTION_LINES]
+    assert long == []
+
+
+def test_nearly_all_functions_are_short() -> None:
+    assert quantiles((n for _, _, n in functions()), n=20)[-1] <= P95_FUNCTION_LINES
+
+
+def test_the_loop_stays_small() -> None:
+    assert 0 < sum(lines(path) for path in (KERNEL / "loop").rglob("*.py")) <= MAX_LOOP_LINES
+
+
+# --- imports ------------------------------------------------------------------------------------
+
+
+def test_nothing_is_imported_inside_a_function() -> None:
+    nested = {
+        f"{shown(path)}:{inner.lineno} in {node.name}"
+        for path, node, _ in functions()
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Import | ast.ImportFrom)
+    }
+    assert nested == set()
+
+
+def test_values_import_only_attrs_cattrs_and_the_standard_library() -> None:
+    allowed = sys.stdlib_module_names | {"attr", "attrs", "cattrs"}
+    foreign = {
+        f"{shown(path)}: {name}"
+        for path in (KERNEL / "core").rglob("*.py")
+        for name in imported(path)
+        if name.partition(".")[0] not in allowed and not (name + ".").startswith("locus.core.")
+    }
+    assert foreign == set()
+
+
+def test_the_router_imports_only_values() -> None:
+    allowed = {"__future__", "attrs", "collections", "enum", "functools", "itertools", "typing"}
+    foreign = {
+        name
+        for name in imported(KERNEL / "loop" / "router.py")
+        if name.partition(".")[0] not in allowed and not (name + ".").startswith("locus.core.")
+    }
+    assert foreign == set()
+
+
+def test_plugins_know_the_kernel_but_not_each_other() -> None:
+    strangers = {
+        f"{shown(path)}: {name}"
+        for path in sources()
+        if path.is_relative_to(ROOT / "plugins")
+        for name in imported(path)
+        if name.startswith(("locus_plugin_", "locus_testkit"))
+        and name.partition(".")[0] != path.relative_to(ROOT / "plugins").parts[2]
+    }
+    assert strangers == set()
+
+
+def test_the_kernel_names_no_plugin() -> None:
+    named = [
+        f"{shown(path)}:{number} {line.strip()}"
+        for path in tree()
+        if path.is_relative_to(ROOT / "core")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if PLUGIN_WORDS.search(line)
+    ]
+    assert named == []
+
+
+@pytest.mark.parametrize("statement", ["import locus", "from locus import Agent", "import locus.plugin"])
+def test_importing_the_kernel_loads_nothing_but_its_dependencies(statement: str) -> None:
+    program = (
+        f"import json, sys; before = set(sys.modules); {statement}; print(json.dumps([*set(sys.modules) - before]))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    packages = {name.partition(".")[0] for name in json.loads(done.stdout)}
+    assert "locus" in packages
+    assert packages - KERNEL_LOADS - sys.stdlib_module_names == set()
+
+
+# --- distributions ------------------------------------------------------------------------------
+
+
+def test_all_distributions_share_a_version_a_licence_and_a_python() -> None:
+    shared = {
+        (each["project"]["version"], each["project"]["license"], each["project"]["requires-python"])
+        for each in projects().values()
+    }
+    assert shared == {("0.1.0", "Apache-2.0", ">=3.11")}
+
+
+def test_the_kernel_depends_on_these_and_no_more() -> None:
+    names = {re.split(r"[<>=!~ \[;]", each)[0] for each in projects()["core"]["project"]["dependencies"]}
+    assert names == {"anyio", "attrs", "cattrs", "docstring-parser", "importlib-metadata", "msgspec", "pluggy"}
+
+
+def test_a_plugin_has_one_name_everywhere() -> None:
+    found = {folder.partition("/")[2]: each for folder, each in projects().items() if folder.startswith("plugins/")}
+    assert found
+    for name, each in found.items():
+        project = each["project"]
+        assert project["name"] == f"locus-plugin-{name}"
+        assert project["entry-points"]["locus.plugins"] == {name: f"locus_plugin_{name}.manifest:plugin"}
+        assert "locus-core>=0.1,<0.2" in project["dependencies"]
+        for part in ("README.md", "tests", f"src/locus_plugin_{name}/py.typed"):
+            assert (ROOT / "plugins" / name / part).exists(), f"plugins/{name}/{part} is missing"
+
+
+def test_every_folder_of_plugins_is_a_distribution() -> None:
+    folders = {
+        "plugins/" + path.relative_to(ROOT / "plugins").parts[0]
+        for path in tree()
+        if path.is_relative_to(ROOT / "plugins")
+    }
+    assert folders == {folder for folder in projects() if folder.startswith("plugins/")}
+
+
+# --- the tree -----------------------------------------------------------------------------------
+
+
+def test_the_top_level_is_exact() -> None:
+    names = {path.relative_to(ROOT).parts[0] for path in tree()}
+    assert {name for name in names if not name.startswith(".")} == TOP_LEVEL
+    assert ".ci" in names
+
+
+def test_constraints_are_versions_and_nothing_else() -> None:
+    pinned = (ROOT / ".ci" / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    assert pinned
+    assert [line for line in pinned if not re.fullmatch(r"[a-z0-9.-]+==[\w.]+( ; [^:/]+)?", line)] == []
+
+
+def test_no_file_holds_a_path_of_a_machine_or_the_address_of_a_registry() -> None:
+    found = []
+    for path in tree():
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue  # binary data: a recording, an image
+        for number, line in enumerate(text.splitlines(), 1):
+            if MACHINE_PATHS.search(line) or REGISTRIES.search(line):
+                found.append(f"{shown(path)}:{number} {line.strip()[:120]}")
+    assert found == []
+    assert not (ROOT / "uv.lock").exists() or ROOT / "uv.lock" not in tree()
