@@ -1,9 +1,10 @@
 """Routes generated states while the clock, randomness, files, sockets and the environment are forbidden.
 
-Run as a program by `test_router_laws.py` (``python -m tests.property.purity_probe``): an audit hook cannot be removed, so it must not outlive the probe.
-The audit hook sees files, sockets and processes; clocks, randomness and reading the environment raise no
-audit event, so a profile function looks at every call. Before it trusts its own silence, the probe commits
-each offence once and must be caught. It prints the number of routes and the offences that it recognises.
+Run as a program by `test_router_laws.py` (``python -m tests.property.purity_probe``): an audit hook cannot
+be removed, so it must not outlive the probe. The audit hook sees files, sockets and processes; clocks,
+randomness and reading the environment raise no audit event, so a profile function looks at every call. Before
+it trusts its own silence, the probe commits each offence once and must be caught. It prints the number of
+routes and the offences that it recognises.
 """
 
 from __future__ import annotations
@@ -103,9 +104,7 @@ OFFENCES: dict[str, list[Callable[[], object]]] = {
 routed = 0
 
 
-@settings(
-    max_examples=400, derandomize=True, database=None, deadline=None, suppress_health_check=tuple(HealthCheck)
-)
+@settings(max_examples=400, derandomize=True, database=None, deadline=None, suppress_health_check=tuple(HealthCheck))
 @given(routers, states(), st.sampled_from(["", "done"]))
 def probe(router: Router, state: AgentState, answer: str) -> None:
     global routed

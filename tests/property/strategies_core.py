@@ -123,9 +123,7 @@ def growing(draw: st.DrawFn) -> tuple[AgentState, AgentState]:
     more = draw(st.lists(executions(st.integers(state.iteration, state.iteration + 2)), max_size=3))
     later = reduce(AgentState.with_tool_execution, more, state)
     later = later.with_messages(draw(messages)).with_confidence(draw(st.floats(0, 1)))
-    later = later.with_token_usage(
-        prompt_tokens=draw(st.integers(0, 40)), cost=draw(st.sampled_from([0.0, 0.3, 1.0]))
-    )
+    later = later.with_token_usage(prompt_tokens=draw(st.integers(0, 40)), cost=draw(st.sampled_from([0.0, 0.3, 1.0])))
     passed = draw(st.integers(0, 5))
     return state, later.marked(
         updated_at=state.updated_at + timedelta(seconds=passed + draw(st.integers(0, 3))),

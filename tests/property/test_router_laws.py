@@ -63,9 +63,7 @@ def test_the_same_arguments_give_the_same_route_and_stay_as_they_are(
 
 
 @given(routers, nodes, states())
-def test_a_state_read_back_from_a_checkpoint_routes_alike(
-    router: Router, node: Node, state: AgentState
-) -> None:
+def test_a_state_read_back_from_a_checkpoint_routes_alike(router: Router, node: Node, state: AgentState) -> None:
     assert router(node, AgentState.from_checkpoint(state.to_checkpoint())) == router(node, state)
 
 
@@ -248,9 +246,7 @@ def test_an_effective_condition_always_ends_a_run_that_would_go_on_for_ever(
     assert router.condition.bounds().guarantees_halt
     endless = [(True, 1, 0.1, 1.0)] * 40
     last, _ = simulated(router, endless)
-    late = AgentState(
-        iteration=10**6, active_seconds=1e9, started_at=START, updated_at=START.replace(year=9000)
-    )
+    late = AgentState(iteration=10**6, active_seconds=1e9, started_at=START, updated_at=START.replace(year=9000))
     assert last is not None or router.condition.check(late)
 
 
@@ -265,4 +261,4 @@ def test_the_effective_condition_stops_wherever_a_part_of_it_would(
     assert max_iterations is None or f"MaxIterations({max_iterations})" in shown
     halts = condition is not None and condition.bounds().guarantees_halt
     assert added is (not halts and max_iterations is None)
-    assert condition is None or shown.startswith(repr(condition)) or shown.startswith(f"({condition!r})")
+    assert condition is None or shown.startswith((repr(condition), f"({condition!r})"))

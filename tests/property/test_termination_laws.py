@@ -78,9 +78,7 @@ def test_and_and_or_distribute_over_each_other(
 
 
 @given(conditions, conditions, states())
-def test_and_and_or_absorb_each_other(
-    a: TerminationCondition, b: TerminationCondition, state: AgentState
-) -> None:
+def test_and_and_or_absorb_each_other(a: TerminationCondition, b: TerminationCondition, state: AgentState) -> None:
     assert agree(a & (a | b), a, state)
     assert agree(a | (a & b), a, state)
 
@@ -148,9 +146,7 @@ def leaf_names(condition: TerminationCondition, state: AgentState) -> set[str]:
 
 
 @given(conditions, states())
-def test_the_reason_names_leaves_that_are_really_satisfied(
-    a: TerminationCondition, state: AgentState
-) -> None:
+def test_the_reason_names_leaves_that_are_really_satisfied(a: TerminationCondition, state: AgentState) -> None:
     found = a.evaluate(state)
     if found is not None:
         assert found.leaves
@@ -210,9 +206,7 @@ def test_every_state_beyond_a_bound_satisfies_the_condition(
 
 @given(conditions)
 def test_a_condition_that_guarantees_a_halt_holds_in_the_end(a: TerminationCondition) -> None:
-    late = AgentState(
-        iteration=10_000, active_seconds=1e9, started_at=START, updated_at=START + timedelta(days=10_000)
-    )
+    late = AgentState(iteration=10_000, active_seconds=1e9, started_at=START, updated_at=START + timedelta(days=10_000))
     busy = late.with_message(Message(Role.USER, "go on"))
     if a.bounds().guarantees_halt:
         assert a.check(late)

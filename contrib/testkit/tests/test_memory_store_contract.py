@@ -1,4 +1,4 @@
-"""The kernel's stores keep the laws."""
+"""The stores of the kernel keep the laws."""
 
 from __future__ import annotations
 
@@ -17,6 +17,15 @@ class TestMemoryStore(JournalStoreContract):
 
     def make_store(self, folder: Path) -> MemoryStore:
         return MemoryStore()
+
+
+class TestMemoryStoreWithoutHistory(JournalStoreContract):
+    """Journals that keep what a resume needs."""
+
+    features = StoreFeatures(history=False)
+
+    def make_store(self, folder: Path) -> MemoryStore:
+        return MemoryStore(history=False)
 
 
 class TestSnapshotAdapter(JournalStoreContract):

@@ -19,6 +19,7 @@ from locus.config import Config
 from locus.core.errors import ConfigError, InterruptMismatch
 from locus.core.frozen import EMPTY, FrozenDict
 from locus.core.messages import Message, Role
+from locus.core.reflect import AnyOf
 from locus.core.state import AgentState
 from locus.core.termination import TerminationCondition
 from locus.hooks.activation import Activation, Wanted, activate
@@ -27,15 +28,14 @@ from locus.hooks.manager import HookManager
 from locus.hooks.manifest import Plugin
 from locus.hooks.providers import provide
 from locus.hooks.report import run_report
+from locus.limits import Budget, NoHaltWarning, agent_condition, child_loop, tightened
 from locus.loop.active import ActiveRun
 from locus.loop.react import Clock, Loop, SystemClock
-from locus.core.reflect import AnyOf
 from locus.loop.router import Router
-from locus.limits import Budget, NoHaltWarning, agent_condition, child_loop, tightened
 from locus.loop.runner import drive
 from locus.memory.conversation import ConversationManager
 from locus.memory.host import JournalHost
-from locus.memory.inmemory import MemoryStore
+from locus.memory.latest import LatestStore
 from locus.memory.store import Claim, JournalStore
 from locus.memory.thread import Ended, Segment, ended_before
 from locus.models.output import OutputError, OutputSchema, output_schema
@@ -454,7 +454,7 @@ class Agent(Generic[Deps, Out]):
         self, active: ActiveRun, segment: Segment, store: JournalStore | None, sink: Sink | None
     ) -> AgentResult[Any]:
         kept = store if store is not None else self._store
-        own = kept if kept is not None else MemoryStore()
+        own = kept if kept is not None else LatestStore()
         if sink is not None:
             active.sink = sink
         self._live.add(active)

@@ -94,7 +94,7 @@ def refuse_unpriced(condition: TerminationCondition, model: Model) -> None:
         ConfigError: the model has no price and the limit no ``unknown_price``.
     """
     for leaf in condition.leaves():
-        if isinstance(leaf, CostLimit) and leaf.unknown_price is None and not hasattr(model, "price"):
+        if isinstance(leaf, CostLimit) and leaf.unknown_price is None and getattr(model, "price", None) is None:
             raise ConfigError(
                 f"{leaf!r} cannot work with {model.name}: its price is not known; give "
                 "unknown_price=<dollars per million tokens>, or a model that has a price"

@@ -1,1 +1,88 @@
-"""What pytest loads under the name `locus_testkit`."""
+"""What pytest loads under the name `locus_testkit`: fixtures and a marker, nothing that acts unasked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import importlib_metadata
+import pytest
+
+from locus.memory import MemoryStore
+from locus_testkit.clock import FakeClock
+from locus_testkit.installed import Discovery, TemporaryPlugins
+from locus_testkit.scripted import ScriptedModel, Turn
+
+__all__ = ["fake_clock", "memory_store", "no_discovery", "plugin_catalogue", "scripted"]
+
+_BACKENDS = ("asyncio", "trio")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker."""
+    config.addinivalue_line(
+        "markers",
+        "both_backends: run this test, which is marked anyio, on asyncio and on trio, whatever the project's "
+        "own `anyio_backend` fixture says",
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run the tests marked ``both_backends`` on both."""
+    marked = metafunc.definition.get_closest_marker("both_backends") is not None
+    if marked and "anyio_backend" in metafunc.fixturenames:
+        metafunc.parametrize("anyio_backend", _BACKENDS)
+
+
+@pytest.fixture
+def scripted() -> Iterator[Callable[..., ScriptedModel]]:
+    """Makes scripted models, ``scripted("Hello.")``, and fails the test whose script ran out.
+
+    A run reports a script that ran out as a model error, which a test may overlook; the end of the test will
+    not.
+    """
+    made: list[ScriptedModel] = []
+
+    def make(*turns: Turn, **options: Any) -> ScriptedModel:
+        model = ScriptedModel(*turns, **options)
+        made.append(model)
+        return model
+
+    yield make
+    for model in made:
+        if model.overrun is not None:
+            raise model.overrun
+
+
+@pytest.fixture
+def memory_store() -> MemoryStore:
+    """An empty journal store in memory."""
+    return MemoryStore()
+
+
+@pytest.fixture
+def fake_clock() -> FakeClock:
+    """A clock that stands still until it is advanced: ``Agent(clock=fake_clock)``."""
+    return FakeClock()
+
+
+@pytest.fixture
+def no_discovery(monkeypatch: pytest.MonkeyPatch) -> Discovery:
+    """Refuses to look for installed plugins; ``with no_discovery.allowed():`` is how a test asks for it."""
+    guard = Discovery(importlib_metadata.entry_points)
+    monkeypatch.setattr(importlib_metadata, "entry_points", guard)
+    return guard
+
+
+@pytest.fixture
+def plugin_catalogue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_discovery: Discovery
+) -> Iterator[TemporaryPlugins]:
+    """Plugins that exist for this test: ``plugin_catalogue.write("audit", source, hooks=["Audit"])``."""
+    folder = tmp_path / "plugins"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(folder)
+    plugins = TemporaryPlugins(folder)
+    yield plugins
+    plugins.forget()

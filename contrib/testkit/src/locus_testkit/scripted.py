@@ -180,7 +180,7 @@ class ScriptedModel:
 
     @property
     def overrun(self) -> ScriptExhausted | None:
-        """The first failure for want of a turn, or None. A run reports it as a model error; a test can ask."""
+        """The first failure for want of a turn, or None. A run only reports a model error; a test can ask."""
         return self._overrun
 
     async def complete(self, request: ModelRequest, on_chunk: OnChunk | None = None) -> ModelResponse:
@@ -201,7 +201,9 @@ class ScriptedModel:
         raise self._late()
 
     def _late(self) -> ModelError:
-        return ModelError(f"{self.name} did not answer by the request's deadline", provider=self.name.split(":")[0])
+        return ModelError(
+            f"{self.name} did not answer by the request's deadline", provider=self.name.split(":")[0]
+        )
 
     def _take(self, request: ModelRequest) -> tuple[int, Turn]:
         """The number of the request, from 1, and the turn that answers it."""
@@ -221,7 +223,9 @@ class ScriptedModel:
             self._overrun = self._overrun or missing
             raise missing
 
-    async def _answer(self, number: int, turn: Turn, request: ModelRequest, on_chunk: OnChunk | None) -> ModelResponse:
+    async def _answer(
+        self, number: int, turn: Turn, request: ModelRequest, on_chunk: OnChunk | None
+    ) -> ModelResponse:
         # A model is always a place where other tasks run and where a cancelled caller ends.
         await anyio.lowlevel.checkpoint()
         while callable(turn) and not isinstance(turn, BaseException):
@@ -257,8 +261,12 @@ class ScriptedModel:
                 yield block
                 continue
             position += 1
-            made = {"unique": f"call_{number}_{position}", "per_turn": f"call_{position}", "same": "call"}[self._ids]
-            yield block if block.id else evolve(block, id=made)
+            yield block if block.id else evolve(block, id=self._id(number, position))
+
+    def _id(self, number: int, position: int) -> str:
+        if self._ids == "unique":
+            return f"call_{number}_{position}"
+        return f"call_{position}" if self._ids == "per_turn" else "call"
 
 
 def _checked(turns: Iterable[Turn]) -> tuple[Turn, ...]:
@@ -267,8 +275,8 @@ def _checked(turns: Iterable[Turn]) -> tuple[Turn, ...]:
         problem = _problem(turn)
         if problem:
             raise TypeError(
-                f"turn {position} {problem}; a turn is text, call(...), a list of those and of blocks, a Message, "
-                "a ModelResponse, an exception instance, or a function from the request to a turn"
+                f"turn {position} {problem}; a turn is text, call(...), a list of those and of blocks, "
+                "a Message, a ModelResponse, an exception instance, or a function from the request to a turn"
             )
     return script
 
@@ -277,7 +285,11 @@ def _problem(turn: object) -> str:
     if isinstance(turn, type) and issubclass(turn, BaseException):
         return f"is the class {turn.__name__}: give an instance, {turn.__name__}(...)"
     if isinstance(turn, Message):
-        return "" if turn.role is Role.ASSISTANT else f"is a message of the role {turn.role.value!r}, not 'assistant'"
+        return (
+            ""
+            if turn.role is Role.ASSISTANT
+            else f"is a message of the role {turn.role.value!r}, not 'assistant'"
+        )
     if isinstance(turn, list | tuple):
         wrong = [item for item in turn if not isinstance(item, str | Block)]
         return f"holds {wrong[0]!r}" if wrong else ""

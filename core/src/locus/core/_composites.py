@@ -154,7 +154,12 @@ class OrCondition(_Composite):
 
     def evaluate(self, state: AgentState) -> Satisfied | None:
         """The reason of the first branch that holds, or None."""
-        return self._first(lambda c: c.evaluate(state))
+        # Written out: the loop asks this after every node.
+        for condition in self.conditions:
+            found = condition.evaluate(state)
+            if found is not None:
+                return found
+        return None
 
     def refute(self, state: AgentState) -> Satisfied | None:
         """Why no branch holds, or None."""

@@ -58,8 +58,13 @@ class TerminationCondition(ABC):
         Raises:
             ConditionError: a predicate raised.
         """
-        if not self._guarded(self.check, state):
-            return None
+        try:
+            if not self.check(state):
+                return None
+        except ConditionError:
+            raise
+        except Exception as e:
+            raise ConditionError(self.name, e) from e
         return Satisfied(self.name, (self.name,), self._guarded(self.reading, state).text)
 
     def refute(self, state: AgentState) -> Satisfied | None:

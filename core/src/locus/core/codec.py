@@ -186,6 +186,7 @@ def _is_data(t: Any) -> bool:
 
 converter.register_unstructure_hook_func(_is_data, encode_data)
 converter.register_structure_hook_func(_is_data, lambda form, _: decode_data(form))
+converter.register_unstructure_hook_func(lambda t: getattr(t, "__origin__", None) is frozenset, sorted)
 converter.register_unstructure_hook(datetime, datetime.isoformat)
 converter.register_structure_hook(datetime, lambda form, _: datetime.fromisoformat(form))
 converter.register_unstructure_hook(bytes, lambda v: base64.b64encode(v).decode())

@@ -1,6 +1,7 @@
 """What a hook may answer: go on, stop, try again, or refuse one call.
 
-The strictest answer wins: Cancel beats Interrupt beats Reject beats Retry beats Continue.
+Of several directives Cancel beats Retry beats Reject beats Continue; of several decisions about a tool call Cancel
+beats Interrupt beats Reject beats Allow. The first of equals wins.
 """
 
 from __future__ import annotations

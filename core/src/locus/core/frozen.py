@@ -57,7 +57,7 @@ def freeze(value: Any) -> Any:
     if kind in _ATOMS:
         return value
     if kind is dict or isinstance(value, Mapping):
-        return FrozenDict((k, freeze(v)) for k, v in value.items())
+        return FrozenDict({k: v if type(v) in _ATOMS else freeze(v) for k, v in value.items()})
     if kind is list or kind is tuple:
         return tuple(map(freeze, value))
     if kind is set:

@@ -51,7 +51,7 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 #: What the first transition of a thread is relative to.
 BLANK = AgentState(run_id="", started_at=_EPOCH, updated_at=_EPOCH)
 
-_FIELDS = tuple((a.name, getattr(AgentState, a.name).__get__) for a in fields(AgentState) if not a.name.startswith("_"))
+_GROWING = frozenset(GROWING)
 _TYPES = {a.name: a.type for a in fields(AgentState)}
 
 
@@ -76,16 +76,19 @@ def delta(old: AgentState, new: AgentState) -> StateDelta:
     """
     changed: dict[str, Any] = {}
     grown: dict[str, tuple[int, tuple[Any, ...]]] = {}
-    roots = new._roots
-    for name, get in _FIELDS:
-        before, after = get(old), get(new)
-        if before is after:
+    before_all, after_all = old.__dict__, new.__dict__
+    bound = new._base is old
+    for name in new._touched if bound else after_all:
+        before, after = before_all[name], after_all[name]
+        if before is after or name[0] == "_":
             continue
-        if name in GROWING:
-            if name in roots and roots[name][0] is before:
-                keep = roots[name][1]
-            else:
+        if name in _GROWING:
+            if not bound:
                 keep = _common(before, after)
+            elif name == "reasoning_steps" and new._steps_kept is not None:
+                keep = new._steps_kept
+            else:
+                keep = len(before)
             if keep != len(before) or keep != len(after):
                 grown[name] = (keep, after[keep:])
         elif before != after:
@@ -123,7 +126,7 @@ def apply(state: AgentState, change: StateDelta) -> AgentState:
         changes[name] = getattr(state, name)[:keep] + items
     grown = change.grown.get("tool_executions")
     if grown is not None:
-        index = state._executions() if grown[0] == len(state.tool_executions) else None
+        index = state._index if grown[0] == len(state.tool_executions) else None
         for i, execution in enumerate(grown[1] if index is not None else ()):
             index = index.extended(grown[0] + i, execution) if index is not None else None
         changes["_index"] = index

@@ -121,6 +121,10 @@ class RawBlock:
 Block = TextBlock | ThinkingBlock | ToolCall | ToolResult | MediaBlock | RawBlock
 
 
+def _role(role: Role | str) -> Role:
+    return role if type(role) is Role else Role(role)
+
+
 def _blocks(content: str | Block | Iterable[Block]) -> tuple[Block, ...]:
     if type(content) is tuple:
         return content
@@ -146,7 +150,7 @@ class Message:
         extras: what the provider attached to the whole turn (its id, its model), verbatim.
     """
 
-    role: Role = field(converter=Role)
+    role: Role = field(converter=_role)
     content: tuple[Block, ...] = field(default=(), converter=_blocks)
     name: str | None = field(default=None, kw_only=True)
     extras: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze, kw_only=True)

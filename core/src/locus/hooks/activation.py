@@ -8,7 +8,7 @@ a guard: an agent must not run without its guard as if nothing were amiss.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -98,29 +98,22 @@ def activate(
         SettingsError: every wrong setting of every active plugin.
         ConfigError: a required plugin is switched off, or a keyword contradicts another.
     """
-    keywords, switches, manifests = dict(wanted.keywords), [], []
-    if not (wanted.enabled or wanted.required or wanted.env or wanted.cli or wanted.plugins or keywords):
+    named = [item.name if isinstance(item, Plugin) else _name(item) for item in wanted.plugins]
+    layers: list[tuple[Origin, Sequence[str]]] = [
+        ("config", wanted.enabled),
+        ("required", wanted.required),
+        ("environment", listed(wanted.env)),
+        ("command line", wanted.cli),
+        ("code", named),
+    ]
+    if not wanted.keywords and not any(items for _, items in layers):
         return Activation()
     installed = Catalogue() if catalogue is None else catalogue
-    for item in wanted.plugins:
-        if isinstance(item, Plugin):
-            manifests.append(item)
-    if manifests:
-        installed = installed.extended(manifests)
-    asked, switches = _keywords(keywords, installed, tuple(options))
-    named = [item.name if isinstance(item, Plugin) else _name(item) for item in wanted.plugins]
-    selection = select(
-        (
-            ("required", wanted.required),
-            ("config", wanted.enabled),
-            ("environment", listed(wanted.env)),
-            ("command line", wanted.cli),
-            ("code", named),
-            ("code", switches),
-        )
-    )
-    chooser = _Chooser(wanted, installed, selection, asked, environ)
-    return chooser.activation([name for name in selection.enabled if name not in switches])
+    installed = installed.extended([item for item in wanted.plugins if isinstance(item, Plugin)])
+    asked, switches = _keywords(wanted.keywords, installed, tuple(options))
+    configured = tuple(select(layers).enabled)  # a keyword switches on and says nothing about order
+    selection = select([*layers, ("code", switches)])
+    return _Chooser(wanted, installed, selection, asked, environ).activation(configured)
 
 
 def _name(item: Any) -> str:
@@ -189,7 +182,7 @@ class _Chooser:
         self._reports: list[PluginReport] = []
         self._problems: list[str] = []
 
-    def activation(self, configured: list[str]) -> Activation:
+    def activation(self, configured: Sequence[str]) -> Activation:
         """Everything selected that works, in order."""
         manifests: dict[str, Plugin] = {}
         for name, origin in self._selection.enabled.items():
@@ -233,12 +226,13 @@ class _Chooser:
             layers = [*(() if table is None else (table,)), *asked.layers]
             layers += [Layer(f"Agent({kw}=...)", "", {key: v}) for key, (kw, v) in asked.fields.items()]
             return plugin_settings(manifest, layers, None, self._environ)
-        instance = plugin_settings(manifest, [], asked.instance, self._environ)
+        made: Any = plugin_settings(manifest, [], asked.instance, self._environ)
         for setting, (keyword, value) in asked.fields.items():
             try:
-                instance = evolve(instance, **{setting: value})  # type: ignore[type-var]
+                made = evolve(made, **{setting: value})
             except (ValueError, TypeError) as e:
                 raise SettingsError([f"Agent({keyword}=...): {setting} is {value!r:.60}: {e}"]) from e
+        instance: object = made
         return instance
 
     def _refuse(self, name: str, origin: Origin, error: LocusError, *, guard: bool) -> None:

@@ -44,10 +44,10 @@ class Adapted:
 
     def add(self, written: str, hook: str, function: Callable[..., Any], opts: Any) -> None:
         """Take one implementation in."""
+        if opts.get("wrapper") or opts.get("hookwrapper"):
+            raise HookSpecError(self.name, f"{written} is marked as a wrapper; implement locus_wrap_... instead")
         if hook in self.opts:
-            raise HookSpecError(
-                self.name, f"{self.shown[hook]} and {written} implement the same hook; keep one"
-            )
+            raise HookSpecError(self.name, f"{self.shown[hook]} and {written} implement the same hook; keep one")
         setattr(self, hook, function)
         self.opts[hook] = {**opts, "specname": None}
         self.shown[hook] = written
@@ -83,9 +83,7 @@ def adapt(manager: pluggy.PluginManager, source: object, name: str) -> Adapted:
         if opts is not None and not (isinstance(source, Hook) and written.startswith(_SHORT)):
             function = getattr(source, written)
             if not isinstance(function, FunctionType | MethodType):
-                raise HookSpecError(
-                    name, f"{written} is a {type(function).__name__}; a hook is a function or a method"
-                )
+                raise HookSpecError(name, f"{written} is a {type(function).__name__}; a hook is a function or a method")
             adapted.add(written, opts.get("specname") or written, function, opts)
         elif written.startswith(_LONG):
             _refuse_unmarked(source, written, name)
@@ -117,9 +115,7 @@ def _add_method(adapted: Adapted, written: str, opts: Any) -> None:
     takes = _takes(method, written, adapted.name)
     hook = _DECIDES.get(written, observer_hook(written.removeprefix(_SHORT)))
     stand_in = _for_call(method, takes) if written in _DECIDES else _for_event(method, takes)
-    adapted.add(
-        written, hook, stand_in, opts if opts is not None else getattr(hookimpl(stand_in), f"{PROJECT}_impl")
-    )
+    adapted.add(written, hook, stand_in, opts if opts is not None else getattr(hookimpl(stand_in), f"{PROJECT}_impl"))
     adapted.direct[hook] = (method, takes)
 
 
@@ -131,9 +127,7 @@ def _takes(method: Callable[..., Any], written: str, name: str) -> int:
     any_number = any(p.kind is _KINDS.VAR_POSITIONAL for p in parameters)
     named_only = any(p.kind is _KINDS.KEYWORD_ONLY and p.default is _KINDS.empty for p in parameters)
     if len(needed) > 2 or named_only or not (positional or any_number):
-        raise HookSpecError(
-            name, f"{written}{inspect.signature(method)} must take one argument, or two with the run"
-        )
+        raise HookSpecError(name, f"{written}{inspect.signature(method)} must take one argument, or two with the run")
     return 2 if any_number or len(positional) >= 2 else 1
 
 

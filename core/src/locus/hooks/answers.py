@@ -47,8 +47,6 @@ def from_data(data: Mapping[str, Any]) -> Answer:
         return answer
     if name in _TEXT:
         cls, field = _TEXT[name]
-        answer = cls(data[field])
-        return answer
-    raise CheckpointError(
-        "type", f"{name!r} is no answer of a hook; known: {', '.join(sorted({*_BARE, *_TEXT}))}"
-    )
+        made: Answer = cls(data[field])
+        return made
+    raise CheckpointError("type", f"{name!r} is no answer of a hook; known: {', '.join(sorted({*_BARE, *_TEXT}))}")

@@ -62,16 +62,12 @@ def compile_impl(info: HookInfo, impl: HookImpl, owner: Owner, index: int) -> Im
     shown = adapted.shown[info.name]
     method, takes = adapted.direct.get(info.name, (None, 0))
     function = impl.function if method is None else method
-    _refuse_generators(impl, function, shown, owner.name)
+    _refuse_generators(function, shown, owner.name)
     is_async = _is_async(function)
     if is_async and info.name == _CHUNKS:
-        raise HookSpecError(
-            owner.name, f"{shown} is async; who hears chunks must be sync, for one is called per token"
-        )
+        raise HookSpecError(owner.name, f"{shown} is async; who hears chunks must be sync, for one is called per token")
     if is_async and info.family == "register":
-        raise HookSpecError(
-            owner.name, f"{shown} is async; it is called while an agent is built and must be sync"
-        )
+        raise HookSpecError(owner.name, f"{shown} is async; it is called while an agent is built and must be sync")
     if method is None:
         call = positional(function, info, shown, owner.name)
     else:
@@ -94,14 +90,9 @@ def compile_impl(info: HookInfo, impl: HookImpl, owner: Owner, index: int) -> Im
     )
 
 
-def _refuse_generators(impl: HookImpl, function: Callable[..., Any], shown: str, name: str) -> None:
+def _refuse_generators(function: Callable[..., Any], shown: str, name: str) -> None:
     bare = inspect.unwrap(function)
-    if (
-        impl.wrapper
-        or impl.hookwrapper
-        or inspect.isgeneratorfunction(bare)
-        or inspect.isasyncgenfunction(bare)
-    ):
+    if inspect.isgeneratorfunction(bare) or inspect.isasyncgenfunction(bare):
         raise HookSpecError(
             name,
             f"{shown} is a generator; write a plain function, and use locus_wrap_... to put code around something",
@@ -134,9 +125,7 @@ def positional(function: Callable[..., Any], info: HookInfo, shown: str, name: s
     skipped = False  # a parameter keeps its default, so those behind it must be passed by name
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (_KINDS.VAR_POSITIONAL, _KINDS.VAR_KEYWORD):
-            raise HookSpecError(
-                name, f"{shown} takes {parameter}; name what it wants of ({', '.join(gives)})"
-            )
+            raise HookSpecError(name, f"{shown} takes {parameter}; name what it wants of ({', '.join(gives)})")
         if parameter.name in gives:
             if skipped or parameter.kind is _KINDS.KEYWORD_ONLY:
                 by_name[parameter.name] = gives.index(parameter.name)
@@ -145,9 +134,7 @@ def positional(function: Callable[..., Any], info: HookInfo, shown: str, name: s
         elif parameter.default is _KINDS.empty:
             near = closest(parameter.name, gives)
             hint = f"; did you mean {near!r}?" if near else ""
-            raise HookSpecError(
-                name, f"{shown} wants {parameter.name!r}; the hook gives ({', '.join(gives)}){hint}"
-            )
+            raise HookSpecError(name, f"{shown} wants {parameter.name!r}; the hook gives ({', '.join(gives)}){hint}")
         else:
             skipped = True
     return _adapter(function, len(gives), by_place, by_name)

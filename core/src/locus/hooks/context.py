@@ -9,9 +9,7 @@ from locus.core.events import Event
 from locus.core.state import AgentState
 from locus.hooks.stash import Stash
 
-if (
-    TYPE_CHECKING
-):  # `locus.models` finds its providers through this package: the runtime import goes that way only
+if TYPE_CHECKING:  # `locus.models` finds its providers through this package: the runtime import goes that way only
     from locus.models.protocol import Model, ModelRequest, ModelResponse
 
 __all__ = ["RunContext"]

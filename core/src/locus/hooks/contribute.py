@@ -68,17 +68,13 @@ def contributed_by(impl: Impl) -> tuple[Contribution, ...]:
 
 def _event(impl: Impl, value: Any) -> None:
     if not (isinstance(value, type) and issubclass(value, Event)):
-        raise HookSpecError(
-            impl.plugin, f"{impl.hook} returned {value!r:.80}; return classes derived from Event"
-        )
+        raise HookSpecError(impl.plugin, f"{impl.hook} returned {value!r:.80}; return classes derived from Event")
     try:
         register_event(value)
     except ValueError as e:
         raise HookSpecError(impl.plugin, f"{impl.hook}: {e}; name the class otherwise") from e
     if value.type in _RESERVED:
-        raise HookSpecError(
-            impl.plugin, f"{impl.hook}: the event type {value.type!r} is reserved; rename the class"
-        )
+        raise HookSpecError(impl.plugin, f"{impl.hook}: the event type {value.type!r} is reserved; rename the class")
 
 
 def _condition(impl: Impl, value: Any) -> None:
@@ -88,9 +84,7 @@ def _condition(impl: Impl, value: Any) -> None:
 
 def _policy(impl: Impl, value: Any) -> None:
     if not callable(value) or isinstance(value, type):
-        raise HookSpecError(
-            impl.plugin, f"{impl.hook} returned {value!r:.80}; return functions (state) -> str | None"
-        )
+        raise HookSpecError(impl.plugin, f"{impl.hook} returned {value!r:.80}; return functions (state) -> str | None")
 
 
 _CHECKS: dict[str, Callable[[Impl, Any], None]] = {

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import field, frozen
 
 from locus.core.errors import PluginError, PluginIncompatible, PluginLoadError, UnknownName
+from locus.core.frozen import EMPTY
 from locus.hooks.manifest import API, Plugin
 from locus.hooks.reference import load, resolve
 from locus.hooks.report import PluginReport
@@ -40,49 +41,37 @@ class _Found:
 
 
 class Catalogue:
-    """The installed plugins; makes one scan, when it is first asked.
+    """The installed plugins; makes one scan, when it is first asked. Call it without arguments.
 
     Nothing is shared between catalogues: one is cheap to make, and the program that keeps it decides how
     long what it saw stays true.
     """
 
-    def __init__(self) -> None:
-        self._found: Mapping[str, tuple[_Found, ...]] | None = None
-        self._manifests: dict[str, Plugin | PluginError] = {}
+    def __init__(
+        self,
+        found: Mapping[str, tuple[_Found, ...]] | None = None,
+        given: Mapping[str, Plugin | PluginError] = EMPTY,
+    ) -> None:
+        self._found = found
+        self._given = given
+        self._manifests: dict[str, Plugin | PluginError] = dict(given)
 
     @classmethod
     def only(cls, *manifests: Plugin) -> Catalogue:
         """A catalogue of these manifests and nothing that is installed: for tests, and for closed programs."""
-        catalogue = cls()
-        catalogue._found = {}
-        for manifest in manifests:
-            catalogue.add(manifest)
-        return catalogue
+        return cls({}).extended(manifests)
 
-    def add(self, manifest: Plugin) -> None:
-        """Put a manifest in that no distribution brings; it hides an installed one of the same name."""
-        try:
-            _check_api(manifest)
-        except PluginIncompatible as e:
-            self._manifests[manifest.name] = e
-        else:
-            self._manifests[manifest.name] = manifest
-
-    def extended(self, manifests: Iterable[Plugin]) -> Catalogue:
-        """A catalogue with these manifests on top; this one stays as it is."""
-        catalogue = type(self)()
-        catalogue._found, catalogue._manifests = self._scan(), dict(self._manifests)
-        for manifest in manifests:
-            catalogue.add(manifest)
-        return catalogue
+    def extended(self, manifests: Sequence[Plugin]) -> Catalogue:
+        """A catalogue with these manifests on top, which hide installed ones of the same names."""
+        return Catalogue(self._found, {**self._given, **{m.name: _checked(m) for m in manifests}})
 
     def names(self) -> tuple[str, ...]:
         """The names of all plugins, sorted; nothing of a plugin is imported."""
-        return tuple(sorted({*self._scan(), *self._manifests}))
+        return tuple(sorted({*self._scan(), *self._given}))
 
     def version(self, name: str) -> str:
         """The version of a plugin's distribution; ``""`` where it has none."""
-        if name in self._manifests and name not in self._scan():
+        if name in self._given:
             return ""
         found = self._scan().get(name, ())
         return str(found[0].dist.version) if len(found) == 1 and found[0].dist is not None else ""
@@ -128,12 +117,13 @@ class Catalogue:
                 those of plugins that do.
             PluginError: see `manifest`.
         """
-        if scheme in self.names():
+        installed = scheme in self._given or scheme in self._scan()
+        if installed:
             reference = self.manifest(scheme).provides.get(kind)
             if reference is not None:
                 return reference
         known = [m.name for m in self.manifests() if kind in m.provides]
-        hint = f"the plugin is installed and provides no {kind}" if scheme in self.names() else pip_hint(scheme)
+        hint = f"the plugin is installed and provides no {kind}" if installed else pip_hint(scheme)
         raise UnknownName(f"{kind} provider", scheme, known, hint)
 
     def _known(self, name: str) -> Plugin | None:
@@ -180,6 +170,14 @@ class Catalogue:
 def _entry_points() -> Iterable[Any]:
     points: Iterable[Any] = resolve("importlib_metadata:entry_points")(group=GROUP)
     return points
+
+
+def _checked(manifest: Plugin) -> Plugin | PluginError:
+    try:
+        _check_api(manifest)
+    except PluginIncompatible as e:
+        return e
+    return manifest
 
 
 def _check_api(manifest: Plugin) -> None:

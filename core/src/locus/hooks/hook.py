@@ -10,7 +10,12 @@ class Hook:
 
     ``on_<event>(self, event)`` is called for each event of that kind (``on_iteration`` gets each
     `IterationEvent`), ``on_event(self, event)`` for all of them, ``on_tool_call(self, call)`` before each tool
-    call. A second parameter, whatever its name, receives the run. Each returns a directive or None.
+    call. A second parameter, whatever its name, receives the run. Each returns a directive or None. A name
+    that is no event is refused when the agent is built. Methods ``locus_*`` that are marked with `hookimpl`
+    work as well.
+
+    ``on_model_chunk`` must be sync, because it is called for every token, and an async ``on_event`` is not
+    called for chunks. A sync method that blocks cannot be stopped: ``hook_timeout`` concerns async ones.
 
     Set ``guard = True`` on a hook that must not fail open: when it fails, the call it was asked about is
     rejected, and elsewhere the run is cancelled.
@@ -20,5 +25,7 @@ class Hook:
     guard: bool = False
     #: Seconds after which an async method counts as failed, or None.
     hook_timeout: float | None = None
+    #: A wrapper of the model call that must see the whole answer before chunks are shown.
+    buffers: bool = False
     #: The name in reports; the class name when empty.
     name: str = ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
-from types import SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pluggy
@@ -37,11 +37,7 @@ class _Checker(pluggy.PluginManager):
     """pluggy over `Adapted` objects, which know their options."""
 
     def parse_hookimpl_opts(self, plugin: object, name: str) -> Any:
-        return (
-            plugin.opts.get(name)
-            if isinstance(plugin, Adapted)
-            else super().parse_hookimpl_opts(plugin, name)
-        )
+        return plugin.opts.get(name) if isinstance(plugin, Adapted) else super().parse_hookimpl_opts(plugin, name)
 
 
 @frozen(kw_only=True)
@@ -125,10 +121,8 @@ class HookManager:
         return tuple(found), tuple(errors)
 
 
-def _entries(
-    plugins: Sequence[ActivePlugin], hooks: Sequence[object], kernel: Sequence[object]
-) -> list[_Entry]:
-    entries = []
+def _entries(plugins: Sequence[ActivePlugin], hooks: Sequence[object], kernel: Sequence[object]) -> list[_Entry]:
+    entries: list[_Entry] = []
     for plugin in plugins:
         manifest = plugin.manifest
         owner = Owner(
@@ -196,9 +190,7 @@ class _Builder:
             adapted = [adapt(self.checker, source, name) for source in entry.sources]
             for one in adapted:
                 function = getattr(one, _EVENTS, None)
-                if (
-                    function is not None
-                ):  # before anything is checked: its other hooks may be about these events
+                if function is not None:  # before anything is checked: its other hooks may be about these events
                     events = contributed_by(Impl(call=function, plugin=name, hook=_EVENTS))
                     self._contributed.setdefault(name, {})[_EVENTS] = events
         except PluginError as e:
@@ -213,9 +205,9 @@ class _Builder:
         for event_type in event_types():
             info = observer_info(event_type)
             self.infos[info.name] = info
-        self.checker.add_hookspecs(
-            SimpleNamespace(**{name: info.function for name, info in self.infos.items()})
-        )
+        specs = ModuleType("specs")
+        vars(specs).update({name: info.function for name, info in self.infos.items()})
+        self.checker.add_hookspecs(specs)
 
     def compile(self, entry: _Entry) -> None:
         """Check one plugin's hooks against the specifications and make them callable."""
@@ -263,9 +255,7 @@ class _Builder:
     def _meant(self, written: str) -> str:
         events = [name.removeprefix(_OBSERVE) for name in self.infos if name.startswith(_OBSERVE)]
         short = written.startswith("on_")
-        near = closest(
-            written, [*(f"on_{event}" for event in events), "on_tool_call"] if short else self.infos
-        )
+        near = closest(written, [*(f"on_{event}" for event in events), "on_tool_call"] if short else self.infos)
         if near:
             return f"did you mean {near!r}?"
         if short or written.startswith(_OBSERVE):
@@ -277,7 +267,5 @@ class _Builder:
             raise error
         self._contributed.pop(entry.owner.name, None)
         self._reports.append(
-            PluginReport(
-                name=entry.report.name, version=entry.report.version, status="failed", detail=str(error)
-            )
+            PluginReport(name=entry.report.name, version=entry.report.version, status="failed", detail=str(error))
         )

@@ -42,9 +42,7 @@ class Lifetime:
         if self.deprecated_in is None:
             return None
         gone = "a later version" if self.removed_in is None else "{}.{}".format(*self.removed_in)
-        text = "{} is deprecated since plugin API {}.{} and goes with {}".format(
-            hook, *self.deprecated_in, gone
-        )
+        text = "{} is deprecated since plugin API {}.{} and goes with {}".format(hook, *self.deprecated_in, gone)
         return DeprecationWarning(f"{text}; use {self.instead}" if self.instead else text)
 
 

@@ -66,7 +66,8 @@ def provide(
     given = settings.get(scheme)
     if given is None or isinstance(given, Mapping):
         given = Layer("settings", scheme, given or EMPTY)
-    made = plugin_settings(manifest, *(([given], None) if isinstance(given, Layer) else ([], given)), environ)
+    layered = isinstance(given, Layer)
+    made = plugin_settings(manifest, [given] if layered else [], None if layered else given, environ)
     factory = load(scheme, reference)
     if not callable(factory):
         raise PluginLoadError(scheme, f"{reference} is {factory!r:.80}; a provided {kind} must be a callable")
@@ -104,8 +105,10 @@ def plugin_settings(
         return None
     cls = load(manifest.name, manifest.settings)
     if given is None:
-        made: object = structure(cls, layers, environ)
+        nothing = Layer("settings", f"plugins.{manifest.name}", EMPTY)
+        made: object = structure(cls, layers or [nothing], environ)
         return made
-    if not isinstance(given, cls):
-        raise SettingsError([f"{manifest.name}={given!r:.60}; expected True, False, a dict or {cls.__name__}(...)"])
-    return given
+    if isinstance(given, cls):
+        instance: object = given
+        return instance
+    raise SettingsError([f"{manifest.name}={given!r:.60}; expected True, False, a dict or {cls.__name__}(...)"])

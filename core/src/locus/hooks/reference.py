@@ -42,6 +42,6 @@ def load(plugin: str, reference: str) -> Any:
     try:
         return resolve(reference)
     # A module may raise anything at import, and a script without a main guard calls sys.exit().
-    except (Exception, SystemExit) as e:  # noqa: BLE001
+    except (Exception, SystemExit) as e:
         hint = f"; install what it needs: {e.name!r}" if isinstance(e, ModuleNotFoundError) else ""
         raise PluginLoadError(plugin, f"{reference} cannot be imported: {type(e).__name__}: {e}{hint}") from e

@@ -72,9 +72,7 @@ class RunReport:
     def versions(self) -> FrozenDict[str, str]:
         """``name -> version`` of the plugins that were active."""
         return FrozenDict(
-            (p.name, p.version)
-            for p in self.plugins
-            if p.kind == "plugin" and p.status in ("active", "quarantined")
+            (p.name, p.version) for p in self.plugins if p.kind == "plugin" and p.status in ("active", "quarantined")
         )
 
     def of(self, name: str) -> PluginReport | None:

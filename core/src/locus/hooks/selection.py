@@ -12,7 +12,7 @@ from locus.core.frozen import EMPTY, FrozenDict, freeze
 
 __all__ = ["Origin", "Selection", "listed", "select"]
 
-Origin = Literal["required", "config", "environment", "command line", "code"]
+Origin = Literal["config", "required", "environment", "command line", "code"]
 
 _NOT = "no:"
 _ALL = "*"
@@ -28,7 +28,8 @@ class Selection:
     """What was chosen.
 
     Args:
-        enabled: name -> who asked for it last, in the order in which the names were written down.
+        enabled: name -> who asked for it last, in the order in which the names were written down; what is
+            required stays so.
         disabled: name -> who switched it off.
     """
 
@@ -59,7 +60,7 @@ def select(layers: Iterable[tuple[Origin, Sequence[str]]]) -> Selection:
             if origin == "required":
                 required.add(name)
             if not off:
-                enabled[name] = origin
+                enabled[name] = "required" if name in required else origin
                 disabled.pop(name, None)
                 continue
             for gone in before if name == _ALL else (name,):

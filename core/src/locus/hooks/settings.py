@@ -20,7 +20,7 @@ from cattrs import Converter
 from cattrs.errors import StructureHandlerNotFoundError
 
 from locus.core.errors import ConfigError, SettingsError, closest
-from locus.core.frozen import freeze
+from locus.core.frozen import freeze, thaw
 from locus.hooks.secret import Secret
 
 __all__ = ["Layer", "structure"]
@@ -65,7 +65,9 @@ def structure(cls: type[T], layers: Sequence[Layer], environ: Mapping[str, str] 
     try:
         made: T = _Reader(os.environ if environ is None else environ).read(values, cls)
     except _Wrong as wrong:
-        lines = [_line(origin.get(str(path[0]), fallback) if path else fallback, path, text) for path, text in wrong.problems]
+        lines = [
+            _line(origin.get(str(path[0]), fallback) if path else fallback, path, text) for path, text in wrong.problems
+        ]
         raise SettingsError(lines) from None
     return made
 
@@ -80,7 +82,7 @@ def _line(layer: Layer, path: tuple[str | int, ...], text: str) -> str:
 Problem = tuple[tuple[str | int, ...], str]
 
 
-class _Wrong(Exception):  # noqa: N818 - never leaves this module
+class _Wrong(Exception):
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = problems
         super().__init__(problems)
@@ -96,7 +98,7 @@ def _wrong(value: Any, cls: Any, expected: str, near: Iterable[str] = ()) -> NoR
 def _shown(value: Any, cls: Any) -> str:
     if _secret(cls):
         return f"a {type(value).__name__} (not shown)"
-    text = repr(value)
+    text = repr(thaw(value))  # a list as a list, although it was frozen on the way
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -138,19 +140,22 @@ class _Reader:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
         self._converter = Converter(detailed_validation=False)
+        hook: Callable[[Callable[[Any], bool], Callable[[Any, Any], Any]], object]
         hook = self._converter.register_structure_hook_func
         # The last one registered is asked first.
-        hook(lambda t: isinstance(get_origin(t) or t, type), self._instance)
+        hook(lambda t: isinstance(_origin(t) or t, type), self._instance)
         hook(lambda t: _is(t, Mapping), self._table)
         hook(lambda t: _is(t, Sequence | set | frozenset) and not _is(t, str | bytes), self._list)
         hook(lambda t: t is Any or t is object, lambda value, _: freeze(value))
-        hook(lambda t: get_origin(t) in (Union, UnionType), self._union)
-        hook(lambda t: get_origin(t) is Literal, self._literal)
+        hook(lambda t: _origin(t) in (Union, UnionType), self._union)
+        hook(lambda t: _origin(t) is Literal, self._literal)
         hook(lambda t: _is(t, Enum), self._enum)
-        hook(lambda t: t in _PLAIN, self._plain)
-        hook(lambda t: t is Path, self._path)
         hook(lambda t: t is Secret, self._read_secret)
-        hook(lambda t: attrs.has(get_origin(t) or t), self._attrs)
+        hook(lambda t: attrs.has(_origin(t) or t), self._attrs)
+        # Of these cattrs asks its own hooks, which coerce, before any of the above; for subclasses as well.
+        for plain in (int, float, bool, str, bytes):
+            self._converter.register_structure_hook(plain, self._plain)
+        self._converter.register_structure_hook(Path, self._path)
 
     def read(self, value: Any, cls: Any) -> Any:
         """A value of that type.
@@ -164,9 +169,11 @@ class _Reader:
             raise ConfigError(f"a setting of type {cls} cannot be read; use plain types and attrs classes") from None
 
     def _plain(self, value: Any, cls: Any) -> Any:
+        if _is(cls, Enum):
+            return self._enum(value, cls)
         if cls is float and type(value) is int:
             return float(value)
-        if type(value) is not cls and not (cls is str and isinstance(value, str) and not isinstance(value, Enum)):
+        if type(value) is not cls:
             _wrong(value, cls, _expected(cls))
         return value
 
@@ -211,9 +218,9 @@ class _Reader:
             try:
                 return self.read(value, member)
             except _Wrong as wrong:
-                if _is(member, Mapping) or attrs.has(member):  # what is inside is more telling than "a table"
-                    if isinstance(value, Mapping) and sum(attrs.has(m) for m in members) == 1:
-                        raise wrong from None
+                # Of a table, what is wrong inside it is more telling than that it is none of the members.
+                if isinstance(value, Mapping) and attrs.has(member) and sum(map(attrs.has, members)) == 1:
+                    raise wrong from None
         return _wrong(value, cls, _expected(cls))
 
     def _list(self, value: Any, cls: Any) -> Any:
@@ -285,7 +292,8 @@ class _Reader:
         return found
 
 
-_PLAIN = (int, float, bool, str)
+def _origin(cls: Any) -> Any:
+    return get_origin(cls)
 
 
 def _is(cls: Any, base: Any) -> bool:

@@ -67,6 +67,7 @@ class ActiveRun:
     __slots__ = (
         "_calls",
         "_cancel",
+        "_heard",
         "_mark",
         "_now",
         "_pending",
@@ -74,7 +75,9 @@ class ActiveRun:
         "_retry",
         "_seq",
         "_state",
+        "_timed",
         "bounds",
+        "cleared",
         "deadline",
         "deps",
         "health",
@@ -110,12 +113,16 @@ class ActiveRun:
         self.deadline: float | None = None
         self.retry_reason = ""
         #: What the condition guarantees.
-        self.bounds: Bounds = loop.router.condition.bounds()
+        self.bounds: Bounds = loop.bounds
+        self._timed = loop.timed
+        #: The committed state that the router let into Think.
+        self.cleared: AgentState | None = None
         self._cancel: str | None = None
         self._retry = False
         self._seq = self._calls = 0
         self._pending: Usage | None = None
         self._reports: dict[str, Any] = {}
+        self._heard = loop.hooks.heard
         self._now = loop.clock.now
         self._mark = loop.clock.monotonic()
 
@@ -147,6 +154,11 @@ class ActiveRun:
         return self.loop.sequential
 
     @property
+    def unknown_price(self) -> float | None:
+        """What calls without a known price are charged, dollars per million tokens, or None."""
+        return self.loop.unknown_price
+
+    @property
     def reports(self) -> dict[str, Any]:
         """What plugins reported, by plugin."""
         return self._reports
@@ -160,7 +172,9 @@ class ActiveRun:
     @property
     def halted(self) -> bool:
         """Whether nothing more may be started."""
-        return self.stop is not None or self.cancelled is not None
+        if self.stop is not None or self._cancel is not None:
+            return True
+        return self.parent is not None and self.parent.cancelled is not None
 
     @property
     def cancelled(self) -> str | None:
@@ -191,13 +205,14 @@ class ActiveRun:
         """Whether the condition forbids another model call; sets `stop` when it does."""
         if self.halted:
             return True
-        timed = state.marked(
-            updated_at=self._now(),
-            active_seconds=state.active_seconds + self.loop.clock.monotonic() - self._mark,
-            iteration=state.iteration,
-        )
+        if state is self.cleared and not self._timed:
+            # The router has just asked about this very state, and no clock can have changed the answer.
+            return False
+        if self._timed:
+            passed = self.loop.clock.monotonic() - self._mark
+            state = state.at(updated_at=self._now(), active_seconds=state.active_seconds + passed)
         try:
-            found: Satisfied | None = self.loop.router.condition.evaluate(timed)
+            found: Satisfied | None = self.loop.router.condition.evaluate(state)
         except ConditionError as e:
             self.stop = Stop("ConditionError", error=e)
             return True
@@ -235,7 +250,7 @@ class ActiveRun:
 
     def hears(self, event: type[Event]) -> bool:
         """Whether anybody listens to events of a kind."""
-        return self.sink is not None or bool(self.loop.hooks.heard[event])
+        return self.sink is not None or bool(self._heard[event])
 
     async def emit(self, event: Event) -> None:
         """Tell everybody who listens; fills in the envelope."""
@@ -257,7 +272,7 @@ class ActiveRun:
                 seq,
             ),
         )
-        impls = self.loop.hooks.heard[type(event)]
+        impls = self._heard[type(event)]
         directive: Directive | None = None
         if impls:
             directive = await notify(impls, event, self, self.health)
@@ -276,12 +291,16 @@ class ActiveRun:
         impls = self.loop.hooks.impls("locus_decide_tool_call")
         return await decide_tool_call(impls, call, self, self.health) if impls else _ALLOW
 
+    @property
+    def wraps_tools(self) -> bool:
+        """Whether anybody wraps tool bodies."""
+        return bool(self.loop.hooks.impls("locus_wrap_tool_call"))
+
     def wrapped(
         self, core: Callable[[ToolCall], Awaitable[CallOutcome]]
-    ) -> Callable[[ToolCall], Awaitable[CallOutcome]] | None:
-        """The onion around a tool body, or None when nobody wraps it."""
-        impls = self.loop.hooks.impls("locus_wrap_tool_call")
-        return onion(impls, core, after=(self,), returns=CallOutcome) if impls else None
+    ) -> Callable[[ToolCall], Awaitable[CallOutcome]]:
+        """The onion around a tool body."""
+        return onion(self.loop.hooks.impls("locus_wrap_tool_call"), core, after=(self,), returns=CallOutcome)
 
     async def run_child(
         self, agent: ChildRunner, prompt: Any, budget: Any, step_id: str, answers: dict[str, Any] | None = None

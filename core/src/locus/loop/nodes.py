@@ -33,7 +33,16 @@ async def think(state: AgentState, run: ActiveRun) -> AgentState:
     """
     before = state
     for attempt in range(MAX_RETRIES + 1):
-        state, request = await _request(before, run)
+        state, messages = before, before.messages
+        if run.loop.manager is not None:
+            state, messages = await _view(before, run)
+        request = ModelRequest(
+            messages=messages,
+            tools=run.loop.tools.specs,
+            settings=run.settings,
+            output=run.output.spec if run.output is not None else None,
+            deadline=run.deadline,
+        )
         if run.over_budget(state):
             return state
         try:
@@ -70,22 +79,13 @@ async def think(state: AgentState, run: ActiveRun) -> AgentState:
     return state
 
 
-async def _request(state: AgentState, run: ActiveRun) -> tuple[AgentState, ModelRequest]:
-    loop = run.loop
-    messages = state.messages
-    if loop.manager is not None:
-        view: View = await loop.manager.view(state, run)
-        messages = view.messages
-        for key, value in view.metadata.items():
-            state = state.with_metadata(key, value)
-        state = run.charged(state)
-    return state, ModelRequest(
-        messages=messages,
-        tools=loop.tools.specs,
-        settings=run.settings,
-        output=run.output.spec if run.output is not None else None,
-        deadline=run.deadline,
-    )
+async def _view(state: AgentState, run: ActiveRun) -> tuple[AgentState, tuple[Message, ...]]:
+    manager = run.loop.manager
+    assert manager is not None
+    view: View = await manager.view(state, run)
+    for key, value in view.metadata.items():
+        state = state.with_metadata(key, value)
+    return run.charged(state), view.messages
 
 
 async def _reviewed(state: AgentState, response: ModelResponse, run: ActiveRun) -> AgentState:
@@ -130,6 +130,8 @@ async def execute(state: AgentState, run: ActiveRun) -> AgentState:
 
 
 def _remembered(state: AgentState, done: list[CallOutcome], run: ActiveRun) -> AgentState:
+    if not run.registry.remembers:
+        return state
     kept = {}
     for outcome in done:
         execution = outcome.execution

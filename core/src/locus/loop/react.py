@@ -15,6 +15,7 @@ from attrs import evolve, field, frozen
 
 from locus.core.frozen import EMPTY, FrozenDict
 from locus.core.state import AgentState
+from locus.core.termination import Bounds, CostLimit, Deadline, OrCondition, TimeLimit
 from locus.hooks.dispatch import first_answer, onion
 from locus.hooks.report import PluginReport
 from locus.hooks.table import NO_HOOKS, HookTable
@@ -100,6 +101,42 @@ class Loop:
     resolve: Callable[[str], Model] | None = None
     clock: Clock = SystemClock()
     nodes: Mapping[Node, NodeFunction] = field(default=_KERNEL)
+
+    #: What the condition guarantees, and whether its answer can change by time alone.
+    bounds: Bounds = field(init=False)
+    timed: bool = field(init=False)
+
+    #: Whether a plugin may divert routes.
+    diverts: bool = field(init=False)
+
+    #: When the condition stops the run for certain, by the wall clock.
+    stops_at: datetime | None = field(init=False)
+
+    @stops_at.default
+    def _stops_at(self) -> datetime | None:
+        condition = self.router.condition
+        branches = condition.conditions if isinstance(condition, OrCondition) else (condition,)
+        return min((b.at for b in branches if isinstance(b, Deadline)), default=None)
+
+    #: What calls without a known price are charged, dollars per million tokens, or None.
+    unknown_price: float | None = field(init=False)
+
+    @unknown_price.default
+    def _unknown_price(self) -> float | None:
+        limits = (leaf for leaf in self.router.condition.leaves() if isinstance(leaf, CostLimit))
+        return max((c.unknown_price for c in limits if c.unknown_price is not None), default=None)
+
+    @diverts.default
+    def _diverts(self) -> bool:
+        return bool(self.hooks.impls("locus_decide_route"))
+
+    @bounds.default
+    def _bounds(self) -> Bounds:
+        return self.router.condition.bounds()
+
+    @timed.default
+    def _timed(self) -> bool:
+        return any(isinstance(leaf, TimeLimit | Deadline) for leaf in self.router.condition.leaves())
 
     @classmethod
     def wire(cls, **parts: Any) -> Loop:

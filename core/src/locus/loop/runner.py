@@ -19,15 +19,15 @@ from locus.core.events import (
     RunStartEvent,
     TerminateEvent,
 )
-from locus.core.journal import BLANK, END, START, StateDelta, Transition, advance
+from locus.core.journal import BLANK, END, START
 from locus.core.messages import Message, Role
 from locus.core.state import AgentState
 from locus.hooks.dispatch import decide_route, filter_input
 from locus.loop.active import ActiveRun, Stop, cancel_reason
 from locus.loop.router import Node, Route, legal
 from locus.memory.host import JournalHost, Suspended
-from locus.memory.thread import Ended, Segment, closed_state, matched_answers, with_system
 from locus.memory.store import JournalStore
+from locus.memory.thread import Ended, Segment, closed_state, matched_answers, with_system
 from locus.tools.cancellation import is_cancellation
 from locus.tools.dispatch import Waiting
 
@@ -208,31 +208,32 @@ async def advance_node(run: ActiveRun, state: AgentState, node: Node) -> tuple[A
     run.show(new)
     if node is Node.TERMINATE:
         return await _finish(run, state, new), None
-    route = await _routed(run, node, new)
+    route = _routed(run, node, new)
+    if route.next is not Node.TERMINATE and run.loop.diverts:
+        route = await _diverted(run, node, new, route)
     committed = await _commit(run, state, new, node, route.next, route.why)
     return committed, route.next
 
 
-async def _routed(run: ActiveRun, node: Node, state: AgentState) -> Route:
-    if run.cancelled is not None:
+def _routed(run: ActiveRun, node: Node, state: AgentState) -> Route:
+    if run.halted:
         _stop_cancelled(run)
     if run.stop is None:
         try:
-            route = run.loop.router(node, state)
+            return _settled(run, run.loop.router(node, state))
         except ConditionError as e:
             run.stop = Stop("ConditionError", error=e)
-        else:
-            if route.next is Node.TERMINATE:
-                return _settled(run, route)
-            impls = run.loop.hooks.impls("locus_decide_route")
-            if not impls:
-                return route
-            chosen = await decide_route(impls, node, state, route.next, legal(node, state), run.health)
-            if not isinstance(chosen, Cancel):
-                return _settled(run, run.loop.router.divert(node, state, route, chosen))
-            run.cancel(chosen.reason)
-            _stop_cancelled(run)
     return Route(Node.TERMINATE, run.ending)
+
+
+async def _diverted(run: ActiveRun, node: Node, state: AgentState, route: Route) -> Route:
+    impls = run.loop.hooks.impls("locus_decide_route")
+    chosen = await decide_route(impls, node, state, route.next, legal(node, state), run.health)
+    if isinstance(chosen, Cancel):
+        run.cancel(chosen.reason)
+        _stop_cancelled(run)
+        return Route(Node.TERMINATE, run.ending)
+    return _settled(run, run.loop.router.divert(node, state, route, chosen))
 
 
 def _settled(run: ActiveRun, route: Route) -> Route:
@@ -249,40 +250,29 @@ def _stop_cancelled(run: ActiveRun) -> None:
 
 
 async def _commit(run: ActiveRun, old: AgentState, new: AgentState, node: str, following: str, why: str) -> AgentState:
-    iteration = new.iteration + (1 if following == Node.THINK and node != START else 0)
-    change, state = advance(
+    again = following == Node.THINK and node != START
+    stop, error = run.stop, None
+    if stop is not None and (following == Node.TERMINATE or following == END):
+        # Written with the transition into Terminate as well, so that a crash in between does not lose it.
+        why, error = stop.reason, stop.error
+    state = await run.host.commit(
         old,
         new,
-        updated_at=run.host.now(),
+        node=node,
+        next_node=following,
+        why=why,
+        satisfied=stop.satisfied if stop is not None else (),
+        error=None if error is None else f"{type(error).__name__}: {error}",
         active_seconds=new.active_seconds + run.elapsed(),
-        iteration=iteration,
+        iteration=new.iteration + 1 if again else new.iteration,
     )
-    if following == Node.TERMINATE and run.stop is not None:
-        # Written here as well as at the end, so that a crash in between does not lose why the run stopped.
-        why = run.stop.reason
-    await _append(run, change, node, following, why)
     run.show(state)
+    if again:
+        run.cleared = state
     if run.hears(CheckpointEvent):
         await run.tell(CheckpointEvent(node=node, next_node=following, why=why, head=run.host.head))
         run.take_retry()
     return state
-
-
-async def _append(run: ActiveRun, change: StateDelta, node: str, following: str, why: str) -> None:
-    stop = run.stop
-    error = stop.error if stop is not None else None
-    await run.host.commit(
-        Transition(
-            run_id=run.host.run_id,
-            node=node,
-            next_node=following,
-            delta=change,
-            why=why,
-            satisfied=stop.satisfied if stop is not None else (),
-            segment=run.host.segment,
-            error=None if error is None else f"{type(error).__name__}: {error}",
-        )
-    )
 
 
 # -- ending ---------------------------------------------------------------------------------------
@@ -293,18 +283,7 @@ async def _finish(run: ActiveRun, old: AgentState, new: AgentState) -> AgentStat
     if stop is None:  # resumed right at Terminate: the transition before says why
         last = run.host.last
         stop = run.stop = Stop(last.why, last.satisfied) if last is not None else Stop("NoToolCalls")
-    change, state = advance(
-        old,
-        new,
-        updated_at=run.host.now(),
-        active_seconds=new.active_seconds + run.elapsed(),
-        iteration=new.iteration,
-    )
-    await _append(run, change, Node.TERMINATE, END, stop.reason)
-    run.show(state)
-    if run.hears(CheckpointEvent):
-        await run.tell(CheckpointEvent(node=Node.TERMINATE, next_node=END, why=stop.reason, head=run.host.head))
-    return state
+    return await _commit(run, old, new, Node.TERMINATE, END, stop.reason)
 
 
 async def _suspended(run: ActiveRun) -> Ended:
@@ -372,6 +351,10 @@ def deadline_of(run: ActiveRun, state: AgentState) -> None:
     deadline = None
     if bound is not None:
         deadline = anyio.current_time() + max(0.0, bound.limit - state.active_seconds)
+    at = run.loop.stops_at
+    if at is not None:
+        left = anyio.current_time() + max(0.0, (at - run.loop.clock.now()).total_seconds())
+        deadline = left if deadline is None else min(deadline, left)
     parent = run.parent.deadline if run.parent is not None else None
     if parent is not None and (deadline is None or parent < deadline):
         deadline = parent

@@ -7,6 +7,7 @@ from locus.memory.conversation import (
     SummarizingManager,
 )
 from locus.memory.inmemory import MemoryStore
+from locus.memory.latest import LatestStore
 from locus.memory.snapshots import SnapshotAdapter
 from locus.memory.store import Appended, Claim, JournalStore, ThreadInfo
 
@@ -16,6 +17,7 @@ __all__ = [
     "ConversationManager",
     "JournalStore",
     "LLMCompactor",
+    "LatestStore",
     "MemoryStore",
     "SlidingWindowManager",
     "SnapshotAdapter",

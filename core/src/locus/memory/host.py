@@ -26,13 +26,19 @@ from locus.core.journal import (
     Paused,
     Policy,
     Resumed,
+    StateDelta,
     Transition,
+    advance,
     apply,
 )
 from locus.core.state import AgentState
 from locus.memory.store import Appended, Claim, JournalStore
 
 __all__ = ["JournalHost", "StepHost", "Suspended"]
+
+
+#: The delta of a transition whose state is handed to the store whole.
+_IN_THE_STATE = StateDelta()
 
 
 class Suspended(Exception):
@@ -58,8 +64,20 @@ class StepHost(Protocol):
         """Run an effect unless its result is recorded."""
         ...
 
-    async def commit(self, transition: Transition) -> int:
-        """Make a transition; returns the number of its entry."""
+    async def commit(
+        self,
+        old: AgentState,
+        new: AgentState,
+        *,
+        node: str,
+        next_node: str,
+        why: str = "",
+        satisfied: tuple[str, ...] = (),
+        error: str | None = None,
+        active_seconds: float = 0.0,
+        iteration: int = 0,
+    ) -> AgentState:
+        """Make a transition and return the committed state: ``new`` with its time, work and iteration stamped."""
         ...
 
     async def ask(self, question: Asked) -> None:
@@ -100,7 +118,11 @@ class JournalHost:
 
     __slots__ = (
         "_answers",
+        "_every",
+        "_held",
+        "_keeps",
         "_now",
+        "_saved",
         "_steps",
         "asked",
         "claim",
@@ -124,6 +146,12 @@ class JournalHost:
         self._steps: dict[str, Outcome | Intent] = {}
         self._answers: dict[str, Answered] = {}
         self.run_id, self.segment = "", 0
+        if claim.snapshot is not None:
+            self._note(claim.snapshot.last)
+        self._saved = claim.snapshot.at if claim.snapshot is not None else 0
+        self._held: Outcome | None = None
+        self._every = store.snapshot_every
+        self._keeps = store.keeps_history
         for entry in claim.entries:
             self._take(entry.body)
 
@@ -152,6 +180,8 @@ class JournalHost:
         elif kind is Outcome or kind is Intent:
             self._steps[body.step_id] = body  # type: ignore[union-attr, assignment]
         elif kind is Asked:
+            # The body was left in good order to ask: it may be entered again, and writes its intent anew.
+            self._steps.pop(body.step_id, None)  # type: ignore[union-attr]
             self.asked[body.interrupt_id] = body  # type: ignore[union-attr, assignment]
         elif kind is Answered:
             self._answers[body.interrupt_id] = body  # type: ignore[union-attr, assignment]
@@ -175,14 +205,19 @@ class JournalHost:
         return {i: q for i, q in self.asked.items() if i not in self._answers}
 
     async def _append(self, *bodies: Body) -> None:
+        if self._held is not None:
+            bodies, self._held = (self._held, *bodies), None
         got = await self.store.append(self.claim, bodies)
         if got is not Appended.OK:
-            # UNKNOWN is not guessed at: the run stops here, and the next claim tells what was stored.
-            raise Fenced(
-                f"thread {self.claim.thread_id!r}: another worker took the run over, or the store did not say "
-                f"whether the entry was stored ({got.value}); this worker stops, resume(thread_id) goes on"
-            )
+            raise self._fenced(got)
         self.head += len(bodies)
+
+    def _fenced(self, got: Appended) -> Fenced:
+        # UNKNOWN is not guessed at: the run stops here, and the next claim tells what was stored.
+        return Fenced(
+            f"thread {self.claim.thread_id!r}: another worker took the run over, or the store did not say "
+            f"whether the entry was stored ({got.value}); this worker stops, resume(thread_id) goes on"
+        )
 
     def recorded(self, step_id: str, digest: str = "") -> Outcome | Intent | None:
         """What the journal says about a step of the node under way.
@@ -235,14 +270,61 @@ class JournalHost:
             if policy != "model":
                 await self.settle(step_id, None, digest, f"{type(e).__name__}: {e}")
             raise
-        await self.settle(step_id, value, digest)
+        if policy == "model":
+            # Written together with what comes next, mostly the transition: a crash before that asks the model
+            # again, which the laws allow once a crash, and every run saves a write an iteration.
+            self._held = Outcome(run_id=self.run_id, step_id=step_id, digest=digest, value=value)
+        else:
+            await self.settle(step_id, value, digest)
         return value
 
-    async def commit(self, transition: Transition) -> int:
-        """Make a transition; returns the number of its entry."""
-        await self._append(transition)
+    async def commit(
+        self,
+        old: AgentState,
+        new: AgentState,
+        *,
+        node: str,
+        next_node: str,
+        why: str = "",
+        satisfied: tuple[str, ...] = (),
+        error: str | None = None,
+        active_seconds: float = 0.0,
+        iteration: int = 0,
+    ) -> AgentState:
+        """Make a transition and return the committed state: ``new`` with its time, work and iteration stamped.
+
+        Raises:
+            Fenced: another worker took the thread over; nothing was written.
+        """
+        now = datetime.now(UTC) if self._now is None else self._now()
+        if self._keeps:
+            change, state = advance(old, new, updated_at=now, active_seconds=active_seconds, iteration=iteration)
+        else:
+            change = _IN_THE_STATE
+            state = new.marked(updated_at=now, active_seconds=active_seconds, iteration=iteration)
+        transition = Transition(
+            run_id=self.run_id,
+            node=node,
+            next_node=next_node,
+            delta=change,
+            why=why,
+            satisfied=satisfied,
+            segment=self.segment,
+            error=error,
+        )
+        if self._keeps:
+            await self._append(transition)
+            if self._every is not None and self.head - self._saved >= self._every:
+                await self.store.snapshot(self.claim, self.head, state, transition)
+                self._saved = self.head
+        else:
+            self._held = None  # the state holds what the model said
+            self.head += 1
+            if not await self.store.snapshot(self.claim, self.head, state, transition):
+                raise self._fenced(Appended.FENCED)
         self._note(transition)
-        return self.head
+        self.state = state
+        return state
 
     async def ask(self, question: Asked) -> None:
         """Write a question to a person."""

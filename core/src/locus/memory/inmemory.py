@@ -10,7 +10,7 @@ from uuid import uuid4
 from attrs import define, field, frozen
 
 from locus.core.errors import ThreadBusy
-from locus.core.journal import Body, Entry
+from locus.core.journal import Body, Entry, Transition
 from locus.core.state import AgentState
 from locus.memory.store import Appended, Claim, Snapshot, ThreadInfo
 
@@ -39,6 +39,10 @@ class _Thread:
 
 class MemoryStore:
     """Keeps journals as long as it lives. Safe to share between threads, tasks and agents."""
+
+    keeps_history = True
+    #: Memory folds as fast as it reads.
+    snapshot_every = None
 
     def __init__(self) -> None:
         self._threads: dict[str, _Thread] = {}
@@ -77,12 +81,14 @@ class MemoryStore:
             thread.bodies.extend(bodies)
             return Appended.OK
 
-    async def snapshot(self, claim: Claim, at: int, state: AgentState) -> None:
+    async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
         """Cache a fold."""
         with self._lock:
             thread = self._threads.get(claim.thread_id)
-            if thread is not None and thread.token == claim.token and at <= len(thread.bodies):
-                thread.snapshot = Snapshot(at, state)
+            if thread is None or thread.token != claim.token or at > len(thread.bodies):
+                return False
+            thread.snapshot = Snapshot(at, state, last)
+            return True
 
     async def renew(self, claim: Claim) -> bool:
         """Whether the claim still stands; memory needs no lease."""

@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 
 from attrs import field, frozen
 
-from locus.core.journal import Body, Entry
+from locus.core.journal import Body, Entry, Transition
 from locus.core.state import AgentState
 
 __all__ = ["Appended", "Claim", "JournalStore", "Snapshot", "ThreadInfo"]
@@ -32,10 +32,11 @@ class Appended(Enum):
 
 @frozen
 class Snapshot:
-    """A cached fold: the state after the first ``at`` entries."""
+    """A cached fold: the state after the first ``at`` entries, the last of which is a transition."""
 
     at: int
     state: AgentState
+    last: Transition
 
 
 @frozen(kw_only=True)
@@ -83,8 +84,24 @@ class JournalStore(Protocol):
         """Add entries after the claim's own last one: all of them or none, in one write."""
         ...
 
-    async def snapshot(self, claim: Claim, at: int, state: AgentState) -> None:
-        """Cache the fold of the first ``at`` entries; a store may ignore it."""
+    @property
+    def keeps_history(self) -> bool:
+        """False for a store that keeps the newest state only.
+
+        The loop then gives it `snapshot` in place of each transition's entry, and `append` for steps alone.
+        """
+        ...
+
+    @property
+    def snapshot_every(self) -> int | None:
+        """After how many entries the loop offers a snapshot of a kept history; None = never."""
+        ...
+
+    async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
+        """Cache the fold of the first ``at`` entries, of which ``last`` is the newest.
+
+        A store that keeps history may ignore it. False: another claim was made since, nothing was stored.
+        """
         ...
 
     async def renew(self, claim: Claim) -> bool:

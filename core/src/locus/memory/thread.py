@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from locus.core.errors import InterruptMismatch, closest
 from locus.core.frozen import EMPTY
@@ -96,7 +96,7 @@ def with_system(state: AgentState, system: Message | None) -> AgentState:
     if system is None or first == system:
         return state
     rest = state.messages[1:] if first is not None and first.role is Role.SYSTEM else state.messages
-    return state._with(messages=(system, *rest), _roots=EMPTY)
+    return evolve(state, messages=(system, *rest))
 
 
 def matched_answers(host: JournalHost, given: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def _text_tokens(text: str) -> int:
 
 def counter(count: Count) -> Count:
     """The same count, remembered beside each message for as long as the message lives."""
-    form = "tokens" if count is estimate_tokens else f"tokens:{next(_forms)}"
+    form = "locus.tokens" if count is estimate_tokens else f"locus.tokens:{next(_forms)}"
 
     def remembered(message: Message) -> int:
         return message.wire(form, count)
@@ -64,10 +64,10 @@ def counter(count: Count) -> Count:
 class Totals:
     """Running totals of a conversation that grows at its end: each message is added once."""
 
-    __slots__ = ("_count", "_messages", "_sums")
+    __slots__ = ("_messages", "_sums", "count")
 
     def __init__(self, count: Count) -> None:
-        self._count = count
+        self.count = count
         self._messages: tuple[Message, ...] = ()
         self._sums = [0]
 
@@ -79,7 +79,7 @@ class Totals:
             common = 0
         del sums[common + 1 :]
         for message in messages[common:]:
-            sums.append(sums[-1] + self._count(message))
+            sums.append(sums[-1] + self.count(message))
         self._messages = messages
 
     def between(self, start: int, stop: int) -> int:
@@ -88,4 +88,4 @@ class Totals:
 
     def of(self, messages: Iterable[Message]) -> int:
         """Tokens of other messages."""
-        return sum(map(self._count, messages))
+        return sum(map(self.count, messages))

@@ -7,7 +7,6 @@ charged, also of those whose answer a wrapper threw away.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 import anyio
@@ -52,80 +51,20 @@ def _from_data(data: Any) -> Called:
 register_value(Called, "locus.called", _to_data, _from_data)
 
 
-def price_of(model: Model, usage: Usage) -> Usage:
-    """The usage with its dollars, where the provider or the model's price tells them."""
+def price_of(model: Model, usage: Usage, unknown: float | None = None) -> Usage:
+    """The usage with its dollars: the provider's, or by the model's price, or by the one assumed for it.
+
+    Args:
+        model: the model that was asked.
+        usage: what it says it used.
+        unknown: dollars per million tokens of a model without a price, or None.
+    """
     if usage.cost is not None:
         return usage
     price: Price | None = getattr(model, "price", None)
-    return usage if price is None else evolve(usage, cost=price.of(usage))
-
-
-class Calling:
-    """A model call under way: the core of the onion, called once an attempt.
-
-    Args:
-        model: the model.
-        on_chunk: where chunks go, or None when nobody listens.
-        restarted: told before each further attempt, with its number.
-        buffers: a wrapper must see the whole answer, so hold the chunks until it passed.
-    """
-
-    __slots__ = ("_buffers", "_held", "_model", "_on_chunk", "_restarted", "attempts", "usage")
-
-    def __init__(
-        self,
-        model: Model,
-        on_chunk: OnChunk | None,
-        restarted: Callable[[int], Awaitable[None]],
-        *,
-        buffers: bool,
-    ) -> None:
-        self._model, self._on_chunk, self._restarted, self._buffers = model, on_chunk, restarted, buffers
-        self._held: list[Chunk] = []
-        self.attempts, self.usage = 0, Usage()
-
-    async def __call__(self, request: ModelRequest) -> ModelResponse:
-        """One attempt.
-
-        Raises:
-            ModelError: it failed; whatever the model raised is the cause.
-        """
-        self.attempts += 1
-        if self.attempts > 1:
-            self._held.clear()
-            await self._restarted(self.attempts - 1)
-        response = await self._within(request)
-        if not isinstance(response, ModelResponse):
-            raise ModelError(
-                f"{self._model.name} returned {type(response).__name__}; Model.complete returns a ModelResponse"
-            )
-        usage = price_of(self._model, response.usage)
-        self.usage = usage if self.attempts == 1 else self.usage + usage
-        return response
-
-    async def _within(self, request: ModelRequest) -> ModelResponse:
-        chunk = self._hold if self._buffers and self._on_chunk is not None else self._on_chunk
-        if request.deadline is None:
-            return await self._model.complete(request, chunk)
-        left = request.deadline - anyio.current_time()
-        with anyio.move_on_after(max(0.0, left)) as scope:
-            return await self._model.complete(request, chunk)
-        if scope.cancelled_caught:
-            raise ModelError(f"{self._model.name} did not answer within the {max(0.0, left):.3g} s that were left")
-        raise ModelError(f"{self._model.name} gave no answer")  # pragma: no cover - a scope ends or returns
-
-    async def _hold(self, chunk: Chunk) -> None:
-        self._held.append(chunk)
-
-    async def passed(self, response: ModelResponse) -> None:
-        """Show what was held back, or the text that a wrapper put in its place."""
-        if self._on_chunk is None or not self._held:
-            return
-        if "".join(c.text for c in self._held if c.kind == "text") == response.message.text:
-            for chunk in self._held:
-                await self._on_chunk(chunk)
-        elif response.message.text:
-            await self._on_chunk(Chunk(response.message.text))
+    if price is not None:
+        return evolve(usage, cost=price.of(usage))
+    return usage if unknown is None else evolve(usage, cost=usage.total_tokens * unknown / 1_000_000)
 
 
 class ModelRun(Protocol):
@@ -134,6 +73,11 @@ class ModelRun(Protocol):
     @property
     def host(self) -> Any:
         """Where steps are recorded."""
+        ...
+
+    @property
+    def unknown_price(self) -> float | None:
+        """What calls without a known price are charged, dollars per million tokens, or None."""
         ...
 
     def hears(self, event: type[Event]) -> bool:
@@ -157,6 +101,86 @@ class ModelRun(Protocol):
         ...
 
 
+class Calling:
+    """A model call under way: the core of the onion, called once an attempt.
+
+    Args:
+        run: the run that asks.
+        model: the model.
+        request: what to ask.
+        purpose: ``"think"``, or what the plugin says that asks.
+        attempt: how many attempts were made before this step.
+    """
+
+    __slots__ = ("_held", "_on_chunk", "attempt", "attempts", "model", "purpose", "request", "run", "usage")
+
+    def __init__(self, run: ModelRun, model: Model, request: ModelRequest, purpose: str, attempt: int) -> None:
+        self.run, self.model, self.request = run, model, request
+        self.purpose, self.attempt = purpose, attempt
+        self.attempts, self.usage = 0, Usage()
+        self._on_chunk: OnChunk | None = self._tell if run.hears(ModelChunkEvent) else None
+        self._held: list[Chunk] | None = None
+
+    async def step(self) -> Called:
+        """The recorded effect: the onion with this call at its core."""
+        # A plugin's own call is not wrapped: a wrapper that calls a model would wrap itself.
+        wraps, buffers = self.run.model_wraps() if self.purpose == "think" else ((), False)
+        if not wraps:
+            response = await self(self.request)
+            return Called(response, self.usage, 1)
+        if buffers and self._on_chunk is not None:
+            self._held, self._on_chunk = [], self._hold
+        response = await onion(wraps, self, after=(self.run,), returns=ModelResponse)(self.request)
+        if self._held:
+            await self._passed(self._held, response)
+        return Called(response, self.usage, self.attempts)
+
+    async def __call__(self, request: ModelRequest) -> ModelResponse:
+        """One attempt.
+
+        Raises:
+            ModelError: the answer is none, or came too late.
+        """
+        self.attempts += 1
+        if self.attempts > 1:
+            if self._held is not None:
+                self._held.clear()
+            await self.run.restarted(self.attempt + self.attempts - 1, self.purpose)
+        if request.deadline is None:
+            response = await self.model.complete(request, self._on_chunk)
+        else:
+            response = await self._within(request, request.deadline)
+        if not isinstance(response, ModelResponse):
+            raise ModelError(
+                f"{self.model.name} returned {type(response).__name__}; Model.complete returns a ModelResponse"
+            )
+        usage = price_of(self.model, response.usage, self.run.unknown_price)
+        self.usage = usage if self.attempts == 1 else self.usage + usage
+        return response
+
+    async def _within(self, request: ModelRequest, deadline: float) -> ModelResponse:
+        left = max(0.0, deadline - anyio.current_time())
+        with anyio.move_on_after(left):
+            return await self.model.complete(request, self._on_chunk)
+        raise ModelError(f"{self.model.name} did not answer within the {left:.3g} s that were left")
+
+    async def _tell(self, chunk: Chunk) -> None:
+        number = self.attempt + self.attempts - 1
+        await self.run.tell(ModelChunkEvent(text=chunk.text, kind=chunk.kind, purpose=self.purpose, attempt=number))
+
+    async def _hold(self, chunk: Chunk) -> None:
+        if self._held is not None:
+            self._held.append(chunk)
+
+    async def _passed(self, held: list[Chunk], response: ModelResponse) -> None:
+        """Show what was held back, or the text that a wrapper put in its place."""
+        if "".join(c.text for c in held if c.kind == "text") == response.message.text:
+            for chunk in held:
+                await self._tell(chunk)
+        elif response.message.text:
+            await self._tell(Chunk(response.message.text))
+
+
 async def model_step(
     run: ModelRun,
     request: ModelRequest,
@@ -171,27 +195,10 @@ async def model_step(
     Raises:
         ModelError: it failed; whatever was raised is the cause, and what it used is charged.
     """
-
-    async def on_chunk(chunk: Chunk) -> None:
-        number = attempt + calling.attempts - 1
-        await run.tell(ModelChunkEvent(text=chunk.text, kind=chunk.kind, purpose=purpose, attempt=number))
-
-    async def restarted(number: int) -> None:
-        await run.restarted(attempt + number, purpose)
-
-    # A plugin's own call is not wrapped: a wrapper that calls a model would wrap itself.
-    wraps, buffers = run.model_wraps() if purpose == "think" else ((), False)
-    calling = Calling(model, on_chunk if run.hears(ModelChunkEvent) else None, restarted, buffers=buffers)
-
-    async def effect() -> Called:
-        around = onion(wraps, calling, after=(run,), returns=ModelResponse) if wraps else calling
-        response = await around(request)
-        await calling.passed(response)
-        return Called(response, calling.usage, calling.attempts)
-
+    calling = Calling(run, model, request, purpose, attempt)
     began = time.perf_counter()
     try:
-        called: Called = await run.host.step(step_id, effect, "model", f"{model.name}:{len(request.messages)}")
+        called: Called = await run.host.step(step_id, calling.step, "model", f"{model.name}:{len(request.messages)}")
     except BaseException as e:
         if not isinstance(e, Exception) and not is_foreign_cancellation(e):
             raise

@@ -55,15 +55,13 @@ def examine(fn: Callable[..., Any]) -> Callee:
             "write tool(TheClass.method) below the class"
         )
     if inspect.isclass(fn):
-        raise ToolDefinitionError(
-            f"{_origin(fn)} is a class; pass a function, or an instance that can be called"
-        )
+        raise ToolDefinitionError(f"{_origin(fn)} is a class; pass a function, or an instance that can be called")
     if not callable(fn):
         raise ToolDefinitionError(f"{fn!r} cannot be called; pass a function, a method or a callable object")
     given, inner = _without_partials(fn)
     function = _function(inner)
     origin = _origin(inner if hasattr(inner, "__qualname__") else type(inner))
-    entry = inner if inspect.isroutine(inner) else type(inner).__call__  # type: ignore[operator]
+    entry = inner if inspect.isroutine(inner) else type(inner).__call__
     if inspect.isgeneratorfunction(entry) or inspect.isasyncgenfunction(entry):
         raise ToolDefinitionError(
             f"{origin} is a generator; a tool returns one result, so return a list, "
@@ -72,9 +70,7 @@ def examine(fn: Callable[..., Any]) -> Callee:
     try:
         signature = inspect.signature(fn)
     except (TypeError, ValueError) as e:
-        raise ToolDefinitionError(
-            f"{origin} has no signature that can be read ({e}); wrap it in a function"
-        ) from e
+        raise ToolDefinitionError(f"{origin} has no signature that can be read ({e}); wrap it in a function") from e
     parameters = [p for p in signature.parameters.values() if p.name not in given]
     receiver = _waits_for_self(inner, parameters)
     names = function if function is not None else inner
@@ -118,9 +114,7 @@ def _waits_for_self(fn: Any, parameters: list[inspect.Parameter]) -> bool:
     if not inspect.isfunction(fn) or not parameters or parameters[0].name not in ("self", "cls"):
         return False
     scope = fn.__qualname__.rpartition(".")[0]
-    return (
-        bool(scope) and not scope.endswith("<locals>") and parameters[0].annotation is inspect.Parameter.empty
-    )
+    return bool(scope) and not scope.endswith("<locals>") and parameters[0].annotation is inspect.Parameter.empty
 
 
 def _typed(parameter: inspect.Parameter, function: Any, origin: str) -> inspect.Parameter:

@@ -1,15 +1,6 @@
 """`tool`: make a function into something that a model may call.
 
-The signature becomes the schema and the docstring the description, so that there is one place to keep right::
-
-    @tool(idempotent=True, timeout=10)
-    async def book(ctx: ToolContext[Deps], room: str, nights: int = 1) -> str:
-        \"""Book a room.
-
-        Args:
-            room: the number of the room, such as "12a".
-            nights: how many.
-        \"""
+The signature becomes the schema and the docstring becomes the description, so that there is one place to keep right.
 """
 
 from __future__ import annotations
@@ -70,7 +61,10 @@ def tool(fn: Callable[P, R], /, **options: Unpack[ToolOptions]) -> Tool[P, R]: .
 @overload
 def tool(fn: None = None, /, **options: Unpack[ToolOptions]) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 def tool(fn: Callable[..., Any] | None = None, /, **options: Unpack[ToolOptions]) -> Any:
-    """Make a tool: ``@tool``, ``@tool(...)`` or ``tool(fn, ...)``.
+    """Make a tool: ``@tool``, ``@tool(idempotent=True)`` or ``tool(fn, name="find")``.
+
+    The docstring (Google, NumPy or reST style) is what the model is told: its summary, and what it says about each
+    parameter. A parameter annotated ``ToolContext[Deps]`` is filled in and not shown to the model.
 
     Args:
         fn: a function, sync or async, a bound method, a `functools.partial` (what it fixes by keyword is not the

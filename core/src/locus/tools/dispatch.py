@@ -77,9 +77,11 @@ class CallRun(Protocol):
     def take_retry(self) -> bool: ...
     async def tell(self, event: Event) -> Directive | None: ...
     async def decide(self, call: ToolCall) -> Allow | Reject | Cancel | Interrupt: ...
+    @property
+    def wraps_tools(self) -> bool: ...
     def wrapped(
         self, core: Callable[[ToolCall], Awaitable[CallOutcome]]
-    ) -> Callable[[ToolCall], Awaitable[CallOutcome]] | None: ...
+    ) -> Callable[[ToolCall], Awaitable[CallOutcome]]: ...
     async def run_child(self, agent: Any, prompt: Any, budget: Any, step_id: str) -> Any: ...
 
 
@@ -365,13 +367,11 @@ async def _start(c: _Call, run: CallRun, step_id: str, *, intended: bool) -> Non
             return
     if not intended and c.tool.effect != "pure":
         await run.host.intend(step_id, c.tool.effect, c.key)
-    body = partial(_body, c, run, step_id)
-    wrapped = run.wrapped(body)
-    if wrapped is None:
+    if not run.wraps_tools:
         c.outcome = await _body(c, run, step_id, c.call)
     else:
         try:
-            c.outcome = await wrapped(c.call)
+            c.outcome = await run.wrapped(partial(_body, c, run, step_id))(c.call)
         except Exception as e:
             c.outcome = c.raised(e, 0.0)
     await run.host.settle(step_id, c.outcome, c.key)
@@ -392,7 +392,9 @@ async def _body(c: _Call, run: CallRun, step_id: str, call: ToolCall) -> CallOut
     began = time.perf_counter()
     limit = _limit(tool, run)
     try:
-        if limit is None:
+        if limit is None and tool.is_async:
+            value = await bound.call(context)
+        elif limit is None:
             value = await _enter(tool, bound, context)
         else:
             with anyio.move_on_after(limit) as scope:

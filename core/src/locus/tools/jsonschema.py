@@ -79,6 +79,8 @@ def _mapped(node: dict[str, Any], walk: Callable[[Schema], dict[str, Any]]) -> d
     for key in _EACH:
         if key in node:
             node[key] = [one(value) for value in node[key]]
+    if "anyOf" in node:  # alternatives among alternatives are alternatives
+        node["anyOf"] = [arm for one in node["anyOf"] for arm in (one["anyOf"] if set(one) == {"anyOf"} else (one,))]
     for key in _ONE:
         if key in node:
             node[key] = one(node[key])

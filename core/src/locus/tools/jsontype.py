@@ -103,7 +103,10 @@ def json_type(annotation: Any) -> JsonType:
     except (TypeError, ValueError, NameError, RuntimeError) as e:
         raise NoJsonForm(str(e)) from e
     if builder.kept:
-        plain["$defs"] = msgspec.json.decode(msgspec.json.encode(builder.kept))
+        defs = msgspec.json.decode(msgspec.json.encode(builder.kept))
+        # A recursive type is still an object at its root, not a reference.
+        root = defs.get(str(plain.pop("$ref", "")).removeprefix("#/$defs/"), {})
+        plain = root | plain | {"$defs": defs}
     return JsonType(known, plain, builder.foreign)
 
 

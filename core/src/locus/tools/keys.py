@@ -6,6 +6,7 @@ It is computed for every call, so the common case is one pass of msgspec, and it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Set
 from hashlib import blake2b
 from operator import itemgetter
@@ -13,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["canonical", "call_key", "key_of"]
+__all__ = ["call_key", "canonical", "key_of"]
 
 
 def _by_type(value: Any) -> str:
@@ -45,7 +46,23 @@ def canonical(value: Any, *, numbers: bool) -> bytes:
         text = _encode(value)
     except Exception:  # noqa: BLE001  lone surrogates, keys that are no strings, sets of mixed types, great depth
         return _tokens(value)
-    return _tokens(value) if numbers and b"null" in text else text
+    return _tokens(value) if numbers and b"null" in text and _beyond_json(value) else text
+
+
+def _beyond_json(value: Any) -> bool:
+    todo = [value]
+    while todo:
+        it = todo.pop()
+        if isinstance(it, float):
+            if not math.isfinite(it):
+                return True
+        elif isinstance(it, msgspec.Struct):
+            todo += msgspec.structs.astuple(it)
+        elif isinstance(it, Mapping):
+            todo += it.values()
+        elif isinstance(it, list | tuple | Set):
+            todo += it
+    return False
 
 
 def _tokens(value: Any) -> bytes:

@@ -78,10 +78,9 @@ class _Walk:
         made = {}
         for name, each in data.items():
             expected = properties.get(name, rest)
-            if each is None and name in properties and name not in required:
-                if not admits(expected, None, self._root):
-                    continue
-            made[name] = self.value(expected, each)
+            optional = name in properties and name not in required
+            if each is not None or not optional or admits(expected, None, self._root):
+                made[name] = self.value(expected, each)
         if self._fill:
             for name, expected in properties.items():
                 if name not in made and isinstance(expected, Mapping) and "default" in expected:

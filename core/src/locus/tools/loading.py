@@ -9,6 +9,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from zlib import crc32
 
 from locus.core.errors import ToolDefinitionError
 from locus.tools.decorator import as_tool
@@ -54,7 +55,7 @@ def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise ToolDefinitionError(f"there is no file {path} (looked for {path.absolute()})")
     path = path.resolve()
-    spec = spec_from_file_location(f"locus_tools_from.{path.stem}", path)
+    spec = spec_from_file_location(f"locus_tools_{path.stem}_{crc32(bytes(path)):08x}", path)
     if spec is None or spec.loader is None:
         raise ToolDefinitionError(f"{path} is no Python file; its name must end in .py")
     module = module_from_spec(spec)
@@ -76,7 +77,9 @@ def _from_module(name: str) -> ModuleType:
         raise ToolDefinitionError(f"{name!r} is neither a file that ends in .py nor the dotted name of a module")
     try:
         return importlib.import_module(name)
-    except (Exception, SystemExit) as e:
-        missing = isinstance(e, ModuleNotFoundError) and e.name is not None and f"{name}.".startswith(f"{e.name}.")
-        why = f"there is no module {e.name!r}; is it installed, or did you mean {name}.py?" if missing else error_text(e)  # type: ignore[attr-defined]
+    except ModuleNotFoundError as e:
+        own = e.name is not None and f"{name}.".startswith(f"{e.name}.")
+        why = f"there is no module {e.name!r}; is it installed, or is it the file {name}.py?" if own else error_text(e)
         raise ToolDefinitionError(f"{name} cannot be loaded: {why}") from e
+    except (Exception, SystemExit) as e:
+        raise ToolDefinitionError(f"{name} cannot be loaded: {error_text(e)}") from e

@@ -6,8 +6,10 @@ repairs its call in one turn.
 
 from __future__ import annotations
 
+import math
+import operator
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -98,9 +100,7 @@ def _closest_arm(alternatives: Any, data: Any, path: str, root: Schema, depth: i
     yield from fewest or ()
 
 
-def _object(
-    schema: Schema, data: Mapping[str, Any], path: str, root: Schema, depth: int
-) -> Iterator[Problem]:
+def _object(schema: Schema, data: Mapping[str, Any], path: str, root: Schema, depth: int) -> Iterator[Problem]:
     properties = schema.get("properties", {})
     rest = schema.get("additionalProperties", {})
     missing = [name for name in schema.get("required", ()) if name not in data]
@@ -166,13 +166,23 @@ def _size(schema: Schema, size: int, path: str, what: str, unit: str) -> Iterato
 
 
 def _number(schema: Schema, data: float, path: str) -> Iterator[Problem]:
-    for key, sign, holds in (
-        ("minimum", ">=", lambda limit: data >= limit),
-        ("maximum", "<=", lambda limit: data <= limit),
-        ("exclusiveMinimum", ">", lambda limit: data > limit),
-        ("exclusiveMaximum", "<", lambda limit: data < limit),
-        ("multipleOf", "a multiple of", lambda limit: not limit or data % limit == 0),
-    ):
+    for key, (sign, holds) in _LIMITS.items():
         limit = schema.get(key)
-        if limit is not None and not holds(limit):
+        if limit is not None and not holds(data, limit):
             yield Problem(path, f"expected {describe(schema, {})} {sign} {limit}, got {shown(data)}")
+
+
+def _is_multiple(data: float, of: float) -> bool:
+    try:
+        return not of or math.isclose(math.remainder(data, of), 0.0, abs_tol=1e-9 * abs(of))
+    except (OverflowError, ValueError):  # larger than a float, or infinite
+        return True
+
+
+_LIMITS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
+    "minimum": (">=", operator.ge),
+    "maximum": ("<=", operator.le),
+    "exclusiveMinimum": (">", operator.gt),
+    "exclusiveMaximum": ("<", operator.lt),
+    "multipleOf": ("a multiple of", _is_multiple),
+}

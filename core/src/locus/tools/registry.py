@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -16,34 +16,45 @@ from locus.tools.tool import Tool
 __all__ = ["ToolRegistry", "tools_of"]
 
 
+_LONGEST_NAME = 200
+
+
 class ToolRegistry:
     """An immutable collection of tools.
 
     Args:
         sources: tools, plain callables (made into tools), modules and objects that hold tools, other registries,
-            and lists of these.
+            and iterables of these.
 
     Raises:
         ToolDefinitionError: two tools have one name, or something is no tool.
     """
 
-    __slots__ = ("_specs", "_tools")
+    __slots__ = ("_specs", "_tools", "remembers")
 
     def __init__(self, *sources: Any) -> None:
         tools: dict[str, Tool[..., Any]] = {}
         for tool in (each for source in sources for each in _tools_in(source)):
             if tool.receiver:
+                method = tool.origin.rpartition(".")[2]
                 raise ToolDefinitionError(
-                    f"{tool.origin} is a method; pass it from an instance, as in tools=[thing.{tool.__name__}]"
+                    f"{tool.origin} is a method; pass it from an instance, as in tools=[thing.{method}]"
                 )
             other = tools.setdefault(tool.name, tool)
-            if other is not tool and other.fn != tool.fn:
+            if not _same(other, tool):
                 raise ToolDefinitionError(
                     f"two tools are named {tool.name!r}: {other.origin} and {tool.origin}; "
                     'rename one of them: tool(fn, name="...")'
                 )
         self._tools = tools
         self._specs = tuple(tool.spec for tool in tools.values())
+        #: Whether a tool's executions are remembered for its whole thread.
+        self.remembers = any(tool.idempotent == "thread" for tool in tools.values())
+
+    @classmethod
+    def of(cls, sources: Any) -> ToolRegistry:
+        """The registry of one source, such as the list given as ``Agent(tools=...)``; a registry is kept as it is."""
+        return sources if isinstance(sources, ToolRegistry) else cls(sources)
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -71,11 +82,12 @@ class ToolRegistry:
     def nearest(self, name: str) -> str | None:
         """The name that a wrong one most likely meant (another case, a prefix such as ``functions.``), or None."""
         plain = {_plain(known): known for known in reversed(self._tools)}
-        for part in (name, _last_part(name)):
-            found = plain.get(_plain(part)) or closest(_plain(part)[:200], plain)
-            if found is not None:
-                return plain.get(found, found)
-        return None
+        meant = [_plain(part)[:_LONGEST_NAME] for part in (name, _last_part(name))]
+        for part in meant:
+            if part in plain:
+                return plain[part]
+        found = (closest(part, plain) for part in reversed(meant))
+        return next((plain[near] for near in found if near is not None), None)
 
     def with_tools(self, *more: Any) -> ToolRegistry:
         """A registry of these tools and more.
@@ -101,6 +113,16 @@ class ToolRegistry:
         return f"ToolRegistry({', '.join(self._tools)})"
 
 
+def _same(one: Tool[..., Any], other: Tool[..., Any]) -> bool:
+    """Whether one function was given twice in the same way, which harms nobody."""
+
+    def said(tool: Tool[..., Any]) -> tuple[Any, ...]:
+        options = (tool.idempotent, tool.effect, tool.timeout, tool.ask_on_unknown, tool.max_result_chars)
+        return (tool.fn, tool.spec, *options)
+
+    return one is other or said(one) == said(other)
+
+
 def _plain(name: str) -> str:
     return clean(name).casefold().replace("-", "_").strip()
 
@@ -120,13 +142,13 @@ def _tools_in(source: Any) -> Iterable[Tool[..., Any]]:
         raise ToolDefinitionError(
             f"{source!r} is a text, no tool; pass the function itself, or load_tools({source!r}) for a file or module"
         )
-    if isinstance(source, list | tuple | set | frozenset):
-        return [tool for each in source for tool in _tools_in(each)]
     held = tools_of(source)
     if held:
         return held
     if isinstance(source, ModuleType):
         raise ToolDefinitionError(f"the module {source.__name__} holds no tools; mark its functions with @tool")
+    if isinstance(source, Iterable) and not callable(source) and not isinstance(source, bytes | Mapping):
+        return [tool for each in source for tool in _tools_in(each)]
     return (as_tool(source),)
 
 

@@ -98,7 +98,7 @@ def _second_try(value: Any) -> str:
 
 
 def _encodable(value: Any) -> Any:
-    """msgspec's ``enc_hook``: something that it can encode, in place of something that it cannot."""
+    """The ``enc_hook`` of msgspec: something that it can encode, in place of something that it cannot."""
     cls = type(value)
     if hasattr(cls, "model_dump"):  # pydantic
         return value.model_dump(mode="json")

@@ -7,6 +7,7 @@ a wrong schema fails in ways that nobody can see.
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Mapping
 from typing import Annotated, Any, get_args, get_origin
 
@@ -18,7 +19,7 @@ from locus.tools.annotations import Callee
 from locus.tools.context import ToolContext
 from locus.tools.jsonschema import children
 from locus.tools.jsontype import JsonType, NoJsonForm, json_type
-from locus.tools.standins import constraints
+from locus.tools.standins import Loadable, constraints, convert
 from locus.tools.text import clean
 
 __all__ = ["Parameters", "parameters_of"]
@@ -63,6 +64,7 @@ def parameters_of(callee: Callee, described: Mapping[str, str]) -> Parameters:
     single: dict[str, Any] = {}
     members: list[tuple[Any, ...]] = []
     shown: dict[str, dict[str, Any]] = {}
+    plain = True
     for parameter in callee.parameters:
         if _is_context(parameter.annotation):
             if context is not None:
@@ -78,7 +80,9 @@ def parameters_of(callee: Callee, described: Mapping[str, str]) -> Parameters:
             members.append((name, kind))
         else:
             members.append((name, kind, _default(parameter.default)))
-            shown[name] |= _shown_default(parameter.default)
+            default, as_given = _shown_default(parameter.default, kind)
+            shown[name] |= default
+            plain = plain and as_given
     whole = _struct(callee, members)
     for name, schema in whole.schema["properties"].items():
         schema.pop("default", None)
@@ -89,7 +93,7 @@ def parameters_of(callee: Callee, described: Mapping[str, str]) -> Parameters:
         single=single,
         context=context,
         positional=tuple(p.name for p in callee.parameters if p.kind is p.POSITIONAL_ONLY),
-        plain=not whole.foreign and not any("properties" in node for node in nodes),
+        plain=plain and not whole.foreign and not any("properties" in node for node in nodes),
         open=not all(map(_closed, nodes)),
         numbers=any(node.get("type") == "number" or not _closed(node) for node in nodes),
     )
@@ -112,9 +116,7 @@ def _is_context(annotation: Any) -> bool:
 def _declared(callee: Callee, parameter: inspect.Parameter) -> tuple[Any, str]:
     """The type of a parameter and the description that its annotation carries."""
     if parameter.kind is parameter.VAR_POSITIONAL:
-        raise _refused(
-            callee, parameter, "is *variadic; a model passes arguments by name, so take a list instead"
-        )
+        raise _refused(callee, parameter, "is *variadic; a model passes arguments by name, so take a list instead")
     if parameter.kind is parameter.VAR_KEYWORD:
         raise _refused(callee, parameter, "is **variadic; name the parameters, or take one dict instead")
     annotation = parameter.annotation
@@ -128,10 +130,8 @@ def _declared(callee: Callee, parameter: inspect.Parameter) -> tuple[Any, str]:
     if get_origin(annotation) is Annotated:
         facts = constraints(annotation.__metadata__)
         description = facts.pop("description", "")
-        annotation = (
-            Annotated[annotation.__origin__, msgspec.Meta(**facts)] if facts else annotation.__origin__
-        )
-    if parameter.default is None:
+        annotation = Annotated[annotation.__origin__, msgspec.Meta(**facts)] if facts else annotation.__origin__
+    if parameter.default is None and annotation is not Any:
         annotation = annotation | None  # `x: int = None` means what it says
     return annotation, description
 
@@ -154,13 +154,28 @@ def _default(default: Any) -> Any:
     return msgspec.field(default_factory=lambda: default)
 
 
-def _shown_default(default: Any) -> dict[str, Any]:
+def _shown_default(default: Any, annotation: Any) -> tuple[dict[str, Any], bool]:
+    """The ``default`` of a schema, and whether a call that spells it out encodes as one that leaves it out.
+
+    A default whose JSON does not mean the same value is not shown.
+    """
     try:
-        text = msgspec.json.encode(default)
+        text = msgspec.json.encode(default, enc_hook=_encodable)
         shown = msgspec.json.decode(text)
-    except Exception:  # noqa: BLE001  a default that has no JSON form is not shown
-        return {}
-    return {} if shown is None and default is not None else {"default": shown}
+        meant = convert(shown, annotation)
+        if meant == default:
+            return {"default": shown}, msgspec.json.encode(meant, enc_hook=_encodable) == text
+    except Exception:  # noqa: BLE001  a default may be any object, with any __eq__
+        return {}, True
+    return {}, True
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Loadable):
+        return value.model_dump(mode="json")  # type: ignore[attr-defined]
+    raise NotImplementedError
 
 
 def _struct(callee: Callee, members: list[tuple[Any, ...]]) -> JsonType:
@@ -180,9 +195,7 @@ def _closed(node: Mapping[str, Any]) -> bool:
         return "items" in node or "prefixItems" in node
     if kind == "object":
         return "properties" in node or "additionalProperties" in node
-    return kind is not None or any(
-        key in node for key in ("enum", "const", "$ref", "anyOf", "oneOf", "allOf")
-    )
+    return kind is not None or any(key in node for key in ("enum", "const", "$ref", "anyOf", "oneOf", "allOf"))
 
 
 def _nodes(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -12,6 +12,7 @@ import collections.abc
 import dataclasses
 import types
 from collections.abc import Callable, Iterable
+from datetime import datetime, time
 from enum import Enum
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal, Protocol, Union, get_args, get_origin, runtime_checkable
@@ -76,7 +77,7 @@ def convert(data: Any, annotation: Any) -> Any:
 
 
 def load_foreign(cls: Any, data: Any) -> Any:
-    """msgspec's ``dec_hook``: whatever goes wrong is a ValueError, so that msgspec adds the path to it."""
+    """The ``dec_hook`` of msgspec: whatever goes wrong is a ValueError, so that msgspec adds the path to it."""
     try:
         if isinstance(cls, StandIn):
             return cls.load(data)
@@ -89,9 +90,7 @@ def _complaint(error: Exception) -> str:
     listing = getattr(error, "errors", None)
     if callable(listing):  # pydantic: one line a problem instead of its page
         try:
-            return "; ".join(
-                f"{'.'.join(map(str, each['loc'])) or 'value'}: {each['msg']}" for each in listing()
-            )
+            return "; ".join(f"{'.'.join(map(str, each['loc'])) or 'value'}: {each['msg']}" for each in listing())
         except Exception:  # noqa: BLE001  it was not pydantic's `errors` after all
             return str(error)
     return str(error) or type(error).__name__
@@ -114,6 +113,11 @@ def _path(cls: Callable[[str], Any]) -> StandIn:
 
 
 _PATHS: dict[Any, StandIn] = {cls: _path(cls) for cls in (Path, PurePath)}
+# Told to the model, not enforced: msgspec also takes a time without a zone, which RFC 3339 does not.
+_HINTED: dict[Any, Any] = {
+    datetime: Annotated[datetime, msgspec.Meta(extra_json_schema={"format": "date-time"})],
+    time: Annotated[time, msgspec.Meta(extra_json_schema={"format": "time"})],
+}
 _LISTS = (collections.abc.Iterable, collections.abc.Reversible)
 _UNIONS = (Union, types.UnionType)
 
@@ -197,7 +201,7 @@ def constraints(metadata: Iterable[Any]) -> dict[str, Any]:
 
 
 def _union(arms: list[Any]) -> Any:
-    union = Union[tuple(arms)]  # noqa: UP007  the arms are known only here
+    union: Any = Union[tuple(arms)]  # noqa: UP007  the arms are known only here
     try:
         msgspec.json.Decoder(union)
     except TypeError as e:
@@ -239,9 +243,7 @@ def _keys(cls: Any) -> Iterable[str] | None:
         return cls.names
     if attrs.has(cls) or dataclasses.is_dataclass(cls):
         return {f.name for f in _fields(cls)}
-    found: Iterable[str] | None = getattr(cls, "model_fields", None) or getattr(
-        cls, "__struct_encode_fields__", None
-    )
+    found: Iterable[str] | None = getattr(cls, "model_fields", None) or getattr(cls, "__struct_encode_fields__", None)
     return found
 
 
@@ -249,16 +251,17 @@ def _keys(cls: Any) -> Iterable[str] | None:
 
 
 def _class(cls: Any, within: tuple[type, ...]) -> Any:
-    if cls in _PATHS:
-        return _PATHS[cls]
+    if cls in _PATHS or cls in _HINTED:
+        return _PATHS.get(cls) or _HINTED[cls]
     if cls in within or not (attrs.has(cls) or dataclasses.is_dataclass(cls)):
         return cls
+    whole: Any = cls
     try:
-        hints, local = class_hints(cls)
+        hints, local = class_hints(whole)
     except Exception:  # noqa: BLE001  msgspec meets the same fault and names it
         return cls
     fields = _fields(cls)
-    carried = {f.name: portable(hints.get(f.name, Any), (*within, cls)) for f in fields if f.init}
+    carried = {f.name: portable(hints.get(f.name, Any), (*within, whole)) for f in fields if f.init}
     if not local and not _needs_its_init(cls, fields) and all(t == hints.get(n) for n, t in carried.items()):
         return cls
     return _through_init(cls, fields, carried)
@@ -277,14 +280,10 @@ def _needs_its_init(cls: Any, fields: tuple[Any, ...]) -> bool:
 
 def _through_init(cls: Any, fields: tuple[Any, ...], carried: dict[str, Any]) -> StandIn:
     members = [
-        (f.name, carried[f.name], *(() if _required(f) else (_default(f),)))
-        for f in fields
-        if f.name in carried
+        (f.name, carried[f.name], *(() if _required(f) else (_default(f),))) for f in fields if f.name in carried
     ]
     doc = cls.__doc__ or ""
-    described = (
-        {} if doc.startswith(f"{cls.__name__}(") else {"__doc__": doc}
-    )  # what dataclass writes says nothing new
+    described = {} if doc.startswith(f"{cls.__name__}(") else {"__doc__": doc}  # what dataclass writes says nothing new
     mirror: Any = msgspec.defstruct(cls.__name__, members, kw_only=True, namespace=described)
     arguments = [(f.name, getattr(f, "alias", None) or f.name) for f in fields if f.name in carried]
 

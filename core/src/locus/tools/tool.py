@@ -6,6 +6,7 @@ call of it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from types import MethodType
 from typing import Any, Generic, Literal, ParamSpec, TypeVar
@@ -32,6 +33,9 @@ R = TypeVar("R")
 #: False: the body runs each time. True: once per run for the same arguments. ``"thread"``: once per thread.
 Idempotent = Literal[False, True, "thread"]
 
+# A longer list of parameters would bury what is wrong.
+_LONGEST_USAGE = 400
+
 #: How much of a result the model gets, in characters, unless the tool says otherwise.
 RESULT_CHARS = 100_000
 
@@ -52,7 +56,7 @@ class ArgumentError:
 
     def __str__(self) -> str:
         text = f"the arguments of {self.tool} are wrong: {explained(self.problems)}"
-        return f"{text}. Parameters: {self.usage}" if self.usage else text
+        return f"{text}. Parameters: {self.usage}" if 0 < len(self.usage) <= _LONGEST_USAGE else text
 
 
 class Bound:
@@ -163,6 +167,7 @@ class Tool(Generic[P, R]):
         return self.parameters.context
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function itself, as if it were no tool."""
         return self.fn(*args, **kwargs)
 
     def __get__(self, instance: object, owner: type | None = None) -> Tool[..., R]:
@@ -207,8 +212,7 @@ class Tool(Generic[P, R]):
         try:
             better = freeze(normalised(schema, arguments))
             found = problems(schema, better)
-            if not found:
-                found = self._refusals(better)
+            found += self._refusals(better, {re.split(r"[.\[]", p.path)[1] for p in found if p.path != "$"})
             if not found:
                 values = self.converted(better)
                 return Bound(self, self._key(values, better), values, better)
@@ -218,11 +222,11 @@ class Tool(Generic[P, R]):
             found = (told(e),)
         return ArgumentError(self.name, found, self.usage)
 
-    def _refusals(self, arguments: Mapping[str, Any]) -> tuple[Problem, ...]:
+    def _refusals(self, arguments: Any, known: set[str]) -> tuple[Problem, ...]:
         """What the conversions say that the schema cannot: dates that are none, a class's own checks."""
         found = []
         for name, annotation in self.parameters.single.items():
-            if name in arguments:
+            if isinstance(arguments, Mapping) and name in arguments and name not in known:
                 try:
                     msgspec.convert(arguments[name], annotation, dec_hook=load_foreign)
                 except Exception as e:  # noqa: BLE001  as in bind
@@ -234,7 +238,11 @@ class Tool(Generic[P, R]):
         """The parameters on one line, as in ``query (string), limit (integer, optional)``."""
         schema = self.spec.parameters
         required = schema.get("required", ())
-        return "none" if not self.spec.properties else ", ".join(
-            f"{name} ({describe(each, schema)}{'' if name in required else ', optional'})"
-            for name, each in self.spec.properties.items()
+        return (
+            "none"
+            if not self.spec.properties
+            else ", ".join(
+                f"{name} ({describe(each, schema)}{'' if name in required else ', optional'})"
+                for name, each in self.spec.properties.items()
+            )
         )

@@ -70,6 +70,8 @@ def conversation(messages: Sequence[Message], final: str) -> Iterator[Wire]:
             several = len(waiting) > 1
             if not several:
                 yield _assistant(_own_text(message) or _rendered(message, final))
+            elif message.text:
+                yield _assistant(message.text)
         elif message.role is Role.TOOL:
             for result in message.tool_results:
                 call = _answered(result, waiting)
@@ -104,7 +106,8 @@ def _pieces(message: Message) -> Iterator[str]:
 
 def _rendered(message: Message, final: str) -> str:
     for call in message.tool_calls:
-        return call_text(call.name, call.arguments)
+        written = call_text(call.name, call.arguments)
+        return f"{message.text}\n{written}" if message.text else written  # another model's: this one writes no text
     return call_text(final, {"answer": message.text})
 
 

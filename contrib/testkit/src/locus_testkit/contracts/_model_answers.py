@@ -6,9 +6,10 @@ import json
 
 import anyio.lowlevel
 import pytest
+from attrs import evolve
 
 from locus.core.codec import encode
-from locus.core.frozen import freeze
+from locus.core.frozen import freeze, thaw
 from locus.core.messages import Message, Role, Usage
 from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, ModelSettings, OutputSpec, Price
 from locus_testkit.contracts._model import (
@@ -74,7 +75,9 @@ class AnswerPromises(Promises):
 
     async def test_request_is_left_as_it_was(self, make: MakeModel) -> None:
         """Answering changes neither the messages nor the tools that the caller keeps."""
-        request = asked(_PARIS, tools=(TEMPERATURE,))
+        # A copy: what a broken model writes into must not reach the other tests.
+        spec = evolve(TEMPERATURE, parameters=thaw(TEMPERATURE.parameters))
+        request = asked(_PARIS, tools=(spec,))
         before = encode(request)
         await (await make("21")).complete(request)
         assert encode(request) == before
@@ -98,7 +101,9 @@ class AnswerPromises(Promises):
     async def test_unusual_text_goes_both_ways_unharmed(self, make: MakeModel) -> None:
         """No character is lost, normalised or cut in half, streamed or not."""
         for listening in (False, True):
-            response, pieces = await _heard(await make(_ODD), asked(f"Repeat this: {_ODD}"), listening=listening)
+            response, pieces = await _heard(
+                await make(_ODD), asked(f"Repeat this: {_ODD}"), listening=listening
+            )
             said = check_text(response)
             if self.features.exact:
                 assert said == _ODD
@@ -230,7 +235,9 @@ class _Enough(Exception):
     """What a listener raises who has heard enough."""
 
 
-async def _heard(model: Model, request: ModelRequest, *, listening: bool) -> tuple[ModelResponse, list[Chunk]]:
+async def _heard(
+    model: Model, request: ModelRequest, *, listening: bool
+) -> tuple[ModelResponse, list[Chunk]]:
     pieces: list[Chunk] = []
 
     async def listen(chunk: Chunk) -> None:

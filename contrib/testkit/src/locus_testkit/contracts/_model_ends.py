@@ -61,18 +61,15 @@ class EndPromises(Promises):
         needs(self.features, "deadline", "exact")
         model = await make(never)
         began = anyio.current_time()
-        with pytest.raises(ModelError):
+        with anyio.fail_after(self.patience), pytest.raises(ModelError):
             await model.complete(asked(_COUNT, deadline=began + 0.05))
-        assert anyio.current_time() - began < self.patience
 
     async def test_deadline_in_the_past_fails_at_once(self, make: MakeModel) -> None:
         """There is no time left to ask in."""
         needs(self.features, "deadline")
         model = await make("pong")
-        began = anyio.current_time()
-        with pytest.raises(ModelError):
-            await model.complete(asked(_PONG, deadline=began - 1))
-        assert anyio.current_time() - began < self.patience
+        with anyio.fail_after(self.patience), pytest.raises(ModelError):
+            await model.complete(asked(_PONG, deadline=anyio.current_time() - 1))
 
     @pytest.mark.parametrize(
         ("failure", "retryable"),

@@ -142,7 +142,9 @@ def _thought(state: AgentState) -> AgentState:
 
 
 def _acted(state: AgentState) -> AgentState:
-    done = ToolExecution(tool_name="look", arguments=freeze({"at": 1}), result="found", key="k", call_id="call")
+    done = ToolExecution(
+        tool_name="look", arguments=freeze({"at": 1}), result="found", key="k", call_id="call"
+    )
     failed = ToolExecution(tool_name="look", error="ValueError: no", key="k2", call_id="call", started=False)
     picture = MediaBlock("image", "image/png", data=b"\x89PNG\x00")
     results = (
@@ -176,7 +178,9 @@ def steps(run_id: str = "run") -> tuple[Body, ...]:
 
 def texts(n: int, run_id: str = "run", *, size: int = 1) -> tuple[Body, ...]:
     """``n`` outcomes that can be told apart, with a text of ``size`` characters each."""
-    return tuple(Outcome(run_id=run_id, step_id=f"{run_id}/{i}", value=f"{i:06}" + "x" * size) for i in range(n))
+    return tuple(
+        Outcome(run_id=run_id, step_id=f"{run_id}/{i}", value=f"{i:06}" + "x" * size) for i in range(n)
+    )
 
 
 def folded(claim: Claim) -> AgentState:

@@ -49,7 +49,9 @@ class StoreContract(Contract):
         Args:
             folder: an empty directory; the same for all handles of one test.
         """
-        raise NotImplementedError(f"{type(self).__name__} needs make_store(self, folder), which gives a journal store")
+        raise NotImplementedError(
+            f"{type(self).__name__} needs make_store(self, folder), which gives a journal store"
+        )
 
     async def close_store(self, store: JournalStore) -> None:
         """Close a handle: awaits its ``aclose()`` where it has one."""

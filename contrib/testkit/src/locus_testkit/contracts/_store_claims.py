@@ -91,7 +91,8 @@ class ClaimLaws(StoreContract):
         await add(store, stale, *told.bodies)
         await store.release(stale)
         fresh = await store.claim("t", "another")
-        await store.snapshot(stale, len(told.bodies), story("forged").end)
+        forged = story("forged")
+        await store.snapshot(stale, len(told.bodies), forged.end, forged.bodies[-1])
         await store.release(fresh)
         assert folded(await peek(store, "t")) == told.end
 

@@ -24,6 +24,7 @@ class EntryLaws(StoreContract):
     async def test_store_has_every_method_of_the_protocol(self, store: JournalStore) -> None:
         """A store is recognised by its methods."""
         assert isinstance(store, JournalStore)
+        assert store.snapshot_every is None or store.snapshot_every >= 1
 
     async def test_new_thread_is_empty(self, store: JournalStore) -> None:
         """Claiming a thread that nobody used gives an empty journal."""
@@ -132,31 +133,34 @@ class EntryLaws(StoreContract):
         await store.release(claim)
         entries = (await peek(store, "t")).entries
         found = bodies_of(entries)
-        assert sorted((found[i : i + 3] for i in range(0, len(found), 3)), key=repr) == [list(b) for b in batches]
+        assert sorted((found[i : i + 3] for i in range(0, len(found), 3)), key=repr) == [
+            list(b) for b in batches
+        ]
         if self.features.history:
             assert [entry.parent for entry in entries] == ["", *(entry.id for entry in entries[:-1])]
 
     async def test_snapshot_is_a_cache_of_the_fold(self, store: JournalStore) -> None:
-        """Wherever a snapshot is taken, the state is the same as without, and the rest follows it."""
+        """Wherever a snapshot is taken, state and last transition are the same, and the rest follows it."""
         told = story(size=5)
         for at in range(1, 6):
             thread = f"thread-{at}"
             claim = await store.claim(thread, "w")
             await add(store, claim, *told.bodies)
-            await store.snapshot(claim, at, told.states[at - 1])
+            await store.snapshot(claim, at, told.states[at - 1], told.bodies[at - 1])
             await store.release(claim)
             again = await peek(store, thread)
             assert folded(again) == told.end
             if again.snapshot is not None:
                 assert [e.n for e in again.entries] == list(range(again.snapshot.at + 1, again.head + 1))
+                assert again.snapshot.last == told.bodies[again.snapshot.at - 1]
 
     async def test_older_snapshot_changes_nothing(self, store: JournalStore) -> None:
         """Snapshots that come out of order do not lose what happened between them."""
         told = story(size=5)
         claim = await store.claim("t", "w")
         await add(store, claim, *told.bodies)
-        await store.snapshot(claim, 4, told.states[3])
-        await store.snapshot(claim, 2, told.states[1])
+        await store.snapshot(claim, 4, told.states[3], told.bodies[3])
+        await store.snapshot(claim, 2, told.states[1], told.bodies[1])
         await store.release(claim)
         assert folded(await peek(store, "t")) == told.end
 
@@ -166,7 +170,7 @@ class EntryLaws(StoreContract):
         told = story(size=4)
         claim = await store.claim("t", "w")
         await add(store, claim, *told.bodies)
-        await store.snapshot(claim, 2, told.states[1])
+        await store.snapshot(claim, 2, told.states[1], told.bodies[1])
         await add(store, claim, *texts(2))
         await store.release(claim)
         entries = await store.read("t")

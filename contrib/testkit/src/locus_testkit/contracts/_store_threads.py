@@ -23,7 +23,7 @@ class ThreadLaws(StoreContract):
         for mine, theirs in zip(one.bodies, (*two.bodies, *texts(2)), strict=True):
             await add(store, first, mine)
             await add(store, second, theirs)
-        await store.snapshot(first, 2, one.states[1])
+        await store.snapshot(first, 2, one.states[1], one.bodies[1])
         await store.release(first)
         await store.release(second)
         assert folded(await peek(store, "1")) == one.end
@@ -71,7 +71,7 @@ class ThreadLaws(StoreContract):
         told = story()
         stale = await store.claim("t", "w")
         await add(store, stale, *told.bodies)
-        await store.snapshot(stale, 4, told.end)
+        await store.snapshot(stale, 4, told.end, told.bodies[-1])
         await store.release(stale, NOON)
         assert await store.delete("t") is True
         assert (await store.read("t"), await store.threads(), await store.next_ready(NOON)) == ((), (), None)
@@ -96,7 +96,7 @@ class ThreadLaws(StoreContract):
         store = await open_store()
         claim = await store.claim("t", "w")
         await add(store, claim, *told.bodies, *steps())
-        await store.snapshot(claim, 2, told.states[1])
+        await store.snapshot(claim, 2, told.states[1], told.bodies[1])
         await store.release(claim, NOON)
         before = (await store.read("t"), [(i.thread_id, i.head) for i in await store.threads()])
         again = await open_store()

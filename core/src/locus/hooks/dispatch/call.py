@@ -16,7 +16,7 @@ __all__ = ["FAILURES", "Nonsense", "ask", "nonsense", "timed", "within"]
 FAILURES = (Exception, Interrupt)
 
 
-class Nonsense(TypeError):  # noqa: N818 - the name stands in front of what was returned, for people
+class Nonsense(TypeError):
     """A hook returned what is no answer to its question."""
 
 

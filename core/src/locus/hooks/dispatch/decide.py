@@ -25,9 +25,7 @@ _STRICTNESS: dict[type, int] = {Allow: 0, Reject: 1, Interrupt: 2, Cancel: 3}
 _EXPECTED = "Allow(), Reject(...), Interrupt(...), Cancel(...), or None to allow"
 
 
-async def decide_tool_call(
-    impls: tuple[Impl, ...], call: ToolCall, run: RunContext, health: HookHealth
-) -> Decision:
+async def decide_tool_call(impls: tuple[Impl, ...], call: ToolCall, run: RunContext, health: HookHealth) -> Decision:
     """May this call run? Everybody is asked and the strictest answer wins; whoever fails rejects the call.
 
     Args:
@@ -92,7 +90,7 @@ async def decide_route(
                 continue
             if not isinstance(answer, str) or answer not in legal:
                 nonsense(answer, f"None, or a node that can follow {node!s}")
-            route = answer  # type: ignore[assignment]
+            route = type(proposed)(answer)
         except FAILURES as e:
             failed = failed or []
             failed.append(health.record(impl, e, isolated=True))

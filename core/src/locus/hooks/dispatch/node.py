@@ -68,9 +68,7 @@ async def _node(impl: Impl, state: AgentState, run: RunContext) -> AgentState | 
     try:
         answer: Any = await ask(impl, state, run)
         if answer is not None and not isinstance(answer, AgentState):
-            raise PluginError(
-                impl.plugin, f"{impl.hook} returned {answer!r:.80}; return an AgentState, or None"
-            )
+            raise PluginError(impl.plugin, f"{impl.hook} returned {answer!r:.80}; return an AgentState, or None")
     except Exception as e:
         if impl.plugin:
             e.add_note(f"in hook {impl.hook} of plugin {impl.plugin!r}")

@@ -52,9 +52,7 @@ async def notify(
             failed = failed or []
             failed.append(health.record(impl, e, isolated=True))
             directive = Cancel(f"guard {impl.plugin} failed") if impl.guard else None
-        if directive is not None and (
-            strictest is None or _STRICTNESS[type(directive)] > _STRICTNESS[type(strictest)]
-        ):
+        if directive is not None and (strictest is None or _STRICTNESS[type(directive)] > _STRICTNESS[type(strictest)]):
             strictest = directive
     if failed and culprit is None:
         await health.tell(failed)

@@ -85,9 +85,7 @@ async def _verdict(
             return _ACCEPT
         if type(verdict) not in (Accept, Revise, Cancel):
             nonsense(verdict, "Accept(), Revise(feedback), Cancel(reason), or None to accept")
-        if type(verdict) is Revise and (
-            not isinstance(verdict.feedback, str) or not verdict.feedback.strip()
-        ):
+        if type(verdict) is Revise and (not isinstance(verdict.feedback, str) or not verdict.feedback.strip()):
             nonsense(verdict, "Revise with feedback that tells the model what to change")
     except FAILURES as e:
         return await _failed(impl, e, health) or _ACCEPT
@@ -127,9 +125,7 @@ def _turn(answer: Any, prompt: Message) -> Message:
     if isinstance(answer, str):
         return evolve(prompt, content=answer)
     if not isinstance(answer, Message) or answer.role is not prompt.role:
-        nonsense(
-            answer, f"a Message of role {prompt.role.value!r}, its text, Cancel(reason), or None to leave it"
-        )
+        nonsense(answer, f"a Message of role {prompt.role.value!r}, its text, Cancel(reason), or None to leave it")
     return answer
 
 

@@ -52,21 +52,15 @@ def _layer(
         call_next = _Inner(inner)
         try:
             arguments = (call_next, *before, value, *after)
-            result = await (
-                _call(impl, arguments) if impl.timeout is None else _timed(impl, call_next, arguments)
-            )
+            result = await (_call(impl, arguments) if impl.timeout is None else _timed(impl, call_next, arguments))
             if returns is not None and not isinstance(result, returns):
-                raise PluginError(
-                    impl.plugin, f"{impl.hook} returned {result!r:.80}; return what call_next returned"
-                )
+                raise PluginError(impl.plugin, f"{impl.hook} returned {result!r:.80}; return what call_next returned")
         except BaseException as e:
             if e is not call_next.escaped and isinstance(e, Exception):
                 e.add_note(f"in hook {impl.hook} of plugin {impl.plugin!r}")
             raise
         finally:
-            call_next.escaped = (
-                None  # an error that is kept must not keep its own traceback alive through this
-            )
+            call_next.escaped = None  # an error that is kept must not keep its own traceback alive through this
         wrapped: R = result
         return wrapped
 

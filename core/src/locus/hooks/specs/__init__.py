@@ -68,9 +68,7 @@ def _info(name: str, family: str, function: Callable[..., Any]) -> HookInfo:
 
 
 #: Every hook of the kernel by name, in the order in which the families are described.
-HOOKS: dict[str, HookInfo] = {
-    info.name: info for family, module in FAMILIES.items() for info in _read(family, module)
-}
+HOOKS: dict[str, HookInfo] = {info.name: info for family, module in FAMILIES.items() for info in _read(family, module)}
 
 
 def observer_hook(event_type: str) -> str:

@@ -6,14 +6,14 @@ asked for, is not activated at all and reported. None means "nothing".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from locus.hooks.marks import Lifetime, spec
 
 if TYPE_CHECKING:
     from locus.core.events import Event
-    from locus.core.state import AgentState
+    from locus.core.reflect import ReflectPolicy
 
 _SINCE = Lifetime(since=(1, 0))
 
@@ -39,7 +39,7 @@ def locus_register_commands() -> Iterable[object] | None:
 
 
 @spec(_SINCE)
-def locus_register_reflect_policies() -> Iterable[Callable[[AgentState], str | None]] | None:
+def locus_register_reflect_policies() -> Iterable[ReflectPolicy] | None:
     """Policies that say when Reflect runs: pure functions from the state to a reason, or to None.
 
     They become part of the router, which must stay pure: no clock, no I/O, no memory of earlier calls. The

@@ -1,0 +1,220 @@
+"""A state machine for journal stores: any order of claims, appends, snapshots, releases and restarts.
+
+The contract tests the laws one by one; this finds the orders that nobody thought of. What is right is decided by a
+model of the store that is too simple to be wrong: a list of entries a thread, and who may write.
+"""
+
+from __future__ import annotations
+
+import inspect
+import tempfile
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from anyio.from_thread import start_blocking_portal
+from attrs import define, field
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.strategies import DataObject
+
+from locus.core.errors import ThreadBusy
+from locus.core.journal import BLANK, Body, Transition, delta, fold
+from locus.core.state import AgentState
+from locus.memory.store import Appended, Claim, JournalStore
+from locus_testkit.contracts._samples import NOON, folded, texts
+from locus_testkit.contracts.store import StoreFeatures
+from locus_testkit.strategies import grown, states, step_bodies
+
+__all__ = ["JournalStoreMachine"]
+
+_THREADS = st.sampled_from(["a", "b"])
+
+
+@define
+class _Expected:
+    """What a thread must hold."""
+
+    bodies: list[Body] = field(factory=list)
+    writers: list[str] = field(factory=list)
+    holder: Claim | None = None
+    due: bool = False
+
+    @property
+    def state(self) -> AgentState:
+        return fold(BLANK, self.bodies)
+
+    @property
+    def last_transition(self) -> int:
+        """Number of the newest transition, 0 when there is none."""
+        return max((n for n, body in enumerate(self.bodies, 1) if isinstance(body, Transition)), default=0)
+
+
+class JournalStoreMachine(RuleBasedStateMachine):
+    """Subclass it, say how a store is made, and let pytest find its ``TestCase``.
+
+    Example::
+
+        class Machine(JournalStoreMachine):
+            features = StoreFeatures(persistent=True)
+
+            def make_store(self, folder):
+                return MyStore(folder / "runs.db")
+
+        TestMyStore = Machine.TestCase
+    """
+
+    features: ClassVar[StoreFeatures] = StoreFeatures()
+    #: Where the store runs.
+    backend: ClassVar[str] = "asyncio"
+
+    def make_store(self, folder: Path) -> JournalStore | Awaitable[JournalStore]:
+        """A handle on the store of this run; see `JournalStoreContract.make_store`."""
+        raise NotImplementedError(
+            f"{type(self).__name__} needs make_store(self, folder), which gives a journal store"
+        )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stack = ExitStack()
+        self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory()))
+        self._portal = self._stack.enter_context(start_blocking_portal(self.backend))
+        self._expected: dict[str, _Expected] = {}
+        self._stale: list[Claim] = []
+        self._tokens: set[str] = set()
+        self._store = self._opened()
+
+    def _opened(self) -> JournalStore:
+        async def make() -> JournalStore:
+            made = self.make_store(self._folder)
+            return await made if inspect.isawaitable(made) else made
+
+        return self._portal.call(make)
+
+    def _close(self) -> None:
+        close = getattr(self._store, "aclose", None)
+        if close is not None:
+            self._portal.call(close)
+
+    def _do(self, method: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+        return self._portal.call(method, *arguments)
+
+    def teardown(self) -> None:
+        """Close the store and forget it."""
+        self._close()
+        self._stack.close()
+
+    # -- what may happen --------------------------------------------------------------------------
+
+    @rule(thread=_THREADS)
+    def claim(self, thread: str) -> None:
+        """Take a thread, or hear who has it."""
+        expected = self._expected.setdefault(thread, _Expected())
+        if expected.holder is not None:
+            with pytest.raises(ThreadBusy):
+                self._do(self._store.claim, thread, "another")
+            return
+        claim: Claim = self._do(self._store.claim, thread, "worker")
+        assert claim.token not in self._tokens
+        assert folded(claim) == expected.state
+        if self.features.history:
+            assert claim.head == len(expected.bodies)
+            # Which entries follow the snapshot is the store's choice; that they are the last ones is not.
+            tail = [entry.body for entry in claim.entries]
+            assert tail == expected.bodies[len(expected.bodies) - len(tail) :]
+        self._tokens.add(claim.token)
+        expected.holder = claim
+
+    @rule(thread=_THREADS, data=st.data(), size=st.integers(1, 3))
+    def append(self, thread: str, data: DataObject, size: int) -> None:
+        """Add a batch of steps and transitions."""
+        expected = self._expected.get(thread)
+        if expected is None or expected.holder is None:
+            return
+        batch: list[Body] = []
+        state = expected.state
+        for _ in range(size):
+            if data.draw(st.booleans()):
+                batch.append(data.draw(step_bodies()))
+                continue
+            new = data.draw(states() if state is BLANK else grown(st.just(state), max_steps=2))
+            batch.append(Transition(run_id="run", node="think", next_node="think", delta=delta(state, new)))
+            state = new
+        assert self._do(self._store.append, expected.holder, batch) is Appended.OK
+        expected.bodies += batch
+        expected.writers += [expected.holder.token] * len(batch)
+
+    @precondition(lambda self: self._stale)
+    @rule(data=st.data())
+    def append_too_late(self, data: DataObject) -> None:
+        """A worker that lost its thread, and does not know it, tries to write."""
+        claim = data.draw(st.sampled_from(self._stale))
+        assert self._do(self._store.append, claim, texts(2)) is Appended.FENCED
+        assert self._do(self._store.renew, claim) is False
+        self._do(self._store.release, claim, NOON)
+
+    @rule(thread=_THREADS)
+    def snapshot(self, thread: str) -> None:
+        """Cache the fold up to the newest transition."""
+        expected = self._expected.get(thread)
+        at = expected.last_transition if expected is not None else 0
+        if expected is None or expected.holder is None or not at:
+            return
+        state = fold(BLANK, expected.bodies[:at])
+        self._do(self._store.snapshot, expected.holder, at, state, expected.bodies[at - 1])
+
+    @rule(thread=_THREADS, due=st.booleans())
+    def release(self, thread: str, due: bool) -> None:  # noqa: FBT001  # hypothesis calls it by name
+        """Give a thread back, wanting to go on at noon or not."""
+        expected = self._expected.get(thread)
+        if expected is None or expected.holder is None:
+            return
+        self._do(self._store.release, expected.holder, NOON if due else None)
+        # It is stale when somebody else has claimed the thread; until then it is only released.
+        again: Claim = self._do(self._store.claim, thread, "next")
+        self._do(self._store.release, again, NOON if due else None)
+        self._tokens.add(again.token)
+        self._stale.append(expected.holder)
+        expected.holder, expected.due = None, due
+
+    @rule(thread=_THREADS)
+    def delete(self, thread: str) -> None:
+        """Forget a thread that nobody holds."""
+        expected = self._expected.get(thread)
+        if not self.features.delete or (expected is not None and expected.holder is not None):
+            return
+        assert self._do(self._store.delete, thread) is (expected is not None)
+        self._expected.pop(thread, None)
+
+    @rule()
+    def reopen(self) -> None:
+        """Close the place and open it again, while nobody is at work."""
+        busy = any(expected.holder is not None for expected in self._expected.values())
+        if self.features.persistent and not busy:
+            self._close()
+            self._store = self._opened()
+
+    # -- what must hold ---------------------------------------------------------------------------
+
+    @invariant()
+    def journals_are_as_expected(self) -> None:
+        """Whoever reads sees what was accepted, chained, and nothing else."""
+        for thread, expected in self._expected.items():
+            entries = self._do(self._store.read, thread)
+            if not self.features.history:
+                continue
+            assert [entry.body for entry in entries] == expected.bodies
+            assert [entry.writer for entry in entries] == expected.writers
+            assert [entry.n for entry in entries] == list(range(1, len(entries) + 1))
+            assert [entry.parent for entry in entries] == ["", *(entry.id for entry in entries)][
+                : len(entries)
+            ]
+
+    @invariant()
+    def only_waiting_threads_are_ready(self) -> None:
+        """`next_ready` offers a free thread whose time has come, when there is one."""
+        waiting = {t for t, expected in self._expected.items() if expected.due and expected.holder is None}
+        found = self._do(self._store.next_ready, NOON)
+        assert found in waiting if waiting else found is None

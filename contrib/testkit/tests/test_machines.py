@@ -1,0 +1,64 @@
+"""The state machine passes for a store that is right, and finds one that is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from locus.core.journal import Body
+from locus.memory import Appended, Claim, MemoryStore
+from locus_testkit import StoreFeatures
+from locus_testkit.machines import JournalStoreMachine
+
+_FEW = settings(
+    max_examples=15,
+    stateful_step_count=15,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
+_ENOUGH_TO_FIND = settings(_FEW, max_examples=200, phases=[Phase.generate], print_blob=False)
+
+
+class InMemory(JournalStoreMachine):
+    def make_store(self, folder: Path) -> MemoryStore:
+        return MemoryStore()
+
+
+class WithoutHistory(JournalStoreMachine):
+    features = StoreFeatures(history=False)
+    backend = "trio"
+
+    def make_store(self, folder: Path) -> MemoryStore:
+        return MemoryStore(history=False)
+
+
+class WritesAfterDelete(MemoryStore):
+    """A writer whose thread was deleted and made again is not noticed."""
+
+    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
+        thread = self._threads[claim.thread_id]
+        if thread.held is None or not thread.bodies:
+            thread.bodies.extend(bodies)
+            return Appended.OK
+        return await super().append(claim, bodies)
+
+
+class Broken(JournalStoreMachine):
+    def make_store(self, folder: Path) -> WritesAfterDelete:
+        return WritesAfterDelete()
+
+
+@pytest.mark.parametrize("machine", [InMemory, WithoutHistory])
+def test_machine_finds_nothing_in_a_store_that_is_right(machine: type[JournalStoreMachine]) -> None:
+    run_state_machine_as_test(machine, settings=_FEW)
+
+
+def test_machine_finds_a_store_that_is_wrong() -> None:
+    with pytest.raises((AssertionError, KeyError)):
+        run_state_machine_as_test(Broken, settings=_ENOUGH_TO_FIND)

@@ -1,0 +1,385 @@
+"""Each law of the store contract fails for a store that breaks it.
+
+A law without a store that breaks it would be a law that cannot fail: the last test asks for that.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import anyio
+import anyio.lowlevel
+import pytest
+from attrs import evolve
+
+from locus.core.codec import encode_data
+from locus.core.errors import ThreadBusy
+from locus.core.journal import Body, Entry, Outcome, Transition
+from locus.core.state import AgentState
+from locus.memory import Appended, Claim, JournalStore, MemoryStore, ThreadInfo
+from locus_testkit import JournalStoreContract, StoreFeatures
+
+LAWS = sorted(name for name in dir(JournalStoreContract) if name.startswith("test_"))
+
+
+class Opened(JournalStoreContract):
+    """The contract with every feature, over one kind of store, called by hand."""
+
+    features = StoreFeatures(persistent=True, shared=True)
+
+    def __init__(self, kind: Callable[[], JournalStore]) -> None:
+        self.kind = kind
+
+    async def obey(self, law: str) -> None:
+        """Run one test of the contract."""
+        places: list[JournalStore] = []
+
+        async def open_store() -> JournalStore:
+            places.append(self.kind())
+            return places[-1]
+
+        test = getattr(self, law)
+        if "open_store" in inspect.signature(test).parameters:
+            await test(open_store)
+        else:
+            await test(await open_store())
+
+
+def shared(kind: Callable[[], JournalStore]) -> Callable[[], JournalStore]:
+    """Several handles on one store."""
+    one: list[JournalStore] = []
+
+    def handle() -> JournalStore:
+        if not one:
+            one.append(kind())
+        return one[0]
+
+    return handle
+
+
+# -- stores that break one law each ---------------------------------------------------------------
+
+
+class LacksDelete(MemoryStore):
+    delete = None  # type: ignore[assignment]
+
+
+class BeginsAtOne(MemoryStore):
+    async def claim(self, thread_id: str, worker: str) -> Claim:
+        claim = await super().claim(thread_id, worker)
+        return evolve(claim, head=max(1, claim.head))
+
+
+class LosesTheLastEntry(MemoryStore):
+    async def claim(self, thread_id: str, worker: str) -> Claim:
+        claim = await super().claim(thread_id, worker)
+        return evolve(claim, entries=claim.entries[:-1])
+
+
+class KeepsPlainJson(MemoryStore):
+    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
+        return await super().append(claim, [self._through(body) for body in bodies])
+
+    def _through(self, body: Body) -> Body:
+        if not isinstance(body, Outcome):
+            return body
+        return evolve(body, value=json.loads(json.dumps(encode_data(body.value))))
+
+
+class CutsLongTexts(MemoryStore):
+    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
+        return await super().append(claim, [self._cut(body) for body in bodies])
+
+    def _cut(self, body: Body) -> Body:
+        if isinstance(body, Outcome) and isinstance(body.value, str):
+            return evolve(body, value=body.value[:65_535])
+        return body
+
+
+class NumbersFromZero(MemoryStore):
+    async def read(self, thread_id: str, after: int = 0) -> tuple[Entry, ...]:
+        return tuple(evolve(entry, n=entry.n - 1) for entry in await super().read(thread_id, after))
+
+
+class ForgetsParents(MemoryStore):
+    async def read(self, thread_id: str, after: int = 0) -> tuple[Entry, ...]:
+        return tuple(evolve(entry, parent="") for entry in await super().read(thread_id, after))
+
+
+class AppendsOneByOne(MemoryStore):
+    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
+        got = Appended.OK
+        for body in bodies:
+            got = await super().append(claim, [body])
+            await anyio.lowlevel.checkpoint()
+        return got
+
+
+class RefusesInTheMiddle(MemoryStore):
+    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
+        for body in bodies:
+            if isinstance(body, Outcome):
+                encode_data(body.value)
+            await super().append(claim, [body])
+        return Appended.OK
+
+
+class OverwritesWhatOthersAppend(MemoryStore):
+    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
+        seen = list(self._threads[claim.thread_id].bodies)
+        await anyio.lowlevel.checkpoint()
+        self._threads[claim.thread_id].bodies[:] = seen
+        return await super().append(claim, bodies)
+
+
+class ReusesTokens(MemoryStore):
+    async def claim(self, thread_id: str, worker: str) -> Claim:
+        claim = await super().claim(thread_id, worker)
+        thread = self._threads[thread_id]
+        thread.token = f"{thread_id}-{worker}"
+        if thread.held is not None:
+            thread.held = evolve(thread.held, token=thread.token)
+        return evolve(claim, token=thread.token)
+
+
+class NeverBusy(MemoryStore):
+    async def claim(self, thread_id: str, worker: str) -> Claim:
+        if thread_id in self._threads:
+            self._threads[thread_id].held = None
+        return await super().claim(thread_id, worker)
+
+
+class HidesTheHolder(MemoryStore):
+    async def claim(self, thread_id: str, worker: str) -> Claim:
+        try:
+            return await super().claim(thread_id, worker)
+        except ThreadBusy:
+            raise ThreadBusy(thread_id, "somebody") from None
+
+    async def delete(self, thread_id: str) -> bool:
+        self._threads[thread_id].held = None
+        return await super().delete(thread_id)
+
+
+class FencesBeforeItRefuses(MemoryStore):
+    async def claim(self, thread_id: str, worker: str) -> Claim:
+        try:
+            return await super().claim(thread_id, worker)
+        except ThreadBusy:
+            self._threads[thread_id].token = "nobody's"
+            raise
+
+
+class ClaimsInTwoSteps(MemoryStore):
+    async def claim(self, thread_id: str, worker: str) -> Claim:
+        thread = self._threads.get(thread_id)
+        if thread is not None and thread.held is not None:
+            raise ThreadBusy(thread_id, thread.held.worker)
+        await anyio.lowlevel.checkpoint()
+        if thread_id in self._threads:
+            self._threads[thread_id].held = None
+        return await super().claim(thread_id, worker)
+
+
+class NeverReleases(MemoryStore):
+    async def release(self, claim: Claim, not_before: datetime | None = None) -> None:
+        pass
+
+
+class AcceptsStaleWriters(MemoryStore):
+    def _current(self, claim: Claim) -> Claim:
+        return evolve(claim, token=self._threads[claim.thread_id].token)
+
+    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
+        return await super().append(self._current(claim), bodies)
+
+    async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> None:
+        await super().snapshot(self._current(claim), at, state, last)
+
+    async def renew(self, claim: Claim) -> bool:
+        return True
+
+    async def release(self, claim: Claim, not_before: datetime | None = None) -> None:
+        await super().release(self._current(claim), not_before)
+
+
+class FencesByTheNumberOfEntries(AcceptsStaleWriters):
+    def __init__(self) -> None:
+        super().__init__()
+        self._heads: dict[str, int] = {}
+
+    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
+        head = len(self._threads[claim.thread_id].bodies)
+        if self._heads.setdefault(claim.token, claim.head) != head:
+            return Appended.FENCED
+        self._heads[claim.token] = head + len(bodies)
+        return await super().append(claim, bodies)
+
+
+class SnapshotsOffByOne(MemoryStore):
+    async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> None:
+        await super().snapshot(claim, min(at + 1, len(self._threads[claim.thread_id].bodies)), state, last)
+
+
+class MixesSnapshots(MemoryStore):
+    async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> None:
+        kept = self._threads[claim.thread_id].snapshot
+        await super().snapshot(claim, at if kept is None else max(at, kept.at), state, last)
+
+
+class PrunesBeforeASnapshot(MemoryStore):
+    async def read(self, thread_id: str, after: int = 0) -> tuple[Entry, ...]:
+        thread = self._threads.get(thread_id)
+        pruned = thread.snapshot.at if thread is not None and thread.snapshot is not None else 0
+        return await super().read(thread_id, max(after, pruned))
+
+
+class ReadsOnlyWhatIsFree(MemoryStore):
+    async def read(self, thread_id: str, after: int = 0) -> tuple[Entry, ...]:
+        await super().release(await super().claim(thread_id, "reader"))
+        return await super().read(thread_id, after)
+
+
+class ReadsFromTheNumberOn(MemoryStore):
+    async def read(self, thread_id: str, after: int = 0) -> tuple[Entry, ...]:
+        return await super().read(thread_id, max(0, after - 1))
+
+
+class AlwaysReady(MemoryStore):
+    async def next_ready(self, now: datetime) -> str | None:
+        return min(self._threads, default=None)
+
+
+class ComparesTimesAsText(MemoryStore):
+    async def next_ready(self, now: datetime) -> str | None:
+        for thread_id, thread in self._threads.items():
+            due = thread.not_before
+            if due is not None and due.isoformat() <= now.isoformat():
+                return thread_id
+        return None
+
+
+class RemembersOldTimes(MemoryStore):
+    async def release(self, claim: Claim, not_before: datetime | None = None) -> None:
+        kept = self._threads[claim.thread_id].not_before
+        await super().release(claim, not_before or kept)
+
+
+class FoldsCase(MemoryStore):
+    async def claim(self, thread_id: str, worker: str) -> Claim:
+        return await super().claim(thread_id.casefold(), worker)
+
+    async def read(self, thread_id: str, after: int = 0) -> tuple[Entry, ...]:
+        return await super().read(thread_id.casefold(), after)
+
+
+class SharesOneJournal(MemoryStore):
+    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
+        for thread in self._threads.values():
+            if thread.token != claim.token:
+                thread.bodies.extend(bodies)
+        return await super().append(claim, bodies)
+
+
+class ListsOldestFirst(MemoryStore):
+    async def threads(self) -> tuple[ThreadInfo, ...]:
+        return (await super().threads())[::-1]
+
+
+class DeletesOnlyEntries(MemoryStore):
+    async def delete(self, thread_id: str) -> bool:
+        if thread_id in self._threads:
+            self._threads[thread_id].bodies.clear()
+        return thread_id in self._threads
+
+
+BROKEN: dict[Callable[[], JournalStore], tuple[str, ...]] = {
+    LacksDelete: ("test_store_has_every_method_of_the_protocol",),
+    BeginsAtOne: ("test_new_thread_is_empty",),
+    LosesTheLastEntry: ("test_state_is_the_fold_of_the_entries",),
+    KeepsPlainJson: ("test_every_kind_of_entry_comes_back_equal",),
+    CutsLongTexts: ("test_large_values_come_back_equal",),
+    NumbersFromZero: ("test_entries_are_numbered_from_one",),
+    ForgetsParents: (
+        "test_entries_name_their_writer_and_their_parent",
+        "test_entries_after_a_snapshot_name_their_parents",
+    ),
+    AppendsOneByOne: (
+        "test_cancelled_append_is_stored_whole_or_not_at_all",
+        "test_readers_see_an_append_whole",
+        "test_concurrent_appends_lose_nothing",
+    ),
+    RefusesInTheMiddle: ("test_append_that_fails_stores_nothing",),
+    OverwritesWhatOthersAppend: ("test_concurrent_appends_lose_nothing",),
+    ReusesTokens: ("test_tokens_are_never_used_twice",),
+    NeverBusy: (
+        "test_held_thread_is_busy_and_names_its_holder",
+        "test_refused_claim_leaves_the_holder_alone",
+    ),
+    HidesTheHolder: (
+        "test_held_thread_is_busy_and_names_its_holder",
+        "test_held_thread_cannot_be_deleted",
+    ),
+    FencesBeforeItRefuses: ("test_refused_claim_leaves_the_holder_alone",),
+    ClaimsInTwoSteps: ("test_one_of_many_claims_wins",),
+    NeverReleases: ("test_released_thread_can_be_claimed",),
+    AcceptsStaleWriters: (
+        "test_stale_claim_cannot_append",
+        "test_stale_claim_cannot_snapshot",
+        "test_live_claim_is_renewed_and_a_stale_one_is_not",
+        "test_stale_release_leaves_the_thread_with_its_holder",
+    ),
+    FencesByTheNumberOfEntries: ("test_claim_fences_even_when_it_wrote_nothing",),
+    SnapshotsOffByOne: ("test_snapshot_is_a_cache_of_the_fold",),
+    MixesSnapshots: ("test_older_snapshot_changes_nothing",),
+    PrunesBeforeASnapshot: ("test_entries_after_a_snapshot_name_their_parents",),
+    ReadsOnlyWhatIsFree: ("test_reading_needs_no_claim", "test_reading_an_unknown_thread_gives_nothing"),
+    ReadsFromTheNumberOn: ("test_reading_starts_after_a_number",),
+    AlwaysReady: (
+        "test_thread_is_ready_when_its_time_has_come",
+        "test_thread_without_a_time_is_never_ready",
+        "test_held_thread_is_not_ready",
+    ),
+    ComparesTimesAsText: ("test_ready_compares_moments_not_their_spelling", "test_held_thread_is_not_ready"),
+    RemembersOldTimes: ("test_thread_without_a_time_is_never_ready",),
+    FoldsCase: ("test_any_text_names_a_thread",),
+    SharesOneJournal: ("test_threads_are_independent",),
+    ListsOldestFirst: ("test_threads_are_listed_newest_first",),
+    DeletesOnlyEntries: ("test_deleted_thread_is_gone",),
+}
+#: Two handles of a store in memory share nothing at all: exactly what these laws forbid.
+ALONE = ("test_another_handle_finds_the_same", "test_handles_exclude_each_other")
+#: Not a law of stores: `test_contract_base.py` has it.
+OF_THE_CONTRACT = "test_every_promise_is_kept_or_excused"
+
+CASES = [(kind, law) for kind, laws in BROKEN.items() for law in laws]
+CASES += [(MemoryStore, law) for law in ALONE]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("kind", "law"), CASES)
+async def test_law_fails_for_a_store_that_breaks_it(kind: Callable[[], JournalStore], law: str) -> None:
+    broken = False
+    try:
+        await Opened(kind if law in ALONE else shared(kind)).obey(law)
+    except BaseException as failure:  # noqa: BLE001  # pytest.fail is no Exception
+        broken = not _is_mistake(failure)
+    assert broken
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("law", [law for law in LAWS if law != OF_THE_CONTRACT])
+async def test_law_holds_for_a_store_that_keeps_it(law: str) -> None:
+    await Opened(shared(MemoryStore)).obey(law)
+
+
+def test_every_law_has_a_store_that_breaks_it() -> None:
+    assert sorted({law for _, law in CASES}) == [law for law in LAWS if law != OF_THE_CONTRACT]
+
+
+def _is_mistake(failure: BaseException) -> bool:
+    """Whether a broken store failed for another reason than the law: a mistake in this file."""
+    return isinstance(failure, AttributeError | NameError | TypeError)

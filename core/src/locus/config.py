@@ -1,0 +1,244 @@
+"""``locus.toml``, or ``[tool.locus]`` in ``pyproject.toml``: what a project says once for all its agents.
+
+The library reads no file by itself: `load_config` is called by the command line, or by a program that wants
+one, and the result is passed to ``Agent(config=...)``. The schema::
+
+    required = ["guard"]                  # these must work
+    [plugins]
+    enabled = ["audit", "guard"]          # these are on, in this order
+    [plugins.audit]                       # settings of one plugin
+    level = "INFO"
+    key = { env = "AUDIT_KEY" }
+    [agent]                               # defaults of every agent
+    model = "acme:large"
+    system_prompt = "Be brief."
+    max_iterations = 12
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import asdict, field, frozen
+
+from locus.core.errors import ConfigError, LocusError, SettingsError, closest
+from locus.core.frozen import EMPTY, FrozenDict, freeze, thaw
+from locus.hooks.activation import Wanted
+from locus.hooks.discovery import Catalogue, pip_hint
+from locus.hooks.manifest import Plugin
+from locus.hooks.providers import plugin_settings
+from locus.hooks.reference import resolve
+from locus.hooks.settings import Layer, structure
+
+__all__ = ["AgentDefaults", "Checked", "Config", "check_config", "load_config"]
+
+_OWN, _SHARED = "locus.toml", "pyproject.toml"
+_TOOL = "tool.locus"
+
+
+def _at_least_one(_: object, attribute: Any, value: int | None) -> None:
+    if value is not None and value < 1:
+        raise ValueError(f"{attribute.name} is 1 or more")
+
+
+@frozen(kw_only=True)
+class AgentDefaults:
+    """The ``[agent]`` table: what ``Agent(config=...)`` takes where its own argument is left out.
+
+    Args:
+        model: ``"provider:model"``.
+        system_prompt: text.
+        max_iterations: 1 or more.
+    """
+
+    model: str | None = None
+    system_prompt: str | None = None
+    max_iterations: int | None = field(default=None, validator=_at_least_one)
+
+
+@frozen(kw_only=True)
+class _File:
+    """The top of the file."""
+
+    required: tuple[str, ...] = ()
+    plugins: dict[str, Any] = field(factory=dict)
+    agent: AgentDefaults = AgentDefaults()
+
+
+@frozen(kw_only=True)
+class Config:
+    """What a project configured.
+
+    Args:
+        source: the file; ``""`` when there is none.
+        enabled: names of plugins that are on, in order.
+        required: names of plugins that must work.
+        plugin_settings: the tables of settings by plugin, each with its file.
+        agent: the defaults that are written down, by name; see `AgentDefaults`.
+        env: the text of ``LOCUS_PLUGINS``.
+    """
+
+    source: str = ""
+    enabled: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+    plugin_settings: FrozenDict[str, Layer] = field(default=EMPTY, converter=freeze)
+    agent: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze)
+    env: str = ""
+
+    def wanted(
+        self,
+        *,
+        plugins: Sequence[str | Plugin] = (),
+        keywords: Mapping[str, Any] = EMPTY,
+        cli: Sequence[str] = (),
+        strict: bool = False,
+    ) -> Wanted:
+        """What is asked for: this configuration, and what stands above it (see `Wanted`)."""
+        return Wanted(
+            enabled=self.enabled,
+            required=self.required,
+            tables=self.plugin_settings,
+            env=self.env,
+            cli=tuple(cli),
+            plugins=tuple(plugins),
+            keywords=keywords,
+            strict=strict,
+        )
+
+
+def load_config(
+    path: str | Path | None = None, *, start: str | Path | None = None, environ: Mapping[str, str] | None = None
+) -> Config:
+    """Read the configuration.
+
+    Args:
+        path: the file; when None the nearest directory from ``start`` upwards that has one is taken.
+        start: where to look from; the working directory when None.
+        environ: where ``LOCUS_PLUGINS`` is; the process's environment when None.
+
+    Raises:
+        ConfigError: the file cannot be read, is no TOML, or a directory has both kinds of file.
+        SettingsError: every entry that is wrong, unknown ones with the nearest that exists.
+    """
+    env = (os.environ if environ is None else environ).get("LOCUS_PLUGINS", "")
+    found = _nearest(Path.cwd() if start is None else Path(start)) if path is None else _given(Path(path))
+    if found is None:
+        return Config(env=env)
+    source, prefix, data = found
+    top = structure(_File, [Layer(source, prefix, data)])
+    enabled, tables = _plugins(source, f"{prefix}.plugins" if prefix else "plugins", top.plugins)
+    return Config(
+        source=source,
+        enabled=enabled,
+        required=top.required,
+        plugin_settings=FrozenDict(tables),
+        agent=FrozenDict((k, v) for k, v in asdict(top.agent).items() if v is not None),
+        env=env,
+    )
+
+
+def _plugins(source: str, prefix: str, data: Mapping[str, Any]) -> tuple[tuple[str, ...], dict[str, Layer]]:
+    """The list of the enabled, and the tables beside it."""
+    problems: list[str] = []
+    enabled: tuple[str, ...] = ()
+    tables: dict[str, Layer] = {}
+    for key, value in data.items():
+        if key == "enabled":
+            if isinstance(value, list | tuple) and all(isinstance(name, str) for name in value):
+                enabled = tuple(value)
+            else:
+                problems.append(f"{source}: {prefix}.enabled is {thaw(value)!r:.60}; expected a list of names")
+        elif isinstance(value, Mapping):
+            tables[key] = Layer(source, f"{prefix}.{key}", value)
+        else:
+            near = "; did you mean 'enabled'?" if closest(key, ["enabled"]) else ""
+            problems.append(
+                f"{source}: {prefix}.{key} is {thaw(value)!r:.60}; expected a table of that plugin's settings{near}"
+            )
+    if problems:
+        raise SettingsError(problems)
+    return enabled, tables
+
+
+Read = tuple[str, str, Mapping[str, Any]]
+
+
+def _nearest(start: Path) -> Read | None:
+    for directory in (start.absolute(), *start.absolute().parents):
+        own, shared = directory / _OWN, directory / _SHARED
+        tool = _tool(_read(shared)) if shared.is_file() else None
+        if own.is_file():
+            if tool is not None:
+                raise ConfigError(f"{own} and [{_TOOL}] in {shared} both configure Locus; keep one of them")
+            return str(own), "", _read(own)
+        if tool is not None:
+            return str(shared), _TOOL, tool
+    return None
+
+
+def _given(path: Path) -> Read:
+    data = _read(path)
+    if path.name != _SHARED:
+        return str(path), "", data
+    tool = _tool(data)
+    if tool is None:
+        raise ConfigError(f"{path} has no [{_TOOL}] table")
+    return str(path), _TOOL, tool
+
+
+def _tool(data: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    tool = data.get("tool")
+    found = tool.get("locus") if isinstance(tool, Mapping) else None
+    return found if isinstance(found, Mapping) else None
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    try:
+        data: Mapping[str, Any] = resolve("tomllib:loads")(path.read_text(encoding="utf-8"))
+    except OSError as e:
+        raise ConfigError(f"{path} cannot be read: {e.strerror or e}") from e
+    except ValueError as e:  # no UTF-8, or no TOML
+        raise ConfigError(f"{path} is no valid TOML: {e}") from e
+    return data
+
+
+@frozen
+class Checked:
+    """What `check_config` found: problems that stop an agent, and warnings that do not."""
+
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def check_config(
+    config: Config, catalogue: Catalogue | None = None, environ: Mapping[str, str] | None = None
+) -> Checked:
+    """Read the settings of every plugin that is configured or switched on, whether an agent uses it or not.
+
+    Args:
+        config: what `load_config` returned.
+        catalogue: the installed plugins; a fresh scan when None.
+        environ: where secrets come from; the process's environment when None.
+    """
+    installed = Catalogue() if catalogue is None else catalogue
+    problems: list[str] = []
+    warnings: list[str] = []
+    names = installed.names()
+    for name in dict.fromkeys((*config.enabled, *config.required, *config.plugin_settings)):
+        table = config.plugin_settings.get(name) or Layer(config.source, f"plugins.{name}", EMPTY)
+        if name not in names:
+            near = closest(name, names)
+            where = f"{config.source}: plugin {name!r} is not installed"
+            hint = f"did you mean {near!r}?" if near else pip_hint(name)
+            (problems if name in config.required else warnings).append(f"{where}; {hint}")
+            continue
+        try:
+            plugin_settings(installed.manifest(name), [table], None, environ)
+        except SettingsError as e:
+            problems += e.problems
+        except LocusError as e:
+            (problems if name in config.required else warnings).append(f"{config.source}: {e}")
+    return Checked(tuple(problems), tuple(warnings))

@@ -1,0 +1,128 @@
+"""Windows: fixed import paths for what lives in plugins.
+
+``from locus.hooks.builtin import X`` and ``import locus.reasoning.y`` are written in programs that do not care
+which distribution has X. The packages behind these paths have no names of their own: names are looked up
+among what the manifests of the installed plugins offer under that path, and imported on first use. Nothing
+else can be imported through them, and there is no list of names here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from locus.core.errors import PluginLoadError, closest
+from locus.hooks.discovery import Catalogue, pip_hint
+from locus.hooks.reference import load
+
+__all__ = ["WINDOWS", "open_window"]
+
+#: The packages that are windows, with whatever modules the installed plugins put below them.
+WINDOWS = ("locus.hooks.builtin", "locus.memory.backends", "locus.reasoning")
+
+
+def open_window(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of one window.
+
+    Args:
+        package: the window's own ``__name__``.
+    """
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.append(_Finder())
+
+    def look_up(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        offers = _offers()
+        mine = [(plugin, to) for plugin, path, offered, to in offers if path == package and offered == name]
+        if not mine:
+            raise AttributeError(_missing(package, name, offers))
+        if len(mine) > 1:
+            rivals = " and ".join(sorted(plugin for plugin, _ in mine))
+            raise ImportError(f"{package}.{name} is offered by more than one plugin: {rivals}; uninstall one")
+        try:
+            found = load(*mine[0])
+        except PluginLoadError as e:
+            raise ImportError(f"cannot import {name!r} from {package!r}: {e}", name=package) from e
+        setattr(sys.modules[package], name, found)
+        return found
+
+    def names() -> list[str]:
+        own = sys.modules[package].__dict__
+        return sorted({*own, *(offered for _, path, offered, _ in _offers() if path == package)})
+
+    return look_up, names
+
+
+class _Finder:
+    """Finds the modules below the windows, and for whatever else is asked below them says what is missing."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The spec of a module that an installed plugin offers names under.
+
+        Raises:
+            ImportError: nobody does. A plain one: of a ModuleNotFoundError, ``from package import name``
+                would swallow the text.
+        """
+        parent, _, name = fullname.rpartition(".")
+        if not parent.startswith(WINDOWS) or name.startswith("__") or not _within(parent, WINDOWS):
+            return None
+        offers = _offers()
+        if not any(_within(offer[1], (fullname,)) for offer in offers):
+            raise ImportError(_missing(parent, name, offers), name=fullname)
+        return ModuleSpec(fullname, _Loader(), origin="the installed plugins", is_package=True)
+
+
+class _Loader(Loader):
+    """Makes a module whose names are looked up like those of its package."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """The module that Python makes by default."""
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Open the window."""
+        look_up, names = open_window(module.__name__)
+        module.__doc__ = f"What the installed plugins offer under {module.__name__}."
+        module.__dict__.update(__getattr__=look_up, __dir__=names)
+
+
+Offer = tuple[str, str, str, str]
+
+
+def _offers() -> list[Offer]:
+    """Everything offered: plugin, path, name, reference."""
+    # A fresh catalogue: a name is looked up once, and what was installed since the last one is seen.
+    offers = []
+    for manifest in Catalogue().manifests():
+        for window, reference in manifest.windows.items():
+            path, _, name = window.partition(":")
+            if _within(path, WINDOWS):
+                offers.append((manifest.name, path, name, reference))
+    return offers
+
+
+def _within(path: str, packages: Iterable[str]) -> bool:
+    return any(path == package or path.startswith(f"{package}.") for package in packages)
+
+
+def _missing(package: str, name: str, offers: list[Offer]) -> str:
+    """What is missing, who came nearest, and how names get there."""
+    text = f"cannot import {name!r} from {package!r}: no installed plugin offers it"
+    by_name = {offered: f"{path}.{offered} of plugin {plugin!r}" for plugin, path, offered, _ in offers}
+    by_name |= {path.rpartition(".")[2]: f"{path} of plugin {plugin!r}" for plugin, path, _, _ in offers}
+    near = closest(name, by_name)
+    if near:
+        text += f"; the nearest is {by_name[near]}"
+    elif offers:
+        text += f"; these offer names: {', '.join(sorted({plugin for plugin, *_ in offers}))}"
+    broken = [r.name for r in Catalogue().status() if r.status != "available"]
+    if broken:
+        text += f"; these are installed and cannot be read: {', '.join(broken)} (see locus plugins)"
+    return f"{text}. Names get there from plugins; {pip_hint(name)}"

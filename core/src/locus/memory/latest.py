@@ -1,0 +1,146 @@
+"""`LatestStore`: the newest state of each thread, and the steps since.
+
+What a run without a checkpointer needs to be resumed in the same process, at the price of its state alone; and the
+base of every store that cannot keep a journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from threading import Lock
+from uuid import uuid4
+
+from attrs import define, field
+
+from locus.core.errors import ThreadBusy
+from locus.core.journal import Body, Entry, Transition
+from locus.core.state import AgentState
+from locus.memory.store import Appended, Claim, Snapshot, ThreadInfo
+
+__all__ = ["LatestStore"]
+
+
+@define(slots=True)
+class Thread:
+    """One thread: its newest state, the steps since, and who holds it."""
+
+    snapshot: Snapshot | None = None
+    tail: list[Body] = field(factory=list)
+    token: str = ""
+    holder: str | None = None
+    since: datetime | None = None
+    not_before: datetime | None = None
+
+    @property
+    def head(self) -> int:
+        """Number of the newest entry."""
+        return (0 if self.snapshot is None else self.snapshot.at) + len(self.tail)
+
+
+class LatestStore:
+    """Keeps the newest state of each thread. No history: no replay, no time travel, no fork."""
+
+    keeps_history = False
+    snapshot_every = None
+
+    def __init__(self) -> None:
+        self._threads: dict[str, Thread] = {}
+        self._lock = Lock()
+
+    async def claim(self, thread_id: str, worker: str) -> Claim:
+        """Take a thread.
+
+        Raises:
+            ThreadBusy: a run of this process holds it.
+        """
+        with self._lock:
+            thread = self._threads.get(thread_id)
+            if thread is None:
+                thread = self._threads[thread_id] = Thread()
+            if thread.holder is not None:
+                raise ThreadBusy(thread_id, thread.holder, thread.since.isoformat() if thread.since else "")
+            thread.token, thread.holder, thread.since = uuid4().hex, worker, datetime.now(UTC)
+            return Claim(
+                thread_id=thread_id,
+                token=thread.token,
+                head=thread.head,
+                snapshot=thread.snapshot,
+                entries=_entries(thread, 0),
+            )
+
+    def _held(self, claim: Claim) -> Thread | None:
+        thread = self._threads.get(claim.thread_id)
+        return thread if thread is not None and thread.token == claim.token else None
+
+    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
+        """Add steps."""
+        with self._lock:
+            thread = self._held(claim)
+            if thread is None:
+                return Appended.FENCED
+            thread.tail.extend(bodies)
+            return Appended.OK
+
+    async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
+        """The newest state; the steps before it are done with."""
+        with self._lock:
+            thread = self._held(claim)
+            if thread is None:
+                return False
+            thread.snapshot = Snapshot(at, state, last)
+            if thread.tail:
+                thread.tail = []
+            return True
+
+    async def renew(self, claim: Claim) -> bool:
+        """Whether the claim still stands."""
+        return self._held(claim) is not None
+
+    async def release(self, claim: Claim, not_before: datetime | None = None) -> None:
+        """Give the thread back."""
+        with self._lock:
+            thread = self._held(claim)
+            if thread is not None:
+                thread.holder, thread.not_before = None, not_before
+
+    async def next_ready(self, now: datetime) -> str | None:
+        """The thread that has waited longest for its time to come."""
+        with self._lock:
+            due = [
+                (t.not_before, thread_id)
+                for thread_id, t in self._threads.items()
+                if t.holder is None and t.not_before is not None and t.not_before <= now
+            ]
+        return min(due)[1] if due else None
+
+    async def read(self, thread_id: str, after: int = 0) -> tuple[Entry, ...]:
+        """The steps since the newest state; the state itself comes with a claim."""
+        with self._lock:
+            thread = self._threads.get(thread_id)
+            return _entries(thread, after) if thread is not None else ()
+
+    async def threads(self) -> tuple[ThreadInfo, ...]:
+        """The threads that this process has used."""
+        with self._lock:
+            return tuple(
+                ThreadInfo(thread_id=i, head=t.head, holder=t.holder, updated_at=t.since)
+                for i, t in self._threads.items()
+            )
+
+    async def delete(self, thread_id: str) -> bool:
+        """Forget a thread."""
+        with self._lock:
+            thread = self._threads.get(thread_id)
+            if thread is None:
+                return False
+            if thread.holder is not None:
+                raise ThreadBusy(thread_id, thread.holder, thread.since.isoformat() if thread.since else "")
+            del self._threads[thread_id]
+            return True
+
+
+def _entries(thread: Thread, after: int) -> tuple[Entry, ...]:
+    first = thread.head - len(thread.tail) + 1
+    numbered = enumerate(thread.tail, first)
+    return tuple(Entry(n, thread.token, f"{n - 1}:" if n > 1 else "", body) for n, body in numbered if n > after)

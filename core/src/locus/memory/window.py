@@ -1,0 +1,78 @@
+"""`SlidingWindowManager`: the newest messages, and nothing of the older ones. Costs no model call."""
+
+from __future__ import annotations
+
+from attrs import Attribute, field, frozen
+
+from locus.core.messages import Role
+from locus.core.state import AgentState
+from locus.hooks.context import RunContext
+from locus.hooks.stash import StashKey
+from locus.memory.checks import whole
+from locus.memory.compaction import Compaction, Shown, act, shown
+from locus.memory.outline import Outline
+from locus.memory.view import View
+
+__all__ = ["SlidingWindowManager"]
+
+KEY = "locus.window"
+_SHOWN: StashKey[Shown] = StashKey(KEY)
+
+
+@frozen
+class SlidingWindowManager:
+    """Shows the system prompt and the newest messages.
+
+    A tool call and its results are shown or left out together, and the user turn that the shown messages answer
+    always stays: where that does not fit, more than ``max_messages`` are shown.
+
+    Args:
+        max_messages: how many messages are shown at most; system messages that lie outside the window do not count.
+        slack: how many messages below the limit a cut goes. With 0 the window moves at every turn, so that each
+            request begins differently; with more, prompt caches stay warm in between. None = a quarter of
+            ``max_messages``.
+
+    Raises:
+        ValueError: ``max_messages`` is less than 1, or ``slack`` is not below it.
+    """
+
+    max_messages: int = field(default=40, validator=whole(1))
+    slack: int | None = field(default=None, kw_only=True)
+
+    @slack.validator
+    def _check_slack(self, _: Attribute[int | None], value: int | None) -> None:
+        if value is None:
+            return
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < self.max_messages:
+            raise ValueError(f"slack is {value!r}; it is an integer, 0 or more and below max_messages")
+
+    async def view(self, state: AgentState, run: RunContext) -> View:
+        """The window: the same one as long as it is not full, so that the beginning of the request stays as it was."""
+        now = shown(state, run, KEY, _SHOWN)
+        messages = state.messages
+        if _size(now, state) <= self.max_messages:
+            return now.view(messages)
+        outline = Outline(state)
+        below = now.compaction.end if now.compaction is not None else outline.lead
+        cut = self._cut(outline, len(messages), below)
+        if cut is None:
+            return now.view(messages)
+        return act(state, run, Compaction(end=cut, kept=outline.kept(cut)), KEY, _SHOWN)
+
+    def _cut(self, outline: Outline, total: int, below: int) -> int | None:
+        target = self.max_messages - (self.max_messages // 4 if self.slack is None else self.slack)
+        for cut in outline.cuts_from(total - target):
+            if cut > below and total - cut + outline.counted(outline.kept(cut)) <= target:
+                return cut
+        # What belongs together is larger than the window.
+        return outline.cut_at_most(total, least=below + 1)
+
+
+def _size(now: Shown, state: AgentState) -> int:
+    messages = state.messages
+    if now.compaction is not None:
+        return now.counted + len(messages) - now.reach
+    lead = 0
+    while lead < len(messages) and messages[lead].role is Role.SYSTEM:
+        lead += 1
+    return len(messages) - lead

@@ -1,0 +1,34 @@
+"""From an exception to what the user reads: one line, and the exit status that goes with it."""
+
+from __future__ import annotations
+
+from locus.core.errors import (
+    ConfigError,
+    InputError,
+    InterruptMismatch,
+    LocusError,
+    NothingToResume,
+    PluginError,
+    SettingsError,
+)
+from locus_plugin_cli import status
+from locus_plugin_cli.text import one_line
+
+__all__ = ["told"]
+
+#: What is wrong before anything ran, and can be put right by whoever typed the command.
+_USAGE = (ConfigError, PluginError, InputError, NothingToResume, InterruptMismatch)
+
+
+def told(error: BaseException) -> tuple[int, str]:
+    """The exit status and the text for an exception; several lines only for several wrong settings."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    if isinstance(error, SettingsError):
+        return status.USAGE, "\n".join(one_line(problem) for problem in error.problems)
+    notes = "".join(f" ({one_line(note)})" for note in getattr(error, "__notes__", ()))
+    if isinstance(error, LocusError):
+        return (status.USAGE if isinstance(error, _USAGE) else status.FAILED), f"{one_line(str(error))}{notes}"
+    kind = type(error).__name__
+    return status.FAILED, f"{kind}: {one_line(str(error))}{notes}; --debug shows where"
+

@@ -1,0 +1,91 @@
+"""What every command takes: which configuration, which plugins, and whether tracebacks are wanted.
+
+Imports nothing of the kernel, so that ``locus --help`` costs no more than click.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import click
+
+__all__ = ["Given", "common_options"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass
+class Given:
+    """The options that all commands share, as they stand on the command line; ``ctx.obj`` of every command.
+
+    Args:
+        debug: show tracebacks.
+        config: the configuration file; None = the nearest.
+        plugins: the values of ``-p``, in order.
+        no_plugins: nothing that the configuration or the environment switches on.
+    """
+
+    debug: bool = False
+    config: str | None = None
+    plugins: list[str] = field(default_factory=list)
+    no_plugins: bool = False
+
+    @property
+    def switches(self) -> tuple[str, ...]:
+        """What the command line says about plugins: ``name``, ``no:name``, ``no:*``."""
+        return (*(("no:*",) if self.no_plugins else ()), *self.plugins)
+
+
+def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    """Note an option, wherever on the line it stands: before the command or behind it."""
+    given = ctx.ensure_object(Given)
+    if param.name == "plugins":
+        given.plugins += value
+    elif value is not None and value is not False:
+        setattr(given, str(param.name), value)
+
+
+def common_options(function: F) -> F:
+    """Add the options of `Given` to a command or a group."""
+    # Eager options are handled in the order of the line, so `locus -p audit --help` knows what audit adds.
+    for option in (
+        click.option(
+            "-p",
+            "--plugin",
+            "plugins",
+            metavar="NAME",
+            multiple=True,
+            expose_value=False,
+            is_eager=True,
+            callback=_keep,
+            help="Switch a plugin on, or off with no:NAME; repeatable.",
+        ),
+        click.option(
+            "--no-plugins",
+            is_flag=True,
+            expose_value=False,
+            is_eager=True,
+            callback=_keep,
+            help="Switch off what the configuration and LOCUS_PLUGINS switch on; -p still counts.",
+        ),
+        click.option(
+            "--config",
+            metavar="PATH",
+            expose_value=False,
+            is_eager=True,
+            callback=_keep,
+            help="Configuration file; default: the nearest locus.toml, or pyproject.toml with [tool.locus].",
+        ),
+        click.option(
+            "--debug",
+            is_flag=True,
+            expose_value=False,
+            is_eager=True,
+            callback=_keep,
+            help="Show the traceback of an error.",
+        ),
+    )[::-1]:
+        function = option(function)
+    return function

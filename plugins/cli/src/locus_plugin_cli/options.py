@@ -1,0 +1,120 @@
+"""The options that make an agent, the same for every command that runs one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from attrs import fields, frozen
+
+from locus.core.errors import ConfigError
+from locus.models.protocol import ModelSettings
+
+__all__ = ["AgentOptions", "agent_options"]
+
+
+@frozen(kw_only=True)
+class AgentOptions:
+    """What the command line says about the agent.
+
+    Args:
+        model: ``"provider:model"``, or None for the default.
+        tools: files and modules with tools.
+        system: the system prompt, or ``@FILE``.
+        thread: the conversation to begin or continue, or None for a new one.
+        checkpointer: where conversations are kept, or None for this process's memory.
+        max_iterations: the most model calls of a run.
+        temperature, max_tokens, seed: see `ModelSettings`.
+    """
+
+    model: str | None = None
+    tools: tuple[str, ...] = ()
+    system: str | None = None
+    thread: str | None = None
+    checkpointer: str | None = None
+    max_iterations: int | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    seed: int | None = None
+
+    @property
+    def model_settings(self) -> ModelSettings:
+        """How the model is to answer."""
+        return ModelSettings(temperature=self.temperature, max_tokens=self.max_tokens, seed=self.seed)
+
+    @property
+    def system_prompt(self) -> str | None:
+        """The text of the system prompt; ``@FILE`` is read, ``@@`` stands for a plain ``@``.
+
+        Raises:
+            ConfigError: the file cannot be read.
+        """
+        if self.system is None or not self.system.startswith("@"):
+            return self.system
+        if self.system.startswith("@@"):
+            return self.system[1:]
+        path = Path(self.system[1:])
+        try:
+            return path.read_text(encoding="utf-8")
+        except OSError as e:
+            raise ConfigError(f"--system {self.system}: {path} cannot be read: {e.strerror or e}") from e
+        except ValueError as e:
+            raise ConfigError(f"--system {self.system}: {path} is no UTF-8 text: {e}") from e
+
+    def words(self) -> list[str]:
+        """The options as they would be typed, for a command that goes on with what this one began."""
+        said: list[str] = []
+        for name, value in (
+            ("--model", self.model),
+            *(("--tools", each) for each in self.tools),
+            ("--system", self.system),
+            ("--checkpointer", self.checkpointer),
+            ("--max-iterations", self.max_iterations),
+            ("--temperature", self.temperature),
+            ("--max-tokens", self.max_tokens),
+            ("--seed", self.seed),
+        ):
+            if value is not None:
+                said += [name, str(value)]
+        return said
+
+
+def agent_options(function: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the options of an agent; its function gets them as ``options: AgentOptions``."""
+    names = [field.name for field in fields(AgentOptions)]
+
+    @functools.wraps(function)
+    def packed(*args: Any, **given: Any) -> int:
+        options = AgentOptions(**{name: given.pop(name) for name in names})
+        return function(*args, options=options, **given)
+
+    described: Callable[..., int] = packed
+    for option in _OPTIONS[::-1]:
+        described = option(described)
+    return described
+
+
+_OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
+    click.option("-m", "--model", metavar="PROVIDER:NAME", help="The model; `locus models` lists what there is."),
+    click.option(
+        "-t",
+        "--tools",
+        metavar="FILE.py|MODULE",
+        multiple=True,
+        help="Tools: what is marked with @tool, else the functions with a docstring; repeatable.",
+    ),
+    click.option("-s", "--system", metavar="TEXT|@FILE", help="The system prompt."),
+    click.option("--thread", metavar="ID", help="The conversation to begin or to continue."),
+    click.option(
+        "--checkpointer",
+        metavar="PLUGIN:REST",
+        help="Where conversations are kept; default: in memory, until this command ends.",
+    ),
+    click.option("--max-iterations", type=click.IntRange(min=1), metavar="N", help="At most N model calls."),
+    click.option("--temperature", type=click.FloatRange(min=0), metavar="X", help="0 and up; 0 repeats itself best."),
+    click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="The most tokens of one answer."),
+    click.option("--seed", type=int, metavar="N", help="For providers that can repeat an answer."),
+)

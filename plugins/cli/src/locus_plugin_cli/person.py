@@ -1,0 +1,86 @@
+"""Asking a person what a tool wants to know, between two segments of a run."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from locus.core.errors import InterruptMismatch, closest
+from locus.core.journal import Asked
+from locus_plugin_cli.text import safe
+
+__all__ = ["answers_of", "ask", "present"]
+
+#: How an answer names its question: the id of an interrupt, then "=".
+_NAMED = re.compile(r"(\d+/[^=]+)=(.*)", re.DOTALL)
+
+
+def present() -> bool:
+    """Whether somebody sits in front of both ends."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def ask(questions: Sequence[Asked]) -> dict[str, str]:
+    """The answers by interrupt id, read from the terminal.
+
+    Raises:
+        click.Abort: the person pressed Ctrl-C or Ctrl-D instead of answering.
+    """
+    return {question.interrupt_id: _ask(question) for question in questions}
+
+
+def _ask(question: Asked) -> str:
+    asker = f" ({question.tool_name})" if question.tool_name else ""
+    click.echo(safe(f"? {question.question}{asker}"))
+    for number, option in enumerate(question.options, 1):
+        click.echo(safe(f"  {number}. {option}"))
+    while True:
+        try:
+            said = input("> ").strip()
+        except (EOFError, KeyboardInterrupt) as e:
+            click.echo()
+            raise click.Abort from e
+        answer = _understood(said, question.options)
+        if answer is not None:
+            return answer
+        if said:
+            near = closest(said, question.options)
+            hint = f"; did you mean {near!r}?" if near else ""
+            click.echo(f"{said!r} is none of the answers: choose one by its number or its text{hint}")
+
+
+def _understood(said: str, options: Sequence[str]) -> str | None:
+    """The answer that was meant, or None."""
+    if not options:
+        return said or None
+    if said in options:
+        return said
+    folded = [option for option in options if option.casefold() == said.casefold()]
+    if len(folded) == 1:
+        return folded[0]
+    if said.isdecimal() and 1 <= int(said) <= len(options):
+        return options[int(said) - 1]
+    return None
+
+
+def answers_of(given: Sequence[str]) -> Any:
+    """What ``--answer`` says: one plain answer, or answers by interrupt id (``ID=TEXT``), or None.
+
+    Raises:
+        InterruptMismatch: several answers, and one of them does not say which question it is for.
+    """
+    if not given:
+        return None
+    named = [_NAMED.fullmatch(each) for each in given]
+    if len(given) == 1 and named[0] is None:
+        return given[0]
+    answers = {}
+    for text, match in zip(given, named, strict=True):
+        if match is None:
+            raise InterruptMismatch(f"--answer {text!r} does not say which question it is for; write ID=ANSWER")
+        answers[match[1]] = match[2]
+    return answers

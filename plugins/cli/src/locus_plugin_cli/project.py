@@ -1,0 +1,55 @@
+"""What the command line finds where it stands: the configuration and the installed plugins."""
+
+from __future__ import annotations
+
+from attrs import field, frozen
+
+from locus.config import Config, load_config
+from locus.hooks.activation import Activation, activate
+from locus.hooks.discovery import Catalogue
+from locus.hooks.manager import HookManager
+from locus_plugin_cli.given import Given
+
+__all__ = ["Project"]
+
+
+@frozen
+class Project:
+    """The configuration, the plugins, and what the command line says about them.
+
+    Args:
+        config: as read from the file.
+        switches: what ``-p`` and ``--no-plugins`` say, see `Given.switches`.
+        catalogue: the installed plugins.
+    """
+
+    config: Config
+    switches: tuple[str, ...] = ()
+    catalogue: Catalogue = field(factory=Catalogue)
+
+    @classmethod
+    def of(cls, given: Given) -> Project:
+        """The project that a command line is about.
+
+        Raises:
+            ConfigError: the configuration file cannot be read, or is wrong.
+        """
+        return cls(load_config(given.config), given.switches)
+
+    def activation(self) -> Activation:
+        """The plugins that an agent of this project has.
+
+        Raises:
+            ConfigError: their settings, or what asks for them, is wrong.
+            PluginError: one that must work cannot be used.
+        """
+        return activate(self.config.wanted(cli=self.switches), self.catalogue)
+
+    def hooks(self) -> HookManager:
+        """The hooks of these plugins, checked and in order.
+
+        Raises:
+            ConfigError, PluginError: see `activation`.
+        """
+        active = self.activation()
+        return HookManager.build(active.plugins, reports=active.reports)

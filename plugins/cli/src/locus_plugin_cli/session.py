@@ -1,0 +1,129 @@
+"""From options to an agent: the model is chosen and made, the tools are loaded, the store is opened."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import click
+from attrs import frozen
+
+from locus.agent import Agent
+from locus.core.errors import ConfigError
+from locus.hooks.providers import provide
+from locus.memory.inmemory import MemoryStore
+from locus.memory.store import JournalStore
+from locus.models.protocol import Model
+from locus.models.registry import get_model
+from locus.tools.loading import load_tools
+from locus_plugin_cli.offers import choose
+from locus_plugin_cli.options import AgentOptions
+from locus_plugin_cli.project import Project
+from locus_plugin_cli.text import one_line
+
+__all__ = ["Session"]
+
+#: What became of a plugin that the user should hear of.
+_WORTH_A_WARNING = ("missing", "failed", "incompatible")
+
+
+@frozen(kw_only=True)
+class Session:
+    """Everything that the runs of one command share.
+
+    Args:
+        options: as they were typed.
+        project: the configuration and the plugins.
+        model: the model, made.
+        tools: the tools of ``--tools``.
+        store: where journals are kept.
+        thread: the id of the conversation.
+    """
+
+    options: AgentOptions
+    project: Project
+    model: Model
+    tools: tuple[object, ...]
+    store: JournalStore
+    thread: str
+
+    @classmethod
+    def open(cls, options: AgentOptions, project: Project) -> Session:
+        """Choose and make what the options name.
+
+        Raises:
+            ConfigError: something is misspelled, missing or contradictory.
+            PluginError: a plugin that was asked for cannot be used.
+        """
+        # Tools first: a typing mistake in a file should not cost the loading of a model.
+        tools = tuple(tool for reference in options.tools for tool in _tools(reference))
+        chosen = choose(options.model, project, os.environ)
+        return cls(
+            options=options,
+            project=project,
+            model=get_model(chosen.model, catalogue=project.catalogue, settings=project.config.plugin_settings),
+            tools=tools,
+            store=_store(options.checkpointer, project),
+            thread=options.thread or f"thread-{uuid4().hex[:12]}",
+        )
+
+    @property
+    def kept(self) -> bool:
+        """Whether the conversation outlives this command."""
+        return self.options.checkpointer is not None
+
+    def agent(self, system: str | None = None) -> Agent[Any, Any]:
+        """An agent; warns of plugins that it has to do without.
+
+        Args:
+            system: the system prompt; None = as the options and the configuration say.
+
+        Raises:
+            ConfigError, PluginError: it cannot be built.
+        """
+        agent: Agent[Any, Any] = Agent(
+            self.model,
+            tools=self.tools,
+            system_prompt=self.options.system_prompt if system is None else system,
+            max_iterations=self.options.max_iterations,
+            model_settings=self.options.model_settings,
+            checkpointer=self.store,
+            plugins=self.project.switches,
+            config=self.project.config,
+            catalogue=self.project.catalogue,
+        )
+        for report in agent.loop.plugins:
+            if report.status in _WORTH_A_WARNING:
+                click.echo(f"locus: warning: without {report.name} ({report.status}): {one_line(report.detail)}", err=True)
+        return agent
+
+    def command(self, *more: str) -> str:
+        """The command that goes on with this conversation.
+
+        Args:
+            more: what stands behind ``locus run --thread ID``, quoted where needed.
+        """
+        switches = [
+            word for name in self.project.switches for word in (("--no-plugins",) if name == "no:*" else ("-p", name))
+        ]
+        return shlex.join(["locus", "run", "--thread", self.thread, *self.options.words(), *switches, *more])
+
+
+def _tools(reference: str) -> tuple[object, ...]:
+    if not reference.endswith(".py") and str(Path.cwd()) not in sys.path:
+        # A script's path starts at its own folder. At the end: nothing here may replace what is installed.
+        sys.path.append(str(Path.cwd()))
+    return load_tools(reference)
+
+
+def _store(text: str | None, project: Project) -> JournalStore:
+    if text is None:
+        return MemoryStore()
+    made = provide("checkpointer", text, catalogue=project.catalogue, settings=project.config.plugin_settings)
+    if not isinstance(made, JournalStore):
+        raise ConfigError(f"--checkpointer {text}: the plugin made {made!r:.60}, which is no journal store")
+    return made

@@ -1,0 +1,17 @@
+"""The exit statuses, in one place because scripts rely on them."""
+
+from __future__ import annotations
+
+__all__ = ["CLOSED_PIPE", "FAILED", "OK", "STOPPED", "USAGE", "WAITING"]
+
+OK = 0
+#: The run failed: the model, a node or a condition raised, or a hook cancelled it.
+FAILED = 1
+#: The command line, the configuration, a plugin or the prompt is wrong; nothing was run.
+USAGE = 2
+#: The run waits for a person's answer, and there was nobody to ask.
+WAITING = 3
+#: Ctrl-C: 128 + SIGINT, as shells count.
+STOPPED = 130
+#: Whoever read the output went away: 128 + SIGPIPE, as shells count.
+CLOSED_PIPE = 141

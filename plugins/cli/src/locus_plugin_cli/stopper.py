@@ -1,0 +1,74 @@
+"""Ctrl-C while a run is under way: once ends it at its next safe point, twice at once, three times the process.
+
+A plain signal handler, because it has to work while the event loop is busy with somebody's blocking hook.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, TypeVar
+
+import anyio
+
+from locus.run import Run
+from locus_plugin_cli import status
+
+__all__ = ["Stopper"]
+
+T = TypeVar("T")
+
+#: What `TerminateEvent` gives as the reason behind "Cancelled: ".
+REASON = "Ctrl-C"
+
+
+class Stopper:
+    """Counts how often Ctrl-C was pressed during a run, and acts on it.
+
+    Args:
+        say: tells the person what happens; called in the event loop, never in the signal handler.
+    """
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self.pressed = 0
+
+    async def guard(self, run: Run[Any], work: Callable[[], Awaitable[T]]) -> T | None:
+        """Do the work; None when it was stopped in the middle.
+
+        Args:
+            run: what ends when Ctrl-C is pressed.
+            work: consumes the run to its end.
+        """
+        with anyio.CancelScope() as scope, self._listening(run, scope):
+            return await work()
+        return None
+
+    @contextmanager
+    def _listening(self, run: Run[Any], scope: anyio.CancelScope) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield  # only the main thread hears signals
+            return
+        loop = asyncio.get_running_loop()
+
+        def pressed(number: int, frame: FrameType | None) -> None:
+            self.pressed += 1
+            if self.pressed == 1:
+                run.cancel(REASON)
+                loop.call_soon_threadsafe(self._say, "ending at the next safe point; Ctrl-C again ends at once")
+            elif self.pressed == 2:
+                loop.call_soon_threadsafe(scope.cancel)
+            else:
+                # Something holds the event loop, so nothing gentler is left.
+                os._exit(status.STOPPED)
+
+        before = signal.signal(signal.SIGINT, pressed)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)

@@ -1,0 +1,81 @@
+"""Text for people: what a model or a tool says must not drive the terminal, nor fill it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from locus.core.codec import encode_data
+from locus.core.errors import NotSerialisable
+from locus.core.messages import Usage
+
+__all__ = ["called", "one_line", "safe", "seconds", "shortened", "tokens"]
+
+_VALUE_CHARS = 80
+_CALL_CHARS = 240
+_RESULT_CHARS = 300
+_RESULT_LINES = 4
+
+
+def _visible(code: int) -> str:
+    return f"\\x{code:02x}"
+
+
+# Escape sequences could rewrite the screen, set the title, or fill the clipboard; tabs and line ends are harmless.
+_CONTROLS = {code: _visible(code) for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+
+
+def safe(text: str) -> str:
+    """The text with control characters made visible; lines and tabs stay."""
+    return text.replace("\r\n", "\n").translate(_CONTROLS)
+
+
+def one_line(text: str) -> str:
+    """The text on one line: every run of blanks and line ends is one blank."""
+    return safe(" ".join(text.split()))
+
+
+def shortened(text: str) -> str:
+    """The beginning of a result, at most a few lines, with how much is left out."""
+    text = text.strip()
+    lines = text[:_RESULT_CHARS].splitlines()[:_RESULT_LINES]
+    shown = "\n".join(lines)
+    left = len(text) - len(shown)
+    return safe(shown) + (f" ... ({left:,} more characters)" if left > 0 else "")
+
+
+def called(name: str, arguments: Mapping[str, Any]) -> str:
+    """A call as one would write it: ``add(a=1, b="two")``, cut where it is long."""
+    inside = ", ".join(f"{one_line(str(key))}={_value(value)}" for key, value in arguments.items())
+    return one_line(_cut(f"{name}({inside})", _CALL_CHARS))
+
+
+def _value(value: Any) -> str:
+    try:
+        return _cut(json.dumps(encode_data(value), ensure_ascii=False), _VALUE_CHARS)
+    except (NotSerialisable, ValueError):
+        return _cut(repr(value), _VALUE_CHARS)
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 4]} ..."
+
+
+def seconds(milliseconds: float) -> str:
+    """A duration in the unit that suits it."""
+    if milliseconds < 10:
+        return f"{milliseconds:.1f} ms"
+    if milliseconds < 1000:
+        return f"{milliseconds:.0f} ms"
+    if milliseconds < 60_000:
+        return f"{milliseconds / 1000:.1f} s"
+    minutes, rest = divmod(round(milliseconds / 1000), 60)
+    return f"{minutes} min {rest} s"
+
+
+def tokens(usage: Usage) -> str:
+    """All tokens of some calls, the cached ones, and the dollars where they are known."""
+    cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""
+    cost = f", ${usage.cost:.4f}" if usage.cost else ""
+    return f"{usage.total_tokens:,} tokens{cached}{cost}"

@@ -1,0 +1,192 @@
+"""`Screen`: text that scrolls, with one status line below it on a terminal.
+
+Whatever else writes to standard error meanwhile (a provider that prepares a model, a library that warns) goes
+through the screen too, so that it neither tears the text nor is torn by the status.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn, TextIO, cast
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.text import Text
+
+from locus_plugin_cli.text import safe, seconds
+
+__all__ = ["Screen"]
+
+#: Seconds between two pictures of the status, and before the first: what is quick needs none.
+_TICK = 0.12
+_DELAY = 0.25
+_CLEAR = "\r\x1b[2K"
+_FRAMES = "|/-\\"
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> NoReturn:
+        """Leave what happens then to the command: rich would exit the process."""
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
+class Screen:
+    """Writes text; plain, and without a status, where the output is no terminal.
+
+    Args:
+        out: where to.
+        clock: seconds, for the time that the status shows.
+    """
+
+    def __init__(self, out: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = _Console(file=out, highlight=False, markup=False, emoji=False, soft_wrap=True)
+        self._lock = threading.RLock()
+        self._clock = clock
+        self._label = ""
+        #: What somebody else has to say about it, see `_Tap`.
+        self._aside = ""
+        self._since = 0.0
+        self._drawn = False
+        self._frame = 0
+        self._ticker: threading.Thread | None = None
+        self._quit = threading.Event()
+        #: The cursor is at the beginning of a line.
+        self._fresh = True
+
+    @property
+    def live(self) -> bool:
+        """Whether this is a terminal on which a line can be rewritten."""
+        return self._console.file.isatty() and not self._console.is_dumb_terminal
+
+    def can(self, text: str) -> bool:
+        """Whether the output's encoding has these characters."""
+        try:
+            text.encode(self._console.encoding)
+        except (UnicodeEncodeError, LookupError):
+            return False
+        return True
+
+    # -- text -------------------------------------------------------------------------------------
+
+    def write(self, text: str, style: str = "") -> None:
+        """Write a piece of text where the last one ended."""
+        if not text:
+            return
+        with self._lock:
+            self._erase()
+            self._console.print(Text(safe(text), style=style), end="")
+            self._fresh = text.endswith("\n")
+
+    def end_line(self) -> None:
+        """Begin a new line unless the last one has ended."""
+        if not self._fresh:
+            self.write("\n")
+
+    def line(self, text: str, style: str = "") -> None:
+        """Write whole lines."""
+        with self._lock:
+            self.end_line()
+            self.write(f"{text}\n", style)
+
+    # -- status -----------------------------------------------------------------------------------
+
+    def status(self, label: str) -> None:
+        """What is going on, shown with the time that it takes until the next text; ``""`` = nothing."""
+        with self._lock:
+            if label != self._label:
+                self._label, self._since = label, self._clock()
+                if not label:
+                    self._erase()
+
+    def aside(self, text: str) -> None:
+        """Show something in place of the status, such as progress that a library reports; ``""`` = no more."""
+        with self._lock:
+            if not self._label and not self._aside:
+                self._since = self._clock()
+            self._aside = text
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Keep the terminal: the status ticks, and standard error goes through the screen."""
+        if not self.live:
+            yield
+            return
+        self._quit.clear()
+        self._ticker = threading.Thread(target=self._tick, name="locus status", daemon=True)
+        self._ticker.start()
+        before = sys.stderr
+        if before.isatty():
+            sys.stderr = cast("TextIO", _Tap(self, before))
+        try:
+            yield
+        finally:
+            sys.stderr = before
+            self._quit.set()
+            self._ticker.join()
+            self._aside = ""
+            self.status("")
+            self._erase()
+
+    def _tick(self) -> None:
+        while not self._quit.wait(_TICK):
+            with self._lock:
+                try:
+                    self._draw()
+                except OSError:
+                    return  # the terminal went away; whoever writes next hears of it
+
+    def _draw(self) -> None:
+        passed = self._clock() - self._since
+        label = self._aside or self._label
+        if not label or not self._fresh or passed < _DELAY:
+            return
+        self._frame += 1
+        text = f"{_FRAMES[self._frame % len(_FRAMES)]} {safe(label)}  {seconds(passed * 1000)}"
+        width = max(1, self._console.width - 1)
+        shown = set_cell_size(text, width) if cell_len(text) > width else text
+        self._raw(f"{_CLEAR}\x1b[2m{shown}\x1b[0m")
+        self._drawn = True
+
+    def _erase(self) -> None:
+        if self._drawn:
+            self._drawn = False
+            self._raw(_CLEAR)
+
+    def _raw(self, text: str) -> None:
+        self._console.file.write(text)
+        self._console.file.flush()
+
+
+class _Tap:
+    """Stands in for standard error: whole lines become lines of the screen, an unfinished one its status."""
+
+    def __init__(self, screen: Screen, before: TextIO) -> None:
+        self._screen, self._before = screen, before
+        self._rest = ""
+
+    def write(self, text: str) -> int:
+        """Take text as `TextIO.write` does."""
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in lines:
+            # What was rewritten in place counts as it was last.
+            self._screen.line(line.rpartition("\r")[2], style="dim")
+        self._rest = self._rest.rpartition("\r")[2]
+        self._screen.aside(self._rest.strip())
+        return len(text)
+
+    def writelines(self, lines: list[str]) -> None:
+        """Take several texts."""
+        self.write("".join(lines))
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def __getattr__(self, name: str) -> Any:
+        # isatty, encoding, fileno, ...: as the real one has them.
+        return getattr(self._before, name)

@@ -1,0 +1,67 @@
+"""`Tally`: what a command has done so far, counted from events, so that it can be said however the run ends."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from locus.core.events import (
+    Event,
+    IterationEvent,
+    ModelCompleteEvent,
+    TerminateEvent,
+    ToolCompleteEvent,
+    ToolStartEvent,
+)
+from locus.core.messages import Usage
+from locus_plugin_cli.text import tokens
+
+__all__ = ["Tally", "counted"]
+
+
+def counted(number: int, noun: str) -> str:
+    """``"1 tool call"``, ``"2 tool calls"``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+class Tally:
+    """Counts the events of the runs of one command."""
+
+    def __init__(self) -> None:
+        self.iterations = 0
+        #: Tool bodies that came to their end, by name.
+        self.ran: Counter[str] = Counter()
+        self.usage = Usage()
+        self._running: dict[tuple[str, str, str], str] = {}
+
+    def see(self, event: Event) -> None:
+        """Count one event; those of child runs count as well, but for their iterations."""
+        if isinstance(event, IterationEvent):
+            self.iterations += event.parent_run_id is None
+        elif isinstance(event, ModelCompleteEvent):
+            self.usage += event.usage
+        elif isinstance(event, ToolStartEvent):
+            self._running[(event.run_id, event.tool_name, event.call_id)] = event.tool_name
+        elif isinstance(event, ToolCompleteEvent):
+            if self._running.pop((event.run_id, event.tool_name, event.call_id), None) is not None:
+                self.ran[event.tool_name] += 1
+        elif isinstance(event, TerminateEvent) and event.parent_run_id is None:
+            if event.reason == "Interrupted":
+                self._running.clear()  # those that ask were left, not broken off
+
+    @property
+    def under_way(self) -> tuple[str, ...]:
+        """Tools that were started and have not come to their end."""
+        return tuple(self._running.values())
+
+    def sentence(self) -> str:
+        """What was done, in one line."""
+        parts = [counted(self.iterations, "iteration")]
+        if self.ran:
+            names = ", ".join(name if n == 1 else f"{name} x{n}" for name, n in self.ran.items())
+            parts.append(f"{counted(self.ran.total(), 'tool call')} ran ({names})")
+        else:
+            parts.append("no tool ran")
+        if self._running:
+            parts.append(f"broken off: {', '.join(self.under_way)}")
+        parts.append(tokens(self.usage))
+        return ", ".join(parts)

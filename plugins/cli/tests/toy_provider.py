@@ -1,0 +1,127 @@
+"""A provider of scripted models, and what else a plugin may bring; installed on a path of its own by the tests.
+
+It stands in a file of its own because the commands under test run in other processes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import anyio
+import click
+from attrs import frozen
+
+from locus.core.errors import ModelError
+from locus.core.events import Event
+from locus.core.messages import Role, Usage
+from locus.hooks.secret import Secret
+from locus.memory.inmemory import MemoryStore
+from locus.models.protocol import ModelRequest
+from locus.plugin import Hook, Plugin, hookimpl
+from locus_testkit import ScriptedModel, Turn, call, never
+
+
+@frozen(kw_only=True)
+class ToySettings:
+    """Settings with a bit of everything.
+
+    Args:
+        level: how much.
+        key: a secret.
+    """
+
+    level: int = 1
+    key: Secret | None = None
+
+
+plugin = Plugin(
+    name="toy",
+    api=(1, 0),
+    summary="Scripted models, for tests.",
+    hooks=("toy_provider:Told",),
+    settings="toy_provider:ToySettings",
+    provides={
+        "model": "toy_provider:make",
+        "models": "toy_provider:models",
+        "checkpointer": "toy_provider:store",
+        "default_model": "toy_provider:default_model",
+    },
+)
+
+
+class Told(Hook):
+    """Hears events, and brings a command."""
+
+    def on_run_start(self, event: Event) -> None:
+        """Hear that a run starts."""
+
+    @hookimpl
+    def locus_register_commands(self) -> list[object]:
+        """One command as it is, one by reference."""
+        return [shout, "toy_provider:whisper"]
+
+
+@click.command()
+@click.argument("text")
+def shout(text: str) -> int:
+    """Say it loudly."""
+    click.echo(text.upper())
+    return 0
+
+
+@click.command()
+def whisper() -> None:
+    """Say it softly."""
+
+
+async def _pause(request: ModelRequest) -> Turn:
+    await anyio.sleep(0.6)
+    return "That took a while."
+
+
+def _echo(request: ModelRequest) -> Turn:
+    said = [message.text for message in request.messages if message.role is Role.USER]
+    system = [message.text for message in request.messages if message.role is Role.SYSTEM]
+    return json.dumps({"said": said, "system": system, "temperature": request.settings.temperature})
+
+
+SCRIPTS: Mapping[str, Sequence[Turn]] = {
+    "product": [["Let me see. ", call("multiply", a=1234, b=5678)], "The product is 7006652."],
+    "wrong": [[call("multiply", a="x", b=1), call("divide", a=1)], "That went wrong."],
+    "asks": [call("ask", question="Delete it?"), "Done."],
+    "asks_twice": [[call("ask", question="One?"), call("ask", question="Two?")], "Done."],
+    "naps": [call("nap", seconds=0.01)],
+    "naps_long": [call("nap", seconds=60.0), "Awake."],
+    "silent": [never],
+    "pauses": [_pause],
+    "fails": [ModelError("the provider said no", provider="toy")],
+    "evil": ["\x1b]0;owned\x07\x1b[31mred\x1b[0m \udc80"],
+    "long": ["word " * 20_000],
+    "echo": [_echo],
+}
+
+
+def make(name: str, settings: ToySettings) -> ScriptedModel:
+    """The model of that name; an unknown one raises what a careless plugin would."""
+    script = SCRIPTS[name]
+    used = Usage(prompt_tokens=1200, completion_tokens=30, cached_tokens=1000)
+    return ScriptedModel(*script, name=f"toy:{name}", chunks=True, usage=used, after="cycle")
+
+
+def models(settings: ToySettings) -> list[tuple[str, str]]:
+    """What there is."""
+    return [(name, f"a script of {len(script)}") for name, script in SCRIPTS.items()]
+
+
+def default_model(environ: Mapping[str, str]) -> tuple[int, str, str] | None:
+    """A default, when the environment has a key."""
+    return (100, "toy:echo", "TOY_KEY is set") if environ.get("TOY_KEY") else None
+
+
+def store(text: str, settings: ToySettings) -> MemoryStore:
+    """A store that is shared by all who ask in this process."""
+    return _STORES.setdefault(text, MemoryStore())
+
+
+_STORES: dict[str, MemoryStore] = {}

@@ -1,0 +1,216 @@
+"""``locus.toml`` and ``[tool.locus]``: where they are found, what they may hold, and what is said of the rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.toy_plugins import Shelf, shelf
+
+from locus.config import Config, check_config, load_config
+from locus.core.errors import ConfigError, SettingsError
+from locus.hooks.discovery import Catalogue
+
+__all__ = ["shelf"]
+
+FULL = """
+required = ["guard"]
+
+[plugins]
+enabled = ["audit", "guard"]
+
+[plugins.audit]
+level = "INFO"
+
+[agent]
+model = "acme:large"
+system_prompt = "Be brief."
+max_iterations = 12
+"""
+
+
+def written(folder: Path, text: str, name: str = "locus.toml") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_file_says_which_plugins_with_which_settings_and_what_agents_default_to(tmp_path: Path) -> None:
+    path = written(tmp_path, FULL)
+
+    config = load_config(start=tmp_path, environ={"LOCUS_PLUGINS": "no:audit"})
+
+    assert config.source == str(path)
+    assert (config.enabled, config.required, config.env) == (("audit", "guard"), ("guard",), "no:audit")
+    assert config.agent == {"model": "acme:large", "system_prompt": "Be brief.", "max_iterations": 12}
+    (layer,) = config.plugin_settings.values()
+    assert (layer.source, layer.path, layer.values) == (str(path), "plugins.audit", {"level": "INFO"})
+
+
+def test_the_same_tables_work_in_a_pyproject(tmp_path: Path) -> None:
+    text = FULL.replace("[plugins", "[tool.locus.plugins").replace("[agent]", "[tool.locus.agent]")
+    path = written(tmp_path, f"[project]\nname = 'x'\n[tool.locus]\n{text}", "pyproject.toml")
+
+    config = load_config(start=tmp_path, environ={})
+
+    assert config.required == ("guard",)
+    assert config.agent["max_iterations"] == 12
+    assert config.plugin_settings["audit"].path == "tool.locus.plugins.audit"
+    assert load_config(path, environ={}) == config
+
+
+def test_without_a_file_nothing_is_configured_but_the_environment(tmp_path: Path) -> None:
+    written(tmp_path, "[project]\nname = 'x'\n", "pyproject.toml")
+
+    assert load_config(start=tmp_path, environ={"LOCUS_PLUGINS": "audit"}) == Config(env="audit")
+
+
+def test_the_nearest_directory_upwards_that_has_one_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path, '[agent]\nmodel = "far:x"\n')
+    near = written(tmp_path / "a", '[agent]\nmodel = "near:x"\n')
+    written(tmp_path / "a" / "b", "[tool.other]\n", "pyproject.toml")
+    below = tmp_path / "a" / "b" / "c"
+    below.mkdir()
+
+    monkeypatch.chdir(below)
+
+    assert load_config(environ={}).source == str(near)
+
+
+def test_both_kinds_of_file_in_one_directory_are_an_error_that_names_both(tmp_path: Path) -> None:
+    own = written(tmp_path, FULL)
+    shared = written(tmp_path, "[tool.locus]\n", "pyproject.toml")
+
+    with pytest.raises(ConfigError) as caught:
+        load_config(start=tmp_path, environ={})
+
+    assert str(own) in str(caught.value)
+    assert str(shared) in str(caught.value)
+
+
+def test_a_file_that_is_named_wins_over_what_lies_around(tmp_path: Path) -> None:
+    written(tmp_path, FULL)
+    other = written(tmp_path / "etc", '[agent]\nmodel = "other:x"\n', "prod.toml")
+
+    assert load_config(other, start=tmp_path, environ={}).agent == {"model": "other:x"}
+
+
+@pytest.mark.parametrize(
+    ("text", "problems"),
+    [
+        ("plugin = 1", ["plugin is no setting; did you mean 'plugins'?"]),
+        ("zzz = 1", ["zzz is no setting; known: agent, plugins, required"]),
+        ("required = 'guard'", ["required is 'guard'; expected a list"]),
+        ("required = [1]", ["required[0] is 1; expected text"]),
+        ("plugins = []", ["plugins is []; expected a table"]),
+        ("plugins = {enabled = 'audit'}", ["plugins.enabled is 'audit'; expected a list of names"]),
+        ("plugins = {enabled = [1]}", ["plugins.enabled is [1]; expected a list of names"]),
+        (
+            "plugins = {enable = ['audit'], audit = 3}",
+            [
+                "plugins.enable is ['audit']; expected a table of that plugin's settings; did you mean 'enabled'?",
+                "plugins.audit is 3; expected a table of that plugin's settings",
+            ],
+        ),
+        (
+            "agent = {modle = 'x', max_iterations = 0}",
+            [
+                "agent.modle is no setting; did you mean 'model'?",
+                "agent.max_iterations is 0: max_iterations is 1 or more",
+            ],
+        ),
+        ("agent = {max_iterations = '7'}", ["agent.max_iterations is '7'; expected an integer"]),
+    ],
+)
+def test_everything_that_is_wrong_in_a_file_is_said_with_the_file(
+    tmp_path: Path, text: str, problems: list[str]
+) -> None:
+    path = written(tmp_path, text)
+
+    with pytest.raises(SettingsError) as caught:
+        load_config(path, environ={})
+
+    assert caught.value.problems == tuple(f"{path}: {problem}" for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"[agent\n", "is no valid TOML: "),
+        (b"[agent]\nmodel = 'caf\xe9'", "is no valid TOML: "),
+        (None, "cannot be read: No such file or directory"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | None, message: str) -> None:
+    path = tmp_path / "locus.toml"
+    if content is not None:
+        path.write_bytes(content)
+
+    with pytest.raises(ConfigError) as caught:
+        load_config(path, environ={})
+
+    assert f"{path} {message}" in str(caught.value)
+
+
+def test_a_pyproject_without_the_table_is_refused_when_it_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path, "[project]\nname = 'x'\n", "pyproject.toml")
+
+    with pytest.raises(ConfigError, match=r"has no \[tool\.locus\] table"):
+        load_config(path, environ={})
+
+
+def test_what_stands_above_the_file_joins_what_is_wanted(tmp_path: Path) -> None:
+    config = load_config(written(tmp_path, FULL), environ={"LOCUS_PLUGINS": "beacon"})
+
+    wanted = config.wanted(plugins=("no:audit",), keywords={"level": 1}, cli=("x",), strict=True)
+
+    assert (wanted.enabled, wanted.required, wanted.env, wanted.cli) == (
+        ("audit", "guard"),
+        ("guard",),
+        "beacon",
+        ("x",),
+    )
+    assert (wanted.plugins, wanted.keywords, wanted.strict) == (("no:audit",), {"level": 1}, True)
+    assert wanted.tables == config.plugin_settings
+
+
+SETTINGS = """
+from attrs import frozen
+@frozen
+class Settings:
+    level: str
+    size: int = 1
+"""
+
+
+def test_a_check_reads_the_settings_of_every_plugin_that_is_mentioned(shelf: Shelf, tmp_path: Path) -> None:
+    shelf.module("toy_audit_settings", SETTINGS)
+    shelf.plugin("audit", settings="'toy_audit_settings:Settings'")
+    shelf.plugin("guard", settings="'toy_audit_settings:Settings'")
+    shelf.plugin("beacon", manifest="raise RuntimeError('no display')")
+    text = """
+    required = ["gone"]
+    [plugins]
+    enabled = ["audit", "guard", "beacon"]
+    [plugins.audit]
+    levl = "INFO"
+    size = "1"
+    [plugins.audti]
+    level = 1
+    """
+    path = written(tmp_path / "project", text)
+
+    checked = check_config(load_config(path, environ={}), Catalogue(), {})
+
+    assert checked.problems == (
+        f"{path}: plugins.audit.levl is no setting; did you mean 'level'?",
+        f"{path}: plugins.audit.level is missing; expected text",
+        f"{path}: plugins.audit.size is '1'; expected an integer",
+        f"{path}: plugins.guard.level is missing; expected text",
+        f"{path}: plugin 'gone' is not installed; is it installed? pip install locus-plugin-gone",
+    )
+    assert checked.warnings == (
+        f"{path}: plugin 'beacon': toy_beacon:plugin cannot be imported: RuntimeError: no display",
+        f"{path}: plugin 'audti' is not installed; did you mean 'audit'?",
+    )

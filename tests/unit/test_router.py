@@ -1,0 +1,279 @@
+"""The router and the reflect policies, by example."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from locus.core.errors import ConditionError
+from locus.core.messages import Message, Role, ToolCall, ToolResult
+from locus.core.state import AgentState, ToolExecution
+from locus.core.termination import (
+    ConfidenceMet,
+    CustomCondition,
+    MaxIterations,
+    NoToolCalls,
+    TerminationCondition,
+    ToolCalled,
+    effective,
+)
+from locus.loop.router import (
+    AnyOf,
+    EveryIterations,
+    Node,
+    OnRepetition,
+    OnToolError,
+    Route,
+    Router,
+    legal,
+)
+
+NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
+ANSWER = Message(Role.ASSISTANT, "done")
+REQUEST = Message(Role.ASSISTANT, (ToolCall("1", "search"), ToolCall("1", "search")))
+RESULT = Message(Role.TOOL, (ToolResult("1", "found"),))
+DEFAULT = Router(effective(max_iterations=3)[0])
+
+
+def state(*messages: Message, **changes: Any) -> AgentState:
+    return evolve(AgentState(run_id="run", started_at=NOON, updated_at=NOON, messages=messages), **changes)
+
+
+def ran(keys: str, **changes: Any) -> AgentState:
+    """A state whose executions have these keys, one letter each."""
+    built = state(**changes)
+    for key in keys:
+        built = built.with_tool_execution(ToolExecution(tool_name=key.upper(), key=key, result="ok"))
+    return built
+
+
+# -- the table ------------------------------------------------------------------------------------
+
+
+def test_think_goes_to_execute_when_the_model_asks_for_tools() -> None:
+    assert DEFAULT(Node.THINK, state(REQUEST)) == Route(Node.EXECUTE, "the model asks for tools")
+
+
+def test_think_goes_to_terminate_when_the_model_answers() -> None:
+    route = DEFAULT(Node.THINK, state(ANSWER))
+    assert (route.next, route.why) == (Node.TERMINATE, "NoToolCalls: the model has answered")
+    assert route.satisfied is not None
+    assert route.satisfied.reason == "NoToolCalls"
+
+
+def test_think_goes_to_think_again_when_the_answer_was_sent_back() -> None:
+    feedback = Message(Role.USER, "cite a source")
+    seen = state(ANSWER).with_revision(feedback)
+    assert DEFAULT(Node.THINK, seen) == Route(Node.THINK, "the answer was sent back for revision")
+
+
+def test_think_goes_to_think_again_when_an_answer_does_not_end_the_run() -> None:
+    router = Router(MaxIterations(3))
+    assert router(Node.THINK, state(ANSWER)).next is Node.THINK
+    assert router(Node.THINK, state(ANSWER, iteration=2)).next is Node.TERMINATE
+
+
+def test_think_executes_only_what_has_no_result_yet() -> None:
+    router = Router(MaxIterations(3))
+    assert router(Node.THINK, state(REQUEST, RESULT)).next is Node.EXECUTE
+    assert router(Node.THINK, state(REQUEST, RESULT, RESULT)).next is Node.THINK
+
+
+def test_calls_without_a_result_are_executed_before_anything_goes_back_to_the_model() -> None:
+    assert DEFAULT(Node.THINK, state(REQUEST, pending_revision=True)).next is Node.EXECUTE
+
+
+def test_execute_and_reflect_go_to_think() -> None:
+    answered = state(REQUEST, RESULT, RESULT)
+    assert DEFAULT(Node.EXECUTE, answered) == Route(Node.THINK, "the tools have answered")
+    assert DEFAULT(Node.REFLECT, answered) == Route(Node.THINK, "the reflection is done")
+
+
+def test_terminate_stays() -> None:
+    assert DEFAULT(Node.TERMINATE, state()) == Route(Node.TERMINATE, "the run is over")
+
+
+def test_max_iterations_lets_the_last_tools_and_their_reflection_run_but_not_think() -> None:
+    router = Router(MaxIterations(3), EveryIterations(1))
+    last = state(REQUEST, RESULT, RESULT, iteration=2)
+    assert router(Node.THINK, state(REQUEST, iteration=2)).next is Node.EXECUTE
+    assert router(Node.EXECUTE, last).next is Node.REFLECT
+    route = router(Node.REFLECT, last)
+    assert (route.next, route.why) == (Node.TERMINATE, "MaxIterations: 3 of 3 iterations")
+
+
+def test_an_answer_on_the_last_call_is_an_answer_and_not_the_limit() -> None:
+    route = DEFAULT(Node.THINK, state(ANSWER, iteration=2))
+    assert route.satisfied is not None
+    assert route.satisfied.reason == "NoToolCalls"
+
+
+def test_the_worked_example_ends_after_the_reflection_of_its_second_iteration() -> None:
+    condition = effective((ToolCalled("book") & ConfidenceMet(0.9)) | MaxIterations(8))[0]
+    router = Router(condition, AnyOf(EveryIterations(2), OnToolError(), OnRepetition()))
+    first = state(REQUEST, RESULT, RESULT).with_tool_execution(ToolExecution(tool_name="search", key="s"))
+    assert router(Node.EXECUTE, first).next is Node.THINK
+    booked = first.with_iteration(1).with_tool_execution(ToolExecution(tool_name="book", key="b", iteration=1))
+    assert router(Node.EXECUTE, booked) == Route(Node.REFLECT, "every 2 iterations")
+    route = router(Node.REFLECT, booked.with_confidence(0.93))
+    assert route.next is Node.TERMINATE
+    assert route.satisfied is not None
+    assert route.satisfied.reason == "ToolCalled AND ConfidenceMet"
+
+
+def test_a_satisfied_condition_stops_before_the_tools_run() -> None:
+    assert Router(CustomCondition(lambda _: True))(Node.THINK, state(REQUEST)).next is Node.TERMINATE
+
+
+def test_a_satisfied_condition_stops_before_the_reflection_that_is_due() -> None:
+    router = Router(ToolCalled("submit"), EveryIterations(1))
+    seen = state().with_tool_execution(ToolExecution(tool_name="submit", result="ok"))
+    assert router(Node.EXECUTE, seen).next is Node.TERMINATE
+
+
+def test_a_router_needs_a_condition() -> None:
+    with pytest.raises(TypeError, match="condition"):
+        Router(None)  # type: ignore[arg-type]
+
+
+# -- edges ----------------------------------------------------------------------------------------
+
+
+def test_legal_lists_the_edges_of_the_table() -> None:
+    assert legal(Node.THINK) == {Node.EXECUTE, Node.THINK, Node.TERMINATE}
+    assert legal(Node.EXECUTE) == {Node.REFLECT, Node.THINK, Node.TERMINATE}
+    assert legal(Node.REFLECT) == {Node.THINK, Node.TERMINATE}
+    assert legal(Node.TERMINATE) == {Node.TERMINATE}
+
+
+def test_the_state_narrows_the_edges_after_think() -> None:
+    assert legal(Node.THINK, state(REQUEST)) == {Node.EXECUTE, Node.TERMINATE}
+    assert legal(Node.THINK, state(ANSWER)) == {Node.THINK, Node.TERMINATE}
+
+
+def diverted(condition: TerminationCondition, node: Node, seen: AgentState, to: Node) -> Route:
+    router = Router(condition)
+    return router.divert(node, seen, router(node, seen), to)
+
+
+def test_a_legal_diversion_is_taken() -> None:
+    assert diverted(MaxIterations(3), Node.EXECUTE, state(), Node.REFLECT) == Route(Node.REFLECT, "instead of think")
+
+
+def test_an_illegal_diversion_is_not_taken() -> None:
+    assert diverted(MaxIterations(3), Node.THINK, state(REQUEST), Node.THINK).next is Node.EXECUTE
+    assert diverted(MaxIterations(3), Node.EXECUTE, state(), Node.EXECUTE).next is Node.THINK
+
+
+def test_a_stop_cannot_be_diverted() -> None:
+    assert diverted(NoToolCalls(), Node.THINK, state(ANSWER), Node.THINK).next is Node.TERMINATE
+
+
+def test_a_diversion_to_think_is_bound_by_the_limit() -> None:
+    router = Router(MaxIterations(3), EveryIterations(1))
+    last = state(iteration=2)
+    proposed = router(Node.EXECUTE, last)
+    assert proposed.next is Node.REFLECT
+    assert router.divert(Node.EXECUTE, last, proposed, Node.THINK).next is Node.TERMINATE
+
+
+# -- reflect policies -----------------------------------------------------------------------------
+
+
+def test_the_cadence_counts_iterations_from_one() -> None:
+    due = [i for i in range(9) if EveryIterations(3)(state(iteration=i)) is not None]
+    assert due == [2, 5, 8]
+    assert EveryIterations(1)(state()) == "every iteration"
+
+
+def test_an_error_of_the_current_iteration_is_a_reason_to_reflect() -> None:
+    failed = ToolExecution(tool_name="search", error="ValueError: no", iteration=1)
+    fine = ToolExecution(tool_name="other", result="ok", iteration=1)
+    seen = state(iteration=1).with_tool_execution(failed).with_tool_execution(fine)
+    assert OnToolError()(seen) == "search failed"
+    assert OnToolError()(seen.with_iteration(2)) is None
+    refused = evolve(failed, started=False)
+    assert OnToolError()(state(iteration=1).with_tool_execution(refused)) is None
+
+
+@pytest.mark.parametrize(
+    ("keys", "repeats"),
+    [
+        ("aaa", True),
+        ("baaa", True),
+        ("aa", False),
+        ("aab", False),
+        ("abab", True),
+        ("cabab", True),
+        ("aba", False),
+        ("abcabc", True),
+        ("abcab", False),
+        ("abcdabcd", False),
+        ("", False),
+    ],
+)
+def test_repetition_is_the_same_call_or_a_short_cycle(keys: str, repeats: bool) -> None:
+    assert (OnRepetition()(ran(keys)) is not None) is repeats
+    assert (OnRepetition(3)(ran(keys, tool_loop_threshold=0)) is not None) is repeats
+
+
+def test_repetition_is_measured_by_the_state_s_threshold() -> None:
+    assert OnRepetition()(ran("aa", tool_loop_threshold=2)) == "A was called 2 times with the same arguments"
+    assert OnRepetition()(ran("aaa", tool_loop_threshold=4)) is None
+    assert OnRepetition()(ran("ababab", tool_loop_threshold=4)) == "the last 2 calls repeat the 2 before them"
+    assert OnRepetition()(ran("abab", tool_loop_threshold=4)) is None
+    assert OnRepetition()(ran("aaaa", tool_loop_threshold=1)) is None
+
+
+class Counted(tuple[ToolExecution, ...]):
+    """A history that counts how many of its items were looked at."""
+
+    looked_at = 0
+
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        Counted.looked_at += len(found) if isinstance(key, slice) else 1
+        return found
+
+    def __iter__(self) -> Any:
+        raise AssertionError("the whole history was scanned")
+
+
+def test_repetition_looks_only_at_the_end_of_the_history() -> None:
+    seen = ran("abc" * 1000)
+    object.__setattr__(seen, "tool_executions", Counted(seen.tool_executions))
+    Counted.looked_at = 0
+    assert OnRepetition()(seen) is not None
+    assert Counted.looked_at <= 20
+
+
+def test_any_of_gives_the_first_reason() -> None:
+    seen = ran("aaa", iteration=1)
+    assert AnyOf(OnToolError(), OnRepetition(), EveryIterations(2))(seen) == OnRepetition()(seen)
+    assert AnyOf()(seen) is None
+
+
+@pytest.mark.parametrize("policy", [lambda _: 1 / 0, lambda _: True], ids=["raises", "returns True"])
+def test_a_policy_that_goes_wrong_is_a_condition_error(policy: Any) -> None:
+    with pytest.raises(ConditionError, match=r"raised (ZeroDivisionError|TypeError: it returned True)"):
+        Router(MaxIterations(3), policy)(Node.EXECUTE, state())
+
+
+@pytest.mark.parametrize(
+    "build",
+    [lambda: EveryIterations(0), lambda: EveryIterations(True), lambda: OnRepetition(1)],
+    ids=["0", "True", "1"],
+)
+def test_a_wrong_interval_or_threshold_is_refused_at_build(build: Any) -> None:
+    with pytest.raises(ValueError, match="it is an integer"):
+        build()
+
+
+def test_policies_and_routers_are_values() -> None:
+    one = Router(MaxIterations(3), AnyOf(EveryIterations(2), OnToolError()))
+    other = Router(MaxIterations(3), AnyOf(EveryIterations(2), OnToolError()))
+    assert one == other
+    assert hash(one) == hash(other)

@@ -1,0 +1,157 @@
+"""Windows: fixed import paths whose names come from plugins, and from nowhere else."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+
+import pytest
+from tests.unit.toy_plugins import Shelf
+from tests.unit.toy_plugins import shelf as shelf_of_toys
+
+from locus.hooks.windows import WINDOWS
+
+BUILTIN = "locus.hooks.builtin"
+
+
+@pytest.fixture
+def shelf(tmp_path: object, monkeypatch: pytest.MonkeyPatch, toys: Shelf) -> Iterator[Shelf]:
+    """A shelf, and windows that have not been looked through yet."""
+    yield toys
+    for name in [name for name in sys.modules if name.startswith(tuple(f"{w}." for w in WINDOWS))]:
+        del sys.modules[name]
+    for name in WINDOWS:
+        window = sys.modules.pop(name, None)
+        parent, _, last = name.rpartition(".")
+        if window is not None and getattr(sys.modules[parent], last, None) is window:
+            delattr(sys.modules[parent], last)
+
+
+toys = shelf_of_toys
+
+
+def offer(shelf: Shelf, name: str, windows: dict[str, str], **modules: str) -> None:
+    for module, source in modules.items():
+        shelf.module(module, source)
+    shelf.plugin(name, windows=repr(windows))
+
+
+def test_a_name_is_imported_from_the_plugin_that_offers_it_on_first_use(shelf: Shelf) -> None:
+    offer(shelf, "audit", {f"{BUILTIN}:AuditHook": "toy_hooks:Audit"}, toy_hooks="class Audit: pass")
+
+    window = importlib.import_module(BUILTIN)
+    assert "toy_hooks" not in sys.modules
+    exec("from locus.hooks.builtin import AuditHook", space := {})
+
+    assert space["AuditHook"] is sys.modules["toy_hooks"].Audit
+    assert "AuditHook" in vars(window)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_modules_exist_below_every_window_where_a_plugin_offers_names_in_them(shelf: Shelf, window: str) -> None:
+    offer(shelf, "audit", {f"{window}.deep.trail:Trail": "toy_deep:Trail"}, toy_deep="class Trail: pass")
+
+    deep = importlib.import_module(f"{window}.deep.trail")
+
+    assert deep.Trail is sys.modules["toy_deep"].Trail
+    assert dir(importlib.import_module(f"{window}.deep")).count("trail") == 1
+    assert "Trail" in dir(deep)
+    assert window in (deep.__doc__ or "")
+
+
+def test_a_module_of_a_window_can_be_imported_from_it(shelf: Shelf) -> None:
+    offer(shelf, "audit", {"locus.reasoning.audit:Judge": "toy_deep:Judge"}, toy_deep="Judge = 1")
+
+    exec("from locus.reasoning import audit", space := {})
+
+    assert space["audit"].Judge == 1
+
+
+def test_the_names_of_a_window_are_listed_without_importing_them(shelf: Shelf) -> None:
+    offer(shelf, "audit", {f"{BUILTIN}:AuditHook": "toy_hooks:Audit"})
+
+    assert "AuditHook" in dir(importlib.import_module(BUILTIN))
+    assert "toy_hooks" not in sys.modules
+
+
+def missing(statement: str) -> str:
+    with pytest.raises(ImportError) as caught:
+        exec(statement, {})
+    return str(caught.value)
+
+
+def test_a_missing_name_says_who_came_nearest_and_how_names_get_there(shelf: Shelf) -> None:
+    offer(shelf, "audit", {f"{BUILTIN}:AuditHook": "toy_hooks:Audit"})
+
+    text = missing("from locus.hooks.builtin import AuditHok")
+
+    assert "cannot import 'AuditHok' from 'locus.hooks.builtin': no installed plugin offers it" in text
+    assert "the nearest is locus.hooks.builtin.AuditHook of plugin 'audit'" in text
+    assert "pip install locus-plugin-audithok" in text
+
+
+def test_a_missing_module_says_so_as_well(shelf: Shelf) -> None:
+    offer(shelf, "audit", {"locus.reasoning.audit:Judge": "toy_deep:Judge"})
+
+    text = missing("import locus.reasoning.audti")
+
+    assert "the nearest is locus.reasoning.audit of plugin 'audit'" in text
+    assert "pip install locus-plugin-audti" in text
+
+
+def test_plugins_that_cannot_be_read_are_mentioned_and_stand_in_nobodys_way(shelf: Shelf) -> None:
+    offer(shelf, "audit", {f"{BUILTIN}:AuditHook": "toy_hooks:Audit"}, toy_hooks="class Audit: pass")
+    shelf.plugin("broken", manifest="raise RuntimeError")
+
+    assert "installed and cannot be read: broken" in missing("from locus.hooks.builtin import Zzz")
+    exec("from locus.hooks.builtin import AuditHook", {})
+
+
+def test_a_window_answers_hasattr_like_any_module(shelf: Shelf) -> None:
+    window = importlib.import_module(BUILTIN)
+
+    assert not hasattr(window, "Nothing")
+    assert not hasattr(window, "__wrapped__")
+    assert getattr(window, "Nothing", 7) == 7
+    with pytest.raises(AttributeError, match="no installed plugin offers it"):
+        _ = window.Nothing
+
+
+def test_a_name_that_two_plugins_offer_is_an_error_that_names_both(shelf: Shelf) -> None:
+    offer(shelf, "audit", {f"{BUILTIN}:Hook": "toy_hooks:Audit"}, toy_hooks="class Audit: pass")
+    offer(shelf, "rival", {f"{BUILTIN}:Hook": "toy_hooks:Audit"})
+
+    assert "offered by more than one plugin: audit and rival" in missing("from locus.hooks.builtin import Hook")
+
+
+def test_an_offered_name_that_cannot_be_imported_is_an_import_error_with_its_cause(shelf: Shelf) -> None:
+    offer(shelf, "audit", {f"{BUILTIN}:AuditHook": "toy_hooks:Audit"}, toy_hooks="raise RuntimeError('no display')")
+
+    text = missing("from locus.hooks.builtin import AuditHook")
+
+    assert "plugin 'audit': toy_hooks:Audit cannot be imported: RuntimeError: no display" in text
+
+
+def test_a_plugin_cannot_open_a_window_elsewhere(shelf: Shelf) -> None:
+    offer(shelf, "audit", {"locus.core.state:Extra": "toy_hooks:Audit", "locus.hooks.builtins:X": "toy_hooks:Audit"})
+
+    with pytest.raises(ImportError):
+        exec("from locus.core.state import Extra", {})
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("locus.hooks.builtins")
+
+
+def test_other_imports_do_not_notice_the_windows() -> None:
+    importlib.import_module(BUILTIN)
+
+    with pytest.raises(ModuleNotFoundError, match="No module named 'locus_windows_are_not_here'"):
+        importlib.import_module("locus_windows_are_not_here")
+    assert importlib.util.find_spec("locus.reasonings") is None
+
+
+def test_there_is_one_finder_however_many_windows_are_opened(shelf: Shelf) -> None:
+    for window in WINDOWS:
+        importlib.import_module(window)
+
+    assert [type(finder).__module__ for finder in sys.meta_path].count("locus.hooks.windows") == 1
