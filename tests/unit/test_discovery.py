@@ -173,7 +173,9 @@ def test_entry_points_of_other_groups_are_none_of_ours(shelf: Shelf) -> None:
 def test_extras_behind_an_entry_point_do_not_matter(shelf: Shelf) -> None:
     shelf.plugin("audit")
     shelf.dist("extra", {"beacon": "toy_beacon:plugin [fast]"})
-    shelf.module("toy_beacon", "from locus.plugin import Plugin\nplugin = Plugin(name='beacon', api=(1, 0), summary='')")
+    shelf.module(
+        "toy_beacon", "from locus.plugin import Plugin\nplugin = Plugin(name='beacon', api=(1, 0), summary='')"
+    )
 
     assert Catalogue().manifest("beacon").name == "beacon"
 

@@ -33,7 +33,9 @@ CALL = ToolCall("1", "delete", {"path": "x"})
 STATE = AgentState()
 
 
-def observer(returns: Any = None, *, is_async: bool = False, raises: BaseException | None = None, **fields: Any) -> Hook:
+def observer(
+    returns: Any = None, *, is_async: bool = False, raises: BaseException | None = None, **fields: Any
+) -> Hook:
     """A hook that hears every event and answers, or fails, in one way."""
 
     def answer() -> Any:
@@ -41,21 +43,21 @@ def observer(returns: Any = None, *, is_async: bool = False, raises: BaseExcepti
             raise raises
         return returns
 
-    class Toy(Hook):
-        if is_async:
+    class Sync(Hook):
+        def on_event(self, ev: Event) -> Any:
+            return answer()
 
-            async def on_event(self, ev: Event) -> Any:
-                return answer()
+    class Async(Hook):
+        async def on_event(self, ev: Event) -> Any:
+            return answer()
 
-        else:
+    return having(Async() if is_async else Sync(), fields)
 
-            def on_event(self, ev: Event) -> Any:
-                return answer()
 
-    toy = Toy()
+def having(hook: Hook, fields: dict[str, Any]) -> Hook:
     for name, value in fields.items():
-        setattr(toy, name, value)
-    return toy
+        setattr(hook, name, value)
+    return hook
 
 
 def table_of(*hooks: object) -> HookTable:
@@ -334,8 +336,6 @@ async def test_in_a_strict_run_a_failure_is_raised_with_a_note() -> None:
     assert caught.value.__notes__ == ["in hook locus_on_event of plugin 'bad'"]
 
 
-
-
 @pytest.mark.parametrize("family", ["observe", "decide", "route"])
 async def test_cancellation_passes_through_every_hook(family: str) -> None:
     class Slow(Hook):
@@ -374,27 +374,21 @@ async def test_ctrl_c_in_a_hook_is_no_failure_of_the_hook() -> None:
 
 
 def decider(answer: Any = None, *, is_async: bool = False, raises: BaseException | None = None, **fields: Any) -> Hook:
-    class Toy(Hook):
-        if is_async:
+    def decide(call: ToolCall) -> Any:
+        assert call is CALL
+        if raises is not None:
+            raise raises
+        return answer
 
-            async def on_tool_call(self, call: ToolCall) -> Any:
-                assert call is CALL
-                if raises is not None:
-                    raise raises
-                return answer
+    class Sync(Hook):
+        def on_tool_call(self, call: ToolCall) -> Any:
+            return decide(call)
 
-        else:
+    class Async(Hook):
+        async def on_tool_call(self, call: ToolCall) -> Any:
+            return decide(call)
 
-            def on_tool_call(self, call: ToolCall) -> Any:
-                assert call is CALL
-                if raises is not None:
-                    raise raises
-                return answer
-
-    toy = Toy()
-    for name, value in fields.items():
-        setattr(toy, name, value)
-    return toy
+    return having(Async() if is_async else Sync(), fields)
 
 
 async def decided(*hooks: Hook, health: HookHealth | None = None) -> Any:
@@ -484,10 +478,7 @@ def router(answer: Any = None, *, raises: Exception | None = None, **fields: Any
                 raise raises
             return answer
 
-    toy = Toy()
-    for name, value in fields.items():
-        setattr(toy, name, value)
-    return toy
+    return having(Toy(), fields)
 
 
 async def routed(*hooks: Hook, health: HookHealth | None = None) -> Any:

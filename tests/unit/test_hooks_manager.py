@@ -313,9 +313,9 @@ def test_reports_of_plugins_that_never_got_this_far_are_kept() -> None:
 
 def marked(**options: Any) -> object:
     class Marked:
-        @hookimpl(**options)
         def locus_on_think(self, event: Any) -> None: ...
 
+    hookimpl(**options)(Marked.locus_on_think)
     return Marked()
 
 

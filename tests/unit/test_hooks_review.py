@@ -32,29 +32,26 @@ STATE = AgentState(messages=(ANSWER,))
 def hook(act: Callable[[], Any], *, is_async: bool = False, **fields: Any) -> Hook:
     """A hook that reviews and filters by calling a function."""
 
-    class Toy(Hook):
-        if is_async:
+    class Sync(Hook):
+        @hookimpl
+        def locus_review_answer(self, answer: Message) -> Any:
+            return act()
 
-            @hookimpl
-            async def locus_review_answer(self, answer: Message, state: AgentState, run: Any) -> Any:
-                assert (answer, state, run) == (ANSWER, STATE, RUN)
-                return act()
+        @hookimpl
+        def locus_filter_input(self, prompt: Message, run: Any) -> Any:
+            return act()
 
-            @hookimpl
-            async def locus_filter_input(self, prompt: Message) -> Any:
-                return act()
+    class Async(Hook):
+        @hookimpl
+        async def locus_review_answer(self, answer: Message, state: AgentState, run: Any) -> Any:
+            assert (answer, state, run) == (ANSWER, STATE, RUN)
+            return act()
 
-        else:
+        @hookimpl
+        async def locus_filter_input(self, prompt: Message) -> Any:
+            return act()
 
-            @hookimpl
-            def locus_review_answer(self, answer: Message) -> Any:
-                return act()
-
-            @hookimpl
-            def locus_filter_input(self, prompt: Message, run: Any) -> Any:
-                return act()
-
-    toy = Toy()
+    toy = Async() if is_async else Sync()
     for name, value in fields.items():
         setattr(toy, name, value)
     return toy

@@ -157,7 +157,9 @@ async def test_a_wrapper_that_returns_nonsense_is_the_nodes_error_and_named(nons
     async def core(request: Any) -> AgentState:
         return AgentState()
 
-    with pytest.raises(PluginError, match="locus_wrap_model_call returned .*; return what call_next returned") as caught:
+    with pytest.raises(
+        PluginError, match=r"locus_wrap_model_call returned .*; return what call_next returned"
+    ) as caught:
         await wrapped(core, Forgets(), returns=AgentState)("x")
 
     assert caught.value.plugin == "Forgets"
@@ -251,28 +253,26 @@ async def test_cancellation_passes_through_a_wrapper_without_a_note() -> None:
 
 
 def node(answer: Any = None, *, raises: Exception | None = None, is_async: bool = False, name: str = "toy") -> Hook:
-    class Toy(Hook):
-        if is_async:
+    def think() -> Any:
+        if raises is not None:
+            raise raises
+        return answer
 
-            @hookimpl
-            async def locus_think(self, state: AgentState) -> Any:
-                if raises is not None:
-                    raise raises
-                return answer
-
-        else:
-
-            @hookimpl
-            def locus_think(self, state: AgentState, run: Any) -> Any:
-                if raises is not None:
-                    raise raises
-                return answer
+    class Sync(Hook):
+        @hookimpl
+        def locus_think(self, state: AgentState, run: Any) -> Any:
+            return think()
 
         @hookimpl
         def locus_reflect(self, state: AgentState) -> AgentState | None:
             return None if answer is None else state.with_error(answer)
 
-    toy = Toy()
+    class Async(Hook):
+        @hookimpl
+        async def locus_think(self, state: AgentState) -> Any:
+            return think()
+
+    toy = Async() if is_async else Sync()
     toy.name = name
     return toy
 

@@ -146,7 +146,7 @@ def test_what_a_factory_raises_carries_the_plugins_name(acme: Shelf) -> None:
 
 
 def test_a_factory_that_makes_no_model_is_the_plugins_error(acme: Shelf) -> None:
-    with pytest.raises(PluginError, match="its factory made <object object at .*>; it must make a Model"):
+    with pytest.raises(PluginError, match=r"its factory made <object object at .*>; it must make a Model"):
         get_model("acme:odd")
 
 

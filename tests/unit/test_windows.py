@@ -5,20 +5,22 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from tests.unit.toy_plugins import Shelf
-from tests.unit.toy_plugins import shelf as shelf_of_toys
+from tests.unit.toy_plugins import Shelf, shelf
 
 from locus.hooks.windows import WINDOWS
+
+__all__ = ["shelf"]
 
 BUILTIN = "locus.hooks.builtin"
 
 
-@pytest.fixture
-def shelf(tmp_path: object, monkeypatch: pytest.MonkeyPatch, toys: Shelf) -> Iterator[Shelf]:
-    """A shelf, and windows that have not been looked through yet."""
-    yield toys
+@pytest.fixture(autouse=True)
+def closed_windows() -> Iterator[None]:
+    """Each test opens the windows anew."""
+    yield
     for name in [name for name in sys.modules if name.startswith(tuple(f"{w}." for w in WINDOWS))]:
         del sys.modules[name]
     for name in WINDOWS:
@@ -26,9 +28,6 @@ def shelf(tmp_path: object, monkeypatch: pytest.MonkeyPatch, toys: Shelf) -> Ite
         parent, _, last = name.rpartition(".")
         if window is not None and getattr(sys.modules[parent], last, None) is window:
             delattr(sys.modules[parent], last)
-
-
-toys = shelf_of_toys
 
 
 def offer(shelf: Shelf, name: str, windows: dict[str, str], **modules: str) -> None:
@@ -42,7 +41,8 @@ def test_a_name_is_imported_from_the_plugin_that_offers_it_on_first_use(shelf: S
 
     window = importlib.import_module(BUILTIN)
     assert "toy_hooks" not in sys.modules
-    exec("from locus.hooks.builtin import AuditHook", space := {})
+    space: dict[str, Any] = {}
+    exec("from locus.hooks.builtin import AuditHook", space)
 
     assert space["AuditHook"] is sys.modules["toy_hooks"].Audit
     assert "AuditHook" in vars(window)
@@ -63,7 +63,8 @@ def test_modules_exist_below_every_window_where_a_plugin_offers_names_in_them(sh
 def test_a_module_of_a_window_can_be_imported_from_it(shelf: Shelf) -> None:
     offer(shelf, "audit", {"locus.reasoning.audit:Judge": "toy_deep:Judge"}, toy_deep="Judge = 1")
 
-    exec("from locus.reasoning import audit", space := {})
+    space: dict[str, Any] = {}
+    exec("from locus.reasoning import audit", space)
 
     assert space["audit"].Judge == 1
 

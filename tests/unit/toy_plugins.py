@@ -39,19 +39,31 @@ class Shelf:
         lines = "\n".join(f"{entry} = {target}" for entry, target in entries.items())
         (info / "entry_points.txt").write_text(f"[{group}]\n{lines}\n")
 
-    def plugin(self, name: str, *, version: str = "1.0", hooks: str = "", manifest: str = "", **fields: str) -> None:
+    def plugin(
+        self,
+        name: str,
+        *,
+        version: str = "1.0",
+        hooks: str = "",
+        references: str = "",
+        manifest: str = "",
+        **fields: str,
+    ) -> None:
         """A whole plugin.
 
         Args:
             name: the plugin's name; its modules are ``toy_<name>`` and ``toy_<name>_hooks``.
             version: of the distribution.
-            hooks: source of the hooks module; the manifest refers to the module when there is one.
+            hooks: source of the hooks module.
+            references: the manifest's ``hooks``, as source; that module when there is one.
             manifest: source of the manifest's module, instead of a right one.
             fields: further fields of the manifest, as source.
         """
         if hooks:
             self.module(f"toy_{name}_hooks", hooks)
-            fields.setdefault("hooks", f"('toy_{name}_hooks',)")
+            references = references or f"('toy_{name}_hooks',)"
+        if references:
+            fields["hooks"] = references
         given = {"name": repr(name), "api": "(1, 0)", "summary": "'A toy.'", **fields}
         arguments = ", ".join(f"{key}={value}" for key, value in given.items())
         self.module(f"toy_{name}", manifest or MANIFEST.format(arguments=arguments))

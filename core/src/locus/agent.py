@@ -30,9 +30,10 @@ from locus.hooks.providers import provide
 from locus.hooks.report import run_report
 from locus.limits import Budget, NoHaltWarning, agent_condition, child_loop, tightened
 from locus.loop.active import ActiveRun
-from locus.loop.react import Clock, Loop, SystemClock
+from locus.loop.react import Loop
 from locus.loop.router import Router
 from locus.loop.runner import drive
+from locus.memory.clock import Clock, SystemClock
 from locus.memory.conversation import ConversationManager
 from locus.memory.host import JournalHost
 from locus.memory.latest import LatestStore
@@ -191,15 +192,16 @@ class Agent(Generic[Deps, Out]):
         system = system_prompt if system_prompt is not None else _agent(config).get("system_prompt")
         self._system = Message(Role.SYSTEM, system) if system else None
         bounds = condition.bounds()
-        self._template = FrozenDict(
-            agent_id=name,
-            max_iterations=bounds.iterations if bounds.iterations is not None else 0,
-            confidence_threshold=confidence_threshold,
-            tool_loop_threshold=tool_loop_threshold,
-            terminal_tools=terminals,
-            token_budget=token_budget,
-        )
-        AgentState(**self._template)  # refuses a threshold out of range here, not in the first run
+        template: dict[str, Any] = {
+            "agent_id": name,
+            "max_iterations": bounds.iterations if bounds.iterations is not None else 0,
+            "confidence_threshold": confidence_threshold,
+            "tool_loop_threshold": tool_loop_threshold,
+            "terminal_tools": terminals,
+            "token_budget": token_budget,
+        }
+        self._template = FrozenDict(template)
+        AgentState(**template)  # refuses a threshold out of range here, not in the first run
         self._live = _Live()
 
     @staticmethod
@@ -362,7 +364,9 @@ class Agent(Generic[Deps, Out]):
             answer: the answer to the open question; ``{interrupt_id: answer}`` when several are open; None
                 after a crash.
             deps: again, because they are never saved.
-            model_settings, output_schema, termination: as for `run`.
+            model_settings: as for `run`.
+            output_schema: as for `run`.
+            termination: as for `run`.
 
         Raises, from the run:
             NothingToResume: no run is open on the thread.
@@ -419,7 +423,8 @@ class Agent(Generic[Deps, Out]):
 
         Args:
             reason: shown as ``"Cancelled: <reason>"``.
-            run_id, thread_id: only the runs named; without either all of them.
+            run_id: only the run named.
+            thread_id: only the runs of that thread.
 
         Returns:
             How many runs were told; runs that start later are not concerned.

@@ -113,8 +113,8 @@ def tightened(loop: Loop, *limits: TerminationCondition) -> Loop:
 def child_loop(loop: Loop, budget: Budget, parent: ActiveRun) -> Loop:
     """A child's loop within its budget and within what its parent has left."""
     bounds, state = parent.bounds, parent.charged(parent.state, take=False)
-    tokens = _least(budget.tokens, bounds.tokens and bounds.tokens.limit - state.total_tokens_used)
-    dollars = _least(budget.dollars, bounds.dollars and bounds.dollars.limit - state.cost)
+    tokens = _least(budget.tokens, bounds.tokens.limit - state.total_tokens_used if bounds.tokens else None)
+    dollars = _least(budget.dollars, bounds.dollars.limit - state.cost if bounds.dollars else None)
     left = None if bounds.iterations is None else bounds.iterations - state.iteration
     iterations = _least(budget.iterations, left)
     limits: list[TerminationCondition] = []

@@ -36,7 +36,7 @@ class AgentResult(Generic[Out]):
         usage: tokens and dollars of the run, wrappers' attempts, plugins' calls and children included.
         reports: what plugins reported, by plugin; ``"plugins"`` holds what became of each plugin.
         interrupts: the open questions, when the run waits for a person.
-        error: what went wrong, or None.
+        error: what went wrong: the exception, or its text when a journal is all that is left of it; or None.
     """
 
     run_id: str
@@ -50,7 +50,7 @@ class AgentResult(Generic[Out]):
     usage: Usage = Usage()
     reports: Mapping[str, Any] = field(default=EMPTY, repr=False)
     interrupts: tuple[Asked, ...] = ()
-    error: BaseException | None = None
+    error: BaseException | str | None = None
     # Without a checkpointer the journal lives here, so that `agent.resume(result, answer)` can go on.
     store: JournalStore | None = field(default=None, repr=False, eq=False)
 
@@ -76,5 +76,6 @@ class AgentResult(Generic[Out]):
             RunFailed: the run ended with an error, which is chained.
         """
         if self.failed:
-            raise RunFailed(f"the run ended with {self.stop_reason}: {self.error}") from self.error
+            cause = self.error if isinstance(self.error, BaseException) else None
+            raise RunFailed(f"the run ended with {self.stop_reason}: {self.error}") from cause
         return self

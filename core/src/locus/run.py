@@ -95,7 +95,7 @@ class Driver(Generic[Out]):
         try:
             with self.scope:
                 self.result = await self._main(self.channel.send)
-        except Exception as e:
+        except Exception as e:  # noqa: BLE001 - the consumer gets it
             self.error = e
         finally:
             self.channel.close()

@@ -154,7 +154,7 @@ def register_union(union: Any, tags: Mapping[str, type], key: str = "type") -> N
 
     def structure(form: Any, _: Any) -> Any:
         tag = form.get(key) if isinstance(form, dict) else None
-        if tag not in tags:
+        if not isinstance(tag, str) or tag not in tags:
             raise CheckpointError(key, f"unknown {key} {tag!r}; known: {', '.join(sorted(tags))}")
         return converter.structure({k: v for k, v in form.items() if k != key}, tags[tag])
 
@@ -167,7 +167,7 @@ def register_tagged(cls: type, tag: str, key: str = "type") -> None:
 
     # A factory: generating the functions takes a millisecond a class, paid at the first use, not at import.
     def unstructure(_: Any) -> Callable[[Any], Any]:
-        plain = make_dict_unstructure_fn(cls, converter, _cattrs_omit_if_default=True)
+        plain: Callable[[Any], Any] = make_dict_unstructure_fn(cls, converter, _cattrs_omit_if_default=True)
         return lambda v: {key: tag, **plain(v)}
 
     converter.register_unstructure_hook_factory(lambda t: t is cls, unstructure)

@@ -101,7 +101,7 @@ class ExecutionIndex:
         return None
 
     def first(
-        self, owned: int, name: str, predicate: ArgsPredicate | None, require_success: bool
+        self, owned: int, name: str, predicate: ArgsPredicate | None, *, require_success: bool
     ) -> ToolExecution | None:
         """The first execution of a tool that matches; each execution is tested once per question."""
         question = (name, predicate, require_success)

@@ -24,8 +24,8 @@ class FrozenDict(dict[K, V]):
         raise TypeError("this mapping is frozen; build a changed copy with {**mapping, key: value}")
 
     __setitem__ = __delitem__ = _refuse
-    __ior__ = _refuse  # type: ignore[assignment]
-    clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+    __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))

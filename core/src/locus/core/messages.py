@@ -132,7 +132,7 @@ def _blocks(content: str | Block | Iterable[Block]) -> tuple[Block, ...]:
         return (TextBlock(content),) if content else ()
     if isinstance(content, Block):
         return (content,)
-    blocks = tuple(cast("Iterable[Block]", content))
+    blocks = tuple(content)
     for block in blocks:
         if not isinstance(block, Block):
             raise TypeError(f"message content holds {block!r}; use str or blocks of locus.core.messages")

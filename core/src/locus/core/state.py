@@ -51,7 +51,7 @@ class ReasoningStep:
 
 def not_run(call: ToolCall, reason: str) -> Message:
     """The tool message for a call that was not run."""
-    return Message(Role.TOOL, ToolResult(call.id, f"Error: not run: {reason}", True, call.name))
+    return Message(Role.TOOL, ToolResult(call.id, f"Error: not run: {reason}", is_error=True, name=call.name))
 
 
 def _messages(value: Iterable[Message]) -> tuple[Message, ...]:
@@ -376,7 +376,7 @@ class AgentState:
         self, name: str, predicate: ArgsPredicate | None = None, *, require_success: bool = True
     ) -> ToolExecution | None:
         """The first execution of a tool whose arguments satisfy a pure predicate."""
-        return self._executions().first(len(self.tool_executions), name, predicate, require_success)
+        return self._executions().first(len(self.tool_executions), name, predicate, require_success=require_success)
 
     def _executions(self) -> ExecutionIndex:
         index = self._index

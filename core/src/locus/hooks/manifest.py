@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from attrs import Attribute, field, frozen
@@ -14,12 +15,25 @@ __all__ = ["API", "Plugin"]
 #: Version of the plugin API: the major breaks, the minor adds hooks or event fields.
 API = (1, 0)
 
+_WINDOW = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*(:[A-Za-z_][\w.]*)?")
 
 
 def _name(_: object, attribute: Attribute[Any], value: str) -> None:
     if not re.fullmatch(r"[a-z][a-z0-9_]*", value):
         raise ValueError(f"{attribute.name} is {value!r}; use lower-case letters, digits and '_'")
+
+
+def _texts(value: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(value, str):
+        raise TypeError(f"{value!r} is one text where several are expected; write ({value!r},)")
+    return tuple(value)
+
+
+def _windows(_: object, attribute: Attribute[Any], value: Any) -> None:
+    for name in value:
+        if not _WINDOW.fullmatch(name):
+            raise ValueError(f"{attribute.name} offers {name!r}; use 'locus.path:Name'")
 
 
 def _references(_: object, attribute: Attribute[Any], value: Any) -> None:
@@ -52,12 +66,12 @@ class Plugin:
     name: str = field(validator=_name)
     api: tuple[int, int]
     summary: str
-    hooks: tuple[str, ...] = field(default=(), converter=tuple, validator=_references)
+    hooks: tuple[str, ...] = field(default=(), converter=_texts, validator=_references)
     settings: str | None = None
     provides: FrozenDict[str, str] = field(default=EMPTY, converter=freeze, validator=_references)
-    windows: FrozenDict[str, str] = field(default=EMPTY, converter=freeze, validator=_references)
+    windows: FrozenDict[str, str] = field(default=EMPTY, converter=freeze, validator=[_windows, _references])
     keywords: FrozenDict[str, str] = field(default=EMPTY, converter=freeze)
     guard: bool = False
-    after: tuple[str, ...] = field(default=(), converter=tuple)
+    after: tuple[str, ...] = field(default=(), converter=_texts)
     hook_timeout: float | None = None
     buffers: bool = False

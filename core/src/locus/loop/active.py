@@ -113,8 +113,8 @@ class ActiveRun:
         self.deadline: float | None = None
         self.retry_reason = ""
         #: What the condition guarantees.
-        self.bounds: Bounds = loop.bounds
-        self._timed = loop.timed
+        self.bounds: Bounds = loop.ceiling.bounds
+        self._timed = loop.ceiling.timed
         #: The committed state that the router let into Think.
         self.cleared: AgentState | None = None
         self._cancel: str | None = None
@@ -156,7 +156,7 @@ class ActiveRun:
     @property
     def unknown_price(self) -> float | None:
         """What calls without a known price are charged, dollars per million tokens, or None."""
-        return self.loop.unknown_price
+        return self.loop.ceiling.unknown_price
 
     @property
     def reports(self) -> dict[str, Any]:

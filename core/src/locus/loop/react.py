@@ -6,21 +6,20 @@ then looks nothing up by name.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field, frozen
 
+from locus.core.ceiling import Ceiling
 from locus.core.frozen import EMPTY, FrozenDict
 from locus.core.state import AgentState
-from locus.core.termination import Bounds, CostLimit, Deadline, OrCondition, TimeLimit
 from locus.hooks.dispatch import first_answer, onion
 from locus.hooks.report import PluginReport
 from locus.hooks.table import NO_HOOKS, HookTable
 from locus.loop import nodes
 from locus.loop.router import Node, Router
+from locus.memory.clock import Clock, SystemClock
 from locus.memory.conversation import ConversationManager
 from locus.models.output import OutputSchema
 from locus.models.protocol import Model, ModelSettings
@@ -29,35 +28,9 @@ from locus.tools.registry import ToolRegistry
 if TYPE_CHECKING:
     from locus.loop.active import ActiveRun
 
-__all__ = ["Clock", "Loop", "SystemClock"]
+__all__ = ["Loop"]
 
 NodeFunction = Callable[[AgentState, "ActiveRun"], Awaitable[AgentState]]
-
-
-class Clock(Protocol):
-    """The only source of time; a test brings its own."""
-
-    def now(self) -> datetime:
-        """The time, UTC."""
-        ...
-
-    def monotonic(self) -> float:
-        """Seconds that only go forward."""
-        ...
-
-
-class SystemClock:
-    """The machine's clock."""
-
-    __slots__ = ()
-
-    def now(self) -> datetime:
-        """The time, UTC."""
-        return datetime.now(UTC)
-
-    def monotonic(self) -> float:
-        """Seconds that only go forward."""
-        return time.monotonic()
 
 
 _KERNEL: Mapping[Node, NodeFunction] = {
@@ -102,41 +75,17 @@ class Loop:
     clock: Clock = SystemClock()
     nodes: Mapping[Node, NodeFunction] = field(default=_KERNEL)
 
-    #: What the condition guarantees, and whether its answer can change by time alone.
-    bounds: Bounds = field(init=False)
-    timed: bool = field(init=False)
-
+    ceiling: Ceiling = field(init=False)
     #: Whether a plugin may divert routes.
     diverts: bool = field(init=False)
 
-    #: When the condition stops the run for certain, by the wall clock.
-    stops_at: datetime | None = field(init=False)
-
-    @stops_at.default
-    def _stops_at(self) -> datetime | None:
-        condition = self.router.condition
-        branches = condition.conditions if isinstance(condition, OrCondition) else (condition,)
-        return min((b.at for b in branches if isinstance(b, Deadline)), default=None)
-
-    #: What calls without a known price are charged, dollars per million tokens, or None.
-    unknown_price: float | None = field(init=False)
-
-    @unknown_price.default
-    def _unknown_price(self) -> float | None:
-        limits = (leaf for leaf in self.router.condition.leaves() if isinstance(leaf, CostLimit))
-        return max((c.unknown_price for c in limits if c.unknown_price is not None), default=None)
+    @ceiling.default
+    def _ceiling(self) -> Ceiling:
+        return Ceiling.of(self.router.condition)
 
     @diverts.default
     def _diverts(self) -> bool:
         return bool(self.hooks.impls("locus_decide_route"))
-
-    @bounds.default
-    def _bounds(self) -> Bounds:
-        return self.router.condition.bounds()
-
-    @timed.default
-    def _timed(self) -> bool:
-        return any(isinstance(leaf, TimeLimit | Deadline) for leaf in self.router.condition.leaves())
 
     @classmethod
     def wire(cls, **parts: Any) -> Loop:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 
 import anyio
+from attrs import evolve
 
 from locus.core.directives import Cancel
 from locus.core.errors import ConditionError, JournalError, NothingToResume
@@ -85,11 +86,11 @@ async def _begin(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
     if state is None:
         state = AgentState(run_id=run_id, started_at=now, updated_at=now, **segment.template)
     else:
-        state = state._with(**segment.template)
+        state = evolve(state, **segment.template)
         if segment.seed is not None and not host.run_id:
             run_id = state.run_id
     if state.run_id != run_id:
-        state = state._with(run_id=run_id)
+        state = evolve(state, run_id=run_id)
     state = with_system(state, segment.system)
     for key, value in segment.metadata.items():
         state = state.with_metadata(key, value)
@@ -201,7 +202,7 @@ async def advance_node(run: ActiveRun, state: AgentState, node: Node) -> tuple[A
         new = await run.loop.nodes[node](state, run)
     except (Waiting, Suspended, JournalError):
         raise
-    except Exception as e:
+    except Exception as e:  # noqa: BLE001 - nothing that a plugin's node raises may leave the loop
         run.stop = Stop("NodeError", detail=f"{node.value}: {type(e).__name__}: {e}", error=e)
         new = run.charged(state).with_error(f"{node.value}: {type(e).__name__}: {e}")
     new = run.charged(new)
@@ -351,7 +352,7 @@ def deadline_of(run: ActiveRun, state: AgentState) -> None:
     deadline = None
     if bound is not None:
         deadline = anyio.current_time() + max(0.0, bound.limit - state.active_seconds)
-    at = run.loop.stops_at
+    at = run.loop.ceiling.stops_at
     if at is not None:
         left = anyio.current_time() + max(0.0, (at - run.loop.clock.now()).total_seconds())
         deadline = left if deadline is None else min(deadline, left)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from threading import Lock
 from uuid import uuid4
 
@@ -151,7 +152,7 @@ class MemoryStore:
         made: list[Entry] = []
         spans = [*thread.writers, (len(thread.bodies) + 1, "")]
         parent = ""
-        for (first, writer), (stop, _) in zip(spans, spans[1:], strict=False):
+        for (first, writer), (stop, _) in pairwise(spans):
             for n in range(first, stop):
                 if n > after:
                     made.append(Entry(n, writer, parent, thread.bodies[n - 1]))

@@ -20,7 +20,7 @@ from locus.memory.store import Appended, Claim, Snapshot
 __all__ = ["SnapshotAdapter"]
 
 Save = Callable[[str, dict[str, Any]], Any | Awaitable[Any]]
-Load = Callable[[str], Mapping[str, Any] | None | Awaitable[Mapping[str, Any] | None]]
+Load = Callable[[str], Awaitable[Mapping[str, Any] | None] | Mapping[str, Any] | None]
 
 
 class SnapshotAdapter(LatestStore):
@@ -82,9 +82,7 @@ class SnapshotAdapter(LatestStore):
         Raises:
             NotImplementedError: always.
         """
-        raise NotImplementedError(
-            "a SnapshotAdapter has no delete; remove the thread where its save function puts it"
-        )
+        raise NotImplementedError("a SnapshotAdapter has no delete; remove the thread where its save function puts it")
 
 
 def _loaded(data: Mapping[str, Any]) -> Thread:

@@ -92,6 +92,7 @@ def closed_state(host: JournalHost) -> AgentState:
 
 
 def with_system(state: AgentState, system: Message | None) -> AgentState:
+    """The state with this system prompt in place of the one that stands first, if any."""
     first = state.messages[0] if state.messages else None
     if system is None or first == system:
         return state

@@ -10,15 +10,14 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 from attrs import define, evolve, field
 
-from locus.core.directives import Allow, Cancel, Directive, Interrupt, Reject
+from locus.core.directives import Allow, Cancel, Interrupt, Reject
 from locus.core.errors import RetryableToolError
 from locus.core.events import (
-    Event,
     ToolCacheHitEvent,
     ToolCompleteEvent,
     ToolProgressEvent,
@@ -28,14 +27,14 @@ from locus.core.executions import ToolExecution
 from locus.core.journal import Answered, Asked, Outcome
 from locus.core.messages import Block, ToolCall
 from locus.core.state import AgentState
+from locus.tools.call_run import CallRun
 from locus.tools.cancellation import is_foreign_cancellation
 from locus.tools.context import ToolContext
 from locus.tools.outcome import CallOutcome
-from locus.tools.registry import ToolRegistry
 from locus.tools.result import error_text, result_content
 from locus.tools.tool import ArgumentError, Bound, Tool, call_key
 
-__all__ = ["THREAD_MEMORY", "CallRun", "Waiting", "execute_calls"]
+__all__ = ["THREAD_MEMORY", "Waiting", "execute_calls"]
 
 #: Where the executions of tools with ``idempotent="thread"`` are kept: metadata outlives a run on its thread.
 THREAD_MEMORY = "locus.idempotent"
@@ -51,38 +50,6 @@ _UNKNOWN = (
 
 class Waiting(Exception):
     """Control flow: calls of this turn ask a person; the others are done and recorded."""
-
-
-class CallRun(Protocol):
-    """What dispatch needs of the run."""
-
-    @property
-    def run_id(self) -> str: ...
-    @property
-    def thread_id(self) -> str: ...
-    @property
-    def deps(self) -> Any: ...
-    @property
-    def deadline(self) -> float | None: ...
-    @property
-    def host(self) -> Any: ...
-    @property
-    def registry(self) -> ToolRegistry: ...
-    @property
-    def sequential(self) -> bool: ...
-    @property
-    def halted(self) -> bool: ...
-    def hears(self, event: type[Event]) -> bool: ...
-    def cancel(self, reason: str = "") -> None: ...
-    def take_retry(self) -> bool: ...
-    async def tell(self, event: Event) -> Directive | None: ...
-    async def decide(self, call: ToolCall) -> Allow | Reject | Cancel | Interrupt: ...
-    @property
-    def wraps_tools(self) -> bool: ...
-    def wrapped(
-        self, core: Callable[[ToolCall], Awaitable[CallOutcome]]
-    ) -> Callable[[ToolCall], Awaitable[CallOutcome]]: ...
-    async def run_child(self, agent: Any, prompt: Any, budget: Any, step_id: str) -> Any: ...
 
 
 @define(slots=True)
@@ -372,7 +339,7 @@ async def _start(c: _Call, run: CallRun, step_id: str, *, intended: bool) -> Non
     else:
         try:
             c.outcome = await run.wrapped(partial(_body, c, run, step_id))(c.call)
-        except Exception as e:
+        except Exception as e:  # noqa: BLE001 - what a wrapper raises is the call's error
             c.outcome = c.raised(e, 0.0)
     await run.host.settle(step_id, c.outcome, c.key)
 
@@ -380,7 +347,8 @@ async def _start(c: _Call, run: CallRun, step_id: str, *, intended: bool) -> Non
 async def _body(c: _Call, run: CallRun, step_id: str, call: ToolCall) -> CallOutcome:
     """Enter the body: whatever it returns or raises becomes an outcome."""
     tool, bound = c.tool, c.bound
-    assert tool is not None and bound is not None
+    assert tool is not None
+    assert bound is not None
     if call is not c.call:  # a wrapper changed the arguments
         rebound = tool.bind(call.arguments)
         if isinstance(rebound, ArgumentError):
@@ -402,7 +370,7 @@ async def _body(c: _Call, run: CallRun, step_id: str, call: ToolCall) -> CallOut
             if scope.cancelled_caught:
                 late = TimeoutError(f"the tool did not finish within {limit:.3g} s and was stopped")
                 return c.raised(late, (time.perf_counter() - began) * 1000)
-    except (Exception, SystemExit) as e:
+    except (Exception, SystemExit) as e:  # noqa: BLE001 - whatever a body raises is its call's error
         return c.raised(e, (time.perf_counter() - began) * 1000)
     except Interrupt as asking:
         c.question = str(c.answered)
@@ -510,7 +478,13 @@ class _BodyHost:
     async def run_child(self, agent: Any, prompt: Any, budget: Any) -> Any:
         name = f"child{sum(s.startswith('child') for s in self._steps)}"
         self._steps.add(name)
-        return await self._run.run_child(agent, prompt, budget, f"{self._step_id}/{name}")
+        step_id = f"{self._step_id}/{name}"
+        result = await self._run.run_child(agent, prompt, budget, step_id)
+        while result.interrupts:
+            # The child's questions surface here as this body's own; with their answers the child goes on.
+            answers = {q.interrupt_id: self.interrupt(q.question, q.options) for q in result.interrupts}
+            result = await self._run.run_child(agent, prompt, budget, step_id, answers)
+        return result
 
     async def emit_progress(self, progress: float | None, total: float | None, message: str) -> None:
         if self._run.hears(ToolProgressEvent):

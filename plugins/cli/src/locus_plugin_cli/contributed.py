@@ -16,6 +16,7 @@ from locus.hooks.contribute import Contribution
 from locus.hooks.reference import load
 from locus_plugin_cli.failures import told
 from locus_plugin_cli.given import Given
+from locus_plugin_cli.output import say
 from locus_plugin_cli.project import Project
 
 __all__ = ["commands"]
@@ -64,4 +65,4 @@ def _command(contribution: Contribution) -> click.Command:
 
 def _warn(error: LocusError) -> None:
     for line in told(error)[1].splitlines():
-        click.echo(f"locus: warning: {line}", err=True)
+        say(f"warning: {line}")

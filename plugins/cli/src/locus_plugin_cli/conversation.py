@@ -82,7 +82,7 @@ class Conversation:
         Raises:
             InputError: the prompt cannot be used.
             JournalError: the thread is busy.
-            BrokenPipeError: whoever read the output is gone; the run was cancelled.
+            OutputClosed: whoever read the output is gone; the run was cancelled.
         """
         return self._turn(lambda: self.agent.run(prompt, thread_id=self.session.thread))
 
@@ -91,7 +91,7 @@ class Conversation:
 
         Raises:
             NothingToResume, InterruptMismatch: there is none, or the answer does not fit.
-            BrokenPipeError: see `say`.
+            OutputClosed: see `say`.
         """
         return self._turn(lambda: self.agent.resume(self.session.thread, answer))
 

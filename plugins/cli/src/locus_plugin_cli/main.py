@@ -72,14 +72,14 @@ def invoke(arguments: Sequence[str]) -> int:
     except click.UsageError as e:
         return _usage(e)
     except click.ClickException as e:
-        _say(e.format_message())
+        if e.exit_code == status.CLOSED_PIPE:
+            _abandon_output()
+        else:
+            _say(e.format_message())
         return e.exit_code
     except click.Abort:
-        _say("stopped")
+        _say("stopped before anything was run")
         return status.STOPPED
-    except BrokenPipeError:
-        _abandon_output()
-        return status.CLOSED_PIPE
     # The last net: whatever a plugin or this package raises becomes one line.
     except Exception as e:  # noqa: BLE001
         return _failed(e, debug=given.debug)

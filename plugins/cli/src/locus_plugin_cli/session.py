@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import click
 from attrs import frozen
 
 from locus.agent import Agent
@@ -22,6 +21,7 @@ from locus.models.registry import get_model
 from locus.tools.loading import load_tools
 from locus_plugin_cli.offers import choose
 from locus_plugin_cli.options import AgentOptions
+from locus_plugin_cli.output import say
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.text import one_line
 
@@ -98,7 +98,7 @@ class Session:
         )
         for report in agent.loop.plugins:
             if report.status in _WORTH_A_WARNING:
-                click.echo(f"locus: warning: without {report.name} ({report.status}): {one_line(report.detail)}", err=True)
+                say(f"warning: without {report.name} ({report.status}): {one_line(report.detail)}")
         return agent
 
     def command(self, *more: str) -> str:

@@ -10,9 +10,9 @@ import click
 from locus.core.errors import InputError
 from locus_plugin_cli import status
 from locus_plugin_cli.conversation import Conversation, Turn
-from locus_plugin_cli.failures import told
 from locus_plugin_cli.given import Given, common_options
 from locus_plugin_cli.options import AgentOptions, agent_options
+from locus_plugin_cli.output import say
 from locus_plugin_cli.person import answers_of
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.session import Session
@@ -112,21 +112,28 @@ def _conclude(turn: Turn, session: Session, *, debug: bool, shown: bool) -> None
     """Say on standard error what the view did not: what went wrong, what was done, how to go on."""
     result = turn.result
     if turn.stopped or result is None:
-        _say(f"stopped by Ctrl-C after {turn.tally.sentence()}")
+        say(f"stopped by Ctrl-C after {turn.tally.sentence()}")
         if session.kept:
-            _say(f"go on with: {_going_on(turn, session)}")
+            say(f"go on with: {_going_on(turn, session)}")
     elif result.failed:
         error = result.error
         if debug and error is not None:
             traceback.print_exception(error)
-        why = result.detail or result.stop_reason if error is None else f"{type(error).__name__}: {told(error)[1]}"
-        _say(f"the run failed with {result.stop_reason}: {one_line(why)}")
+        say(f"the run failed: {_why(result.stop_reason, result.detail, error)}")
     elif result.interrupts:
         _waiting(turn, session)
     elif turn.status == status.FAILED:
-        _say(f"the run was ended: {one_line(result.stop_reason)}")
+        say(f"the run was ended: {one_line(result.stop_reason)}")
     elif session.options.thread is not None and not session.kept and shown:
-        _say(f"the conversation {session.thread!r} ends with this command; --checkpointer keeps it")
+        say(f"the conversation {session.thread!r} ends with this command; --checkpointer keeps it")
+
+
+def _why(reason: str, detail: str, error: BaseException | None) -> str:
+    if error is None:
+        return one_line(f"{reason}: {detail}" if detail else reason)
+    kind = type(error).__name__
+    where = "" if kind == reason else f"{reason}, "
+    return f"{where}{kind}: {one_line(str(error))}"
 
 
 def _waiting(turn: Turn, session: Session) -> None:
@@ -134,19 +141,15 @@ def _waiting(turn: Turn, session: Session) -> None:
     questions = turn.result.interrupts
     for question in questions:
         choice = f" [{' | '.join(question.options)}]" if question.options else ""
-        _say(f"asks ({question.interrupt_id}): {shortened(question.question)}{choice}")
+        say(f"asks ({question.interrupt_id}): {shortened(question.question)}{choice}")
     if session.kept:
         answers = [f"{q.interrupt_id}=ANSWER" for q in questions] if len(questions) > 1 else ["ANSWER"]
         words = [word for answer in answers for word in ("--answer", answer)]
-        _say(f"answer with: {session.command('--resume', *words)}")
+        say(f"answer with: {session.command('--resume', *words)}")
     else:
-        _say("nobody can answer here: run it in a terminal, or keep it with --thread and --checkpointer")
+        say("nobody can answer here: run it in a terminal, or keep it with --thread and --checkpointer")
 
 
 def _going_on(turn: Turn, session: Session) -> str:
     # A run that ended at a safe point is over; one that was left in the middle is still open.
     return session.command("PROMPT") if turn.result is not None else session.command("--resume")
-
-
-def _say(text: str) -> None:
-    click.echo(f"locus: {text}", err=True)

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol, TextIO
 
-import click
-
 from locus.core.events import Event, TerminateEvent, event_to_json
+from locus_plugin_cli.output import OutputClosed, say
 
 __all__ = ["JsonView", "QuietView", "View"]
 
@@ -21,7 +20,7 @@ class View(Protocol):
         """Show one event.
 
         Raises:
-            BrokenPipeError: whoever read the output is gone.
+            OutputClosed: whoever read the output is gone.
         """
         ...
 
@@ -43,12 +42,11 @@ class JsonView:
     def show(self, event: Event) -> None:
         """Write one line."""
         # ASCII: no encoding of a pipe and no lone surrogate can break a line.
-        self._out.write(json.dumps(event_to_json(event)) + "\n")
-        self._out.flush()
+        _write(self._out, json.dumps(event_to_json(event)) + "\n")
 
     def note(self, text: str) -> None:
         """To standard error: the output holds events only."""
-        click.echo(f"locus: {text}", err=True)
+        say(text)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -65,14 +63,21 @@ class QuietView:
     def show(self, event: Event) -> None:
         """Write the answer when the run ends with one."""
         if isinstance(event, TerminateEvent) and event.parent_run_id is None and event.final_message:
-            self._out.write(event.final_message.rstrip("\n") + "\n")
-            self._out.flush()
+            _write(self._out, event.final_message.rstrip("\n") + "\n")
 
     def note(self, text: str) -> None:
         """To standard error: the output holds the answer only."""
-        click.echo(f"locus: {text}", err=True)
+        say(text)
 
     @contextmanager
     def running(self) -> Iterator[None]:
         """Nothing to prepare."""
         yield
+
+
+def _write(out: TextIO, text: str) -> None:
+    try:
+        out.write(text)
+        out.flush()
+    except BrokenPipeError as e:
+        raise OutputClosed from e

@@ -6,19 +6,16 @@ through the screen too, so that it neither tears the text nor is torn by the sta
 
 from __future__ import annotations
 
-import errno
-import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn, TextIO, cast
+from typing import Any, TextIO, cast
 
 from rich.cells import cell_len, set_cell_size
-from rich.console import Console
-from rich.text import Text
 
+from locus_plugin_cli.output import Output
 from locus_plugin_cli.text import safe, seconds
 
 __all__ = ["Screen"]
@@ -30,12 +27,6 @@ _CLEAR = "\r\x1b[2K"
 _FRAMES = "|/-\\"
 
 
-class _Console(Console):
-    def on_broken_pipe(self) -> NoReturn:
-        """Leave what happens then to the command: rich would exit the process."""
-        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
-
-
 class Screen:
     """Writes text; plain, and without a status, where the output is no terminal.
 
@@ -45,7 +36,7 @@ class Screen:
     """
 
     def __init__(self, out: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
-        self._console = _Console(file=out, highlight=False, markup=False, emoji=False, soft_wrap=True)
+        self._console = Output(out)
         self._lock = threading.RLock()
         self._clock = clock
         self._label = ""
@@ -80,7 +71,7 @@ class Screen:
             return
         with self._lock:
             self._erase()
-            self._console.print(Text(safe(text), style=style), end="")
+            self._console.piece(text, style)
             self._fresh = text.endswith("\n")
 
     def end_line(self) -> None:
@@ -131,7 +122,14 @@ class Screen:
             self._ticker.join()
             self._aside = ""
             self.status("")
-            self._erase()
+            self.wipe()
+
+    def wipe(self) -> None:
+        """Remove what the terminal itself put on an empty line, such as the ``^C`` of Ctrl-C."""
+        with self._lock:
+            if self.live and self._fresh:
+                self._drawn = False
+                self._raw(_CLEAR)
 
     def _tick(self) -> None:
         while not self._quit.wait(_TICK):

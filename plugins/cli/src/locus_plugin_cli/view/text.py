@@ -91,6 +91,7 @@ class TextView:
 
     def note(self, text: str) -> None:
         """One line between the events."""
+        self._screen.wipe()
         self._screen.line(text, _WARN)
 
     def show(self, event: Event) -> None:

@@ -1,0 +1,95 @@
+"""`CallRun`: what running tool calls needs of the run, so that tools need not know the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from locus.core.directives import Decision, Directive
+from locus.core.events import Event
+from locus.core.messages import ToolCall
+from locus.tools.outcome import CallOutcome
+from locus.tools.registry import ToolRegistry
+
+__all__ = ["CallRun"]
+
+
+class CallRun(Protocol):
+    """The run, as Execute's engine sees it."""
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        ...
+
+    @property
+    def thread_id(self) -> str:
+        """The run's thread."""
+        ...
+
+    @property
+    def deps(self) -> Any:
+        """The caller's ``deps=``."""
+        ...
+
+    @property
+    def deadline(self) -> float | None:
+        """Seconds on `anyio.current_time` by which bodies must end, or None."""
+        ...
+
+    @property
+    def host(self) -> Any:
+        """Where outcomes are recorded."""
+        ...
+
+    @property
+    def registry(self) -> ToolRegistry:
+        """The tools."""
+        ...
+
+    @property
+    def sequential(self) -> bool:
+        """Whether calls run one after another."""
+        ...
+
+    @property
+    def halted(self) -> bool:
+        """Whether nothing more may be started."""
+        ...
+
+    @property
+    def wraps_tools(self) -> bool:
+        """Whether anybody wraps tool bodies."""
+        ...
+
+    def hears(self, event: type[Event]) -> bool:
+        """Whether anybody listens."""
+        ...
+
+    def cancel(self, reason: str = "") -> None:
+        """End the run at the next safe point."""
+        ...
+
+    def take_retry(self) -> bool:
+        """Whether a hook asked for another try."""
+        ...
+
+    async def tell(self, event: Event) -> Directive | None:
+        """Emit an event; the strictest directive of those who listen."""
+        ...
+
+    async def decide(self, call: ToolCall) -> Decision:
+        """Ask the deciders about a call."""
+        ...
+
+    def wrapped(
+        self, core: Callable[[ToolCall], Awaitable[CallOutcome]]
+    ) -> Callable[[ToolCall], Awaitable[CallOutcome]]:
+        """The onion around a body."""
+        ...
+
+    async def run_child(
+        self, agent: Any, prompt: Any, budget: Any, step_id: str, answers: dict[str, Any] | None = None
+    ) -> Any:
+        """Run or resume a child run."""
+        ...

@@ -1,0 +1,59 @@
+"""``locus models``: what the installed providers offer, which model is the default, and why."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from locus.core.errors import LocusError
+from locus_plugin_cli import status
+from locus_plugin_cli.failures import told
+from locus_plugin_cli.given import Given, common_options
+from locus_plugin_cli.offers import Chosen, choose, offers
+from locus_plugin_cli.output import print_json, print_rows, say
+from locus_plugin_cli.project import Project
+
+__all__ = ["models"]
+
+
+@click.command(short_help="What the installed providers offer, and the default.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@common_options
+@click.pass_context
+def models(ctx: click.Context, *, as_json: bool) -> int:
+    """List the models that the installed providers offer, with the one that is used where none is named.
+
+    A provider that does not list its models is one line, `provider:...`. Exit status: 0, or 2 when the
+    configuration is wrong.
+    """
+    project = Project.of(ctx.ensure_object(Given))
+    found = offers(project)
+    default: Chosen | None = None
+    problem = ""
+    try:
+        default = choose(None, project, os.environ)
+    except LocusError as e:
+        problem = told(e)[1]
+    if as_json:
+        print_json(
+            {
+                "default": None if default is None else {"model": default.model, "why": default.why},
+                "problem": problem,
+                "models": [
+                    {"provider": o.provider, "model": o.model, "note": o.note, "problem": o.problem} for o in found
+                ],
+            }
+        )
+        return status.OK
+    chosen = "" if default is None else default.model
+    if found:
+        print_rows(("", "MODEL", "NOTE"), [("*" if o.model == chosen else "", o.model, o.note) for o in found])
+    for offer in found:
+        if offer.problem:
+            say(f"{offer.provider} cannot list its models: {offer.problem}")
+    if default is None:
+        say(problem)
+    else:
+        click.echo(f"default: {default.model} ({default.why})")
+    return status.OK

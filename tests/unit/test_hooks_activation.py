@@ -1,0 +1,429 @@
+"""Which plugins are on, with which settings, in which order, and what happens when one of them cannot be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.toy_plugins import Shelf, shelf
+
+from locus.core.errors import (
+    ConfigError,
+    PluginError,
+    PluginIncompatible,
+    PluginLoadError,
+    SettingsError,
+    UnknownName,
+)
+from locus.hooks.activation import Activation, Wanted, activate
+from locus.hooks.discovery import Catalogue
+from locus.hooks.manager import HookManager
+from locus.hooks.manifest import Plugin
+from locus.hooks.selection import listed, select
+from locus.hooks.settings import Layer
+
+__all__ = ["shelf"]
+
+SETTINGS = """
+from attrs import field, frozen, validators
+
+@frozen
+class Settings:
+    level: str = "INFO"
+    interval: int = field(default=2, validator=validators.ge(1))
+"""
+
+HOOKS = """
+from locus.plugin import Hook, hookimpl
+
+class Audit(Hook):
+    def __init__(self, settings):
+        self.settings = settings
+
+    def on_think(self, ev):
+        return None
+"""
+
+
+@pytest.fixture
+def audit(shelf: Shelf) -> Shelf:
+    """A plugin with settings, a keyword and a hook class."""
+    shelf.module("toy_audit_settings", SETTINGS)
+    shelf.plugin(
+        "audit",
+        version="1.2",
+        hooks=HOOKS,
+        settings="'toy_audit_settings:Settings'",
+        keywords="{'audit_interval': 'interval'}",
+        references="('toy_audit_hooks:Audit',)",
+    )
+    return shelf
+
+
+def names(activation: Activation) -> list[str]:
+    return [plugin.manifest.name for plugin in activation.plugins]
+
+
+def settings(activation: Activation, name: str = "audit") -> tuple[Any, ...]:
+    made = activation.settings[name]
+    return (made.level, made.interval)
+
+
+class NoScan(Catalogue):
+    """A catalogue that must not be asked."""
+
+    def names(self) -> tuple[str, ...]:
+        raise AssertionError("nothing was asked for")
+
+    manifest = extended = names  # type: ignore[assignment]
+
+
+# -- which -----------------------------------------------------------------------------------------
+
+
+def test_nothing_is_looked_for_when_nothing_is_asked_for() -> None:
+    assert activate(Wanted(), NoScan()) == Activation()
+
+
+def test_each_layer_may_switch_on_and_off_what_weaker_ones_said() -> None:
+    selection = select(
+        [
+            ("config", ("a", "b", "c")),
+            ("environment", listed(" no:a , d ,, ")),
+            ("command line", ("no:d", "e")),
+            ("code", ("d", "no:b")),
+        ]
+    )
+
+    assert dict(selection.enabled) == {"c": "config", "e": "command line", "d": "code"}
+    assert dict(selection.disabled) == {"a": "environment", "b": "code"}
+
+
+def test_a_layer_may_switch_off_everything_weaker_and_still_ask_for_something() -> None:
+    selection = select([("config", ("a", "b")), ("command line", ("no:*", "c"))])
+
+    assert dict(selection.enabled) == {"c": "command line"}
+    assert set(selection.disabled) == {"a", "b"}
+
+
+@given(st.lists(st.sampled_from(["a", "b", "no:a", "no:b", "no:*"])))
+def test_a_name_is_never_on_and_off(items: list[str]) -> None:
+    selection = select([("config", ("a",)), ("code", items)])
+
+    assert not set(selection.enabled) & set(selection.disabled)
+    assert "*" not in selection.enabled
+
+
+def test_what_is_required_is_on_and_cannot_be_switched_off() -> None:
+    assert dict(select([("required", ("a",)), ("code", ("a",))]).enabled) == {"a": "required"}
+    for off in ("no:a", "no:*"):
+        with pytest.raises(
+            ConfigError, match=f"plugin 'a' is required and switched off by '{off}'".replace("*", r"\*")
+        ):
+            select([("required", ("a",)), ("environment", (off,))])
+
+
+@pytest.mark.parametrize("item", ["", "no:", "  "])
+def test_an_item_that_names_nothing_is_refused(item: str) -> None:
+    with pytest.raises(ConfigError, match="names no plugin"):
+        select([("code", (item,))])
+
+
+def test_only_what_is_on_is_imported(audit: Shelf) -> None:
+    audit.plugin("beacon", hooks="raise AssertionError('off')")
+
+    activation = activate(Wanted(enabled=("audit", "beacon"), env="no:beacon"))
+
+    assert names(activation) == ["audit"]
+    assert audit.imported() == {"toy_audit", "toy_audit_hooks", "toy_audit_settings"}
+    assert [(r.name, r.status, r.detail) for r in activation.reports] == [
+        ("beacon", "disabled", "switched off by environment")
+    ]
+
+
+def test_an_activated_plugin_reaches_the_hook_table_with_its_version(audit: Shelf) -> None:
+    activation = activate(Wanted(enabled=("audit",)))
+
+    manager = HookManager.build(activation.plugins, reports=activation.reports)
+
+    assert [impl.plugin for impl in manager.table.impls("locus_on_think")] == ["audit"]
+    assert [(r.name, r.version, r.status) for r in manager.reports] == [("audit", "1.2", "active")]
+
+
+def test_a_manifest_may_be_passed_in_code(shelf: Shelf) -> None:
+    shelf.module("toy_mine", "from locus.plugin import hookimpl\n@hookimpl\ndef locus_on_think(event): ...")
+    mine = Plugin(name="mine", api=(1, 0), summary="Made here.", hooks=("toy_mine",))
+
+    activation = activate(Wanted(plugins=(mine,)), Catalogue.only())
+
+    assert names(activation) == ["mine"]
+    assert activation.plugins[0].version == ""
+
+
+@pytest.mark.parametrize("item", [7, None, Plugin])
+def test_what_is_no_name_and_no_manifest_is_refused(item: Any) -> None:
+    with pytest.raises(ConfigError, match="use names, 'no:name', or"):
+        activate(Wanted(plugins=(item,)), Catalogue.only())
+
+
+# -- keywords --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("keywords", "expected"),
+    [
+        ({"audit": True}, ("INFO", 2)),
+        ({"audit": {"level": "DEBUG"}}, ("DEBUG", 2)),
+        ({"audit_interval": 3}, ("INFO", 3)),
+        ({"audit": True, "audit_interval": 3}, ("INFO", 3)),
+        ({"audit_interval": 3, "audit": {"level": "DEBUG"}}, ("DEBUG", 3)),
+    ],
+)
+def test_a_keyword_that_names_a_plugin_switches_it_on_and_configures_it(
+    audit: Shelf, keywords: dict[str, Any], expected: tuple[Any, ...]
+) -> None:
+    activation = activate(Wanted(keywords=keywords))
+
+    assert settings(activation) == expected
+    assert activation.plugins[0].instances[0].settings is activation.settings["audit"]  # type: ignore[attr-defined]
+
+
+def test_settings_in_code_win_over_the_file_key_by_key(audit: Shelf) -> None:
+    tables = {"audit": Layer("locus.toml", "plugins.audit", {"level": "WARN", "interval": 7})}
+
+    wanted = Wanted(tables=tables, keywords={"audit": {"level": "DEBUG"}})
+
+    assert settings(activate(wanted)) == ("DEBUG", 7)
+
+
+def test_an_instance_of_the_settings_class_stands_as_it_is(audit: Shelf) -> None:
+    catalogue = Catalogue()
+    cls = type(activate(Wanted(keywords={"audit": True}), catalogue).settings["audit"])
+    tables = {"audit": Layer("locus.toml", "plugins.audit", {"level": "WARN"})}
+
+    activation = activate(Wanted(tables=tables, keywords={"audit": cls(interval=9)}), catalogue)
+    evolved = activate(Wanted(keywords={"audit": cls(level="X"), "audit_interval": 4}), catalogue)
+
+    assert settings(activation) == ("INFO", 9)
+    assert settings(evolved) == ("X", 4)
+    with pytest.raises(SettingsError, match=r"Agent\(audit_interval=\.\.\.\): interval is 0"):
+        activate(Wanted(keywords={"audit": cls(), "audit_interval": 0}), catalogue)
+
+
+def test_false_switches_a_plugin_off(audit: Shelf) -> None:
+    activation = activate(Wanted(enabled=("audit",), keywords={"audit": False}))
+
+    assert names(activation) == []
+    assert [(r.name, r.status, r.detail) for r in activation.reports] == [("audit", "disabled", "switched off by code")]
+
+
+def test_a_keyword_of_a_plugin_that_is_switched_off_is_a_contradiction(audit: Shelf) -> None:
+    with pytest.raises(ConfigError, match="audit_interval is given and audit=False; drop one"):
+        activate(Wanted(keywords={"audit": False, "audit_interval": 3}))
+
+
+@pytest.mark.parametrize(
+    ("keyword", "near"),
+    [("audti", "'audit'"), ("audit_intervall", "'audit_interval'"), ("max_iteration", "'max_iterations'")],
+)
+def test_an_unknown_keyword_names_the_nearest_plugin_keyword_or_option(audit: Shelf, keyword: str, near: str) -> None:
+    with pytest.raises(UnknownName) as caught:
+        activate(Wanted(keywords={keyword: 1}), options=("model", "max_iterations"))
+
+    assert f"unknown option of Agent {keyword!r}; did you mean {near}?" in str(caught.value)
+    assert f"pip install locus-plugin-{keyword.replace('_', '-')}" in str(caught.value)
+
+
+def test_a_keyword_that_two_plugins_declare_is_an_error_that_names_both(audit: Shelf) -> None:
+    audit.plugin("rival", keywords="{'audit_interval': 'x'}")
+
+    with pytest.raises(ConfigError, match="declared by more than one plugin: audit and rival"):
+        activate(Wanted(keywords={"audit_interval": 3}))
+
+
+@pytest.mark.parametrize(("value", "message"), [(None, "audit=None; use True"), (7, "audit=7; expected True, False")])
+def test_a_keyword_with_a_value_that_means_nothing_is_refused(audit: Shelf, value: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        activate(Wanted(keywords={"audit": value}))
+
+
+def test_the_settings_of_all_plugins_are_complained_about_at_once(audit: Shelf) -> None:
+    audit.plugin("beacon", settings="'toy_audit_settings:Settings'")
+    tables = {
+        "audit": Layer("locus.toml", "plugins.audit", {"levle": 1}),
+        "beacon": Layer("locus.toml", "plugins.beacon", {"interval": 0}),
+    }
+
+    with pytest.raises(SettingsError) as caught:
+        activate(Wanted(enabled=("audit", "beacon"), tables=tables, keywords={"audit_interval": "x"}))
+
+    assert caught.value.problems == (
+        "locus.toml: plugins.audit.levle is no setting; did you mean 'level'?",
+        "Agent(audit_interval=...): interval is 'x'; expected an integer",
+        "locus.toml: plugins.beacon.interval is 0: 'interval' must be >= 1: 0",
+    )
+
+
+def test_a_table_for_a_plugin_that_is_off_is_not_read(audit: Shelf) -> None:
+    tables = {"audit": Layer("locus.toml", "plugins.audit", {"levle": 1})}
+
+    assert names(activate(Wanted(env="no:audit", tables=tables))) == []
+
+
+# -- order -----------------------------------------------------------------------------------------
+
+
+def test_manifests_then_the_configured_list_then_the_name_decide_the_order(shelf: Shelf) -> None:
+    for name in ("a", "b", "c", "d", "e"):
+        shelf.plugin(name, after="('d',)" if name == "c" else "()")
+
+    activation = activate(
+        Wanted(enabled=("c", "b"), env="d", plugins=("a",), keywords={"e": True, "b": True}), Catalogue()
+    )
+
+    assert names(activation) == ["b", "d", "c", "a", "e"]
+
+
+def test_a_circle_is_refused_by_name(shelf: Shelf) -> None:
+    shelf.plugin("a", after="('b',)")
+    shelf.plugin("b", after="('a',)")
+
+    with pytest.raises(PluginError, match="circular: a after b after a"):
+        activate(Wanted(enabled=("a", "b")))
+
+
+# -- what cannot be --------------------------------------------------------------------------------
+
+BROKEN = {
+    "missing": ("", UnknownName, "missing", "unknown plugin 'broken'"),
+    "import": ("raise RuntimeError('no display')", PluginLoadError, "failed", "RuntimeError: no display"),
+    "incompatible": (
+        "from locus.plugin import Plugin\nplugin = Plugin(name='broken', api=(9, 0), summary='')",
+        PluginIncompatible,
+        "incompatible",
+        "written for plugin API 9.0",
+    ),
+    "hooks": (
+        "from locus.plugin import Plugin\nplugin = Plugin(name='broken', api=(1, 0), summary='', hooks=('toy_gone',))",
+        PluginLoadError,
+        "failed",
+        "toy_gone cannot be imported",
+    ),
+}
+
+
+@pytest.fixture(params=BROKEN)
+def broken(request: pytest.FixtureRequest, shelf: Shelf) -> tuple[type[Exception], str, str]:
+    """A plugin that cannot be used: what is raised, its status, and what is said."""
+    manifest, error, status, message = BROKEN[request.param]
+    if manifest:
+        shelf.plugin("broken", manifest=manifest)
+    shelf.plugin("good")
+    return error, status, message
+
+
+@pytest.mark.parametrize("wanted", [Wanted(enabled=("broken", "good")), Wanted(env="broken,good")])
+def test_what_the_file_or_the_environment_asks_for_may_fail_and_is_reported(
+    broken: tuple[type[Exception], str, str], wanted: Wanted
+) -> None:
+    _, status, message = broken
+
+    activation = activate(wanted)
+
+    assert names(activation) == ["good"]
+    (report,) = activation.reports
+    assert (report.name, report.status) == ("broken", status)
+    assert message in report.detail
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        Wanted(plugins=("broken",)),
+        Wanted(cli=("broken",)),
+        Wanted(required=("broken",)),
+        Wanted(enabled=("broken",), strict=True),
+        Wanted(enabled=("broken",), required=("broken",), env="broken"),
+    ],
+    ids=["code", "command line", "required", "strict", "required and more"],
+)
+def test_what_is_asked_for_by_name_or_required_must_work(
+    broken: tuple[type[Exception], str, str], wanted: Wanted
+) -> None:
+    error, _, message = broken
+
+    with pytest.raises(error) as caught:
+        activate(wanted)
+
+    assert message in str(caught.value)
+
+
+def test_a_guard_that_cannot_run_is_never_left_out_silently(shelf: Shelf) -> None:
+    shelf.plugin("door", hooks="raise RuntimeError('no display')", guard="True")
+
+    with pytest.raises(PluginLoadError, match="no display"):
+        activate(Wanted(enabled=("door",)))
+
+
+def test_a_guard_whose_hooks_break_the_specification_breaks_the_build(shelf: Shelf) -> None:
+    wrong = "from locus.plugin import hookimpl\n@hookimpl\ndef locus_on_thinking(event): ..."
+    shelf.plugin("door", hooks=wrong, guard="True")
+    shelf.plugin("plain", hooks=wrong)
+
+    plain = HookManager.build(activate(Wanted(enabled=("plain",))).plugins)
+    assert [r.status for r in plain.reports] == ["failed"]
+    with pytest.raises(PluginError, match="locus_on_thinking is no hook"):
+        HookManager.build(activate(Wanted(enabled=("door",))).plugins)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("class Audit:\n    def __init__(self, a, b): ...", "a hook class is called with the settings, or without"),
+        ("class Audit:\n    def __init__(self): raise OSError('disk full')", "cannot be made: OSError: disk full"),
+    ],
+)
+def test_a_hook_object_that_cannot_be_made_is_the_plugins_error(shelf: Shelf, source: str, message: str) -> None:
+    shelf.plugin("audit", hooks=source, references="('toy_audit_hooks:Audit',)")
+
+    (report,) = activate(Wanted(enabled=("audit",))).reports
+
+    assert message in report.detail
+
+
+def _manifest(name: str, *hooks: str) -> str:
+    return f"from locus.plugin import Plugin\nplugin = Plugin(name={name!r}, api=(1, 0), summary='', hooks={hooks!r})"
+
+
+def test_hooks_may_be_modules_instances_and_classes_with_or_without_settings(shelf: Shelf) -> None:
+    shelf.module(
+        "toy_kinds",
+        """
+        from attrs import frozen
+        from locus.plugin import Hook
+
+        class Bare(Hook):
+            pass
+
+        @frozen
+        class Own(Hook):
+            level: str = "own"
+
+        class Optional(Hook):
+            def __init__(self, settings=7):
+                self.settings = settings
+
+        instance = Bare()
+        """,
+    )
+    shelf.plugin(
+        "many", manifest=_manifest("many", *(f"toy_kinds:{n}" for n in ("Bare", "Own", "Optional", "instance")))
+    )
+
+    instances: Any = activate(Wanted(enabled=("many",))).plugins[0].instances
+
+    assert [type(i).__name__ for i in instances] == ["Bare", "Own", "Optional", "Bare"]
+    assert instances[1].level == "own"
+    assert instances[2].settings is None
