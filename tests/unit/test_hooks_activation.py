@@ -397,6 +397,19 @@ def _manifest(name: str, *hooks: str) -> str:
     return f"from locus.plugin import Plugin\nplugin = Plugin(name={name!r}, api=(1, 0), summary='', hooks={hooks!r})"
 
 
+def test_a_hook_class_may_refuse_its_settings(shelf: Shelf) -> None:
+    source = """
+    from locus.core.errors import SettingsError
+    class Audit:
+        def __init__(self, settings):
+            raise SettingsError(["audit: two files are one too many"])
+    """
+    shelf.plugin("audit", hooks=source, references="('toy_audit_hooks:Audit',)")
+
+    with pytest.raises(SettingsError, match="audit: two files are one too many"):
+        activate(Wanted(enabled=("audit",)))
+
+
 def test_hooks_may_be_modules_instances_and_classes_with_or_without_settings(shelf: Shelf) -> None:
     shelf.module(
         "toy_kinds",

@@ -541,6 +541,7 @@ def contributing(hook: str, value: Any) -> object:
     ("hook", "value", "message"),
     [
         ("locus_register_tools", ValueError("no"), "locus_register_tools raised ValueError: no"),
+        ("locus_register_tools", (1 / n for n in (1, 0)), "locus_register_tools raised ZeroDivisionError"),
         ("locus_register_tools", 7, "locus_register_tools returned 7; return a list, or None"),
         ("locus_register_tools", "tool", "returned 'tool'; return a list, or None"),
         ("locus_register_tools", {"a": 1}, "return a list, or None"),
@@ -557,6 +558,20 @@ def test_a_plugin_that_contributes_nonsense_is_left_out(hook: str, value: Any, m
     (report,) = [r for r in manager.reports if r.name == "odd"]
     assert report.status == "failed"
     assert message in report.detail
+
+
+def test_a_coroutine_in_place_of_contributions_is_refused_and_leaves_no_warning() -> None:
+    async def later() -> list[object]:
+        raise AssertionError("nobody awaits this")
+
+    class Delegates:
+        @hookimpl
+        def locus_register_tools(self) -> Any:
+            return later()
+
+    manager = HookManager.build([plugin("odd", Delegates())])
+
+    assert "return a list, or None" in manager.reports[0].detail
 
 
 def test_a_plugin_that_is_left_out_contributes_nothing() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
 import pytest
 
-from locus.core.directives import Accept, Allow, Cancel, Reject, Revise
+from locus.core.directives import Accept, Allow, Cancel, Continue, Interrupt, Reject, Retry, Revise
 from locus.core.errors import CheckpointError
 from locus.core.events import HookFailedEvent
 from locus.core.messages import MediaBlock, Message, Role, TextBlock
@@ -169,8 +170,9 @@ async def test_each_verdict_is_a_step_and_a_recorded_one_stands_without_asking()
 
 
 def test_every_answer_has_a_plain_form_that_reads_back() -> None:
-    for answer in (Accept(), Revise("x"), Cancel("y"), Reject("z"), Allow()):
-        assert from_data(to_data(answer)) == answer
+    question = Interrupt("sure?", ("yes", "no"))
+    for answer in (Accept(), Revise("x"), Cancel("y"), Reject("z"), Retry(), Continue(), Allow(), question):
+        assert from_data(json.loads(json.dumps(to_data(answer)))) == answer
 
 
 def test_a_form_that_is_no_answer_is_refused() -> None:

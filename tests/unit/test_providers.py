@@ -155,6 +155,14 @@ def test_a_factory_that_cannot_be_imported_is_the_plugins_error(acme: Shelf) -> 
         provide("checkpointer", "acme:runs.db")
 
 
+def test_a_factory_that_is_no_callable_is_the_plugins_error(shelf: Shelf) -> None:
+    shelf.module("toy_bare_models", "make = 7")
+    shelf.plugin("bare", provides="{'backend': 'toy_bare_models:make'}")
+
+    with pytest.raises(PluginLoadError, match="toy_bare_models:make is 7; a provided backend must be a callable"):
+        provide("backend", "bare:x")
+
+
 def test_any_kind_is_provided_the_same_way(acme: Shelf) -> None:
     backend: Any = provide("backend", "acme:./folder")
 

@@ -4,55 +4,60 @@ One loop, Think -> Execute -> Reflect -> Terminate, over an immutable state, wit
 algebra. Everything with an effect is a plugin.
 """
 
-from locus.agent import Agent
-from locus.core.directives import (
-    Accept,
-    Allow,
-    Cancel,
-    Continue,
-    Decision,
-    Directive,
-    Interrupt,
-    Reject,
-    Retry,
-    Revise,
-    Verdict,
-)
-from locus.core.errors import (
-    ConfigError,
-    LocusError,
-    ModelError,
-    RetryableToolError,
-    ToolError,
-)
-from locus.core.events import (
-    CheckpointEvent,
-    Event,
-    HookFailedEvent,
-    InterruptEvent,
-    IterationEvent,
-    ModelChunkEvent,
-    ModelCompleteEvent,
-    ModelErrorEvent,
-    ModelRestartEvent,
-    ReflectEvent,
-    RunStartEvent,
-    TerminateEvent,
-    ThinkEvent,
-    ToolCacheHitEvent,
-    ToolCompleteEvent,
-    ToolProgressEvent,
-    ToolStartEvent,
-)
-from locus.core.messages import Message, Role, Usage
-from locus.core.state import AgentState
-from locus.hooks.hook import Hook
-from locus.limits import Budget
-from locus.models.protocol import Model, ModelRequest, ModelResponse, ModelSettings
-from locus.result import AgentResult
-from locus.run import Run
-from locus.tools.context import ToolContext
-from locus.tools.decorator import tool
+from typing import TYPE_CHECKING
+
+from locus.core.lazy import exports
+
+if TYPE_CHECKING:
+    from locus.agent import Agent
+    from locus.core.directives import (
+        Accept,
+        Allow,
+        Cancel,
+        Continue,
+        Decision,
+        Directive,
+        Interrupt,
+        Reject,
+        Retry,
+        Revise,
+        Verdict,
+    )
+    from locus.core.errors import (
+        ConfigError,
+        LocusError,
+        ModelError,
+        RetryableToolError,
+        ToolError,
+    )
+    from locus.core.events import (
+        CheckpointEvent,
+        Event,
+        HookFailedEvent,
+        InterruptEvent,
+        IterationEvent,
+        ModelChunkEvent,
+        ModelCompleteEvent,
+        ModelErrorEvent,
+        ModelRestartEvent,
+        ReflectEvent,
+        RunStartEvent,
+        TerminateEvent,
+        ThinkEvent,
+        ToolCacheHitEvent,
+        ToolCompleteEvent,
+        ToolProgressEvent,
+        ToolStartEvent,
+    )
+    from locus.core.messages import Message, Role, Usage
+    from locus.core.state import AgentState
+    from locus.hooks.hook import Hook
+    from locus.limits import Budget
+    from locus.models.protocol import Model, ModelRequest, ModelResponse, ModelSettings
+    from locus.result import AgentResult
+    from locus.run import Run
+    from locus.tools.context import ToolContext
+    from locus.tools.decorator import tool
 
 __version__ = "0.1.0"
 
@@ -106,3 +111,57 @@ __all__ = [
     "Verdict",
     "tool",
 ]
+
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "Accept": "locus.core.directives",
+        "Agent": "locus.agent",
+        "AgentResult": "locus.result",
+        "AgentState": "locus.core.state",
+        "Allow": "locus.core.directives",
+        "Budget": "locus.limits",
+        "Cancel": "locus.core.directives",
+        "CheckpointEvent": "locus.core.events",
+        "ConfigError": "locus.core.errors",
+        "Continue": "locus.core.directives",
+        "Decision": "locus.core.directives",
+        "Directive": "locus.core.directives",
+        "Event": "locus.core.events",
+        "Hook": "locus.hooks.hook",
+        "HookFailedEvent": "locus.core.events",
+        "Interrupt": "locus.core.directives",
+        "InterruptEvent": "locus.core.events",
+        "IterationEvent": "locus.core.events",
+        "LocusError": "locus.core.errors",
+        "Message": "locus.core.messages",
+        "Model": "locus.models.protocol",
+        "ModelChunkEvent": "locus.core.events",
+        "ModelCompleteEvent": "locus.core.events",
+        "ModelError": "locus.core.errors",
+        "ModelErrorEvent": "locus.core.events",
+        "ModelRequest": "locus.models.protocol",
+        "ModelResponse": "locus.models.protocol",
+        "ModelRestartEvent": "locus.core.events",
+        "ModelSettings": "locus.models.protocol",
+        "ReflectEvent": "locus.core.events",
+        "Reject": "locus.core.directives",
+        "Retry": "locus.core.directives",
+        "RetryableToolError": "locus.core.errors",
+        "Revise": "locus.core.directives",
+        "Role": "locus.core.messages",
+        "Run": "locus.run",
+        "RunStartEvent": "locus.core.events",
+        "TerminateEvent": "locus.core.events",
+        "ThinkEvent": "locus.core.events",
+        "ToolCacheHitEvent": "locus.core.events",
+        "ToolCompleteEvent": "locus.core.events",
+        "ToolContext": "locus.tools.context",
+        "ToolError": "locus.core.errors",
+        "ToolProgressEvent": "locus.core.events",
+        "ToolStartEvent": "locus.core.events",
+        "Usage": "locus.core.messages",
+        "Verdict": "locus.core.directives",
+        "tool": "locus.tools.decorator",
+    },
+)

@@ -10,23 +10,16 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from threading import Lock
-from typing import Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 from uuid import uuid4
 
 import anyio
 
-from locus.config import Config
 from locus.core.errors import ConfigError, InterruptMismatch
-from locus.core.frozen import EMPTY, FrozenDict
+from locus.core.frozen import FrozenDict
+from locus.core.lazy import Lazy
 from locus.core.messages import Message, Role
-from locus.core.reflect import AnyOf
 from locus.core.state import AgentState
-from locus.core.termination import TerminationCondition
-from locus.hooks.activation import Activation, Wanted, activate
-from locus.hooks.discovery import Catalogue
-from locus.hooks.manager import HookManager
-from locus.hooks.manifest import Plugin
-from locus.hooks.providers import provide
 from locus.hooks.report import run_report
 from locus.limits import Budget, NoHaltWarning, agent_condition, child_loop, tightened
 from locus.loop.active import ActiveRun
@@ -34,18 +27,27 @@ from locus.loop.react import Loop
 from locus.loop.router import Router
 from locus.loop.runner import drive
 from locus.memory.clock import Clock, SystemClock
-from locus.memory.conversation import ConversationManager
 from locus.memory.host import JournalHost
 from locus.memory.latest import LatestStore
 from locus.memory.store import Claim, JournalStore
 from locus.memory.thread import Ended, Segment, ended_before
-from locus.models.output import OutputError, OutputSchema, output_schema
 from locus.models.protocol import Model, ModelSettings
-from locus.models.registry import get_model
 from locus.prompt import Prompt, Turn
 from locus.result import AgentResult
 from locus.run import Run, Sink
-from locus.tools.registry import ToolRegistry
+
+if TYPE_CHECKING:
+    from locus import assembly
+    from locus.config import Config
+    from locus.core.termination import TerminationCondition
+    from locus.hooks.discovery import Catalogue
+    from locus.hooks.manifest import Plugin
+    from locus.memory.conversation import ConversationManager
+    from locus.models import output
+    from locus.models.output import OutputSchema
+else:
+    assembly = Lazy("locus.assembly")
+    output = Lazy("locus.models.output")
 
 __all__ = ["Agent", "Budget", "NoHaltWarning"]
 
@@ -111,11 +113,8 @@ class Agent(Generic[Deps, Out]):
     """
 
     __slots__ = (
-        "_catalogue",
         "_live",
         "_loop",
-        "_options",
-        "_own_store",
         "_store",
         "_system",
         "_template",
@@ -152,12 +151,18 @@ class Agent(Generic[Deps, Out]):
         if tool_execution not in ("concurrent", "sequential"):
             raise ConfigError(f"tool_execution is {tool_execution!r}; use 'concurrent' or 'sequential'")
         self.name = name
-        self._catalogue = catalogue
-        active, manager = self._activate(plugins, hooks, config, options, catalogue)
-        chosen = self._model(model, config, active, catalogue)
-        registry = ToolRegistry.of(tools)
-        if manager.contributed.tools:
-            registry = registry.with_tools(c.value for c in manager.contributed.tools)
+        parts = assembly.assemble(
+            model=model,
+            tools=tools,
+            checkpointer=checkpointer,
+            hooks=hooks,
+            plugins=plugins,
+            config=config,
+            catalogue=catalogue,
+            options=options,
+            own_options=_OPTIONS,
+        )
+        configured = assembly.configured(config)
         terminals = frozenset(terminal_tools)
         condition = agent_condition(
             termination,
@@ -165,31 +170,26 @@ class Agent(Generic[Deps, Out]):
             terminal_tools=terminals,
             token_budget=token_budget,
             stop_on_text=stop_on_text,
-            model=chosen,
-            configured=_agent(config),
+            model=parts.model,
+            configured=configured,
         )
-        policies = [c.value for c in manager.contributed.reflect_policies]
         self._loop = Loop.wire(
-            model=chosen,
-            tools=registry,
-            router=Router(condition, AnyOf(*policies) if policies else None),
-            hooks=manager.table,
-            plugins=manager.reports,
-            versions=FrozenDict(run_report(manager.reports).versions),
+            model=parts.model,
+            tools=parts.tools,
+            router=Router(condition, parts.reflect),
+            hooks=parts.hooks.table,
+            plugins=parts.hooks.reports,
+            versions=FrozenDict(run_report(parts.hooks.reports).versions),
             manager=conversation_manager,
             settings=model_settings or ModelSettings(),
-            output=_schema(output_schema),
+            output=assembly.schema_of(output_schema),
             max_revisions=max_revisions,
             sequential=tool_execution == "sequential",
-            resolve=partial(get_model, catalogue=catalogue),
+            resolve=parts.resolve,
             clock=clock or SystemClock(),
         )
-        self._store: JournalStore | None = (
-            provide("checkpointer", checkpointer, catalogue=catalogue)  # type: ignore[assignment]
-            if isinstance(checkpointer, str)
-            else checkpointer
-        )
-        system = system_prompt if system_prompt is not None else _agent(config).get("system_prompt")
+        self._store = parts.store
+        system = system_prompt if system_prompt is not None else configured.get("system_prompt")
         self._system = Message(Role.SYSTEM, system) if system else None
         bounds = condition.bounds()
         template: dict[str, Any] = {
@@ -203,42 +203,6 @@ class Agent(Generic[Deps, Out]):
         self._template = FrozenDict(template)
         AgentState(**template)  # refuses a threshold out of range here, not in the first run
         self._live = _Live()
-
-    @staticmethod
-    def _activate(
-        plugins: Sequence[str | Plugin],
-        hooks: Sequence[object],
-        config: Config | None,
-        options: Mapping[str, Any],
-        catalogue: Catalogue | None,
-    ) -> tuple[Activation, HookManager]:
-        if config is None and not plugins and not options:
-            # Nothing was asked for: nothing is looked for.
-            return _NOTHING, HookManager.build((), hooks) if hooks else _NO_HOOKS
-        wanted = (
-            config.wanted(plugins=tuple(plugins), keywords=options)
-            if config is not None
-            else Wanted(plugins=tuple(plugins), keywords=options)
-        )
-        active = activate(wanted, catalogue, environ=os.environ, options=_OPTIONS)
-        return active, HookManager.build(active.plugins, hooks, reports=active.reports)
-
-    @staticmethod
-    def _model(
-        model: str | Model | None, config: Config | None, active: Activation, catalogue: Catalogue | None
-    ) -> Model:
-        chosen = model if model is not None else _agent(config).get("model")
-        if chosen is None:
-            raise ConfigError(
-                "no model: pass model='provider:model' (any installed provider) or an object with "
-                "`name` and `async complete(request, on_chunk)`, or set [agent] model in locus.toml"
-            )
-        if not isinstance(chosen, str):
-            if not callable(getattr(chosen, "complete", None)) or not hasattr(chosen, "name"):
-                raise ConfigError(f"model is {chosen!r}; it needs `name` and `async complete(request, on_chunk=None)`")
-            return chosen
-        settings = config.plugin_settings if config is not None else None
-        return get_model(chosen, catalogue=catalogue, settings=settings)
 
     def __setattr__(self, name: str, value: object) -> None:
         if hasattr(self, "_live"):
@@ -444,14 +408,15 @@ class Agent(Generic[Deps, Out]):
         segment: Segment,
         deps: Any,
         settings: ModelSettings | None,
-        output: Any,
+        output_schema: Any,
         termination: TerminationCondition | None,
         store: JournalStore | None,
     ) -> Run[Any]:
         loop = self._loop
         if termination is not None:
             loop = tightened(loop, termination)
-        active = ActiveRun(loop, segment.thread_id, deps=deps, settings=settings, output=_schema(output))
+        schema = None if output_schema is None else assembly.schema_of(output_schema)
+        active = ActiveRun(loop, segment.thread_id, deps=deps, settings=settings, output=schema)
         main = partial(self._main, active, segment, store)
         return Run(main, active.cancel)
 
@@ -509,21 +474,11 @@ class Agent(Generic[Deps, Out]):
         return _result(active, ended, None)
 
 
-_NOTHING = Activation((), ())
-_NO_HOOKS = HookManager.build((), ())
 _OPTIONS = tuple(n for n in Agent.__init__.__annotations__ if n not in ("return", "options"))
-
-
-def _agent(config: Config | None) -> Mapping[str, Any]:
-    return EMPTY if config is None else config.agent
 
 
 def _worker() -> str:
     return f"pid {os.getpid()}"
-
-
-def _schema(given: Any) -> OutputSchema[Any] | None:
-    return None if given is None else output_schema(given)
 
 
 def _answers(answer: Any, questions: tuple[str, ...] | None) -> dict[str, Any] | None:
@@ -546,7 +501,7 @@ def _result(active: ActiveRun, ended: Ended, store: JournalStore | None) -> Agen
     if active.output is not None and text:
         try:
             parsed = active.output.parse(text)
-        except OutputError as e:
+        except output.OutputError as e:
             active.report("output", str(e))
     reports = {**active.reports, "plugins": run_report(active.loop.plugins, active.health)}
     return AgentResult(

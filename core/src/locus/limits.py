@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
 
@@ -16,9 +15,13 @@ from locus.core.termination import (
     TokenLimit,
     effective,
 )
-from locus.loop.active import ActiveRun
-from locus.loop.react import Loop
-from locus.models.protocol import Model
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from locus.loop.active import ActiveRun
+    from locus.loop.react import Loop
+    from locus.models.protocol import Model
 
 __all__ = ["Budget", "NoHaltWarning", "agent_condition", "child_loop", "tightened"]
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from attrs import field, frozen
 
 from locus.core.errors import RunFailed
 from locus.core.frozen import EMPTY
-from locus.core.journal import Asked
 from locus.core.messages import Usage
-from locus.core.state import AgentState
-from locus.memory.store import JournalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from locus.core.journal import Asked
+    from locus.core.state import AgentState
+    from locus.memory.store import JournalStore
 
 __all__ = ["AgentResult"]
 

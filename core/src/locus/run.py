@@ -12,15 +12,18 @@ import sys
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
 from contextvars import copy_context
-from types import TracebackType
-from typing import Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import anyio
-from anyio.abc import TaskGroup
 
 from locus.core.errors import RunAlreadyUsed, RunNotFinished
 from locus.core.events import Event, ModelChunkEvent
 from locus.result import AgentResult
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from anyio.abc import TaskGroup
 
 __all__ = ["Run"]
 

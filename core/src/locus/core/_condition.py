@@ -16,7 +16,7 @@ from attrs import NOTHING, Attribute, fields, has
 from locus.core._bounds import Bounds
 from locus.core._explain import Explanation, Reading, Satisfied
 from locus.core._functions import dotted_name
-from locus.core.codec import decode_data, encode_data
+from locus.core.data import decode_data, encode_data
 from locus.core.errors import ConditionError, ConfigError, LocusError, NotSerialisable, UnknownName
 from locus.core.state import AgentState
 

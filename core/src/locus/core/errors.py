@@ -35,8 +35,15 @@ LocusError
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from locus.core.lazy import Lazy
+
+if TYPE_CHECKING:
+    import difflib
+else:
+    difflib = Lazy("difflib")
 
 __all__ = [
     "BudgetExceeded",

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from attrs import field, frozen
+from attrs import field, fields, frozen
 
-from locus.core.codec import converter, decode, register_tagged
 from locus.core.errors import CheckpointError
 from locus.core.frozen import EMPTY, FrozenDict, freeze
+from locus.core.lazy import Lazy
 from locus.core.messages import ToolCall, Usage
+
+if TYPE_CHECKING:
+    from locus.core import codec
+else:
+    codec = Lazy("locus.core.codec")
 
 __all__ = [
     "EPOCH",
@@ -46,7 +51,7 @@ __all__ = [
 EPOCH = datetime.fromtimestamp(0, UTC)
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class Event:
     """What every event carries.
 
@@ -72,10 +77,26 @@ class Event:
     timestamp: datetime = EPOCH
     replayed: bool = False
 
+    # One comparison and one text for all events: generating them for each class is most of what importing this
+    # module would cost.
+    def __eq__(self, other: object) -> bool:
+        return other.__class__ is self.__class__ and _values(other) == _values(self)
+
+    def __hash__(self) -> int:
+        return hash((self.__class__, _values(self)))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{a.name}={getattr(self, a.name)!r}" for a in fields(type(self)) if a.repr)
+        return f"{type(self).__name__}({shown})"
+
     @property
     def event_id(self) -> str:
         """Stable and unique over all runs."""
         return f"{self.run_id}/{self.segment}/{self.seq}"
+
+
+def _values(event: Any) -> tuple[Any, ...]:
+    return tuple(getattr(event, a.name) for a in fields(type(event)))
 
 
 _TYPES: dict[str, type[Event]] = {}
@@ -106,9 +127,9 @@ def event_to_json(event: Event) -> dict[str, Any]:
     """A plain, JSON-safe dict with the event's type tag."""
     cls = type(event)
     if cls not in _TAGGED:
-        register_tagged(cls, cls.type)
+        codec.register_tagged(cls, cls.type)
         _TAGGED.add(cls)
-    form: dict[str, Any] = converter.unstructure(event, cls)
+    form: dict[str, Any] = codec.converter.unstructure(event, cls)
     return form
 
 
@@ -121,7 +142,7 @@ def event_from_json(form: dict[str, Any]) -> Event:
     tag = form.get("type")
     if tag not in _TYPES:
         raise CheckpointError("type", f"unknown event type {tag!r}; import the plugin that defines it")
-    return decode({k: v for k, v in form.items() if k != "type"}, _TYPES[tag])
+    return codec.decode({k: v for k, v in form.items() if k != "type"}, _TYPES[tag])
 
 
 # Generating a converter takes about a millisecond a class: done at the first use, not at import.
@@ -129,7 +150,7 @@ _TAGGED: set[type[Event]] = set()
 
 
 @register_event
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class RunStartEvent(Event):
     """A segment of a run begins.
 
@@ -147,7 +168,7 @@ class RunStartEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class IterationEvent(Event):
     """An iteration begins, right before its model call.
 
@@ -161,7 +182,7 @@ class IterationEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class ThinkEvent(Event):
     """Think has an answer.
 
@@ -177,7 +198,7 @@ class ThinkEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class ModelChunkEvent(Event):
     """A piece of the answer as it streams; transient, never journalled.
 
@@ -195,7 +216,7 @@ class ModelChunkEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class ModelCompleteEvent(Event):
     """A model call ended.
 
@@ -214,7 +235,7 @@ class ModelCompleteEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class ModelErrorEvent(Event):
     """A model call failed."""
 
@@ -227,7 +248,7 @@ class ModelErrorEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class ModelRestartEvent(Event):
     """The model is asked again: discard what attempts before ``attempt`` streamed."""
 
@@ -237,7 +258,7 @@ class ModelRestartEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class ToolStartEvent(Event):
     """A tool body is about to run; every decision about the call has been made."""
 
@@ -247,7 +268,7 @@ class ToolStartEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class ToolProgressEvent(Event):
     """A running tool reports progress.
 
@@ -264,7 +285,7 @@ class ToolProgressEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class ToolCompleteEvent(Event):
     """A tool call ended.
 
@@ -282,7 +303,7 @@ class ToolCompleteEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class ToolCacheHitEvent(Event):
     """An idempotent call was answered from an earlier execution, in place of start and complete."""
 
@@ -294,7 +315,7 @@ class ToolCacheHitEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class ReflectEvent(Event):
     """A self-evaluation was made.
 
@@ -312,7 +333,7 @@ class ReflectEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class InterruptEvent(Event):
     """A tool, or a hook that decides about a call, asks a person.
 
@@ -328,7 +349,7 @@ class InterruptEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class CheckpointEvent(Event):
     """A transition is committed: the run can be resumed from here.
 
@@ -345,7 +366,7 @@ class CheckpointEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class HookFailedEvent(Event):
     """A hook raised, hung past its timeout, or returned nonsense. Never told to the culprit.
 
@@ -362,7 +383,7 @@ class HookFailedEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False, repr=False)
 class TerminateEvent(Event):
     """The end of a segment; exactly one each.
 

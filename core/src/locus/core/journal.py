@@ -9,13 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import field, fields, frozen
 
-from locus.core.codec import converter, register_union
 from locus.core.errors import CheckpointError
+from locus.core.lazy import Lazy
 from locus.core.state import GROWING, AgentState
+
+if TYPE_CHECKING:
+    from locus.core import codec
+else:
+    codec = Lazy("locus.core.codec")
 
 __all__ = [
     "BLANK",
@@ -52,7 +57,8 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 BLANK = AgentState(run_id="", started_at=_EPOCH, updated_at=_EPOCH)
 
 _GROWING = frozenset(GROWING)
-_TYPES = {a.name: a.type for a in fields(AgentState)}
+#: The types of a state's fields, for the JSON form of deltas.
+DELTA_TYPES = {a.name: a.type for a in fields(AgentState)}
 
 
 @frozen
@@ -256,43 +262,9 @@ def fold(state: AgentState, bodies: Iterable[Body]) -> AgentState:
     return state
 
 
-def _delta_to_json(change: StateDelta) -> dict[str, Any]:
-    return {
-        "changed": {k: converter.unstructure(v, _TYPES[k]) for k, v in change.changed.items()},
-        "grown": {k: [keep, converter.unstructure(v, _TYPES[k])] for k, (keep, v) in change.grown.items()},
-    }
-
-
-def _delta_from_json(form: Mapping[str, Any], _: Any) -> StateDelta:
-    unknown = (set(form["changed"]) | set(form["grown"])) - set(_TYPES)
-    if unknown:
-        raise CheckpointError("delta", f"unknown field(s) {', '.join(sorted(unknown))}")
-    return StateDelta(
-        {k: converter.structure(v, _TYPES[k]) for k, v in form["changed"].items()},  # type: ignore[arg-type]
-        {k: (keep, converter.structure(v, _TYPES[k])) for k, (keep, v) in form["grown"].items()},  # type: ignore[arg-type]
-    )
-
-
-converter.register_unstructure_hook(StateDelta, _delta_to_json)
-converter.register_structure_hook(StateDelta, _delta_from_json)
-register_union(
-    Body,
-    {
-        "intent": Intent,
-        "outcome": Outcome,
-        "asked": Asked,
-        "answered": Answered,
-        "paused": Paused,
-        "resumed": Resumed,
-        "transition": Transition,
-    },
-    "entry",
-)
-
-
 def entry_to_json(body: Body) -> dict[str, Any]:
     """The JSON form of what happened."""
-    form: dict[str, Any] = converter.unstructure(body, type(body))
+    form: dict[str, Any] = codec.converter.unstructure(body, type(body))
     return form
 
 
@@ -303,7 +275,7 @@ def entry_from_json(form: Mapping[str, Any]) -> Body:
         CheckpointError: it is damaged, or needs a package that is not imported.
     """
     try:
-        body: Body = converter.structure(dict(form), Body)  # type: ignore[arg-type]
+        body: Body = codec.converter.structure(dict(form), Body)  # type: ignore[arg-type]
     except CheckpointError:
         raise
     except Exception as e:

@@ -12,16 +12,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from attrs import Attribute, field, frozen
 
-from locus.core.codec import decode, encode, encode_data, register_whole
+from locus.core.data import encode_data
 from locus.core.errors import CheckpointError, CheckpointTooNew
 from locus.core.executions import ArgsPredicate, ExecutionIndex, ToolExecution
 from locus.core.frozen import EMPTY, FrozenDict, freeze
+from locus.core.lazy import Lazy
 from locus.core.messages import Message, Role, ToolCall, ToolResult, Usage
+
+if TYPE_CHECKING:
+    from locus.core import codec
+else:
+    codec = Lazy("locus.core.codec")
 
 __all__ = ["GROWING", "SCHEMA", "AgentState", "ReasoningStep", "ToolExecution", "not_run"]
 
@@ -389,7 +395,7 @@ class AgentState:
 
     def to_checkpoint(self) -> dict[str, Any]:
         """A plain, JSON-safe dict with a schema version; `from_checkpoint` gives an equal state back."""
-        return {"schema": SCHEMA, **encode(self)}
+        return {"schema": SCHEMA, **codec.encode(self)}
 
     @classmethod
     def from_checkpoint(cls, data: Mapping[str, Any]) -> AgentState:
@@ -404,7 +410,7 @@ class AgentState:
             raise CheckpointError("schema", f"the checkpoint has schema version {found!r}; it is no checkpoint")
         if found > SCHEMA:
             raise CheckpointTooNew(found, SCHEMA)
-        return decode({k: v for k, v in data.items() if k not in ("schema", "journal")}, cls)
+        return codec.decode({k: v for k, v in data.items() if k not in ("schema", "journal")}, cls)
 
     def __getstate__(self) -> dict[str, Any]:
         # What grows with the line of descent stays here: a pickled state is a value and nothing else.
@@ -418,6 +424,3 @@ class AgentState:
 
     def __setstate__(self, values: dict[str, Any]) -> None:
         self.__dict__.update(values)
-
-
-register_whole(AgentState)

@@ -15,15 +15,14 @@ import pluggy
 
 from locus.core.errors import HookSpecError
 from locus.hooks.hook import Hook
-from locus.hooks.marks import PROJECT, hookimpl
-from locus.hooks.specs import observer_hook
+from locus.hooks.marks import hookimpl
+from locus.hooks.names import PROJECT, observer_hook
 
 __all__ = ["Adapted", "adapt", "name_of"]
 
 _SHORT = "on_"
 _LONG = f"{PROJECT}_"
 _DECIDES = {"on_tool_call": f"{PROJECT}_decide_tool_call"}
-# The names that an adapter's parameters need for pluggy to accept it: those of the hook it stands for.
 _KINDS = inspect.Parameter
 
 
@@ -114,8 +113,7 @@ def _add_method(adapted: Adapted, written: str, opts: Any) -> None:
         return
     takes = _takes(method, written, adapted.name)
     hook = _DECIDES.get(written, observer_hook(written.removeprefix(_SHORT)))
-    stand_in = _for_call(method, takes) if written in _DECIDES else _for_event(method, takes)
-    adapted.add(written, hook, stand_in, opts if opts is not None else getattr(hookimpl(stand_in), f"{PROJECT}_impl"))
+    adapted.add(written, hook, _decide if written in _DECIDES else _observe, _MARKED if opts is None else opts)
     adapted.direct[hook] = (method, takes)
 
 
@@ -131,15 +129,12 @@ def _takes(method: Callable[..., Any], written: str, name: str) -> int:
     return 2 if any_number or len(positional) >= 2 else 1
 
 
-def _for_event(method: Callable[..., Any], takes: int) -> Callable[..., Any]:
-    def observe(event: Any, run: Any) -> Any:
-        return method(event) if takes == 1 else method(event, run)
-
-    return observe
+def _observe(event: Any, run: Any) -> None:
+    """Shows pluggy the arguments of an observer; what is called is the method itself."""
 
 
-def _for_call(method: Callable[..., Any], takes: int) -> Callable[..., Any]:
-    def decide(call: Any, run: Any) -> Any:
-        return method(call) if takes == 1 else method(call, run)
+def _decide(call: Any, run: Any) -> None:
+    """Shows pluggy the arguments of a decider; what is called is the method itself."""
 
-    return decide
+
+_MARKED = getattr(hookimpl(_observe), f"{PROJECT}_impl")

@@ -16,7 +16,8 @@ from pluggy import HookImpl
 from locus.core.errors import HookSpecError, closest
 from locus.hooks.adapt import Adapted
 from locus.hooks.dispatch.call import timed
-from locus.hooks.specs import HookInfo, observer_hook
+from locus.hooks.names import observer_hook
+from locus.hooks.specs import HookInfo
 from locus.hooks.table import Impl
 
 __all__ = ["Owner", "compile_impl"]

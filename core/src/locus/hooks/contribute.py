@@ -50,20 +50,26 @@ def contributed_by(impl: Impl) -> tuple[Contribution, ...]:
     """
     try:
         returned = impl.call()
+        values = _values(impl, returned)
+    except HookSpecError:
+        raise
     except Exception as e:
         raise HookSpecError(impl.plugin, f"{impl.hook} raised {type(e).__name__}: {e}") from e
-    if returned is None:
-        return ()
-    if not isinstance(returned, Iterable) or isinstance(returned, str | bytes | Mapping):
-        if hasattr(returned, "close"):
-            returned.close()
-        raise HookSpecError(impl.plugin, f"{impl.hook} returned {returned!r:.80}; return a list, or None")
     check = _CHECKS.get(impl.hook)
-    values = tuple(returned)
     for value in values:
         if check is not None:
             check(impl, value)
     return tuple(Contribution(impl.plugin, value) for value in values)
+
+
+def _values(impl: Impl, returned: Any) -> tuple[Any, ...]:
+    if returned is None:
+        return ()
+    if not isinstance(returned, Iterable) or isinstance(returned, str | bytes | Mapping):
+        if hasattr(returned, "close"):  # a coroutine that nobody awaits would warn
+            returned.close()
+        raise HookSpecError(impl.plugin, f"{impl.hook} returned {returned!r:.80}; return a list, or None")
+    return tuple(returned)
 
 
 def _event(impl: Impl, value: Any) -> None:

@@ -6,7 +6,6 @@ A broken plugin is an entry with an error, never an exception for somebody who d
 from __future__ import annotations
 
 import re
-import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -205,5 +204,5 @@ def report_of(name: str, version: str, error: Exception) -> PluginReport:
         version=version,
         status="incompatible" if isinstance(error, PluginIncompatible) else "failed",
         detail=str(error),
-        trace="".join(traceback.format_exception(error.__cause__)) if error.__cause__ is not None else "",
+        trace="".join(resolve("traceback:format_exception")(error.__cause__)) if error.__cause__ is not None else "",
     )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from locus.core.events import HookFailedEvent
+from locus.hooks.reference import resolve
 from locus.hooks.report import HookFailure
-from locus.hooks.table import Impl
+
+if TYPE_CHECKING:
+    from locus.hooks.table import Impl
 
 __all__ = ["STRIKES", "HookHealth"]
 
@@ -66,7 +69,7 @@ class HookHealth:
             error=text if known is None else known.error,
             count=count,
             quarantined=quarantined,
-            trace="".join(traceback.format_exception(error)) if known is None else known.trace,
+            trace="".join(resolve("traceback:format_exception")(error)) if known is None else known.trace,
         )
         if quarantined:
             self.quarantined |= {impl}

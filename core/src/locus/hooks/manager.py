@@ -21,9 +21,9 @@ from locus.hooks.active import ActivePlugin
 from locus.hooks.adapt import Adapted, adapt, name_of
 from locus.hooks.compile import Owner, compile_impl, positional
 from locus.hooks.contribute import Contribution, Contributions, contributed_by
-from locus.hooks.marks import PROJECT
+from locus.hooks.names import PROJECT, observer_hook
 from locus.hooks.report import PluginReport
-from locus.hooks.specs import HOOKS, HookInfo, observer_hook, observer_info
+from locus.hooks.specs import HOOKS, HookInfo, observer_info
 from locus.hooks.table import NO_HOOKS, HookTable, Impl
 
 __all__ = ["HookManager"]

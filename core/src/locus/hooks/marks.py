@@ -1,7 +1,4 @@
-"""The two pluggy markers, and the life of a hook: since when it exists, and when it goes.
-
-The project name is permanent API: changing it would silently switch off every plugin.
-"""
+"""The two pluggy markers, and the life of a hook: since when it exists, and when it goes."""
 
 from __future__ import annotations
 
@@ -11,11 +8,11 @@ from typing import Any, TypeVar
 import pluggy
 from attrs import frozen
 
-__all__ = ["PROJECT", "Lifetime", "hookimpl", "hookspec", "spec"]
+from locus.hooks.names import PROJECT
+
+__all__ = ["Lifetime", "hookimpl", "hookspec", "spec"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-PROJECT = "locus"
 
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)

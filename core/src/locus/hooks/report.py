@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from attrs import evolve, frozen
 
 from locus.core.frozen import FrozenDict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["HookFailure", "PluginReport", "RunReport", "Status", "run_report"]
 

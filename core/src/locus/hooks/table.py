@@ -5,14 +5,16 @@ Built once per agent. With nobody listening, every question is one dict look-up 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
 from locus.core.events import Event, ModelChunkEvent
-from locus.hooks.specs import observer_hook
+from locus.hooks.names import observer_hook
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 __all__ = ["NO_HOOKS", "HookTable", "Impl"]
 

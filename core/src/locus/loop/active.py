@@ -7,27 +7,29 @@ mutable part of a run and nothing else does; the state itself only passes throug
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from attrs import frozen
 
 from locus.core.directives import Allow, Cancel, Directive, Interrupt, Reject, Retry
 from locus.core.errors import BudgetExceeded, ConditionError, ModelError
 from locus.core.events import Event, ModelRestartEvent, stamp
-from locus.core.messages import ToolCall, Usage
-from locus.core.state import AgentState
-from locus.core.termination import Bounds, Satisfied
 from locus.hooks.dispatch import decide_tool_call, notify, onion
 from locus.hooks.health import HookHealth
 from locus.hooks.stash import Stash
-from locus.hooks.table import Impl
-from locus.loop.react import Loop
-from locus.memory.host import JournalHost
 from locus.models.call import model_step
-from locus.models.output import OutputSchema
-from locus.models.protocol import Model, ModelRequest, ModelResponse, ModelSettings
 from locus.tools.outcome import CallOutcome
-from locus.tools.registry import ToolRegistry
+
+if TYPE_CHECKING:
+    from locus.core.messages import ToolCall, Usage
+    from locus.core.state import AgentState
+    from locus.core.termination import Bounds, Satisfied
+    from locus.hooks.table import Impl
+    from locus.loop.react import Loop
+    from locus.memory.host import JournalHost
+    from locus.models.output import OutputSchema
+    from locus.models.protocol import Model, ModelRequest, ModelResponse, ModelSettings
+    from locus.tools.registry import ToolRegistry
 
 __all__ = ["ActiveRun", "Stop"]
 

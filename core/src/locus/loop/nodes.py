@@ -7,17 +7,22 @@ from typing import TYPE_CHECKING
 from locus.core.directives import Cancel, Revise
 from locus.core.errors import ModelError, StepFailed
 from locus.core.events import ThinkEvent
+from locus.core.lazy import Lazy
 from locus.core.messages import Message, Role
 from locus.core.state import AgentState, ReasoningStep, not_run
 from locus.hooks.dispatch import fold, review
-from locus.memory.conversation import View
-from locus.models.output import OutputError
 from locus.models.protocol import ModelRequest, ModelResponse
-from locus.tools.dispatch import THREAD_MEMORY, execute_calls
-from locus.tools.outcome import CallOutcome
 
 if TYPE_CHECKING:
     from locus.loop.active import ActiveRun
+    from locus.tools.outcome import CallOutcome
+
+if TYPE_CHECKING:
+    from locus.models import output
+    from locus.tools import dispatch
+else:
+    output = Lazy("locus.models.output")
+    dispatch = Lazy("locus.tools.dispatch")
 
 __all__ = ["execute", "reflect", "terminate", "think"]
 
@@ -82,7 +87,7 @@ async def think(state: AgentState, run: ActiveRun) -> AgentState:
 async def _view(state: AgentState, run: ActiveRun) -> tuple[AgentState, tuple[Message, ...]]:
     manager = run.loop.manager
     assert manager is not None
-    view: View = await manager.view(state, run)
+    view = await manager.view(state, run)
     for key, value in view.metadata.items():
         state = state.with_metadata(key, value)
     return run.charged(state), view.messages
@@ -94,7 +99,7 @@ async def _reviewed(state: AgentState, response: ModelResponse, run: ActiveRun) 
     if run.output is not None:
         try:
             run.output.parse(response.message.text)
-        except OutputError as e:
+        except output.OutputError as e:
             verdict = Revise(f"The answer does not follow the output schema: {e}. Answer again, as JSON only.")
     impls = run.loop.hooks.impls("locus_review_answer")
     if verdict is None and impls:
@@ -116,10 +121,10 @@ async def execute(state: AgentState, run: ActiveRun) -> AgentState:
     """Run the calls of the last answer; results are added in call order.
 
     Raises:
-        Waiting: a call asks a person.
+        Suspended: a call asks a person.
     """
     calls = state.unanswered
-    outcomes = await execute_calls(state, calls, run)
+    outcomes = await dispatch.execute_calls(state, calls, run)
     done = [o for o in outcomes if o is not None]
     messages = [
         outcome.message(call) if outcome is not None else not_run(call, run.ending)
@@ -146,7 +151,7 @@ def _remembered(state: AgentState, done: list[CallOutcome], run: ActiveRun) -> A
             kept[execution.key] = (execution.result, execution.error)
     if not kept:
         return state
-    return state.with_metadata(THREAD_MEMORY, {**state.metadata.get(THREAD_MEMORY, {}), **kept})
+    return state.with_metadata(dispatch.THREAD_MEMORY, {**state.metadata.get(dispatch.THREAD_MEMORY, {}), **kept})
 
 
 async def reflect(state: AgentState, run: ActiveRun) -> AgentState:

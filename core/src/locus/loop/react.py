@@ -15,18 +15,18 @@ from locus.core.ceiling import Ceiling
 from locus.core.frozen import EMPTY, FrozenDict
 from locus.core.state import AgentState
 from locus.hooks.dispatch import first_answer, onion
-from locus.hooks.report import PluginReport
 from locus.hooks.table import NO_HOOKS, HookTable
 from locus.loop import nodes
 from locus.loop.router import Node, Router
 from locus.memory.clock import Clock, SystemClock
-from locus.memory.conversation import ConversationManager
-from locus.models.output import OutputSchema
 from locus.models.protocol import Model, ModelSettings
-from locus.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
+    from locus.hooks.report import PluginReport
     from locus.loop.active import ActiveRun
+    from locus.memory.conversation import ConversationManager
+    from locus.models.output import OutputSchema
+    from locus.tools.registry import ToolRegistry
 
 __all__ = ["Loop"]
 

@@ -12,15 +12,17 @@ its last branch; where it was left out, the table goes to Think again.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import final
+from typing import TYPE_CHECKING, final
 
 from attrs import field, frozen
 from attrs.validators import instance_of
 
 from locus.core.errors import ConditionError
 from locus.core.reflect import AnyOf, EveryIterations, OnRepetition, OnToolError, ReflectPolicy
-from locus.core.state import AgentState
 from locus.core.termination import Satisfied, TerminationCondition
+
+if TYPE_CHECKING:
+    from locus.core.state import AgentState
 
 __all__ = [
     "AnyOf",

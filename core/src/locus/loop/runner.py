@@ -7,6 +7,7 @@ end of a segment is exactly one `TerminateEvent`.
 from __future__ import annotations
 
 import contextlib
+from typing import TYPE_CHECKING
 
 import anyio
 from attrs import evolve
@@ -27,10 +28,11 @@ from locus.hooks.dispatch import decide_route, filter_input
 from locus.loop.active import ActiveRun, Stop, cancel_reason
 from locus.loop.router import Node, Route, legal
 from locus.memory.host import JournalHost, Suspended
-from locus.memory.store import JournalStore
 from locus.memory.thread import Ended, Segment, closed_state, matched_answers, with_system
 from locus.tools.cancellation import is_cancellation
-from locus.tools.dispatch import Waiting
+
+if TYPE_CHECKING:
+    from locus.memory.store import JournalStore
 
 __all__ = ["advance_node", "drive"]
 
@@ -166,7 +168,7 @@ async def _loop(run: ActiveRun, state: AgentState, node: Node) -> Ended:
     while following is not None:
         try:
             state, following = await advance_node(run, state, following)
-        except (Waiting, Suspended):
+        except Suspended:
             return await _suspended(run)
     last = run.host.last
     assert last is not None
@@ -189,7 +191,7 @@ async def advance_node(run: ActiveRun, state: AgentState, node: Node) -> tuple[A
         The committed state and the node that follows, None at the end.
 
     Raises:
-        Waiting, Suspended: the run waits for a person; nothing was committed.
+        Suspended: the run waits for a person; nothing was committed.
     """
     run.entered(state)
     if node is Node.THINK and not run.halted and run.hears(IterationEvent):
@@ -200,7 +202,7 @@ async def advance_node(run: ActiveRun, state: AgentState, node: Node) -> tuple[A
         return await _commit(run, state, run.charged(state), node, Node.TERMINATE, ""), Node.TERMINATE
     try:
         new = await run.loop.nodes[node](state, run)
-    except (Waiting, Suspended, JournalError):
+    except (Suspended, JournalError):
         raise
     except Exception as e:  # noqa: BLE001 - nothing that a plugin's node raises may leave the loop
         run.stop = Stop("NodeError", detail=f"{node.value}: {type(e).__name__}: {e}", error=e)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from attrs import Attribute
+if TYPE_CHECKING:
+    from attrs import Attribute
 
 __all__ = ["share", "whole"]
 

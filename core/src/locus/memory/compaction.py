@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import define, evolve, frozen
 
 from locus.core.frozen import FrozenDict, freeze
 from locus.core.messages import Message, Role, TextBlock, ToolResult, text_of
-from locus.core.state import AgentState
-from locus.hooks.context import RunContext
-from locus.hooks.stash import StashKey
 from locus.memory.view import View
+
+if TYPE_CHECKING:
+    from locus.core.state import AgentState
+    from locus.hooks.context import RunContext
+    from locus.hooks.stash import StashKey
 
 __all__ = ["Compaction", "Shown", "act", "shown"]
 

@@ -6,19 +6,23 @@ shrink to one line each; when that is not enough, a model summarises the middle.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from attrs import Attribute, Factory, field, frozen
 
 from locus.core.messages import Message, Role
-from locus.core.state import AgentState
-from locus.hooks.context import RunContext
 from locus.hooks.stash import StashKey
 from locus.memory.checks import share, whole
 from locus.memory.compaction import Compaction, Shown, act, shown
 from locus.memory.outline import Outline
 from locus.memory.summaries import KEY, SHOWN, extend
 from locus.memory.tokens import Count, Totals, counter, estimate_tokens
-from locus.memory.view import View
-from locus.models.protocol import Model
+
+if TYPE_CHECKING:
+    from locus.core.state import AgentState
+    from locus.hooks.context import RunContext
+    from locus.memory.view import View
+    from locus.models.protocol import Model
 
 __all__ = ["LLMCompactor"]
 

@@ -6,9 +6,8 @@ its own implements `StepHost` directly, and the same loop runs there.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
 import anyio
@@ -31,8 +30,12 @@ from locus.core.journal import (
     advance,
     apply,
 )
-from locus.core.state import AgentState
 from locus.memory.store import Appended, Claim, JournalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from locus.core.state import AgentState
 
 __all__ = ["JournalHost", "StepHost", "Suspended"]
 

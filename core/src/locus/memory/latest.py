@@ -6,17 +6,21 @@ base of every store that cannot keep a journal.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from threading import Lock
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from attrs import define, field
 
 from locus.core.errors import ThreadBusy
 from locus.core.journal import Body, Entry, Transition
-from locus.core.state import AgentState
 from locus.memory.store import Appended, Claim, Snapshot, ThreadInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from locus.core.state import AgentState
 
 __all__ = ["LatestStore"]
 

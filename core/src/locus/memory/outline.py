@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING
 
 from locus.core.messages import Message, Role
-from locus.core.state import AgentState
+
+if TYPE_CHECKING:
+    from locus.core.state import AgentState
 
 __all__ = ["Outline"]
 

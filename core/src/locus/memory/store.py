@@ -6,15 +6,17 @@ newest claim may append (fencing by the head of the journal, never by clocks).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
 from enum import Enum
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from attrs import field, frozen
 
-from locus.core.journal import Body, Entry, Transition
-from locus.core.state import AgentState
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from locus.core.journal import Body, Entry, Transition
+    from locus.core.state import AgentState
 
 __all__ = ["Appended", "Claim", "JournalStore", "Snapshot", "ThreadInfo"]
 

@@ -8,21 +8,24 @@ the conversation as a quotation.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
 from locus.core.errors import BudgetExceeded, ModelError, StepFailed
 from locus.core.messages import MediaBlock, Message, Role, ToolResult
-from locus.core.state import AgentState
-from locus.hooks.context import RunContext
 from locus.hooks.stash import StashKey
 from locus.memory.checks import whole
 from locus.memory.compaction import Compaction, Shown, act, shown
 from locus.memory.outline import Outline
-from locus.memory.view import View
 from locus.models.protocol import Model, ModelRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from locus.core.state import AgentState
+    from locus.hooks.context import RunContext
+    from locus.memory.view import View
 
 __all__ = ["KEY", "SHOWN", "SummarizingManager", "summarise"]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field, frozen
 
@@ -11,9 +10,13 @@ from locus.core.errors import InterruptMismatch, closest
 from locus.core.frozen import EMPTY
 from locus.core.journal import Asked, Outcome
 from locus.core.messages import Message, Role
-from locus.core.state import AgentState
-from locus.memory.host import JournalHost
 from locus.tools.outcome import CallOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from locus.core.state import AgentState
+    from locus.memory.host import JournalHost
 
 __all__ = ["Ended", "Segment", "closed_state", "ended_before", "matched_answers", "with_system"]
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from attrs import field, frozen
 
 from locus.core.frozen import EMPTY, FrozenDict, freeze
-from locus.core.messages import Message
-from locus.core.state import AgentState
-from locus.hooks.context import RunContext
+
+if TYPE_CHECKING:
+    from locus.core.messages import Message
+    from locus.core.state import AgentState
+    from locus.hooks.context import RunContext
 
 __all__ = ["ConversationManager", "View"]
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from attrs import Attribute, field, frozen
 
 from locus.core.messages import Role
-from locus.core.state import AgentState
-from locus.hooks.context import RunContext
 from locus.hooks.stash import StashKey
 from locus.memory.checks import whole
 from locus.memory.compaction import Compaction, Shown, act, shown
 from locus.memory.outline import Outline
-from locus.memory.view import View
+
+if TYPE_CHECKING:
+    from locus.core.state import AgentState
+    from locus.hooks.context import RunContext
+    from locus.memory.view import View
 
 __all__ = ["SlidingWindowManager"]
 

@@ -1,18 +1,23 @@
 """Models: what the loop asks a provider, and what it gets back."""
 
-from locus.models.protocol import (
-    Chunk,
-    Model,
-    ModelRequest,
-    ModelResponse,
-    ModelSettings,
-    OnChunk,
-    OutputSpec,
-    Price,
-    StopReason,
-    ToolChoice,
-)
-from locus.models.registry import get_model
+from typing import TYPE_CHECKING
+
+from locus.core.lazy import exports
+
+if TYPE_CHECKING:
+    from locus.models.protocol import (
+        Chunk,
+        Model,
+        ModelRequest,
+        ModelResponse,
+        ModelSettings,
+        OnChunk,
+        OutputSpec,
+        Price,
+        StopReason,
+        ToolChoice,
+    )
+    from locus.models.registry import get_model
 
 __all__ = [
     "Chunk",
@@ -27,3 +32,20 @@ __all__ = [
     "ToolChoice",
     "get_model",
 ]
+
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "Chunk": "locus.models.protocol",
+        "Model": "locus.models.protocol",
+        "ModelRequest": "locus.models.protocol",
+        "ModelResponse": "locus.models.protocol",
+        "ModelSettings": "locus.models.protocol",
+        "OnChunk": "locus.models.protocol",
+        "OutputSpec": "locus.models.protocol",
+        "Price": "locus.models.protocol",
+        "StopReason": "locus.models.protocol",
+        "ToolChoice": "locus.models.protocol",
+        "get_model": "locus.models.registry",
+    },
+)

@@ -7,20 +7,26 @@ charged, also of those whose answer a wrapper threw away.
 from __future__ import annotations
 
 import time
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 from attrs import evolve, frozen
 
-from locus.core.codec import decode, encode, register_value
-from locus.core.directives import Directive
+from locus.core.data import register_value
 from locus.core.errors import ModelError
 from locus.core.events import Event, ModelChunkEvent, ModelCompleteEvent, ModelErrorEvent
+from locus.core.lazy import Lazy
 from locus.core.messages import Usage
 from locus.hooks.dispatch import onion
-from locus.hooks.table import Impl
 from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, OnChunk, Price
 from locus.tools.cancellation import is_foreign_cancellation
+
+if TYPE_CHECKING:
+    from locus.core import codec
+    from locus.core.directives import Directive
+    from locus.hooks.table import Impl
+else:
+    codec = Lazy("locus.core.codec")
 
 __all__ = ["Called", "Calling", "ModelRun", "model_step", "price_of"]
 
@@ -41,11 +47,11 @@ class Called:
 
 
 def _to_data(called: Called) -> Any:
-    return {"response": encode(called.response), "usage": encode(called.usage), "attempts": called.attempts}
+    return {"response": codec.encode(called.response), "usage": codec.encode(called.usage), "attempts": called.attempts}
 
 
 def _from_data(data: Any) -> Called:
-    return Called(decode(data["response"], ModelResponse), decode(data["usage"], Usage), data["attempts"])
+    return Called(codec.decode(data["response"], ModelResponse), codec.decode(data["usage"], Usage), data["attempts"])
 
 
 register_value(Called, "locus.called", _to_data, _from_data)

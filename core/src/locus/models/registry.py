@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from locus.core.errors import ConfigError, PluginError
 from locus.core.frozen import EMPTY
-from locus.hooks.discovery import Catalogue
-from locus.hooks.providers import provide, scheme_of
+from locus.hooks.entry import provide
 from locus.models.protocol import Model
+
+if TYPE_CHECKING:
+    from locus.hooks.discovery import Catalogue
 
 __all__ = ["get_model"]
 
@@ -32,7 +34,7 @@ def get_model(
     if isinstance(model, str):
         made = provide("model", model, catalogue=catalogue, settings=settings or EMPTY)
         if not isinstance(made, Model):
-            raise PluginError(scheme_of("model", model)[0], f"its factory made {made!r:.80}; it must make a Model")
+            raise PluginError(model.partition(":")[0], f"its factory made {made!r:.80}; it must make a Model")
         return made
     if isinstance(model, type) or not isinstance(model, Model):
         raise ConfigError(

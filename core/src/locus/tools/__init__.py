@@ -1,13 +1,18 @@
 """Tools: functions that a model may call, and what becomes of their results."""
 
-from locus.tools.context import ToolContext
-from locus.tools.decorator import ToolOptions, as_tool, tool
-from locus.tools.loading import load_tools
-from locus.tools.problems import Problem
-from locus.tools.registry import ToolRegistry
-from locus.tools.result import error_text, result_content, result_text
-from locus.tools.spec import Effect, ToolExample, ToolSpec
-from locus.tools.tool import ArgumentError, Bound, Idempotent, Tool, call_key
+from typing import TYPE_CHECKING
+
+from locus.core.lazy import exports
+
+if TYPE_CHECKING:
+    from locus.tools.context import ToolContext
+    from locus.tools.decorator import ToolOptions, as_tool, tool
+    from locus.tools.loading import load_tools
+    from locus.tools.problems import Problem
+    from locus.tools.registry import ToolRegistry
+    from locus.tools.result import error_text, result_content, result_text
+    from locus.tools.spec import Effect, ToolExample, ToolSpec
+    from locus.tools.tool import ArgumentError, Bound, Idempotent, Tool, call_key
 
 __all__ = [
     "ArgumentError",
@@ -29,3 +34,27 @@ __all__ = [
     "result_text",
     "tool",
 ]
+
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "ArgumentError": "locus.tools.tool",
+        "Bound": "locus.tools.tool",
+        "Effect": "locus.tools.spec",
+        "Idempotent": "locus.tools.tool",
+        "Problem": "locus.tools.problems",
+        "Tool": "locus.tools.tool",
+        "ToolContext": "locus.tools.context",
+        "ToolExample": "locus.tools.spec",
+        "ToolOptions": "locus.tools.decorator",
+        "ToolRegistry": "locus.tools.registry",
+        "ToolSpec": "locus.tools.spec",
+        "as_tool": "locus.tools.decorator",
+        "call_key": "locus.tools.tool",
+        "error_text": "locus.tools.result",
+        "load_tools": "locus.tools.loading",
+        "result_content": "locus.tools.result",
+        "result_text": "locus.tools.result",
+        "tool": "locus.tools.decorator",
+    },
+)

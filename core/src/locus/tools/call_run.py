@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from locus.core.directives import Decision, Directive
-from locus.core.events import Event
-from locus.core.messages import ToolCall
-from locus.tools.outcome import CallOutcome
-from locus.tools.registry import ToolRegistry
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from locus.core.directives import Decision, Directive
+    from locus.core.events import Event
+    from locus.core.messages import ToolCall
+    from locus.tools.outcome import CallOutcome
+    from locus.tools.registry import ToolRegistry
 
 __all__ = ["CallRun"]
 

@@ -8,9 +8,8 @@ the middle of a batch repeats none that had finished.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from attrs import define, evolve, field
@@ -25,16 +24,21 @@ from locus.core.events import (
 )
 from locus.core.executions import ToolExecution
 from locus.core.journal import Answered, Asked, Outcome
-from locus.core.messages import Block, ToolCall
-from locus.core.state import AgentState
-from locus.tools.call_run import CallRun
+from locus.memory.host import Suspended
 from locus.tools.cancellation import is_foreign_cancellation
 from locus.tools.context import ToolContext
 from locus.tools.outcome import CallOutcome
 from locus.tools.result import error_text, result_content
 from locus.tools.tool import ArgumentError, Bound, Tool, call_key
 
-__all__ = ["THREAD_MEMORY", "Waiting", "execute_calls"]
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from locus.core.messages import Block, ToolCall
+    from locus.core.state import AgentState
+    from locus.tools.call_run import CallRun
+
+__all__ = ["THREAD_MEMORY", "execute_calls"]
 
 #: Where the executions of tools with ``idempotent="thread"`` are kept: metadata outlives a run on its thread.
 THREAD_MEMORY = "locus.idempotent"
@@ -46,10 +50,6 @@ _UNKNOWN = (
     "outcome unknown: this call was started before an interruption and may have had its effect; "
     "find out before calling it again"
 )
-
-
-class Waiting(Exception):
-    """Control flow: calls of this turn ask a person; the others are done and recorded."""
 
 
 @define(slots=True)
@@ -131,7 +131,7 @@ async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallR
         One outcome a call, in order; None for a call that was not started because the run is ending.
 
     Raises:
-        Waiting: at least one call asks a person. The outcomes of the others are recorded.
+        Suspended: at least one call asks a person. The outcomes of the others are recorded.
     """
     work = [_prepare(i, call, state, run) for i, call in enumerate(calls)]
     if len(work) == 1:
@@ -146,7 +146,7 @@ async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallR
             c.outcome, c.attempt, c.answered = None, c.attempt + 1, 0
         await _run_all(again, run)
     if any(c.waiting for c in work):
-        raise Waiting
+        raise Suspended
     return [c.outcome for c in work]
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from locus.core.codec import decode, encode, register_value
+from locus.core.data import register_value
 from locus.core.executions import ToolExecution
+from locus.core.lazy import Lazy
 from locus.core.messages import Block, Message, Role, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from locus.core import codec
+else:
+    codec = Lazy("locus.core.codec")
 
 __all__ = ["CallOutcome"]
 
@@ -35,12 +41,12 @@ class CallOutcome:
 
 
 def _to_data(outcome: CallOutcome) -> Any:
-    return {"execution": encode(outcome.execution), "message": encode(outcome.message(_NO_CALL))}
+    return {"execution": codec.encode(outcome.execution), "message": codec.encode(outcome.message(_NO_CALL))}
 
 
 def _from_data(data: Any) -> CallOutcome:
-    block = decode(data["message"], Message).tool_results[0]
-    return CallOutcome(decode(data["execution"], ToolExecution), block.content)
+    block = codec.decode(data["message"], Message).tool_results[0]
+    return CallOutcome(codec.decode(data["execution"], ToolExecution), block.content)
 
 
 _NO_CALL = ToolCall("", "")

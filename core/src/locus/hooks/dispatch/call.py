@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import anyio
 
 from locus.core.directives import Interrupt
-from locus.hooks.table import Impl
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from locus.hooks.table import Impl
 
 __all__ = ["FAILURES", "Nonsense", "ask", "nonsense", "timed", "within"]
 

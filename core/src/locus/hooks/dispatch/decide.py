@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from locus.core.directives import Allow, Cancel, Continue, Decision, Interrupt, Reject
-from locus.core.events import HookFailedEvent
 from locus.hooks.dispatch.call import FAILURES, ask, nonsense
-from locus.hooks.health import HookHealth
-from locus.hooks.table import Impl
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from locus.core.events import HookFailedEvent
     from locus.core.messages import ToolCall
     from locus.core.state import AgentState
     from locus.hooks.context import RunContext
+    from locus.hooks.health import HookHealth
+    from locus.hooks.table import Impl
 
 __all__ = ["decide_route", "decide_tool_call"]
 

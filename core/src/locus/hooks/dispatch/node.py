@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from locus.core.errors import PluginError
 from locus.core.state import AgentState
 from locus.hooks.dispatch.call import ask
-from locus.hooks.table import Impl
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from locus.hooks.context import RunContext
+    from locus.hooks.table import Impl
 
 Run = TypeVar("Run", bound="RunContext")
 

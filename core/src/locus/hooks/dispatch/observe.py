@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from locus.core.directives import Cancel, Continue, Reject, Retry
 from locus.core.events import Event, HookFailedEvent, ModelChunkEvent, ToolStartEvent
 from locus.hooks.dispatch.call import FAILURES, nonsense, within
-from locus.hooks.health import HookHealth
-from locus.hooks.table import Impl
 
 if TYPE_CHECKING:
     from locus.hooks.context import RunContext
+    from locus.hooks.health import HookHealth
+    from locus.hooks.table import Impl
 
 __all__ = ["notify"]
 

@@ -11,12 +11,12 @@ from locus.core.directives import Accept, Cancel, Revise
 from locus.core.messages import Message
 from locus.hooks.answers import from_data, to_data
 from locus.hooks.dispatch.call import FAILURES, ask, nonsense
-from locus.hooks.health import HookHealth
-from locus.hooks.table import Impl
 
 if TYPE_CHECKING:
     from locus.core.state import AgentState
     from locus.hooks.context import RunContext
+    from locus.hooks.health import HookHealth
+    from locus.hooks.table import Impl
 
 __all__ = ["Step", "filter_input", "review"]
 

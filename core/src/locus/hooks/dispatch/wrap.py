@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
 from locus.core.errors import PluginError
-from locus.hooks.table import Impl
+
+if TYPE_CHECKING:
+    from locus.hooks.table import Impl
 
 __all__ = ["onion"]
 

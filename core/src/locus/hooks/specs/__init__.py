@@ -12,7 +12,8 @@ from typing import Any
 
 from attrs import frozen
 
-from locus.hooks.marks import PROJECT, Lifetime
+from locus.hooks.marks import Lifetime
+from locus.hooks.names import PROJECT, observer_hook
 from locus.hooks.specs import decide, node, observe, register, review, wrap
 
 __all__ = ["FAMILIES", "HOOKS", "HookInfo", "observer_hook", "observer_info"]
@@ -69,11 +70,6 @@ def _info(name: str, family: str, function: Callable[..., Any]) -> HookInfo:
 
 #: Every hook of the kernel by name, in the order in which the families are described.
 HOOKS: dict[str, HookInfo] = {info.name: info for family, module in FAMILIES.items() for info in _read(family, module)}
-
-
-def observer_hook(event_type: str) -> str:
-    """The name of the hook that hears one kind of event, by the event's `type` tag."""
-    return f"{PROJECT}_on_{event_type}"
 
 
 def observer_info(event_type: str) -> HookInfo:

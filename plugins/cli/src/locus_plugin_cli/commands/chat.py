@@ -1,0 +1,166 @@
+"""``locus chat``: a conversation on one thread."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from uuid import uuid4
+
+import attrs
+import click
+
+from locus.core.errors import InputError, LocusError, closest
+from locus.core.messages import Usage
+from locus_plugin_cli import status
+from locus_plugin_cli.conversation import Conversation, Turn
+from locus_plugin_cli.failures import told
+from locus_plugin_cli.given import Given, common_options
+from locus_plugin_cli.options import AgentOptions, agent_options
+from locus_plugin_cli.output import say
+from locus_plugin_cli.person import present
+from locus_plugin_cli.project import Project
+from locus_plugin_cli.reader import read_message
+from locus_plugin_cli.session import Session
+from locus_plugin_cli.text import one_line, safe, tokens
+from locus_plugin_cli.view.tally import counted
+from locus_plugin_cli.view.text import TextView
+
+__all__ = ["chat"]
+
+_HELP = """\
+/help           this list
+/tokens         tokens of this conversation
+/system [TEXT]  show the system prompt, or set it from the next turn on
+/new            begin another conversation
+/quit           leave; so does Ctrl-D
+//TEXT          a message that begins with a slash
+A line that ends with \\ goes on in the next; what is pasted is one message. Ctrl-C stops a running turn."""
+
+_COMMANDS = ("help", "tokens", "system", "new", "quit")
+
+
+@click.command(short_help="Talk with an agent.")
+@agent_options
+@common_options
+@click.pass_context
+def chat(ctx: click.Context, *, options: AgentOptions) -> int:
+    """Talk with an agent, turn by turn, on one conversation. /help says what can be typed.
+
+    Exit status: 0; 1 when a turn failed and the input was no terminal; 2 when the command line, the
+    configuration or a plugin is wrong.
+    """
+    given = ctx.ensure_object(Given)
+    session = Session.open(options, Project.of(given))
+    with Conversation(session, TextView(sys.stdout, header=False), asks=True) as conversation:
+        talk = _Talk(conversation, debug=given.debug)
+        click.echo(f"{session.model.name}; /help says what can be typed, Ctrl-D leaves", err=True)
+        return talk.go_on()
+
+
+class _Talk:
+    """The turns and commands of one sitting."""
+
+    def __init__(self, conversation: Conversation, *, debug: bool) -> None:
+        self._conversation = conversation
+        self._debug = debug
+        self._usage = Usage()
+        self._turns = 0
+        self._system: str | None = None
+        self._failed = False
+
+    def go_on(self) -> int:
+        """Read and answer until there is no more; the exit status."""
+        while True:
+            try:
+                if not self._step():
+                    break
+            except EOFError:
+                if present():
+                    click.echo()
+                break
+            except KeyboardInterrupt:
+                # During a turn Ctrl-C stops that turn; here it drops what was typed.
+                click.echo("\n(Ctrl-D or /quit leaves)")
+            except UnicodeDecodeError as e:
+                raise InputError(f"the input is no {e.encoding} text: {e.reason} at position {e.start}") from None
+        return status.FAILED if self._failed and not present() else status.OK
+
+    def _step(self) -> bool:
+        """Read one message and answer it, or obey it; False to leave."""
+        text = read_message("> ")
+        if text.startswith("/") and not text.startswith("//"):
+            return not self._command(text[1:].strip())
+        if text.strip():
+            self._turn(text[1:] if text.startswith("//") else text)
+        return True
+
+    def _turn(self, text: str) -> None:
+        try:
+            turn = self._conversation.say(text)
+        # A turn that cannot be taken (a busy thread, a defect in a plugin) is no reason to lose the conversation.
+        except Exception as e:
+            if isinstance(e, click.ClickException):
+                raise
+            self._wrong(told(e)[1], e)
+            return
+        self._usage += turn.tally.usage
+        self._turns += 1
+        if turn.stopped:
+            say(f"stopped by Ctrl-C after {turn.tally.sentence()}")
+        elif turn.result is not None and turn.result.failed:
+            self._wrong(f"the turn failed: {self._why(turn)}", turn.result.error)
+        elif turn.result is not None and turn.result.interrupts:
+            say("the question is still open; another message leaves it unanswered")
+
+    def _why(self, turn: Turn) -> str:
+        assert turn.result is not None
+        error = turn.result.error
+        return turn.result.stop_reason if error is None else f"{type(error).__name__}: {one_line(str(error))}"
+
+    def _wrong(self, text: str, error: BaseException | None) -> None:
+        self._failed = True
+        if self._debug and error is not None:
+            traceback.print_exception(error)
+        say(text)
+
+    def _command(self, text: str) -> bool:
+        """Obey a slash command; True to leave."""
+        name, _, rest = text.partition(" ")
+        match name:
+            case "quit":
+                return True
+            case "help":
+                click.echo(_HELP)
+            case "tokens":
+                click.echo(f"{counted(self._turns, 'turn')}, {tokens(self._usage)}")
+            case "system":
+                self._set_system(rest.strip())
+            case "new":
+                self._conversation.session = attrs.evolve(
+                    self._conversation.session, thread=f"thread-{uuid4().hex[:12]}"
+                )
+                click.echo("a new conversation")
+            case _:
+                near = closest(name, _COMMANDS)
+                hint = f"did you mean /{near}?" if near else "/help lists the commands"
+                say(f"no command /{one_line(name)}; {hint}; //TEXT sends text that begins with a slash")
+        return False
+
+    def _set_system(self, text: str) -> None:
+        if not text:
+            click.echo(safe(self._system_now() or "(none)"))
+            return
+        try:
+            # An agent is immutable: another one on the same conversation.
+            self._conversation.agent = self._conversation.session.agent(system=text)
+        except LocusError as e:
+            self._wrong(told(e)[1], e)
+        else:
+            self._system = text
+
+    def _system_now(self) -> str | None:
+        session = self._conversation.session
+        if self._system is not None:
+            return self._system
+        configured = session.project.config.agent.get("system_prompt")
+        return session.options.system_prompt or configured

@@ -1,0 +1,49 @@
+"""``locus plugin new``: the project of a plugin, ready to build."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from locus_plugin_cli import status
+from locus_plugin_cli.given import Given, common_options
+from locus_plugin_cli.project import Project
+from locus_plugin_cli.scaffold import KINDS, check_name, write_project
+
+__all__ = ["plugin"]
+
+
+@click.group(short_help="Write a plugin of your own.")
+def plugin() -> None:
+    """Write a plugin of your own."""
+
+
+@plugin.command()
+@click.argument("name")
+@click.option(
+    "--kind",
+    "kinds",
+    type=click.Choice(list(KINDS)),
+    multiple=True,
+    default=("hook",),
+    show_default=True,
+    help="What it brings; repeatable.",
+)
+@click.option("--dir", "folder", metavar="PATH", help="The folder to write; default: ./locus-plugin-NAME.")
+@common_options
+@click.pass_context
+def new(ctx: click.Context, *, name: str, kinds: tuple[str, ...], folder: str | None) -> int:
+    """Write the project of a plugin NAME: it builds, installs and passes its own tests as it is.
+
+    NAME is the one name of the plugin: its entry point, its table in locus.toml, its keyword of Agent, and for
+    a provider what stands before the colon. Exit status: 0, or 2 when the name or the folder cannot be used.
+    """
+    check_name(name, Project.of(ctx.ensure_object(Given)).catalogue.names())
+    target = Path(folder) if folder else Path(f"locus-plugin-{name.replace('_', '-')}")
+    written = write_project(name, kinds, target)
+    click.echo(f"wrote {target}:")
+    for path in written:
+        click.echo(f"  {path.as_posix()}")
+    click.echo(f"try it: pip install -e {target} locus-testkit pytest && pytest {target}")
+    return status.OK

@@ -1,0 +1,141 @@
+"""``locus plugins``: the list, one plugin in full, the order of a hook, and the doctor."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import attrs
+import click
+
+from locus.core.errors import LocusError
+from locus.hooks.manager import HookManager
+from locus_plugin_cli import status
+from locus_plugin_cli.doctor import findings
+from locus_plugin_cli.failures import told
+from locus_plugin_cli.given import Given, common_options
+from locus_plugin_cli.survey import calls, described, listed
+from locus_plugin_cli.output import Output, print_json, print_rows, say
+from locus_plugin_cli.project import Project
+
+__all__ = ["plugins"]
+
+_as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
+_verbose = click.option("-v", "--verbose", is_flag=True, help="Show the tracebacks behind what failed.")
+
+
+@click.group(invoke_without_command=True, short_help="List, show, order and check the installed plugins.")
+@_as_json
+@_verbose
+@common_options
+@click.pass_context
+def plugins(ctx: click.Context, *, as_json: bool, verbose: bool) -> int:
+    """List the installed plugins: which are active here, and why others are not.
+
+    Exit status: 0, or 2 when the configuration is wrong.
+    """
+    if ctx.invoked_subcommand is not None:
+        ctx.meta["json"], ctx.meta["verbose"] = as_json, verbose
+        return status.OK
+    project = Project.of(ctx.ensure_object(Given))
+    code, manager = status.OK, HookManager()
+    try:
+        manager = project.hooks()
+    except LocusError as e:
+        code, text = status.USAGE, told(e)[1]
+        for line in text.splitlines():
+            say(line)
+    rows = listed(project, manager)
+    if as_json:
+        print_json([attrs.asdict(row) for row in rows])
+        return code
+    print_rows(
+        ("NAME", "VERSION", "STATUS", ""),
+        [(r.name, r.version, f"{r.status}{' guard' if r.guard else ''}", r.detail or r.summary) for r in rows],
+    )
+    if verbose:
+        _traces([(row.name, row.trace) for row in rows])
+    return code
+
+
+@plugins.command()
+@click.argument("name")
+@_as_json
+@common_options
+@click.pass_context
+def show(ctx: click.Context, *, name: str, as_json: bool) -> int:
+    """Show what the plugin NAME says of itself: hooks, settings, what it provides."""
+    known = described(Project.of(ctx.ensure_object(Given)), name)
+    if as_json or ctx.meta.get("json"):
+        print_json(known)
+        return status.OK
+    out = Output(sys.stdout)
+    out.piece(f"{known['name']} {known['version']}\n{known['summary']}\n")
+    for key in ("api", "guard", "after", "hook_timeout", "buffers"):
+        value = known[key]
+        if value not in (False, None, []):
+            out.piece(f"{key}: {', '.join(value) if isinstance(value, list) else value}\n")
+    for key in ("provides", "windows", "keywords"):
+        if known[key]:
+            out.piece(f"{key}:\n" + "".join(f"  {k} -> {v}\n" for k, v in known[key].items()))
+    if known["hooks"]:
+        out.piece("hooks:\n")
+        for reference, hooks in known["hooks"].items():
+            out.piece(f"  {reference}: {', '.join(hooks) or 'none'}\n")
+    if known["settings"]:
+        out.piece(f"settings ([plugins.{name}]):\n" + "".join(map(_setting, known["settings"])))
+    return status.OK
+
+
+def _setting(field: dict[str, Any]) -> str:
+    note = f": {field['note']}" if field["note"] else ""
+    return f"  {field['name']} ({field['type']}) = {field['default']}{note}\n"
+
+
+@plugins.command()
+@click.argument("hook")
+@_as_json
+@common_options
+@click.pass_context
+def order(ctx: click.Context, *, hook: str, as_json: bool) -> int:
+    """Show which plugins are called for HOOK, in order; of wrappers the first is the outermost."""
+    found = calls(Project.of(ctx.ensure_object(Given)).hooks(), hook)
+    if as_json or ctx.meta.get("json"):
+        print_json(found)
+        return status.OK
+    if not found:
+        say("no active plugin implements it; -p NAME switches one on")
+    print_rows(
+        ("", "PLUGIN", "HOOK", ""),
+        [(str(n), c["plugin"], c["hook"], "guard" if c["guard"] else "") for n, c in enumerate(found, 1)],
+    )
+    return status.OK
+
+
+@plugins.command()
+@_as_json
+@_verbose
+@common_options
+@click.pass_context
+def doctor(ctx: click.Context, *, as_json: bool, verbose: bool) -> int:
+    """Try every plugin, its hooks, settings and providers, and look for whatever else is in the way.
+
+    Exit status: 0 all is well; 1 something is wrong.
+    """
+    found = findings(Project.of(ctx.ensure_object(Given)))
+    code = status.FAILED if any(finding.problem for finding in found) else status.OK
+    if as_json or ctx.meta.get("json"):
+        print_json([attrs.asdict(finding) for finding in found])
+        return code
+    print_rows(
+        ("", "", ""), [("PROBLEM" if f.problem else "ok", f.subject, f.problem or f.note) for f in found]
+    )
+    if verbose or ctx.meta.get("verbose"):
+        _traces([(finding.subject, finding.trace) for finding in found])
+    return code
+
+
+def _traces(found: list[tuple[str, str]]) -> None:
+    for name, trace in found:
+        if trace:
+            click.echo(f"\n{name}:\n{trace}", err=True)

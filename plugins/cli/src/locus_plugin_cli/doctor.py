@@ -1,0 +1,130 @@
+"""`locus plugins doctor`: tries everything that an agent would only try when it is needed."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Callable, Iterable
+
+from attrs import frozen
+
+from locus.config import check_config
+from locus.core.errors import LocusError, SettingsError
+from locus.hooks.activation import Wanted, activate
+from locus.hooks.manager import HookManager
+from locus.hooks.manifest import Plugin
+from locus.hooks.reference import load
+from locus_plugin_cli import foreign
+from locus_plugin_cli.failures import told
+from locus_plugin_cli.offers import choose
+from locus_plugin_cli.project import Project
+from locus_plugin_cli.text import one_line
+
+__all__ = ["Finding", "findings"]
+
+
+@frozen
+class Finding:
+    """One thing that was looked at.
+
+    Args:
+        subject: what: ``"kernel"``, ``"configuration"``, ``"default model"``, or a plugin's name.
+        problem: what is wrong and what to do; ``""`` when all is well.
+        note: what is worth knowing although nothing is wrong.
+        trace: the traceback behind the problem.
+    """
+
+    subject: str
+    problem: str = ""
+    note: str = ""
+    trace: str = ""
+
+
+def findings(project: Project) -> list[Finding]:
+    """What is wrong with the installation, the plugins and the configuration, and what is not."""
+    found = [Finding("kernel", problem) for problem in foreign.problems()] or [Finding("kernel")]
+    manifests = []
+    for report in project.catalogue.status():
+        if report.status != "available":
+            found.append(Finding(report.name, one_line(report.detail), trace=report.trace))
+            continue
+        manifest = project.catalogue.manifest(report.name)
+        manifests.append(manifest)
+        found += _plugin(project, manifest)
+    found += _windows(manifests)
+    found += _configuration(project)
+    found.append(_default(project))
+    return found
+
+
+def _plugin(project: Project, manifest: Plugin) -> list[Finding]:
+    name = manifest.name
+    problems: list[Finding] = []
+    note = ""
+
+    def attempt(work: Callable[[], object]) -> None:
+        try:
+            work()
+        except LocusError as e:
+            problems.append(Finding(name, told(e)[1].replace("\n", "; "), trace=_trace(e)))
+
+    for reference in (*manifest.provides.values(), *manifest.windows.values()):
+        attempt(lambda reference=reference: load(name, reference))  # type: ignore[misc]
+    if manifest.settings is not None:
+        attempt(lambda: load(name, str(manifest.settings)))
+    try:
+        table = project.config.plugin_settings
+        active = activate(Wanted(plugins=(name,), tables=table), project.catalogue, environ=os.environ)
+        HookManager.build(active.plugins)
+    except SettingsError as e:
+        if name in table:
+            pass  # the configuration is judged as a whole, below
+        else:
+            note = f"needs settings: {told(e)[1].replace(chr(10), '; ')}"
+    except LocusError as e:
+        problems.append(Finding(name, told(e)[1], trace=_trace(e)))
+    unknown = [after for after in manifest.after if after not in project.catalogue.names()]
+    if unknown:
+        note = "; ".join(filter(None, [note, f"comes after {', '.join(unknown)}, which is not installed"]))
+    return problems or [Finding(name, note=note)]
+
+
+def _windows(manifests: Iterable[Plugin]) -> list[Finding]:
+    """Names that two plugins offer under one import path."""
+    owners: dict[str, list[str]] = {}
+    for manifest in manifests:
+        for path in manifest.windows:
+            owners.setdefault(path, []).append(manifest.name)
+    return [
+        Finding(" and ".join(names), f"each provides {path}; uninstall all but one")
+        for path, names in sorted(owners.items())
+        if len(names) > 1
+    ]
+
+
+def _configuration(project: Project) -> list[Finding]:
+    checked = check_config(project.config, project.catalogue, os.environ)
+    wrong = [Finding("configuration", one_line(problem)) for problem in checked.problems]
+    wrong += [Finding("configuration", note=one_line(warning)) for warning in checked.warnings]
+    if not checked.problems:
+        try:
+            project.hooks()
+        except LocusError as e:
+            wrong += [Finding("configuration", line) for line in told(e)[1].splitlines()]
+    return wrong or [Finding("configuration", note=project.config.source or "none")]
+
+
+def _default(project: Project) -> Finding:
+    try:
+        chosen = choose(None, project, os.environ)
+        project.catalogue.provides("model", chosen.model.partition(":")[0])
+    except LocusError as e:
+        return Finding("default model", note=one_line(str(e)))
+    return Finding("default model", note=f"{chosen.model} ({chosen.why})")
+
+
+def _trace(error: BaseException) -> str:
+    cause = error.__cause__
+    if cause is None:
+        return ""
+    return "".join(traceback.format_exception(cause))

@@ -1,0 +1,170 @@
+"""Writes the project of a new plugin from the templates of this package; it builds, installs and passes its tests."""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+import re
+import tempfile
+from collections.abc import Collection, Sequence
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from attrs import frozen
+
+from locus.agent import Agent
+from locus.core.errors import ConfigError
+
+__all__ = ["KINDS", "Kind", "check_name", "write_project"]
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+@frozen(kw_only=True)
+class Kind:
+    """What a plugin of one kind has beyond what all have.
+
+    Args:
+        files: template -> path in the project.
+        hooks: references for the manifest, within the package.
+        provides: kind of provision -> reference within the package.
+        setting: name, type, default and note of its setting, or None.
+    """
+
+    files: dict[str, str]
+    hooks: tuple[str, ...] = ()
+    provides: tuple[tuple[str, str], ...] = ()
+    setting: tuple[str, str, str, str] | None = None
+
+
+KINDS: dict[str, Kind] = {
+    "hook": Kind(
+        files={"hooks.py": "src/$package/hooks.py", "test_hooks.py": "tests/test_hooks.py"},
+        hooks=("hooks:$class_name",),
+        setting=("forbidden", "tuple[str, ...]", "()", "names of tools that are refused."),
+    ),
+    "tool": Kind(
+        files={"tools.py": "src/$package/tools.py", "test_tools.py": "tests/test_tools.py"},
+        hooks=("tools",),
+    ),
+    "model": Kind(
+        files={"model.py": "src/$package/model.py", "test_model.py": "tests/test_model.py"},
+        provides=(("model", "model:make"), ("models", "model:models")),
+        setting=("prefix", "str", '""', "what stands in front of each answer."),
+    ),
+}
+
+_ALWAYS = {
+    "pyproject.toml": "pyproject.toml",
+    "README.md": "README.md",
+    "gitignore": ".gitignore",
+    "init.py": "src/$package/__init__.py",
+    "manifest.py": "src/$package/manifest.py",
+    "test_plugin.py": "tests/test_plugin.py",
+}
+
+
+def check_name(name: str, installed: Collection[str]) -> None:
+    """Refuse a name that a plugin cannot have.
+
+    Args:
+        name: of the plugin.
+        installed: names that are taken.
+
+    Raises:
+        ConfigError: with the reason, and a name that would do where one is near.
+    """
+    if not _NAME.fullmatch(name):
+        better = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+        hint = f", such as {better!r}" if _NAME.fullmatch(better) else ""
+        raise ConfigError(f"{name!r} is no name for a plugin; use lower-case letters, digits and '_'{hint}")
+    if keyword.iskeyword(name):
+        raise ConfigError(f"{name!r} is a word of Python, so Agent({name}=True) cannot be written; choose another name")
+    if name in inspect.signature(Agent).parameters:
+        raise ConfigError(f"{name!r} is an option of Agent, so Agent({name}=...) means that; choose another name")
+    if name in installed:
+        raise ConfigError(f"a plugin {name!r} is installed already; choose another name, or uninstall it first")
+
+
+def write_project(name: str, kinds: Sequence[str], target: Path) -> list[Path]:
+    """Write the project, all of it or nothing.
+
+    Args:
+        name: of the plugin, see `check_name`.
+        kinds: keys of `KINDS`.
+        target: the folder to be made; it may exist if it is empty.
+
+    Returns:
+        The files, relative to the folder.
+
+    Raises:
+        ConfigError: the folder holds something, or cannot be written.
+    """
+    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+        raise ConfigError(f"{target} exists, and nothing is overwritten; give another --dir")
+    rendered = _rendered(name, [KINDS[kind] for kind in dict.fromkeys(kinds)])
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
+            fresh = Path(folder) / target.name
+            for path, text in rendered.items():
+                (fresh / path).parent.mkdir(parents=True, exist_ok=True)
+                (fresh / path).write_text(text, encoding="utf-8", newline="\n")
+            if target.exists():
+                target.rmdir()
+            fresh.rename(target)
+    except OSError as e:
+        raise ConfigError(f"{target} cannot be written: {e.strerror or e}") from e
+    return sorted(rendered)
+
+
+def _rendered(name: str, kinds: list[Kind]) -> dict[Path, str]:
+    """The files of the project, by path."""
+    values = _values(name, kinds)
+    chosen = dict(_ALWAYS)
+    for kind in kinds:
+        chosen |= kind.files
+        if kind.setting is not None:
+            chosen["settings.py"] = "src/$package/settings.py"
+    texts = {template: _template(template).substitute(values) for template in chosen}
+    made = {Path(Template(path).substitute(values)): texts[template] for template, path in chosen.items()}
+    made[Path(f"src/{values['package']}/py.typed")] = ""
+    return made
+
+
+def _template(name: str) -> Template:
+    return Template((files("locus_plugin_cli") / "template" / f"{name}.tmpl").read_text(encoding="utf-8"))
+
+
+def _values(name: str, kinds: list[Kind]) -> dict[str, str]:
+    package = f"locus_plugin_{name}"
+    names = {"name": name, "package": package, "class_name": "".join(part.title() for part in name.split("_"))}
+    settings = [kind.setting for kind in kinds if kind.setting is not None]
+    hooks = [f'"{package}.{Template(hook).substitute(names)}"' for kind in kinds for hook in kind.hooks]
+    provides = [f'"{kind}": "{package}.{reference}"' for each in kinds for kind, reference in each.provides]
+    parts = []
+    if settings:
+        parts.append(f'    settings="{package}.settings:{names["class_name"]}Settings",')
+    if hooks:
+        parts.append(f"    hooks=({', '.join(hooks)}{',' if len(hooks) == 1 else ''}),")
+    if provides:
+        parts.append(f"    provides={{{', '.join(provides)}}},")
+    return {
+        **names,
+        "distribution": f"locus-plugin-{name.replace('_', '-')}",
+        "summary": f"The {name} plugin for Locus.",
+        "parts": "\n".join(parts),
+        "settings_doc": "\n".join(f"        {setting}: {note}" for setting, _, _, note in settings),
+        "settings_fields": "\n".join(f"    {setting}: {kind} = {default}" for setting, kind, default, _ in settings),
+        "settings_toml": _toml(name, settings),
+    }
+
+
+def _toml(name: str, settings: list[tuple[str, str, str, str]]) -> str:
+    """The table of settings, as the README shows it."""
+    if not settings:
+        return ""
+    lines = [f"[plugins.{name}]"]
+    lines += [f"{setting} = {'[]' if default == '()' else default}" for setting, _, default, _ in settings]
+    return "\n" + "".join(f"    {line}\n" for line in lines)

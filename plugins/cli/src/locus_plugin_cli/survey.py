@@ -1,0 +1,198 @@
+"""What there is to know about the installed plugins, as plain data: for tables and for ``--json``."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import attrs
+from attrs import frozen
+
+from locus.core.errors import LocusError, UnknownName
+from locus.core.events import event_types
+from locus.hooks.manager import HookManager
+from locus.hooks.manifest import Plugin
+from locus.hooks.reference import load
+from locus.hooks.report import PluginReport
+from locus.hooks.specs import HOOKS, HookInfo, observer_info
+from locus_plugin_cli.project import Project
+from locus_plugin_cli.text import one_line
+
+__all__ = ["Row", "calls", "described", "known_hooks", "listed"]
+
+
+@frozen(kw_only=True)
+class Row:
+    """One plugin in the list.
+
+    Args:
+        name: of the plugin, or of what was asked for.
+        version: of its distribution; ``""`` where there is none.
+        status: ``"active"``, ``"available"``, ``"disabled"``, ``"missing"``, ``"failed"`` or ``"incompatible"``.
+        guard: its hooks fail closed.
+        summary: what it says of itself.
+        detail: why it is not active.
+        trace: the traceback behind that.
+    """
+
+    name: str
+    version: str = ""
+    status: str = "available"
+    guard: bool = False
+    summary: str = ""
+    detail: str = ""
+    trace: str = ""
+
+
+def listed(project: Project, manager: HookManager) -> list[Row]:
+    """Every installed plugin, and every one that was asked for and is not installed.
+
+    Args:
+        project: the catalogue.
+        manager: what the project's agents have; an empty one when they cannot be built.
+    """
+    reports: dict[str, PluginReport] = {report.name: report for report in project.catalogue.status()}
+    for report in manager.reports:
+        known = reports.get(report.name)
+        if known is None or known.status == "available":
+            reports[report.name] = report
+    return [_row(project, report) for _, report in sorted(reports.items())]
+
+
+def _row(project: Project, report: PluginReport) -> Row:
+    try:
+        summary = project.catalogue.manifest(report.name).summary
+    except LocusError:
+        summary = ""
+    return Row(
+        name=report.name,
+        version=report.version or project.catalogue.version(report.name),
+        status=report.status,
+        guard=report.guard,
+        summary=summary,
+        detail=one_line(report.detail),
+        trace=report.trace,
+    )
+
+
+def described(project: Project, name: str) -> dict[str, Any]:
+    """Everything that one plugin's manifest says, with its settings and the hooks it implements.
+
+    Raises:
+        UnknownName: no such plugin is installed.
+        PluginError: its manifest, its settings or its hooks cannot be loaded.
+    """
+    manifest = project.catalogue.manifest(name)
+    return {
+        "name": name,
+        "version": project.catalogue.version(name),
+        "api": "{}.{}".format(*manifest.api),
+        "summary": manifest.summary,
+        "guard": manifest.guard,
+        "after": list(manifest.after),
+        "hook_timeout": manifest.hook_timeout,
+        "buffers": manifest.buffers,
+        "provides": dict(manifest.provides),
+        "windows": dict(manifest.windows),
+        "keywords": dict(manifest.keywords),
+        "hooks": {reference: _hooks(name, reference) for reference in manifest.hooks},
+        "settings": _settings(manifest),
+    }
+
+
+def _hooks(name: str, reference: str) -> list[str]:
+    """The hooks that one source implements, under the names of the specification, without making it."""
+    source = load(name, reference)
+    found = []
+    for attribute in dir(source):
+        if attribute.startswith("locus_") and getattr(getattr(source, attribute), "locus_impl", None) is not None:
+            found.append(attribute)
+        elif attribute == "on_tool_call":
+            found.append("locus_decide_tool_call")
+        elif attribute.startswith("on_") and callable(getattr(source, attribute)):
+            found.append(f"locus_{attribute}")
+    return found
+
+
+def _settings(manifest: Plugin) -> list[dict[str, Any]]:
+    if manifest.settings is None:
+        return []
+    cls = load(manifest.name, manifest.settings)
+    notes = _notes(cls)
+    return [
+        {
+            "name": field.alias,
+            "type": _type(field.type),
+            "default": _default(field.default),
+            "note": notes.get(field.name, ""),
+        }
+        for field in attrs.fields(cls)
+        if field.init
+    ]
+
+
+def _type(annotation: Any) -> str:
+    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+
+
+def _default(value: Any) -> str:
+    if value is attrs.NOTHING:
+        return "(must be given)"
+    if isinstance(value, attrs.Factory):  # type: ignore[arg-type]  # a function for type checkers, a class at run time
+        return "(made anew)"
+    return repr(value)
+
+
+def _notes(cls: type) -> dict[str, str]:
+    """What the ``Args:`` section of the class says about each field."""
+    notes: dict[str, str] = {}
+    name = ""
+    inside = False
+    for line in inspect.cleandoc(cls.__doc__ or "").splitlines():
+        if not line.startswith(" "):
+            inside = line.strip() == "Args:" or (inside and not line.strip())
+            continue
+        if not inside:
+            continue
+        indent = len(line) - len(line.lstrip())
+        if indent == 4 and ":" in line:
+            name, _, text = line.strip().partition(":")
+            notes[name] = text.strip()
+        elif name:
+            notes[name] = f"{notes[name]} {line.strip()}"
+    return notes
+
+
+# -- hooks ----------------------------------------------------------------------------------------
+
+
+def known_hooks() -> dict[str, HookInfo]:
+    """Every hook by name, those for the events that are registered now included."""
+    hooks = dict(HOOKS)
+    for event_type in event_types():
+        info = observer_info(event_type)
+        hooks[info.name] = info
+    return hooks
+
+
+def calls(manager: HookManager, hook: str) -> list[dict[str, Any]]:
+    """Who is called for a hook, in order.
+
+    Args:
+        manager: the hooks of an agent.
+        hook: with or without ``locus_`` in front; an ``on_`` hook lists those that hear every event, too.
+
+    Raises:
+        UnknownName: there is no such hook.
+    """
+    hooks = known_hooks()
+    name = hook if hook in hooks else f"locus_{hook}"
+    if name not in hooks:
+        raise UnknownName("hook", hook, hooks)
+    table = manager.table
+    event = event_types().get(name.removeprefix("locus_on_"))
+    impls = table.observers(event) if event is not None and name.startswith("locus_on_") else table.impls(name)
+    return [
+        {"plugin": impl.plugin, "hook": impl.hook, "guard": impl.guard, "async": impl.is_async, "timeout": impl.timeout}
+        for impl in impls
+    ]
