@@ -27,7 +27,7 @@ from locus import (
     tool,
 )
 from locus.core.messages import MediaBlock, TextBlock
-from locus.tools.tool import RESULT_CHARS
+from locus.tools.definition import RESULT_CHARS
 
 pytestmark = pytest.mark.anyio
 

@@ -442,10 +442,10 @@ async def test_a_decider_that_fails_rejects_the_call_and_is_asked_again_the_next
 ) -> None:
     ear = Ear()
     health = HookHealth(ear)
-    bad = decider(**failing, name="judge", guard=guard)
+    judges = table_of(decider(**failing, name="judge", guard=guard)).impls("locus_decide_tool_call")
 
     for _ in range(5):
-        decision = await decided(bad, health=health)
+        decision = await decide_tool_call(judges, CALL, RUN, health)
         assert decision == Reject("plugin_error: 'judge' failed while it decided about this call")
 
     assert [(event.plugin, event.quarantined) for event in ear.heard] == [("judge", False)] * 5

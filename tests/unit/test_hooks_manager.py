@@ -575,7 +575,7 @@ def test_a_coroutine_in_place_of_contributions_is_refused_and_leaves_no_warning(
 
 
 def test_a_plugin_that_is_left_out_contributes_nothing() -> None:
-    odd = plugin("odd", contributing("locus_register_tools", ["tool"]), contributing("locus_register_events", [3]))
+    odd = plugin("odd", contributing("locus_register_tools", ["tool"]), contributing("locus_register_conditions", [3]))
 
     manager = HookManager.build([odd, plugin("good", Thinker())])
 

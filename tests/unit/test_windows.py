@@ -141,6 +141,7 @@ def test_a_plugin_cannot_open_a_window_elsewhere(shelf: Shelf) -> None:
         exec("from locus.core.state import Extra", {})
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("locus.hooks.builtins")
+    assert "locus.core.state" not in missing("from locus.hooks.builtin import Extra")
 
 
 def test_other_imports_do_not_notice_the_windows() -> None:

@@ -30,7 +30,7 @@ class Contributions:
     """All that the plugins of one agent contribute, in the order of the plugins.
 
     Args:
-        tools: made with `locus.tools.tool`.
+        tools: made with `locus.tools.definition`.
         events: event classes; they are registered already.
         conditions: classes of termination conditions.
         reflect_policies: pure functions ``(state) -> str | None``, or-ed into the router.

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from attrs import frozen
-
 from locus.core.directives import Allow, Cancel, Directive, Interrupt, Reject, Retry
 from locus.core.errors import BudgetExceeded, ConditionError, ModelError
 from locus.core.events import Event, ModelRestartEvent, stamp
 from locus.hooks.dispatch import decide_tool_call, notify, onion
 from locus.hooks.health import HookHealth
 from locus.hooks.stash import Stash
+from locus.memory.thread import Stop, cancel_reason
 from locus.models.call import model_step
 from locus.tools.outcome import CallOutcome
 
@@ -31,20 +30,10 @@ if TYPE_CHECKING:
     from locus.models.protocol import Model, ModelRequest, ModelResponse, ModelSettings
     from locus.tools.registry import ToolRegistry
 
-__all__ = ["ActiveRun", "Stop"]
+__all__ = ["ActiveRun"]
 
 T = TypeVar("T")
 Sink = Callable[[Event], Awaitable[None]]
-
-
-@frozen
-class Stop:
-    """Why a run ends, when it is not the router that says so."""
-
-    reason: str
-    satisfied: tuple[str, ...] = ()
-    detail: str = ""
-    error: BaseException | None = None
 
 
 class ChildRunner(Protocol):
@@ -398,8 +387,3 @@ class ActiveRun:
 
 
 _ALLOW = Allow()
-
-
-def cancel_reason(reason: str) -> str:
-    """``"Cancelled"``, with the reason behind it when there is one (resolution A26)."""
-    return f"Cancelled: {reason}" if reason else "Cancelled"

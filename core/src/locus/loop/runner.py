@@ -25,10 +25,10 @@ from locus.core.journal import BLANK, END, START
 from locus.core.messages import Message, Role
 from locus.core.state import AgentState
 from locus.hooks.dispatch import decide_route, filter_input
-from locus.loop.active import ActiveRun, Stop, cancel_reason
+from locus.loop.active import ActiveRun
 from locus.loop.router import Node, Route, legal
 from locus.memory.host import JournalHost, Suspended
-from locus.memory.thread import Ended, Segment, closed_state, matched_answers, with_system
+from locus.memory.thread import Ended, Segment, Stop, cancel_reason, closed_state, matched_answers, with_system
 from locus.tools.cancellation import is_cancellation
 
 if TYPE_CHECKING:

@@ -91,6 +91,10 @@ class StepHost(Protocol):
         """The answers that a step of the node under way has got, in the order of its questions."""
         ...
 
+    def waits(self, step_id: str) -> bool:
+        """Whether a question of a step of the node under way has no answer yet."""
+        ...
+
     async def pause(self, reason: str) -> None:
         """End the segment without ending the run."""
         ...
@@ -347,6 +351,10 @@ class JournalHost:
             return ()
         asked = (q for q in self.asked.values() if q.step_id == step_id)
         return tuple(self._answers[q.interrupt_id] for q in asked if q.interrupt_id in self._answers)
+
+    def waits(self, step_id: str) -> bool:
+        """Whether a question of a step of the node under way has no answer yet."""
+        return bool(self.asked) and any(q.step_id == step_id for q in self.open_questions.values())
 
     async def pause(self, reason: str) -> None:
         """End the segment without ending the run."""

@@ -10,6 +10,7 @@ from locus.core.errors import InterruptMismatch, closest
 from locus.core.frozen import EMPTY
 from locus.core.journal import Asked, Outcome
 from locus.core.messages import Message, Role
+from locus.core.state import not_run
 from locus.tools.outcome import CallOutcome
 
 if TYPE_CHECKING:
@@ -18,7 +19,16 @@ if TYPE_CHECKING:
     from locus.core.state import AgentState
     from locus.memory.host import JournalHost
 
-__all__ = ["Ended", "Segment", "closed_state", "ended_before", "matched_answers", "with_system"]
+__all__ = [
+    "Ended",
+    "Segment",
+    "Stop",
+    "cancel_reason",
+    "closed_state",
+    "ended_before",
+    "matched_answers",
+    "with_system",
+]
 
 
 @frozen(kw_only=True)
@@ -46,6 +56,16 @@ class Segment:
     metadata: Mapping[str, Any] = EMPTY
     answers: Mapping[str, Any] | None = None
     template: Mapping[str, Any] = EMPTY
+
+
+@frozen
+class Stop:
+    """Why a run ends, when it is not the router that says so."""
+
+    reason: str
+    satisfied: tuple[str, ...] = ()
+    detail: str = ""
+    error: BaseException | None = None
 
 
 @frozen(kw_only=True)
@@ -90,8 +110,8 @@ def closed_state(host: JournalHost) -> AgentState:
         if isinstance(found, Outcome) and isinstance(found.value, CallOutcome):
             messages.append(found.value.message(call))
         else:
-            break
-    return state.with_messages(messages).with_calls_closed("the user went on with something else")
+            messages.append(not_run(call, "the user went on with something else"))
+    return state.with_messages(messages)
 
 
 def with_system(state: AgentState, system: Message | None) -> AgentState:
@@ -129,3 +149,8 @@ def matched_answers(host: JournalHost, given: Mapping[str, Any] | None) -> dict[
                 f"{answer!r} is no answer to {questions[interrupt_id].question!r}; choose one of {options}"
             )
     return answers
+
+
+def cancel_reason(reason: str) -> str:
+    """``"Cancelled"``, with the reason behind it when there is one (resolution A26)."""
+    return f"Cancelled: {reason}" if reason else "Cancelled"

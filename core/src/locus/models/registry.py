@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from locus.core.errors import ConfigError, PluginError
 from locus.core.frozen import EMPTY
-from locus.hooks.entry import provide
+from locus.hooks.discovery import Catalogue
+from locus.hooks.providers import provide
 from locus.models.protocol import Model
-
-if TYPE_CHECKING:
-    from locus.hooks.discovery import Catalogue
 
 __all__ = ["get_model"]
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from locus.tools.registry import ToolRegistry
     from locus.tools.result import error_text, result_content, result_text
     from locus.tools.spec import Effect, ToolExample, ToolSpec
-    from locus.tools.tool import ArgumentError, Bound, Idempotent, Tool, call_key
+    from locus.tools.definition import ArgumentError, Bound, Idempotent, Tool, call_key
 
 __all__ = [
     "ArgumentError",
@@ -38,19 +38,19 @@ __all__ = [
 __getattr__, __dir__ = exports(
     __name__,
     {
-        "ArgumentError": "locus.tools.tool",
-        "Bound": "locus.tools.tool",
+        "ArgumentError": "locus.tools.definition",
+        "Bound": "locus.tools.definition",
         "Effect": "locus.tools.spec",
-        "Idempotent": "locus.tools.tool",
+        "Idempotent": "locus.tools.definition",
         "Problem": "locus.tools.problems",
-        "Tool": "locus.tools.tool",
+        "Tool": "locus.tools.definition",
         "ToolContext": "locus.tools.context",
         "ToolExample": "locus.tools.spec",
         "ToolOptions": "locus.tools.decorator",
         "ToolRegistry": "locus.tools.registry",
         "ToolSpec": "locus.tools.spec",
         "as_tool": "locus.tools.decorator",
-        "call_key": "locus.tools.tool",
+        "call_key": "locus.tools.definition",
         "error_text": "locus.tools.result",
         "load_tools": "locus.tools.loading",
         "result_content": "locus.tools.result",

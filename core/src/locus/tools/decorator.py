@@ -18,7 +18,7 @@ from locus.tools.docstrings import contract
 from locus.tools.schema import parameters_of
 from locus.tools.spec import Effect, ToolExample, ToolSpec
 from locus.tools.text import clean, listed, shown
-from locus.tools.tool import ArgumentError, Idempotent, Tool
+from locus.tools.definition import ArgumentError, Idempotent, Tool
 
 __all__ = ["ToolOptions", "as_tool", "tool"]
 

@@ -29,7 +29,7 @@ from locus.tools.cancellation import is_foreign_cancellation
 from locus.tools.context import ToolContext
 from locus.tools.outcome import CallOutcome
 from locus.tools.result import error_text, result_content
-from locus.tools.tool import ArgumentError, Bound, Tool, call_key
+from locus.tools.definition import ArgumentError, Bound, Tool, call_key
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -209,7 +209,7 @@ async def _run_all(work: Sequence[_Call], run: CallRun) -> None:
             if first.waiting:
                 c.waiting = True
             elif first.outcome is not None and _stands(first.outcome.execution):
-                await _hit(c, first.outcome.execution, run)
+                await _hit(c, first.outcome.execution, run, first.outcome.content)
             else:
                 todo.append(c)
 
@@ -218,9 +218,17 @@ def _stands(execution: ToolExecution) -> bool:
     return execution.started and not execution.retryable
 
 
-async def _hit(c: _Call, earlier: ToolExecution, run: CallRun) -> None:
-    execution = evolve(earlier, call_id=c.call.id, iteration=c.state.iteration, duration_ms=0.0, cache_hit=True)
-    content = f"Error: {earlier.error}" if earlier.error is not None else earlier.result or ""
+async def _hit(c: _Call, earlier: ToolExecution, run: CallRun, content: str | tuple[Block, ...] | None = None) -> None:
+    execution = evolve(
+        earlier,
+        arguments=c.call.arguments,
+        call_id=c.call.id,
+        iteration=c.state.iteration,
+        duration_ms=0.0,
+        cache_hit=True,
+    )
+    if content is None:
+        content = f"Error: {earlier.error}" if earlier.error is not None else earlier.result or ""
     c.outcome = CallOutcome(execution, content)
     if run.hears(ToolCacheHitEvent):
         await run.tell(
@@ -240,7 +248,10 @@ async def _run_one(c: _Call, run: CallRun) -> None:
     found = run.host.recorded(step_id, c.key)
     if type(found) is Outcome:
         c.outcome = found.value
-        await _complete(c, run)
+        await _complete(c, run, replayed=True)
+        return
+    if run.host.waits(step_id):
+        c.waiting = True
         return
     if c.outcome is None and c.tool is not None and c.tool.idempotent:
         earlier = _earlier(c, run)
@@ -372,11 +383,14 @@ async def _body(c: _Call, run: CallRun, step_id: str, call: ToolCall) -> CallOut
                 return c.raised(late, (time.perf_counter() - began) * 1000)
     except (Exception, SystemExit) as e:  # noqa: BLE001 - whatever a body raises is its call's error
         return c.raised(e, (time.perf_counter() - began) * 1000)
-    except Interrupt as asking:
+    except (Interrupt, BaseExceptionGroup) as e:
+        asking = _asking(e)
+        if asking is None:
+            raise
         c.question = str(c.answered)
         given = None if asking is c.raised_by_context else _answer(c, run, step_id)
         if given is None:
-            raise
+            raise asking from None
         # The body raised the question itself and cannot receive an answer: the answer is its result.
         return c.returned(given.answer, (time.perf_counter() - began) * 1000)
     except BaseException as e:
@@ -384,6 +398,16 @@ async def _body(c: _Call, run: CallRun, step_id: str, call: ToolCall) -> CallOut
             raise
         return c.raised(e, (time.perf_counter() - began) * 1000)
     return c.returned(value, (time.perf_counter() - began) * 1000)
+
+
+def _asking(error: BaseException) -> Interrupt | None:
+    """The question, also where it left the body through a task group of its own."""
+    while isinstance(error, BaseExceptionGroup):
+        questions, others = error.split(Interrupt)
+        if questions is None or not (others is None or isinstance(others, ExceptionGroup)):
+            return None
+        error = questions.exceptions[0]
+    return error if isinstance(error, Interrupt) else None
 
 
 def _limit(tool: Tool[..., Any], run: CallRun) -> float | None:
@@ -420,7 +444,7 @@ async def _ask(c: _Call, asking: Interrupt, run: CallRun, step_id: str) -> None:
     )
 
 
-async def _complete(c: _Call, run: CallRun) -> None:
+async def _complete(c: _Call, run: CallRun, *, replayed: bool = False) -> None:
     if c.outcome is not None and run.hears(ToolCompleteEvent):
         execution = c.outcome.execution
         await run.tell(
@@ -431,6 +455,7 @@ async def _complete(c: _Call, run: CallRun) -> None:
                 result=execution.result,
                 error=execution.error,
                 duration_ms=execution.duration_ms,
+                replayed=replayed,
             )
         )
 

@@ -11,7 +11,7 @@ from locus.core.errors import ToolDefinitionError, closest
 from locus.tools.decorator import as_tool
 from locus.tools.spec import ToolSpec
 from locus.tools.text import clean, listed, shown
-from locus.tools.tool import Tool
+from locus.tools.definition import Tool
 
 __all__ = ["ToolRegistry", "tools_of"]
 

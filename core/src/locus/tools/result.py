@@ -15,7 +15,7 @@ import msgspec
 
 from locus.core.messages import Block, MediaBlock, RawBlock, TextBlock
 from locus.tools.text import clean, cut, shown
-from locus.tools.tool import RESULT_CHARS, Tool
+from locus.tools.definition import RESULT_CHARS, Tool
 
 __all__ = ["ERROR_CHARS", "NOTHING", "error_text", "result_content", "result_text"]
 

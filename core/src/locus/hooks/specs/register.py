@@ -20,7 +20,7 @@ _SINCE = Lifetime(since=(1, 0))
 
 @spec(_SINCE)
 def locus_register_tools() -> Iterable[object] | None:
-    """Tools that the agent has beside its own, made with `locus.tools.tool`."""
+    """Tools that the agent has beside its own, made with `locus.tools.definition`."""
 
 
 @spec(_SINCE)

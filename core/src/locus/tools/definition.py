@@ -108,7 +108,7 @@ class Bound:
 # so that help(), inspect.signature() and documentation tools see the function.
 @frozen(kw_only=True, eq=False, slots=False, repr=False)
 class Tool(Generic[P, R]):
-    """A function that a model may call. Made by `locus.tools.tool`.
+    """A function that a model may call. Made by `locus.tools.definition`.
 
     Args:
         fn: the callable.
