@@ -49,7 +49,7 @@ KERNEL_LOADS = {
 # Names of integrations. The kernel finds plugins by what is installed, so it has no use for any of them.
 PLUGIN_WORDS = re.compile(
     r"reflexion|openai|anthropic|ollama|sqlite|llamacpp|llama\.cpp|langchain|guardrail|redis|postgres"
-    r"|locus_plugin|locus-plugin-\w",
+    r"|locus_plugin_\w|locus-plugin-\w",
     re.IGNORECASE,
 )
 

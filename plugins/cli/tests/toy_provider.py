@@ -6,6 +6,7 @@ It stands in a file of its own because the commands under test run in other proc
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 
 import anyio
@@ -14,7 +15,7 @@ from attrs import frozen
 
 from locus.core.errors import ModelError
 from locus.core.events import Event
-from locus.core.messages import Role, Usage
+from locus.core.messages import Role, ThinkingBlock, Usage
 from locus.hooks.secret import Secret
 from locus.memory.inmemory import MemoryStore
 from locus.models.protocol import ModelRequest
@@ -80,6 +81,15 @@ async def _pause(request: ModelRequest) -> Turn:
     return "That took a while."
 
 
+async def _prepare(request: ModelRequest) -> Turn:
+    for percent in range(0, 101, 2):
+        end = "\n" if percent == 100 else ""
+        sys.stderr.write(f"\rpreparing the model (once): {percent} %{end}")
+        sys.stderr.flush()
+        await anyio.sleep(0.02)
+    return "Ready."
+
+
 def _echo(request: ModelRequest) -> Turn:
     said = [message.text for message in request.messages if message.role is Role.USER]
     system = [message.text for message in request.messages if message.role is Role.SYSTEM]
@@ -95,6 +105,8 @@ SCRIPTS: Mapping[str, Sequence[Turn]] = {
     "naps_long": [call("nap", seconds=60.0), "Awake."],
     "silent": [never],
     "pauses": [_pause],
+    "prepares": [_prepare],
+    "thinks": [[ThinkingBlock("Hm, let me think."), "Because."]],
     "fails": [ModelError("the provider said no", provider="toy")],
     "evil": ["\x1b]0;owned\x07\x1b[31mred\x1b[0m \udc80"],
     "long": ["word " * 20_000],

@@ -19,6 +19,7 @@ __all__ = [
     "Reject",
     "Retry",
     "Revise",
+    "Suspended",
     "Verdict",
 ]
 
@@ -77,6 +78,10 @@ class Interrupt(BaseException):
 
     def __hash__(self) -> int:
         return hash((self.question, self.options))
+
+
+class Suspended(Exception):
+    """Control flow of the loop: the run waits for a person, whose questions are in the journal."""
 
 
 @frozen

@@ -102,7 +102,7 @@ def _node(node: Node, hooks: HookTable) -> NodeFunction:
     if impls and node is not Node.REFLECT:
 
         async def chosen(state: AgentState, run: ActiveRun) -> AgentState:
-            answer = await first_answer(impls, state, run)
+            answer = await first_answer(impls, state, run, kernel)
             return run.charged(answer)
 
     if not wraps:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import anyio
 from attrs import evolve
 
-from locus.core.directives import Cancel
+from locus.core.directives import Cancel, Suspended
 from locus.core.errors import ConditionError, JournalError, NothingToResume
 from locus.core.events import (
     CheckpointEvent,
@@ -27,7 +27,7 @@ from locus.core.state import AgentState
 from locus.hooks.dispatch import decide_route, filter_input
 from locus.loop.active import ActiveRun
 from locus.loop.router import Node, Route, legal
-from locus.memory.host import JournalHost, Suspended
+from locus.memory.host import JournalHost
 from locus.memory.thread import Ended, Segment, Stop, cancel_reason, closed_state, matched_answers, with_system
 from locus.tools.cancellation import is_cancellation
 

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import anyio
 
+from locus.core.directives import Suspended
 from locus.core.errors import Fenced, OutcomeUnknown, StepFailed, StepMismatch
 from locus.core.journal import (
     BLANK,
@@ -37,15 +38,11 @@ if TYPE_CHECKING:
 
     from locus.core.state import AgentState
 
-__all__ = ["JournalHost", "StepHost", "Suspended"]
+__all__ = ["JournalHost", "StepHost"]
 
 
 #: The delta of a transition whose state is handed to the store whole.
 _IN_THE_STATE = StateDelta()
-
-
-class Suspended(Exception):
-    """Control flow: the run waits for a person. The questions are in the journal."""
 
 
 class StepHost(Protocol):

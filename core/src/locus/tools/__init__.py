@@ -7,12 +7,12 @@ from locus.core.lazy import exports
 if TYPE_CHECKING:
     from locus.tools.context import ToolContext
     from locus.tools.decorator import ToolOptions, as_tool, tool
+    from locus.tools.definition import ArgumentError, Bound, Idempotent, Tool, call_key
     from locus.tools.loading import load_tools
     from locus.tools.problems import Problem
     from locus.tools.registry import ToolRegistry
     from locus.tools.result import error_text, result_content, result_text
     from locus.tools.spec import Effect, ToolExample, ToolSpec
-    from locus.tools.definition import ArgumentError, Bound, Idempotent, Tool, call_key
 
 __all__ = [
     "ArgumentError",

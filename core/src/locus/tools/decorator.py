@@ -14,11 +14,11 @@ from attrs import evolve
 
 from locus.core.errors import ToolDefinitionError, closest
 from locus.tools.annotations import Callee, examine
+from locus.tools.definition import ArgumentError, Idempotent, Tool
 from locus.tools.docstrings import contract
 from locus.tools.schema import parameters_of
 from locus.tools.spec import Effect, ToolExample, ToolSpec
 from locus.tools.text import clean, listed, shown
-from locus.tools.definition import ArgumentError, Idempotent, Tool
 
 __all__ = ["ToolOptions", "as_tool", "tool"]
 

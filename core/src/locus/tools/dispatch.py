@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from attrs import define, evolve, field
 
-from locus.core.directives import Allow, Cancel, Interrupt, Reject
+from locus.core.directives import Allow, Cancel, Interrupt, Reject, Suspended
 from locus.core.errors import RetryableToolError
 from locus.core.events import (
     ToolCacheHitEvent,
@@ -24,12 +24,11 @@ from locus.core.events import (
 )
 from locus.core.executions import ToolExecution
 from locus.core.journal import Answered, Asked, Outcome
-from locus.memory.host import Suspended
 from locus.tools.cancellation import is_foreign_cancellation
 from locus.tools.context import ToolContext
+from locus.tools.definition import ArgumentError, Bound, Tool, call_key
 from locus.tools.outcome import CallOutcome
 from locus.tools.result import error_text, result_content
-from locus.tools.definition import ArgumentError, Bound, Tool, call_key
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -262,17 +261,20 @@ async def _run_one(c: _Call, run: CallRun) -> None:
         c.outcome = None
         return
     try:
-        if c.outcome is None and await _decided(c, run, step_id):
-            if found is not None and c.tool is not None and c.tool.effect == "once":
+        if c.outcome is None and await _decided(c, run, step_id) and await _announced(c, run):
+            tool = c.tool
+            assert tool is not None
+            if found is not None and tool.effect == "once":
                 await _unknown(c, run, step_id)
             else:
-                await _start(c, run, step_id, intended=found is not None)
-        elif c.outcome is not None:
-            await run.host.settle(step_id, c.outcome, c.key)
+                if found is None and tool.effect != "pure":
+                    await run.host.intend(step_id, tool.effect, c.key)
+                c.outcome = await (_wrapped if run.wraps_tools else _body)(c, run, step_id, c.call)
     except Interrupt as asking:
         await _ask(c, asking, run, step_id)
         return
     if c.outcome is not None:
+        await run.host.settle(step_id, c.outcome, c.key)
         await _complete(c, run)
 
 
@@ -305,8 +307,6 @@ async def _decided(c: _Call, run: CallRun, step_id: str) -> bool:
         c.outcome = c.refused(f"Rejected: {decision.reason or 'a policy refuses this call'}")
     else:
         run.cancel(getattr(decision, "reason", ""))
-        return False
-    await run.host.settle(step_id, c.outcome, c.key)
     return False
 
 
@@ -330,29 +330,24 @@ async def _unknown(c: _Call, run: CallRun, step_id: str) -> None:
         c.outcome = c.returned(f"a person says: {given.answer}", 0.0)
     else:
         c.outcome = c.unknown()
-    await run.host.settle(step_id, c.outcome, c.key)
 
 
-async def _start(c: _Call, run: CallRun, step_id: str, *, intended: bool) -> None:
-    assert c.tool is not None
-    if run.hears(ToolStartEvent):
-        directive = await run.tell(ToolStartEvent(tool_name=c.call.name, arguments=c.call.arguments, call_id=c.call.id))
-        if type(directive) is Reject:
-            c.outcome = c.refused(f"Rejected: {directive.reason or 'a hook refuses this call'}")
-            await run.host.settle(step_id, c.outcome, c.key)
-            return
-        if type(directive) is Cancel:
-            return
-    if not intended and c.tool.effect != "pure":
-        await run.host.intend(step_id, c.tool.effect, c.key)
-    if not run.wraps_tools:
-        c.outcome = await _body(c, run, step_id, c.call)
-    else:
-        try:
-            c.outcome = await run.wrapped(partial(_body, c, run, step_id))(c.call)
-        except Exception as e:  # noqa: BLE001 - what a wrapper raises is the call's error
-            c.outcome = c.raised(e, 0.0)
-    await run.host.settle(step_id, c.outcome, c.key)
+async def _announced(c: _Call, run: CallRun) -> bool:
+    """Tell that the body is about to run; False when a hook refuses the call or ends the run."""
+    if not run.hears(ToolStartEvent):
+        return True
+    directive = await run.tell(ToolStartEvent(tool_name=c.call.name, arguments=c.call.arguments, call_id=c.call.id))
+    if type(directive) is Reject:
+        c.outcome = c.refused(f"Rejected: {directive.reason or 'a hook refuses this call'}")
+    return type(directive) is not Reject and type(directive) is not Cancel
+
+
+async def _wrapped(c: _Call, run: CallRun, step_id: str, call: ToolCall) -> CallOutcome:
+    """The body inside the onion."""
+    try:
+        return await run.wrapped(partial(_body, c, run, step_id))(call)
+    except Exception as e:  # noqa: BLE001 - what a wrapper raises is the call's error
+        return c.raised(e, 0.0)
 
 
 async def _body(c: _Call, run: CallRun, step_id: str, call: ToolCall) -> CallOutcome:

@@ -13,9 +13,9 @@ from zlib import crc32
 
 from locus.core.errors import ToolDefinitionError
 from locus.tools.decorator import as_tool
+from locus.tools.definition import Tool
 from locus.tools.registry import tools_of
 from locus.tools.result import error_text
-from locus.tools.definition import Tool
 
 __all__ = ["load_tools"]
 

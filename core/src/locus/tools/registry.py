@@ -9,9 +9,9 @@ from typing import Any
 
 from locus.core.errors import ToolDefinitionError, closest
 from locus.tools.decorator import as_tool
+from locus.tools.definition import Tool
 from locus.tools.spec import ToolSpec
 from locus.tools.text import clean, listed, shown
-from locus.tools.definition import Tool
 
 __all__ = ["ToolRegistry", "tools_of"]
 

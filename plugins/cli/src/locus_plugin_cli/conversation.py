@@ -97,19 +97,14 @@ class Conversation:
 
     def _turn(self, start: Callable[[], Run[Any]]) -> Turn:
         tally, stopper = Tally(), Stopper(self._view.note)
-        while True:
-            result = self._runner.run(self._segment(start(), tally, stopper))
-            turn = Turn(result, stopper.pressed > 0, tally)
-            if result is None or not result.interrupts or not self._asks or turn.stopped:
-                return turn
+        result = self._runner.run(self._segment(start(), tally, stopper))
+        while result is not None and result.interrupts and self._asks and not stopper.pressed:
             try:
                 answers = ask(result.interrupts)
             except click.Abort:
-                return turn
-            again = result
-
-            def start() -> Run[Any]:
-                return self.agent.resume(again, answers)
+                break
+            result = self._runner.run(self._segment(self.agent.resume(result, answers), tally, stopper))
+        return Turn(result, stopper.pressed > 0, tally)
 
     async def _segment(self, run: Run[Any], tally: Tally, stopper: Stopper) -> AgentResult[Any] | None:
         async def follow() -> AgentResult[Any]:

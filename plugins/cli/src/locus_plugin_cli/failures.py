@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import traceback
+from typing import Any
+
 from locus.core.errors import (
     ConfigError,
     InputError,
@@ -11,10 +14,11 @@ from locus.core.errors import (
     PluginError,
     SettingsError,
 )
+from locus.result import AgentResult
 from locus_plugin_cli import status
 from locus_plugin_cli.text import one_line
 
-__all__ = ["told"]
+__all__ = ["show_trace", "told", "why"]
 
 #: What is wrong before anything ran, and can be put right by whoever typed the command.
 _USAGE = (ConfigError, PluginError, InputError, NothingToResume, InterruptMismatch)
@@ -32,3 +36,19 @@ def told(error: BaseException) -> tuple[int, str]:
     kind = type(error).__name__
     return status.FAILED, f"{kind}: {one_line(str(error))}{notes}; --debug shows where"
 
+
+def why(result: AgentResult[Any]) -> str:
+    """Why a run failed, in one line."""
+    error = result.error
+    if error is None:
+        return one_line(f"{result.stop_reason}: {result.detail}" if result.detail else result.stop_reason)
+    # A run that was resumed may know the error only as the journal has it: as text.
+    kind = type(error).__name__ if isinstance(error, BaseException) else ""
+    text = one_line(f"{kind}: {error}" if kind else str(error))
+    return text if text.startswith(result.stop_reason) else f"{result.stop_reason}, {text}"
+
+
+def show_trace(error: object) -> None:
+    """Write the traceback of an exception to standard error; of a text there is none."""
+    if isinstance(error, BaseException):
+        traceback.print_exception(error)

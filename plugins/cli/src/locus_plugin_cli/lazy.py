@@ -14,6 +14,8 @@ from locus_plugin_cli.given import Given
 
 __all__ = ["Root", "resolve"]
 
+_CONTRIBUTED = "locus_plugin_cli.contributed"
+
 
 def resolve(reference: str) -> Any:
     """The object behind ``"package.module:name"``; the one place of this package that imports by reference."""
@@ -26,15 +28,14 @@ class Root(click.Group):
 
     #: Name -> (reference, what the help says about it).
     table: Mapping[str, tuple[str, str]] = {}
-    _contributed: dict[str, click.Command] | None = None
 
     def contributed(self, ctx: click.Context) -> dict[str, click.Command]:
         """The commands of the plugins that are switched on, by name; asked for once."""
-        if self._contributed is None:
-            self._contributed = resolve("locus_plugin_cli.contributed:commands")(
-                ctx.ensure_object(Given), frozenset(self.table)
-            )
-        return self._contributed
+        known: dict[str, click.Command] | None = ctx.meta.get(_CONTRIBUTED)
+        if known is None:
+            ask = resolve("locus_plugin_cli.contributed:commands")
+            known = ctx.meta[_CONTRIBUTED] = ask(ctx.ensure_object(Given), frozenset(self.table))
+        return known
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Every command that can be used here."""

@@ -19,7 +19,7 @@ with suppress(ImportError):
 
 
 def read_message(prompt: str) -> str:
-    """One message: a line, the lines that were pasted with it, and those that a ``\\`` at the end asks for.
+    r"""One message: a line, the lines pasted with it, and those that a backslash at the end asks for.
 
     Args:
         prompt: what stands in front of it on a terminal.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import traceback
 from uuid import uuid4
 
 import attrs
@@ -12,8 +11,8 @@ import click
 from locus.core.errors import InputError, LocusError, closest
 from locus.core.messages import Usage
 from locus_plugin_cli import status
-from locus_plugin_cli.conversation import Conversation, Turn
-from locus_plugin_cli.failures import told
+from locus_plugin_cli.conversation import Conversation
+from locus_plugin_cli.failures import show_trace, told, why
 from locus_plugin_cli.given import Given, common_options
 from locus_plugin_cli.options import AgentOptions, agent_options
 from locus_plugin_cli.output import say
@@ -108,19 +107,14 @@ class _Talk:
         if turn.stopped:
             say(f"stopped by Ctrl-C after {turn.tally.sentence()}")
         elif turn.result is not None and turn.result.failed:
-            self._wrong(f"the turn failed: {self._why(turn)}", turn.result.error)
+            self._wrong(f"the turn failed: {why(turn.result)}", turn.result.error)
         elif turn.result is not None and turn.result.interrupts:
             say("the question is still open; another message leaves it unanswered")
 
-    def _why(self, turn: Turn) -> str:
-        assert turn.result is not None
-        error = turn.result.error
-        return turn.result.stop_reason if error is None else f"{type(error).__name__}: {one_line(str(error))}"
-
-    def _wrong(self, text: str, error: BaseException | None) -> None:
+    def _wrong(self, text: str, error: object) -> None:
         self._failed = True
-        if self._debug and error is not None:
-            traceback.print_exception(error)
+        if self._debug:
+            show_trace(error)
         say(text)
 
     def _command(self, text: str) -> bool:

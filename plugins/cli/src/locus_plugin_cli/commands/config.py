@@ -101,7 +101,7 @@ def _plugins(project: Project) -> dict[str, dict[str, Any]]:
             made = plugin_settings(project.catalogue.manifest(name), layers, None, os.environ)
         except LocusError:
             # Not understood, so nobody knows what in it is a secret: the keys must do.
-            shown[name] = {key: "(not read)" for key in (table.values if isinstance(table, Layer) else ())}
+            shown[name] = dict.fromkeys(table.values if isinstance(table, Layer) else (), "(not read)")
         else:
             shown[name] = {} if made is None else _values(made)
     return shown
@@ -117,7 +117,8 @@ def _shown(value: Any, name: str) -> Any:
         return f"(secret, from {value.source})" if value.source else "(secret)"
     if value is not None and isinstance(value, str) and _SECRET.search(name):
         return "(hidden)"
-    if attrs.has(type(value)):
+    kind: Any = type(value)
+    if attrs.has(kind):
         return _values(value)
     if isinstance(value, Mapping):
         return {str(k): _shown(v, str(k)) for k, v in value.items()}
@@ -127,7 +128,7 @@ def _shown(value: Any, name: str) -> Any:
         return value.value
     if isinstance(value, Path):
         return str(value)
-    return value if isinstance(value, str | int | float | None) else repr(value)
+    return value if value is None or isinstance(value, str | int | float) else repr(value)
 
 
 def _print(effective: dict[str, Any]) -> None:

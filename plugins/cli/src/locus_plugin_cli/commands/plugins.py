@@ -14,9 +14,9 @@ from locus_plugin_cli import status
 from locus_plugin_cli.doctor import findings
 from locus_plugin_cli.failures import told
 from locus_plugin_cli.given import Given, common_options
-from locus_plugin_cli.survey import calls, described, listed
 from locus_plugin_cli.output import Output, print_json, print_rows, say
 from locus_plugin_cli.project import Project
+from locus_plugin_cli.survey import calls, described, listed
 
 __all__ = ["plugins"]
 
@@ -127,9 +127,7 @@ def doctor(ctx: click.Context, *, as_json: bool, verbose: bool) -> int:
     if as_json or ctx.meta.get("json"):
         print_json([attrs.asdict(finding) for finding in found])
         return code
-    print_rows(
-        ("", "", ""), [("PROBLEM" if f.problem else "ok", f.subject, f.problem or f.note) for f in found]
-    )
+    print_rows(("", "", ""), [("PROBLEM" if f.problem else "ok", f.subject, f.problem or f.note) for f in found])
     if verbose or ctx.meta.get("verbose"):
         _traces([(finding.subject, finding.trace) for finding in found])
     return code

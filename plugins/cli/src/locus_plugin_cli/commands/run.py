@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-import traceback
 
 import click
 
 from locus.core.errors import InputError
 from locus_plugin_cli import status
 from locus_plugin_cli.conversation import Conversation, Turn
+from locus_plugin_cli.failures import show_trace, why
 from locus_plugin_cli.given import Given, common_options
 from locus_plugin_cli.options import AgentOptions, agent_options
 from locus_plugin_cli.output import say
@@ -116,24 +116,15 @@ def _conclude(turn: Turn, session: Session, *, debug: bool, shown: bool) -> None
         if session.kept:
             say(f"go on with: {_going_on(turn, session)}")
     elif result.failed:
-        error = result.error
-        if debug and error is not None:
-            traceback.print_exception(error)
-        say(f"the run failed: {_why(result.stop_reason, result.detail, error)}")
+        if debug:
+            show_trace(result.error)
+        say(f"the run failed: {why(result)}")
     elif result.interrupts:
         _waiting(turn, session)
     elif turn.status == status.FAILED:
         say(f"the run was ended: {one_line(result.stop_reason)}")
     elif session.options.thread is not None and not session.kept and shown:
         say(f"the conversation {session.thread!r} ends with this command; --checkpointer keeps it")
-
-
-def _why(reason: str, detail: str, error: BaseException | None) -> str:
-    if error is None:
-        return one_line(f"{reason}: {detail}" if detail else reason)
-    kind = type(error).__name__
-    where = "" if kind == reason else f"{reason}, "
-    return f"{where}{kind}: {one_line(str(error))}"
 
 
 def _waiting(turn: Turn, session: Session) -> None:

@@ -44,9 +44,8 @@ class Tally:
         elif isinstance(event, ToolCompleteEvent):
             if self._running.pop((event.run_id, event.tool_name, event.call_id), None) is not None:
                 self.ran[event.tool_name] += 1
-        elif isinstance(event, TerminateEvent) and event.parent_run_id is None:
-            if event.reason == "Interrupted":
-                self._running.clear()  # those that ask were left, not broken off
+        elif isinstance(event, TerminateEvent) and event.reason == "Interrupted":
+            self._running.clear()  # those that ask were left, not broken off
 
     @property
     def under_way(self) -> tuple[str, ...]:

@@ -157,7 +157,9 @@ class TextView:
             use = done.usage
             cached = f" ({use.cached_tokens:,} cached)" if use.cached_tokens else ""
             cut = ", cut at the limit" if done.stop_reason == "length" else ""
-            text = f"{use.prompt_tokens:,} tokens in{cached}, {use.completion_tokens:,} out, {seconds(done.duration_ms)}"
+            text = (
+                f"{use.prompt_tokens:,} tokens in{cached}, {use.completion_tokens:,} out, {seconds(done.duration_ms)}"
+            )
             self._line(event, f"  {text}{cut}", _DIM)
 
     # -- tools ------------------------------------------------------------------------------------
@@ -202,7 +204,9 @@ class TextView:
         self._line(event, f"{event.plugin}: {event.hook} failed: {one_line(event.error)}{rest}", _WARN)
 
     def _other(self, event: Event) -> None:
-        values = {field.name: getattr(event, field.name) for field in fields(type(event)) if field.name not in _ENVELOPE}
+        values = {
+            field.name: getattr(event, field.name) for field in fields(type(event)) if field.name not in _ENVELOPE
+        }
         self._line(event, called(event.type, values), _DIM)
 
     def _terminate(self, event: TerminateEvent) -> None:

@@ -1,0 +1,1 @@
+"""The machine: a pure router, four nodes, one driver."""

@@ -1,0 +1,202 @@
+"""The command under test: in this process where that is enough, in another one, or on a terminal."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from attrs import frozen
+
+from locus_plugin_cli.main import invoke
+
+TESTS = Path(__file__).parent
+
+#: Seconds after which a process that should have ended is broken, however busy the machine.
+PATIENCE = 60.0
+
+#: Gives the process the terminal on its standard input as its own, so that the Ctrl-C character is a signal.
+_ON_TERMINAL = (
+    "import fcntl, runpy, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "sys.argv[0] = 'locus'; runpy.run_module('locus_plugin_cli', run_name='__main__')"
+)
+
+
+@frozen
+class Done:
+    """A command that has ended."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of standard error."""
+        return self.err.splitlines()
+
+
+def installed(site: Path, name: str, *files: str, points: str = "", version: str = "1.0") -> Path:
+    """A distribution as an installer would have left it in ``site``; gives its metadata folder."""
+    info = site / f"{name.replace('-', '_')}-{version}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (info / "RECORD").write_text("".join(f"{file},,\n" for file in files))
+    if points:
+        (info / "entry_points.txt").write_text(f"[locus.plugins]\n{points}\n")
+    return info
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A folder of installed distributions, with the toy plugin."""
+    folder = tmp_path / "site"
+    installed(folder, "toy", "toy_provider.py", points="toy = toy_provider:plugin")
+    shutil.copy(TESTS / "toy_provider.py", folder)
+    return folder
+
+
+@pytest.fixture
+def here(tmp_path: Path, site: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory in which the toy plugin is installed and nothing is configured."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(site)
+    for name in ("LOCUS_MODEL", "LOCUS_PLUGINS", "TOY_KEY", "FORCE_COLOR", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    # What another test has imported from its own site must not be found.
+    monkeypatch.delitem(sys.modules, "toy_provider", raising=False)
+    return folder
+
+
+@pytest.fixture
+def tools() -> str:
+    """The file with the tools that the scripted models call."""
+    return str(TESTS / "toy_tools.py")
+
+
+@pytest.fixture
+def install() -> Callable[..., Path]:
+    """Writes the metadata of a distribution, see `installed`."""
+    return installed
+
+
+Locus = Callable[..., Done]
+
+
+@pytest.fixture
+def locus(here: Path, capsys: pytest.CaptureFixture[str]) -> Locus:
+    """Runs a command line in this process."""
+
+    def run(*arguments: str) -> Done:
+        capsys.readouterr()
+        status = invoke(arguments)
+        captured = capsys.readouterr()
+        return Done(status, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def environment(here: Path, site: Path) -> dict[str, str]:
+    """The environment of a process in which the toy plugin is installed."""
+    return {**os.environ, "PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1", "TERM": "xterm", "COLUMNS": "200"}
+
+
+@pytest.fixture
+def process(environment: dict[str, str], here: Path) -> Locus:
+    """Runs a command line in a process of its own."""
+
+    def run(*arguments: str, stdin: bytes = b"", **more: str) -> Done:
+        done = subprocess.run(
+            [sys.executable, "-m", "locus_plugin_cli", *arguments],
+            cwd=here,
+            env={**environment, **more},
+            input=stdin,
+            capture_output=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    return run
+
+
+class Terminal:
+    """A command that runs on a terminal."""
+
+    def __init__(self, arguments: Sequence[str], environment: dict[str, str], folder: Path) -> None:
+        self._master, slave = os.openpty()
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _ON_TERMINAL, *arguments],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            cwd=folder,
+            env=environment,
+            start_new_session=True,
+        )
+        os.close(slave)
+        self.output = ""
+        self._seen = 0
+        self._raw = b""
+
+    def _read(self, seconds: float) -> bool:
+        """Take in what has come; False at the end."""
+        if not select.select([self._master], [], [], seconds)[0]:
+            return True
+        try:
+            data = os.read(self._master, 65_536)
+        except OSError:  # Linux says so when the last process has closed the terminal
+            return False
+        self._raw += data
+        self.output = self._raw.decode(errors="replace")
+        return bool(data)
+
+    def expect(self, text: str) -> None:
+        """Wait until the text has appeared behind what was expected before."""
+        until = time.monotonic() + PATIENCE
+        while (found := self.output.find(text, self._seen)) < 0:
+            alive = self._read(0.2)
+            assert time.monotonic() < until, f"{text!r} did not appear in time:\n{self.output}"
+            assert alive or text in self.output[self._seen :], f"it ended without {text!r}:\n{self.output}"
+        self._seen = found + len(text)
+
+    def send(self, text: str) -> None:
+        """Type."""
+        os.write(self._master, text.encode())
+
+    def finish(self) -> int:
+        """Wait for the end; the exit status."""
+        until = time.monotonic() + PATIENCE
+        while self._read(0.2):
+            assert time.monotonic() < until, f"it does not end:\n{self.output}"
+        return self._process.wait(timeout=PATIENCE)
+
+    def close(self) -> None:
+        """End the process if it still runs."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        os.close(self._master)
+
+
+@pytest.fixture
+def terminal(environment: dict[str, str], here: Path) -> Iterator[Callable[..., Terminal]]:
+    """Runs a command line on a terminal of its own."""
+    opened: list[Terminal] = []
+
+    def open_one(*arguments: str, **more: str) -> Terminal:
+        opened.append(Terminal(arguments, {**environment, **more}, here))
+        return opened[-1]
+
+    yield open_one
+    for each in opened:
+        each.close()

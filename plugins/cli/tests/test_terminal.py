@@ -1,0 +1,157 @@
+"""On a terminal: the live view, Ctrl-C, questions, and a conversation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+Open = Callable[..., Any]
+
+# Ctrl-C and Ctrl-D as they are typed.
+CTRL_C, CTRL_D = "\x03", "\x04"
+
+
+def test_terminal_shows_colours_and_what_is_going_on(terminal: Open) -> None:
+    running = terminal("run", "x", "-m", "toy:pauses")
+
+    running.expect("\x1b[2miteration 1")
+    running.expect("thinking")
+    running.expect("That took a while.")
+    assert running.finish() == 0
+    assert "\x1b[2K" in running.output
+
+
+def test_dumb_terminal_gets_plain_lines(terminal: Open) -> None:
+    running = terminal("run", "x", "-m", "toy:pauses", TERM="dumb")
+
+    assert running.finish() == 0
+    assert "That took a while." in running.output
+    assert "\x1b[2K" not in running.output
+
+
+def test_progress_of_a_library_is_the_status(terminal: Open) -> None:
+    running = terminal("run", "x", "-m", "toy:prepares")
+
+    running.expect("\x1b[2K")
+    running.expect("preparing the model (once): ")
+    running.expect("preparing the model (once): 100 %")
+    running.expect("Ready.")
+    assert running.finish() == 0
+
+
+def test_ctrl_c_ends_the_run_at_its_next_safe_point(terminal: Open, tools: str) -> None:
+    running = terminal("run", "x", "-m", "toy:naps", "-t", tools, "--max-iterations", "100000")
+
+    running.expect("iteration 3")
+    running.send(CTRL_C)
+    running.expect("ending at the next safe point")
+    running.expect("stopped: Cancelled: Ctrl-C")
+    running.expect("locus: stopped by Ctrl-C after ")
+    assert running.finish() == 130
+    assert "(nap x" in running.output
+    assert "Traceback" not in running.output
+
+
+def test_second_ctrl_c_ends_it_at_once(terminal: Open, tools: str) -> None:
+    running = terminal("run", "x", "-m", "toy:naps_long", "-t", tools)
+
+    running.expect("nap is running")
+    running.send(CTRL_C)
+    running.expect("Ctrl-C again ends at once")
+    running.send(CTRL_C)
+    running.expect("no tool ran, broken off: nap")
+    # The body sleeps for a minute in a thread that nobody can stop: the process does not wait for it.
+    assert running.finish() == 130
+    assert "Traceback" not in running.output
+
+
+def test_ctrl_c_says_how_a_kept_conversation_goes_on(terminal: Open, tools: str) -> None:
+    running = terminal("run", "x", "-m", "toy:silent", "--thread", "t", "--checkpointer", "toy:x")
+
+    running.expect("thinking")
+    running.send(CTRL_C)
+    running.expect("safe point")
+    running.send(CTRL_C)
+    running.expect("go on with: locus run --thread t --model toy:silent --checkpointer toy:x --resume")
+    assert running.finish() == 130
+
+
+def test_person_is_asked_and_the_run_goes_on(terminal: Open, tools: str) -> None:
+    running = terminal("run", "x", "-m", "toy:asks", "-t", tools)
+
+    running.expect("? Delete it? (ask)")
+    running.expect("2. no")
+    running.send("maybe\n")
+    running.expect("is none of the answers")
+    running.send("2\n")
+    running.expect("the person said no")
+    running.expect("Done.")
+    assert running.finish() == 0
+
+
+def test_person_who_does_not_answer_leaves_the_run_waiting(terminal: Open, tools: str) -> None:
+    running = terminal("run", "x", "-m", "toy:asks", "-t", tools)
+
+    running.expect("2. no")
+    running.expect("> ")
+    running.send(CTRL_D)
+    assert running.finish() == 3
+    assert "Traceback" not in running.output
+
+
+def test_chat_keeps_the_conversation(terminal: Open) -> None:
+    running = terminal("chat", "-m", "toy:echo")
+
+    running.expect("> ")
+    running.send("one\n")
+    running.expect("stopped:")
+    running.expect("> ")
+    running.send("two\n")
+    running.expect(json.dumps({"said": ["one", "two"]})[:-1])
+    running.expect("> ")
+    running.send(CTRL_D)
+    assert running.finish() == 0
+
+
+def test_what_is_pasted_is_one_message(terminal: Open) -> None:
+    running = terminal("chat", "-m", "toy:echo")
+
+    running.expect("> ")
+    running.send("first\nsecond\nthird\n")
+    running.expect(json.dumps({"said": ["first\nsecond\nthird"]})[:-1])
+    running.expect("> ")
+    running.send("/quit\n")
+    assert running.finish() == 0
+
+
+def test_line_that_ends_with_a_backslash_goes_on(terminal: Open) -> None:
+    running = terminal("chat", "-m", "toy:echo")
+
+    running.expect("> ")
+    running.send("first\\\n")
+    running.expect("... ")
+    running.send("second\n")
+    running.expect(json.dumps({"said": ["first\nsecond"]})[:-1])
+    running.expect("> ")
+    running.send("/quit\n")
+    assert running.finish() == 0
+
+
+def test_ctrl_c_stops_the_turn_and_not_the_chat(terminal: Open) -> None:
+    running = terminal("chat", "-m", "toy:silent")
+
+    running.expect("> ")
+    running.send("hello\n")
+    running.expect("thinking")
+    running.send(CTRL_C)
+    running.expect("safe point")
+    running.send(CTRL_C)
+    running.expect("stopped by Ctrl-C after 1 iteration")
+    running.expect("> ")
+    running.send(CTRL_C)
+    running.expect("(Ctrl-D or /quit leaves)")
+    running.send("/tokens\n")
+    running.expect("1 turn")
+    running.send("/quit\n")
+    assert running.finish() == 0

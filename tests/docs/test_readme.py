@@ -1,0 +1,127 @@
+"""The documents are followed as a reader would follow them: every program runs, and prints what they say."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import importlib_metadata
+import pytest
+
+from locus.hooks.discovery import GROUP
+from tests.docs.markdown import ROOT, Block, blocks, documents
+from tests.docs.session import Session, console
+
+DOCUMENTS = documents()
+README = ROOT / "README.md"
+
+_LINK = re.compile(r"\[[^\]]*\]\(([^)#:]+)(?:#[^)]*)?\)")
+
+
+def shown(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def only(name: str) -> Block:
+    """The one block of the README with that comment."""
+    (found,) = [block for block in blocks(README) if name in block.comments]
+    return found
+
+
+def places(module: ModuleType) -> list[str]:
+    """Where a module, or a package without `__init__`, was found."""
+    return [path for path in (getattr(module, "__file__", None), *getattr(module, "__path__", ())) if path]
+
+
+@pytest.fixture
+def scripted_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is installed, with a scripted model behind the name of the embedded one."""
+    installed = importlib_metadata.entry_points
+    stand_in = importlib_metadata.EntryPoint("llamacpp", "tests.docs.stand_in:plugin", GROUP)
+
+    def entry_points(**wanted: Any) -> Any:
+        found = installed(**wanted)
+        if wanted.get("group") != GROUP:
+            return found
+        return [*(point for point in found if point.name != stand_in.name), stand_in]
+
+    monkeypatch.setattr(importlib_metadata, "entry_points", entry_points)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder, which is the current one; what is imported from it is forgotten afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delenv("LOCUS_PLUGINS", raising=False)
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if any(Path(place).is_relative_to(tmp_path) for place in places(sys.modules[name])):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """What the code of a document runs in: a real module, since annotations are looked up in `sys.modules`."""
+    made = ModuleType("locus_document")
+    monkeypatch.setitem(sys.modules, made.__name__, made)
+    return made
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("path", DOCUMENTS, ids=shown)
+@pytest.mark.usefixtures("scripted_provider")
+def test_a_document_can_be_followed(path: Path, backend: str, module: ModuleType, folder: Path) -> None:
+    session = Session(module, folder, backend)
+    for block in blocks(path):
+        # Commands are other processes: they do not depend on the backend.
+        session.follow(block, commands=backend == "asyncio")
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=shown)
+def test_links_lead_somewhere(path: Path) -> None:
+    targets = _LINK.findall(path.read_text(encoding="utf-8"))
+    assert [target for target in targets if not (path.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=shown)
+def test_a_document_begins_with_its_title_and_fits_its_lines(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("# ")
+    # Tables and commands cannot be wrapped.
+    assert [line for line in lines if len(line) > 130 and not line.startswith(("|", "$", "<!--"))] == []
+
+
+# --- the two commands ----------------------------------------------------------------------------
+
+
+def test_the_run_command_names_what_is_there() -> None:
+    text = only("run-command").text
+    for folder, extra in re.findall(r"(\./[\w/]+)(?:\[([\w.-]+)\])?", text):
+        project = (ROOT / folder / "pyproject.toml").read_text(encoding="utf-8")
+        assert not extra or f'"{extra}" = [' in project, f"{folder} has no extra {extra}"
+    (tools,) = re.findall(r"--tools (\S+)", text)
+    assert (ROOT / tools).is_file()
+
+
+def test_the_test_command_is_what_ci_runs() -> None:
+    """`.ci/run` reads the command out of the README; the block must be the one that it finds."""
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    program = re.search(r"awk '(.*?)' README\.md", script, re.DOTALL)
+    assert program is not None
+    found = subprocess.run(["awk", program[1], README], capture_output=True, text=True, check=True).stdout
+    assert found.strip() == only("test-command").text.strip()
+    assert "tox" in found
+
+
+def test_the_recorded_run_is_one_of_the_run_command() -> None:
+    recorded = console(only("recorded-run").text)
+    typed = only("run-command").text.replace("\\\n", " ")
+    assert [command for command, _ in recorded] == [" ".join(typed.split("&&")[-1].split())]
+    assert recorded[0][1].strip(), "the recording is missing"
