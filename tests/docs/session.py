@@ -17,7 +17,7 @@ from types import FunctionType, ModuleType
 
 import anyio
 
-from locus.config import check_config, load_config
+from locus.config import load_config
 from tests.docs import stand_in
 from tests.docs.markdown import ROOT, Block
 
@@ -87,8 +87,7 @@ class Session:
         path = self._write(block.comments.get("file", "locus.toml"), block.text)
         if path.name == "pyproject.toml" and "locus" not in tomllib.loads(block.text).get("tool", {}):
             return  # of a plugin's distribution: it configures no agent
-        checked = check_config(load_config(path), environ={})
-        assert checked.problems == (), f"{block.where}: {checked.problems}"
+        load_config(path)
 
     def _command(self, block: Block, command: str, printed: str) -> None:
         done = run(command, self._folder)
@@ -98,7 +97,8 @@ class Session:
 
 
 def _alike(said: str, printed: str) -> bool:
-    return doctest.OutputChecker().check_output(said, printed, doctest.ELLIPSIS)
+    want, got = ("".join(f"{line.rstrip()}\n" for line in text.splitlines()) for text in (said, printed))
+    return doctest.OutputChecker().check_output(want, got, doctest.ELLIPSIS)
 
 
 def console(text: str) -> list[tuple[str, str]]:

@@ -198,9 +198,8 @@ async def test_cancelling_the_caller_reaches_the_tools_and_the_hooks(how: str, c
     assert last.reason == "Cancelled"
 
 
-async def test_create_task_and_cancel_as_the_source_shows_it(anyio_backend_name: str) -> None:
-    if anyio_backend_name != "asyncio":
-        pytest.skip("asyncio's own tasks")
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_task_made_of_a_run_can_be_cancelled() -> None:
     guarded, recorder = Guarded(), Recorder()
     agent = Agent(ScriptedModel(call("hold")), tools=[guarded.hold], hooks=[recorder])
     run = asyncio.create_task(agent.run("x"))
@@ -535,9 +534,8 @@ async def _resumed(agent: Agent[Any, Any]) -> Any:
     return None
 
 
-async def test_no_task_is_left_behind(anyio_backend_name: str) -> None:
-    if anyio_backend_name != "asyncio":
-        pytest.skip("asyncio can list its tasks")
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_no_task_is_left_behind() -> None:
     before = asyncio.all_tasks()
     agent = Agent(ScriptedModel(call("add", a=1), after="repeat"), tools=[add])
     for _ in range(3):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, NoReturn, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 from attrs import NOTHING, Attribute, fields, has
 
@@ -42,6 +42,9 @@ class TerminationCondition(ABC):
     """
 
     __slots__ = ()
+
+    #: Whether `check` may depend on ``state.iteration``; the router asks again about the next one then.
+    reads_iteration: ClassVar[bool] = True
 
     @property
     def name(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from attrs import field, frozen
 
@@ -34,6 +34,8 @@ class NoToolCalls(TerminationCondition):
 
     An answer that a reviewer has sent back (`AgentState.pending_revision`) does not count.
     """
+
+    reads_iteration: ClassVar[bool] = False
 
     def check(self, state: AgentState) -> bool:
         """Whether the newest message is such an answer."""
@@ -82,6 +84,8 @@ class ToolCalled(TerminationCondition):
             in its body counts too. A call that was refused or rejected never counts.
     """
 
+    reads_iteration: ClassVar[bool] = False
+
     tool: str = field(alias="name", converter=_tool)
     predicate: Callable[[Mapping[str, Any]], bool] | None = field(default=None, converter=_predicate)
     require_success: bool = field(default=True, converter=_flag)
@@ -127,6 +131,8 @@ class ConfidenceMet(TerminationCondition):
         threshold: 0.0 to 1.0; None reads `AgentState.confidence_threshold`.
     """
 
+    reads_iteration: ClassVar[bool] = False
+
     threshold: float | None = field(default=None, converter=_threshold)
 
     def _limit(self, state: AgentState) -> float:
@@ -165,6 +171,8 @@ class TextMention(TerminationCondition):
     Args:
         regex: in the syntax of `re`, case-sensitive unless it starts with ``(?i)``.
     """
+
+    reads_iteration: ClassVar[bool] = False
 
     regex: str = field(converter=_regex)
     _pattern: re.Pattern[str] = field(init=False, eq=False)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from attrs import field, frozen
 
@@ -75,6 +75,8 @@ class TokenLimit(TerminationCondition):
         n: tokens, 0 or more; None reads `AgentState.token_budget`, and where that is None never stops.
     """
 
+    reads_iteration: ClassVar[bool] = False
+
     n: int | None = field(default=None, converter=_tokens)
 
     def check(self, state: AgentState) -> bool:
@@ -109,6 +111,8 @@ class TimeLimit(TerminationCondition):
     Args:
         seconds: a number, or a timedelta.
     """
+
+    reads_iteration: ClassVar[bool] = False
 
     seconds: float = field(converter=_seconds)
 
@@ -147,6 +151,8 @@ class Deadline(TerminationCondition):
         at: a datetime with a time zone, or its ISO 8601 form; kept in UTC.
     """
 
+    reads_iteration: ClassVar[bool] = False
+
     at: datetime = field(converter=_instant)
 
     def check(self, state: AgentState) -> bool:
@@ -183,6 +189,8 @@ class CostLimit(TerminationCondition):
         unknown_price: dollars per million tokens, of the request and the answer alike, to charge for a model
             whose price is not known. Without it, an agent with such a model is refused when it is built.
     """
+
+    reads_iteration: ClassVar[bool] = False
 
     dollars: float = field(converter=_dollars)
     unknown_price: float | None = field(default=None, converter=_price)

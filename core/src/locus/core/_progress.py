@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import ClassVar, final
 
 from attrs import field, frozen
 
@@ -38,6 +38,8 @@ class NoProgress(TerminationCondition):
         window: how many identical calls in a row, 2 or more; None reads `AgentState.tool_loop_threshold`,
             where less than 2 means never.
     """
+
+    reads_iteration: ClassVar[bool] = False
 
     window: int | None = field(default=None, converter=_window)
 

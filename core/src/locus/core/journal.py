@@ -84,8 +84,8 @@ def delta(old: AgentState, new: AgentState) -> StateDelta:
     grown: dict[str, tuple[int, tuple[Any, ...]]] = {}
     before_all, after_all = old.__dict__, new.__dict__
     bound = new._base is old
-    for name in new._touched if bound else after_all:
-        before, after = before_all[name], after_all[name]
+    for name, after in after_all.items():
+        before = before_all[name]
         if before is after or name[0] == "_":
             continue
         if name in _GROWING:

@@ -163,19 +163,20 @@ class Message:
         """The text blocks, joined."""
         if len(self.content) == 1 and type(self.content[0]) is TextBlock:
             return self.content[0].text
-        return "".join(b.text for b in self.content if isinstance(b, TextBlock))
+        return "".join([b.text for b in self.content if type(b) is TextBlock])
 
     @property
     def reasoning(self) -> str:
         """The thinking blocks, joined."""
-        return "".join(b.text for b in self.content if isinstance(b, ThinkingBlock))
+        found = [b.text for b in self.content if type(b) is ThinkingBlock]
+        return "".join(found) if found else ""
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls that this turn asks for, in order."""
         calls = self._calls
         if calls is None:
-            calls = tuple(b for b in self.content if type(b) is ToolCall)
+            calls = tuple([b for b in self.content if type(b) is ToolCall])
             object.__setattr__(self, "_calls", calls)
         return calls
 

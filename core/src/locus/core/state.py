@@ -169,8 +169,6 @@ class AgentState:
     # The committed state whose growing fields this one's start with; a committed state has none. See `marked`.
     _base: AgentState | None = field(default=None, init=False, eq=False, repr=False)
     _committed: bool = field(default=False, init=False, eq=False, repr=False)
-    # The fields that builders have set since the base.
-    _touched: frozenset[str] = field(default=frozenset(), init=False, eq=False, repr=False)
     # How many reasoning steps are those of the base: the last one may have been replaced.
     _steps_kept: int | None = field(default=None, init=False, eq=False, repr=False)
     _index: ExecutionIndex | None = field(default=None, init=False, eq=False, repr=False)
@@ -183,19 +181,17 @@ class AgentState:
         values = new.__dict__
         values.update(self.__dict__)
         if values["_committed"]:
-            values["_base"], values["_committed"], values["_touched"] = self, False, frozenset(changes)
-        elif values["_base"] is not None:
-            values["_touched"] = values["_touched"].union(changes)
+            values["_base"], values["_committed"] = self, False
         values.update(changes)
         return new
 
     def with_message(self, message: Message) -> AgentState:
         """One message added."""
-        return self._with(messages=(*self.messages, message))
+        return self._with(messages=self.messages + (message,))
 
     def with_messages(self, messages: Iterable[Message]) -> AgentState:
         """Several messages added, in order."""
-        return self._with(messages=(*self.messages, *messages))
+        return self._with(messages=self.messages + tuple(messages))
 
     def with_iteration(self, iteration: int) -> AgentState:
         """Another iteration index."""
@@ -206,8 +202,8 @@ class AgentState:
     def with_tool_execution(self, execution: ToolExecution) -> AgentState:
         """One execution added, to `tool_history` as well."""
         return self._with(
-            tool_executions=(*self.tool_executions, execution),
-            tool_history=(*self.tool_history, execution.tool_name),
+            tool_executions=self.tool_executions + (execution,),
+            tool_history=self.tool_history + (execution.tool_name,),
             _index=None if self._index is None else self._index.extended(len(self.tool_executions), execution),
         )
 
@@ -215,7 +211,7 @@ class AgentState:
         """A step added, or put in place of the one of the same iteration."""
         steps = self.reasoning_steps
         if not steps or steps[-1].iteration != step.iteration:
-            return self._with(reasoning_steps=(*steps, step))
+            return self._with(reasoning_steps=steps + (step,))
         base = self if self._committed else self._base
         kept = self._steps_kept
         if kept is None and base is not None:
@@ -263,8 +259,8 @@ class AgentState:
         again = bool(steps) and steps[-1].iteration == step.iteration
         state = self.with_reasoning_step(step) if again else self
         return state._with(
-            messages=(*self.messages, message),
-            reasoning_steps=state.reasoning_steps if again else (*steps, step),
+            messages=self.messages + (message,),
+            reasoning_steps=state.reasoning_steps if again else steps + (step,),
             pending_revision=False,
             prompt_tokens_used=self.prompt_tokens_used + usage.prompt_tokens,
             completion_tokens_used=self.completion_tokens_used + usage.completion_tokens,
@@ -282,7 +278,7 @@ class AgentState:
                 index = index.extended(owned + i, execution)
         errors = [f"{e.tool_name}: {e.error}" for e in added if e.error is not None]
         return self._with(
-            messages=(*self.messages, *messages),
+            messages=self.messages + tuple(messages),
             tool_executions=self.tool_executions + added,
             tool_history=self.tool_history + tuple([e.tool_name for e in added]),
             errors=(*self.errors, *errors) if errors else self.errors,
@@ -306,7 +302,6 @@ class AgentState:
             iteration=iteration,
             _base=None,
             _committed=True,
-            _touched=frozenset(),
             _steps_kept=None,
         )
 
@@ -417,7 +412,6 @@ class AgentState:
         return self.__dict__ | {
             "_base": None,
             "_committed": False,
-            "_touched": frozenset(),
             "_steps_kept": None,
             "_index": None,
         }

@@ -60,6 +60,7 @@ class ActiveRun:
         "_cancel",
         "_heard",
         "_mark",
+        "_monotonic",
         "_now",
         "_pending",
         "_reports",
@@ -71,6 +72,7 @@ class ActiveRun:
         "cleared",
         "deadline",
         "deps",
+        "ended",
         "health",
         "host",
         "loop",
@@ -101,6 +103,8 @@ class ActiveRun:
         self.sink: Sink | None = parent.sink if parent is not None else None
         self.stash, self.health = Stash(), HookHealth(self.emit)
         self.stop: Stop | None = None
+        #: Whether the end of the segment was told.
+        self.ended = False
         self.deadline: float | None = None
         self.retry_reason = ""
         #: What the condition guarantees.
@@ -115,14 +119,15 @@ class ActiveRun:
         self._reports: dict[str, Any] = {}
         self._heard = loop.hooks.heard
         self._now = loop.clock.now
-        self._mark = loop.clock.monotonic()
+        self._monotonic = loop.clock.monotonic
+        self._mark = self._monotonic()
 
     # -- what it is -------------------------------------------------------------------------------
 
     @property
     def run_id(self) -> str:
         """The run's id."""
-        return self.host.run_id
+        return self.host.run_id if self.host is not None else ""
 
     @property
     def parent_run_id(self) -> str | None:
@@ -200,7 +205,7 @@ class ActiveRun:
             # The router has just asked about this very state, and no clock can have changed the answer.
             return False
         if self._timed:
-            passed = self.loop.clock.monotonic() - self._mark
+            passed = self._monotonic() - self._mark
             state = state.at(updated_at=self._now(), active_seconds=state.active_seconds + passed)
         try:
             found: Satisfied | None = self.loop.router.condition.evaluate(state)
@@ -213,7 +218,7 @@ class ActiveRun:
 
     def _exceeded(self, state: AgentState) -> str | None:
         """The ceiling of the condition that a state has reached. Goals are no matter of a plugin's call."""
-        bounds, active = self.bounds, state.active_seconds + self.loop.clock.monotonic() - self._mark
+        bounds, active = self.bounds, state.active_seconds + self._monotonic() - self._mark
         if bounds.tokens is not None and state.total_tokens_used > bounds.tokens.limit:
             return "TokenLimit"
         if bounds.seconds is not None and active >= bounds.seconds.limit:
@@ -224,7 +229,7 @@ class ActiveRun:
 
     def elapsed(self) -> float:
         """Seconds since the last call of this method; the runner adds them to ``active_seconds``."""
-        now = self.loop.clock.monotonic()
+        now = self._monotonic()
         passed, self._mark = now - self._mark, now
         return passed
 

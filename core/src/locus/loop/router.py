@@ -11,6 +11,7 @@ its last branch; where it was left out, the table goes to Think again.
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from typing import TYPE_CHECKING, final
 
@@ -19,7 +20,7 @@ from attrs.validators import instance_of
 
 from locus.core.errors import ConditionError
 from locus.core.reflect import AnyOf, EveryIterations, OnRepetition, OnToolError, ReflectPolicy
-from locus.core.termination import Satisfied, TerminationCondition
+from locus.core.termination import MaxIterations, Satisfied, TerminationCondition
 
 if TYPE_CHECKING:
     from locus.core.state import AgentState
@@ -94,6 +95,15 @@ class Router:
 
     condition: TerminationCondition = field(validator=instance_of(TerminationCondition))  # type: ignore[type-abstract]
     reflect: ReflectPolicy | None = None
+    # From this iteration on the condition may answer otherwise than in the one before.
+    _turns_at: float = field(init=False, repr=False, eq=False)
+
+    @_turns_at.default
+    def _when(self) -> float:
+        leaves = [leaf for leaf in self.condition.leaves() if leaf.reads_iteration]
+        if any(not isinstance(leaf, MaxIterations) for leaf in leaves):
+            return 0
+        return min((leaf.n for leaf in leaves if isinstance(leaf, MaxIterations)), default=math.inf)
 
     def __call__(self, node: Node, state: AgentState) -> Route:
         """The node that runs after ``node`` has left ``state``.
@@ -149,6 +159,8 @@ class Router:
 
     def _think(self, state: AgentState, why: str) -> Route:
         # `MaxIterations` counts finished iterations: this one would be, if Think ran again.
+        if state.iteration + 1 < self._turns_at:
+            return Route(Node.THINK, why)
         satisfied = self.condition.evaluate(state.with_iteration(state.iteration + 1))
         return Route(Node.THINK, why) if satisfied is None else _stop(satisfied)
 

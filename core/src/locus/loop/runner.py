@@ -314,14 +314,21 @@ async def _cancelled(run: ActiveRun) -> None:
     with anyio.move_on_after(SHIELD, shield=True):
         # Nobody reads events any more: the consumer is gone, waiting for it would be for ever.
         run.sink = None
-        if run.host.last is None or run.host.open_node is None:
+        if run.ended:
+            return
+        host, last = run.host, run.host.last
+        if last is not None and last.next_node == END and last.run_id == host.run_id:
+            # It had ended when the cancellation came.
+            await _terminate_event(run, host.state, last.why, last.satisfied, None)
             return
         reason = cancel_reason(run.cancelled or "")
-        try:
-            await run.host.pause(reason)
-        except JournalError:
-            return
-        await _terminate_event(run, run.host.state, reason, ("Cancelled",), None)
+        if host.open_node is not None and last is not None and last.run_id == host.run_id:
+            run.show(host.state)
+            try:
+                await host.pause(reason)
+            except JournalError:
+                return
+        await _terminate_event(run, run.state, reason, ("Cancelled",), None)
 
 
 async def _terminate_event(
@@ -332,6 +339,7 @@ async def _terminate_event(
     error: BaseException | None,
     detail: str = "",
 ) -> None:
+    run.ended = True
     last = state.last_assistant
     await run.tell(
         TerminateEvent(

@@ -30,6 +30,5 @@ class SystemClock:
         """The time, UTC."""
         return datetime.now(UTC)
 
-    def monotonic(self) -> float:
-        """Seconds that only go forward."""
-        return time.monotonic()
+    #: Seconds that only go forward.
+    monotonic = staticmethod(time.monotonic)

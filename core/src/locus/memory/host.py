@@ -153,7 +153,7 @@ class JournalHost:
         if claim.snapshot is not None:
             self._note(claim.snapshot.last)
         self._saved = claim.snapshot.at if claim.snapshot is not None else 0
-        self._held: Outcome | None = None
+        self._held: tuple[str, str, Any] | None = None
         self._every = store.snapshot_every
         self._keeps = store.keeps_history
         for entry in claim.entries:
@@ -210,7 +210,9 @@ class JournalHost:
 
     async def _append(self, *bodies: Body) -> None:
         if self._held is not None:
-            bodies, self._held = (self._held, *bodies), None
+            step_id, digest, value = self._held
+            self._held = None
+            bodies = (Outcome(run_id=self.run_id, step_id=step_id, digest=digest, value=value), *bodies)
         got = await self.store.append(self.claim, bodies)
         if got is not Appended.OK:
             raise self._fenced(got)
@@ -277,7 +279,7 @@ class JournalHost:
         if policy == "model":
             # Written together with what comes next, mostly the transition: a crash before that asks the model
             # again, which the laws allow once a crash, and every run saves a write an iteration.
-            self._held = Outcome(run_id=self.run_id, step_id=step_id, digest=digest, value=value)
+            self._held = (step_id, digest, value)
         else:
             await self.settle(step_id, value, digest)
         return value

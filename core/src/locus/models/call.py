@@ -107,6 +107,9 @@ class ModelRun(Protocol):
         ...
 
 
+_NOTHING = Usage()
+
+
 class Calling:
     """A model call under way: the core of the onion, called once an attempt.
 
@@ -123,7 +126,7 @@ class Calling:
     def __init__(self, run: ModelRun, model: Model, request: ModelRequest, purpose: str, attempt: int) -> None:
         self.run, self.model, self.request = run, model, request
         self.purpose, self.attempt = purpose, attempt
-        self.attempts, self.usage = 0, Usage()
+        self.attempts, self.usage = 0, _NOTHING
         self._on_chunk: OnChunk | None = self._tell if run.hears(ModelChunkEvent) else None
         self._held: list[Chunk] | None = None
 

@@ -261,15 +261,14 @@ async def _run_one(c: _Call, run: CallRun) -> None:
         c.outcome = None
         return
     try:
-        if c.outcome is None and await _decided(c, run, step_id) and await _announced(c, run):
+        if c.outcome is None and _lost(c, run, step_id, intended=found is not None):
+            _unknown(c, run, step_id)
+        elif c.outcome is None and await _decided(c, run, step_id) and await _announced(c, run):
             tool = c.tool
             assert tool is not None
-            if found is not None and tool.effect == "once":
-                await _unknown(c, run, step_id)
-            else:
-                if found is None and tool.effect != "pure":
-                    await run.host.intend(step_id, tool.effect, c.key)
-                c.outcome = await (_wrapped if run.wraps_tools else _body)(c, run, step_id, c.call)
+            if found is None and tool.effect != "pure":
+                await run.host.intend(step_id, tool.effect, c.key)
+            c.outcome = await (_wrapped if run.wraps_tools else _body)(c, run, step_id, c.call)
     except Interrupt as asking:
         await _ask(c, asking, run, step_id)
         return
@@ -321,7 +320,15 @@ def _approves(answer: Any) -> bool:
     )
 
 
-async def _unknown(c: _Call, run: CallRun, step_id: str) -> None:
+def _lost(c: _Call, run: CallRun, step_id: str, *, intended: bool) -> bool:
+    """Whether the body may have had an effect that happens once only, or a person was asked about that."""
+    if c.tool is None or c.tool.effect != "once":
+        return False
+    c.question = "unknown"
+    return intended or _answer(c, run, step_id) is not None
+
+
+def _unknown(c: _Call, run: CallRun, step_id: str) -> None:
     if c.tool is not None and c.tool.ask_on_unknown:
         c.question = "unknown"
         given = _answer(c, run, step_id)
