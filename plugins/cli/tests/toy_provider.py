@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import anyio
 import click
@@ -76,17 +77,21 @@ def whisper() -> None:
     """Say it softly."""
 
 
+async def _gate() -> None:
+    """Wait until the test opens the gate: a file in the working directory."""
+    while not Path("gate").exists():
+        await anyio.sleep(0.01)
+
+
 async def _pause(request: ModelRequest) -> Turn:
-    await anyio.sleep(0.6)
+    await _gate()
     return "That took a while."
 
 
 async def _prepare(request: ModelRequest) -> Turn:
-    for percent in range(0, 101, 2):
-        end = "\n" if percent == 100 else ""
-        sys.stderr.write(f"\rpreparing the model (once): {percent} %{end}")
-        sys.stderr.flush()
-        await anyio.sleep(0.02)
+    sys.stderr.write("\rpreparing the model (once): 37 %")
+    await _gate()
+    sys.stderr.write("\rpreparing the model (once): 100 %\n")
     return "Ready."
 
 

@@ -33,6 +33,7 @@ from locus.core.messages import (
     Block,
     MediaBlock,
     RawBlock,
+    Role,
     TextBlock,
     ThinkingBlock,
     ToolCall,
@@ -120,6 +121,7 @@ def _is_data(t: Any) -> bool:
 converter.register_unstructure_hook_func(_is_data, encode_data)
 converter.register_structure_hook_func(_is_data, lambda form, _: decode_data(form))
 converter.register_unstructure_hook_func(lambda t: getattr(t, "__origin__", None) is frozenset, sorted)
+converter.register_unstructure_hook(Role, lambda v: v.value)  # a StrEnum is no plain data by itself
 converter.register_unstructure_hook(datetime, datetime.isoformat)
 converter.register_structure_hook(datetime, lambda form, _: datetime.fromisoformat(form))
 converter.register_unstructure_hook(bytes, lambda v: base64.b64encode(v).decode())

@@ -16,7 +16,7 @@ from locus.hooks.dispatch import decide_tool_call, notify, onion
 from locus.hooks.health import HookHealth
 from locus.hooks.stash import Stash
 from locus.memory.thread import Stop, cancel_reason
-from locus.models.call import model_step
+from locus.models.call import model_step, question
 from locus.tools.outcome import CallOutcome
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class ActiveRun:
     """
 
     __slots__ = (
-        "_calls",
+        "_asked",
         "_cancel",
         "_heard",
         "_mark",
@@ -114,7 +114,9 @@ class ActiveRun:
         self.cleared: AgentState | None = None
         self._cancel: str | None = None
         self._retry = False
-        self._seq = self._calls = 0
+        self._seq = 0
+        #: How often plugins asked each question in the node under way.
+        self._asked: dict[str, int] | None = None
         self._pending: Usage | None = None
         self._reports: dict[str, Any] = {}
         self._heard = loop.hooks.heard
@@ -234,8 +236,8 @@ class ActiveRun:
         return passed
 
     def entered(self, state: AgentState) -> None:
-        """A node begins: ordinals within it start afresh, so that a resumed node counts the same."""
-        self._state, self._calls = state, 0
+        """A node begins: what counts within a node starts afresh, so that a resumed node counts the same."""
+        self._state, self._asked, self._retry = state, None, False
 
     def take_retry(self) -> bool:
         """Whether a hook asked for another try since the last time this was asked."""
@@ -341,8 +343,12 @@ class ActiveRun:
             chosen = self.loop.resolve(model)
         else:
             chosen = self.loop.model if model is None else model
-        self._calls += 1
-        step_id = f"{self._state.iteration}/{purpose}/{self._calls}"
+        # Named by what it asks, never by its number: a resumed node asks less, and concurrent calls in any order.
+        step_id = f"{self._state.iteration}/{purpose}/{question(request)}"
+        self._asked = asked = self._asked or {}
+        asked[step_id] = times = asked.get(step_id, 0) + 1
+        if times > 1:
+            step_id = f"{step_id}#{times}"
         response, usage = await model_step(self, request, chosen, purpose=purpose, step_id=step_id)
         self.charge(usage)
         return response

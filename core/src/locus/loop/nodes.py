@@ -56,6 +56,7 @@ async def think(state: AgentState, run: ActiveRun) -> AgentState:
             state = run.charged(state)
             if run.take_retry() and attempt < MAX_RETRIES:
                 before = state
+                await run.restarted(attempt + 1)
                 continue
             return run.failed(state, "ModelError", e)
         message = response.message

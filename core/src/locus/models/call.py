@@ -6,17 +6,19 @@ charged, also of those whose answer a wrapper threw away.
 
 from __future__ import annotations
 
+import json
 import time
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 from attrs import evolve, frozen
 
 from locus.core.data import register_value
-from locus.core.errors import ModelError
+from locus.core.errors import JournalError, ModelError, NotSerialisable, StepFailed
 from locus.core.events import Event, ModelChunkEvent, ModelCompleteEvent, ModelErrorEvent
 from locus.core.lazy import Lazy
-from locus.core.messages import Usage
+from locus.core.messages import Message, Role, Usage
 from locus.hooks.dispatch import onion
 from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, OnChunk, Price
 from locus.tools.cancellation import is_foreign_cancellation
@@ -71,6 +73,38 @@ def price_of(model: Model, usage: Usage, unknown: float | None = None) -> Usage:
     if price is not None:
         return evolve(usage, cost=price.of(usage))
     return usage if unknown is None else evolve(usage, cost=usage.total_tokens * unknown / 1_000_000)
+
+
+def question(request: ModelRequest) -> str:
+    """A short hash of what a request asks, the same in every process."""
+    digest = blake2b(digest_size=8)
+    for message in request.messages:
+        digest.update(message.wire("locus.question", _hashed))
+    about = (tuple(t.name for t in request.tools), request.output and request.output.name)
+    digest.update(repr(about).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+def _hashed(message: Message) -> bytes:
+    try:
+        form = json.dumps(codec.encode(message), sort_keys=True)
+    except NotSerialisable:
+        form = repr(message)
+    return blake2b(form.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _counted(usage: Usage) -> Usage:
+    """The usage without what cannot be: totals of a run only grow, whatever a provider says."""
+    cost, least = usage.cost, min(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
+    if least >= 0 and (cost is None or cost >= 0):
+        return usage
+    return evolve(
+        usage,
+        prompt_tokens=max(0, usage.prompt_tokens),
+        completion_tokens=max(0, usage.completion_tokens),
+        cached_tokens=max(0, usage.cached_tokens),
+        cost=cost if cost is not None and cost >= 0 else None,
+    )
 
 
 class ModelRun(Protocol):
@@ -163,7 +197,10 @@ class Calling:
             raise ModelError(
                 f"{self.model.name} returned {type(response).__name__}; Model.complete returns a ModelResponse"
             )
-        usage = price_of(self.model, response.usage, self.run.unknown_price)
+        message = response.message
+        if not isinstance(message, Message) or message.role is not Role.ASSISTANT:
+            raise ModelError(f"{self.model.name} returned {message!r:.80}; it answers with an assistant message")
+        usage = price_of(self.model, _counted(response.usage), self.run.unknown_price)
         self.usage = usage if self.attempts == 1 else self.usage + usage
         return response
 
@@ -211,6 +248,8 @@ async def model_step(
     except BaseException as e:
         if not isinstance(e, Exception) and not is_foreign_cancellation(e):
             raise
+        if isinstance(e, JournalError) and not isinstance(e, StepFailed):
+            raise  # no failure of the model: this run must not go on, another one may
         error = e if isinstance(e, ModelError) else _model_error(model, e)
         if calling.attempts > 1:
             run.charge(calling.usage)

@@ -9,6 +9,7 @@ from typing import Any, NoReturn, TextIO
 
 import click
 from rich.console import Console
+from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
@@ -46,7 +47,8 @@ class Output(Console):
 
     def piece(self, text: str, style: str = "") -> None:
         """Write text where the last ended."""
-        self.print(Text(safe(text), style=style), end="")
+        # A segment and no `Text`, which would turn tabs into blanks.
+        self.print(Segments([Segment(safe(text), self.get_style(style))]), end="")
 
 
 def print_json(value: Any) -> None:

@@ -111,7 +111,7 @@ def _hooks(name: str, reference: str) -> list[str]:
             found.append("locus_decide_tool_call")
         elif attribute.startswith("on_") and callable(getattr(source, attribute)):
             found.append(f"locus_{attribute}")
-    return found
+    return sorted(found)
 
 
 def _settings(manifest: Plugin) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
@@ -132,7 +133,7 @@ def _shown(value: Any, name: str) -> Any:
 
 
 def _print(effective: dict[str, Any]) -> None:
-    out = Output(click.get_text_stream("stdout"))
+    out = Output(sys.stdout)
     out.piece(f"file: {effective['source'] or 'none (no locus.toml, no [tool.locus] in a pyproject.toml)'}\n")
     out.piece(f"model: {effective['model']}\n")
     for key, value in effective["agent"].items():

@@ -1,0 +1,102 @@
+"""``locus config check``: what is configured, without its secrets, and all that is wrong with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Locus = Callable[..., Any]
+
+
+def test_effective_configuration_is_shown_with_defaults(
+    locus: Locus, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A_KEY", "s3cret-value")
+    (here / "locus.toml").write_text(
+        '[plugins]\nenabled = ["toy"]\n[plugins.toy]\nkey = { env = "A_KEY" }\n[agent]\nmodel = "toy:echo"\n'
+    )
+
+    done = locus("config", "check")
+
+    assert (done.status, done.err) == (0, "")
+    assert f"file: {here / 'locus.toml'}" in done.out
+    assert "model: toy:echo ([agent] model in " in done.out
+    assert "enabled: toy" in done.out
+    assert "  level = 1" in done.out
+    assert "  key = '(secret, from A_KEY)'" in done.out
+    assert "s3cret" not in done.out
+
+
+def test_all_that_is_wrong_is_told_at_once(locus: Locus, here: Path) -> None:
+    (here / "locus.toml").write_text(
+        'required = ["gone"]\n[plugins]\nenabled = ["nope"]\n'
+        '[plugins.toy]\nlevel = "7"\nkye = "x"\nkey = { env = "NOT_SET_ANYWHERE" }\n'
+    )
+
+    done = locus("config", "check")
+
+    assert done.status == 2
+    for said in (
+        "plugins.toy.level is '7'; expected an integer",
+        "plugins.toy.kye is no setting; did you mean 'key'?",
+        "NOT_SET_ANYWHERE, which is not set",
+        "plugin 'gone' is not installed",
+        "warning: ",
+    ):
+        assert said in done.err
+    assert all(str(here / "locus.toml") in line for line in done.lines if "plugins.toy" in line)
+
+
+def test_settings_that_are_not_understood_are_not_shown(locus: Locus, here: Path) -> None:
+    (here / "locus.toml").write_text('[plugins.unknown]\nanything = "s3cret-value"\n')
+
+    done = locus("config", "check")
+
+    assert "anything = '(not read)'" in done.out
+    assert "s3cret" not in done.out + done.err
+
+
+def test_no_file_is_fine(locus: Locus) -> None:
+    done = locus("config", "check")
+
+    assert done.status == 0
+    assert "file: none" in done.out
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[plugins\n", "is no valid TOML"),
+        ("[agnet]\n", "did you mean 'agent'?"),
+        ("[agent]\nmax_iterations = 0\n", "max_iterations"),
+    ],
+)
+def test_file_that_cannot_be_read_is_one_line(locus: Locus, here: Path, text: str, said: str) -> None:
+    (here / "locus.toml").write_text(text)
+
+    done = locus("config", "check")
+
+    assert said in done.err
+    assert (done.status, len(done.lines)) == (2, 1)
+
+
+def test_named_file_counts_alone(locus: Locus, here: Path) -> None:
+    (here / "locus.toml").write_text("[broken\n")
+    (here / "other.toml").write_text('[agent]\nmodel = "toy:echo"\n')
+
+    assert "model: toy:echo" in locus("config", "check", "--config", "other.toml").out
+
+
+def test_json_has_the_same(locus: Locus, here: Path) -> None:
+    (here / "locus.toml").write_text('[plugins]\nenabled = ["toy"]\n[plugins.toy]\nlevel = "x"\n')
+
+    done = locus("config", "check", "--json")
+
+    shown = json.loads(done.out)
+    assert done.status == 2
+    assert shown["enabled"] == ["toy"]
+    assert len(shown["problems"]) == 1

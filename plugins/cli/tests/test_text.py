@@ -1,0 +1,78 @@
+"""Laws of what is shown: bounded, on as many lines as meant, and free of control characters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from locus.core.messages import Usage
+from locus_plugin_cli.text import called, one_line, safe, seconds, shortened, tokens
+
+ANY_TEXT = st.text(st.characters())  # lone surrogates and control characters included
+
+
+def controls(text: str) -> set[str]:
+    return {c for c in text if (ord(c) < 32 or 127 <= ord(c) < 160) and c not in "\n\t"}
+
+
+@given(ANY_TEXT)
+def test_safe_text_has_no_control_characters_and_keeps_the_rest(text: str) -> None:
+    assert controls(safe(text)) == set()
+    if not controls(text):
+        assert safe(text) == text
+
+
+@given(ANY_TEXT)
+def test_one_line_is_one_line(text: str) -> None:
+    assert len(one_line(text).splitlines()) <= 1
+    assert one_line(one_line(text)) == one_line(text)
+
+
+@given(ANY_TEXT.map(lambda text: text * 50))
+def test_shortened_text_is_short_and_accounts_for_the_rest(text: str) -> None:
+    shown = shortened(text)
+
+    assert controls(shown) == set()
+    assert len(shown.splitlines()) <= 5
+    if " more characters)" not in shown:
+        assert shown == safe(text.strip())
+
+
+def test_shortened_text_says_how_much_is_missing() -> None:
+    assert shortened("x" * 1000) == "x" * 300 + " ... (700 more characters)"
+    assert shortened("a\nb\nc\nd\ne\nf") == "a\nb\nc\nd ... (4 more characters)"
+
+
+PLAIN: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | ANY_TEXT | st.binary(),
+    lambda inner: st.lists(inner) | st.dictionaries(ANY_TEXT, inner),
+)
+
+
+@given(st.dictionaries(ANY_TEXT, PLAIN))
+def test_call_is_one_short_line_whatever_the_arguments(arguments: dict[str, Any]) -> None:
+    shown = called("tool", arguments)
+
+    assert shown.startswith("tool(")
+    assert len(shown.splitlines()) == 1
+    assert controls(shown) == set()
+
+
+def test_call_looks_like_one() -> None:
+    assert called("add", {"a": 1, "b": "zwölf", "c": [1.5, None]}) == 'add(a=1, b="zwölf", c=[1.5, null])'
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "shown"),
+    [(0.04, "0.0 ms"), (5.14, "5.1 ms"), (340.6, "341 ms"), (12_345, "12.3 s"), (68_000, "1 min 8 s")],
+)
+def test_durations_have_the_unit_that_suits_them(milliseconds: float, shown: str) -> None:
+    assert seconds(milliseconds) == shown
+
+
+def test_tokens_name_the_cached_ones_and_the_cost() -> None:
+    assert tokens(Usage(prompt_tokens=1200, completion_tokens=34)) == "1,234 tokens"
+    assert tokens(Usage(prompt_tokens=10, cached_tokens=7, cost=0.0123)) == "10 tokens (7 cached), $0.0123"

@@ -1,0 +1,148 @@
+"""What is public is said once, is true, and changes only on purpose."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import get_args
+
+import pytest
+
+import locus
+from locus.core import events
+from locus.core.directives import Decision, Directive, Verdict
+from locus.core.events import Event
+from locus.hooks.hook import Hook
+from tests.public_api import FROZEN, MODULES, listing
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# What these modules share with other modules of the kernel and nobody else may import.
+KERNEL_ONLY: dict[str, set[str]] = {
+    "locus.core.events": {"stamp"},
+    "locus.core.reducers": {"Ordered"},
+    "locus.hooks.discovery": {"report_of"},
+    "locus.hooks.report": {"Failed"},
+}
+
+
+def modules() -> Iterator[ModuleType]:
+    """Every module of the kernel without an underscore in its path."""
+    yield locus
+    for found in pkgutil.walk_packages(locus.__path__, "locus."):
+        if not any(part.startswith("_") for part in found.name.split(".")):
+            yield importlib.import_module(found.name)
+
+
+def tree(module: ModuleType) -> ast.Module:
+    assert module.__file__ is not None
+    return ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
+
+
+def exported(module: ModuleType) -> list[str]:
+    names: list[str] = vars(module).get("__all__", [])
+    return names
+
+
+def defined(module: ModuleType) -> set[str]:
+    """The public classes and functions that a module defines itself."""
+    kinds = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    return {node.name for node in tree(module).body if isinstance(node, kinds) and not node.name.startswith("_")}
+
+
+def imported(module: ModuleType) -> dict[str, str]:
+    """What a facade shows to type checkers: name -> the module that it comes from."""
+    return {
+        alias.asname or alias.name: node.module
+        for node in ast.walk(tree(module))
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("locus.")
+        for alias in node.names
+        if alias.name != "exports"
+    }
+
+
+def homes(module: ModuleType) -> dict[str, str] | None:
+    """What a facade imports when it is first used, or None where everything is imported at once."""
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "exports":
+            table: dict[str, str] = ast.literal_eval(node.args[1])
+            return table
+    return None
+
+
+ALL = {module.__name__: module for module in modules()}
+LAZY = {name: table for name, module in ALL.items() if (table := homes(module)) is not None}
+
+
+def test_locus_exports_what_it_offers_and_nothing_else() -> None:
+    assert sorted(locus.__all__) == sorted(imported(locus))
+    assert set(locus.__all__) <= set(dir(locus))
+
+
+@pytest.mark.parametrize("name", LAZY)
+def test_a_lazy_facade_says_three_times_the_same(name: str) -> None:
+    """To readers, to type checkers and at run time."""
+    assert LAZY[name] == imported(ALL[name])
+    assert sorted(LAZY[name]) == sorted(exported(ALL[name]))
+
+
+def test_every_event_and_every_answer_to_it_comes_from_locus() -> None:
+    known = {cls for cls in vars(events).values() if isinstance(cls, type) and issubclass(cls, Event)}
+    answers = {cls for union in (Directive, Decision, Verdict) for cls in get_args(union)}
+    unions = {"Directive": Directive, "Decision": Decision, "Verdict": Verdict}
+    wanted = {cls.__name__: cls for cls in known | answers | {Hook}} | unions
+    assert {name for name in wanted if name not in locus.__all__} == set()
+    assert {name for name, value in wanted.items() if getattr(locus, name) is not value} == set()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_all_names_exist(name: str) -> None:
+    module = ALL[name]
+    names = exported(module)
+    assert len(names) == len(set(names))
+    assert [one for one in names if not hasattr(module, one)] == []
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_public_modules_hide_nothing_public(name: str) -> None:
+    module = ALL[name]
+    assert defined(module) - set(exported(module)) == KERNEL_ONLY.get(name, set())
+    assert [one for one in exported(module) if one.startswith("_")] == []
+
+
+def test_what_is_shared_within_the_kernel_exists() -> None:
+    """An entry that nothing needs any more goes."""
+    assert {name: names - defined(ALL[name]) for name, names in KERNEL_ONLY.items()} == {
+        name: set() for name in KERNEL_ONLY
+    }
+
+
+def test_other_distributions_import_what_is_exported() -> None:
+    hidden = []
+    for path in sorted([*ROOT.glob("plugins/*/src/**/*.py"), *ROOT.glob("contrib/*/src/**/*.py")]):
+        if any(part.startswith("template") for part in path.parts):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module in ALL:
+                names = {alias.name for alias in node.names} - set(exported(ALL[node.module]))
+                names = {one for one in names if f"{node.module}.{one}" not in ALL}
+                hidden += [f"{path.relative_to(ROOT)}:{node.lineno} {node.module}.{one}" for one in sorted(names)]
+    assert hidden == []
+
+
+def test_the_public_api_is_the_frozen_one() -> None:
+    frozen = FROZEN.read_text(encoding="utf-8")
+    changed = [
+        line
+        for line in difflib.unified_diff(frozen.splitlines(), listing().splitlines(), "frozen", "now", n=0, lineterm="")
+        if not line.startswith("@@")
+    ]
+    assert not changed, (
+        "The public API changed:\n" + "\n".join(changed) + "\nIf that is meant, run `python -m tests.public_api` at "
+        "the top of the checkout, and say it in .changelog.d: what went is `removed`, what came is `added`."
+    )
