@@ -71,7 +71,8 @@ def _described(path: str, value: Any) -> Iterator[str]:
         return
     constructed = not issubclass(value, Enum | BaseException) and not getattr(value, "_is_protocol", False)
     yield f"{path}{_parameters(value) if constructed else ''}"
-    own, inherited = dict(_members(value)), {}
+    own = dict(_members(value))
+    inherited: dict[str, str] = {}
     for base in value.__mro__[:0:-1]:
         inherited.update(_members(base))
     yield from (f"{path}.{line}" for name, line in own.items() if inherited.get(name) != line)

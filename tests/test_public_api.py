@@ -12,13 +12,13 @@ from types import ModuleType
 from typing import get_args
 
 import pytest
+from tests.public_api import FROZEN, MODULES, listing
 
 import locus
 from locus.core import events
 from locus.core.directives import Decision, Directive, Verdict
 from locus.core.events import Event
 from locus.hooks.hook import Hook
-from tests.public_api import FROZEN, MODULES, listing
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -16,10 +16,12 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 
 import anyio
+from tests.docs import stand_in
+from tests.docs.markdown import Block
 
 from locus.config import load_config
-from tests.docs import stand_in
-from tests.docs.markdown import ROOT, Block
+
+__all__ = ["Session", "console", "run"]
 
 #: The programs that console blocks may call.
 _PROGRAMS = {"locus": "locus_plugin_cli", "pytest": "pytest"}
@@ -53,10 +55,9 @@ class Session:
             self._write(block.comments["file"], block.text)
         elif block.language in ("python", "setup"):
             self._run(block)
-        elif block.language == "console" and commands and "e2e" not in block.comments:
-            if "recorded-run" not in block.comments:
-                for command, printed in console(block.text):
-                    self._command(block, command, printed)
+        elif block.language == "console" and commands and not {"e2e", "recorded-run"} & block.comments.keys():
+            for command, printed in console(block.text):
+                self._command(block, command, printed)
 
     # -- what there is to do ----------------------------------------------------------------------
 
@@ -130,6 +131,3 @@ def run(command: str, folder: Path, **environ: str) -> subprocess.CompletedProce
         check=False,
         timeout=600,
     )
-
-
-__all__ = ["ROOT", "Session", "console", "run"]

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from tests.docs.markdown import ROOT, blocks, documents
 from tests.docs.session import console, run
 from tests.docs.test_readme import README, only
@@ -59,9 +58,7 @@ def test_the_first_program_runs_with_a_real_model(tmp_path: Path) -> None:
     program = next(block.text for block in blocks(README) if block.language == "python")
     assert DEFAULT in program
     (tmp_path / "program.py").write_text(program.replace(DEFAULT, SMALL))
-    done = subprocess.run(
-        [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[:2] == ["-> stock {'item': 'lamp'}", "<- 4"]
     assert done.stdout.rstrip().endswith("[NoToolCalls]")

@@ -12,10 +12,10 @@ from typing import Any
 
 import importlib_metadata
 import pytest
-
-from locus.hooks.discovery import GROUP
 from tests.docs.markdown import ROOT, Block, blocks, documents
 from tests.docs.session import Session, console
+
+from locus.hooks.discovery import GROUP
 
 DOCUMENTS = documents()
 README = ROOT / "README.md"
@@ -55,9 +55,9 @@ def scripted_provider(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty folder, which is the current one; what is imported from it is forgotten afterwards."""
+    """An empty folder to follow a document in: the current one, and importable, as it is for who types `python`."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delenv("LOCUS_PLUGINS", raising=False)
     before = set(sys.modules)
     yield tmp_path

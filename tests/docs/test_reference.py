@@ -13,6 +13,10 @@ from typing import Any, get_args
 
 import attrs
 import pytest
+from tests.docs.markdown import ROOT, blocks, documents
+from tests.docs.stubs import differences, drawn
+from tests.docs.tables import codes, section, table
+from tests.public_api import MODULES
 
 from locus import Agent, Event
 from locus.config import AgentDefaults, load_config
@@ -24,10 +28,6 @@ from locus.core.events import event_types
 from locus.hooks.manifest import Plugin
 from locus.hooks.specs import HOOKS
 from locus.tools import ToolOptions, tool
-from tests.docs.markdown import ROOT, blocks, documents
-from tests.docs.stubs import differences, drawn
-from tests.docs.tables import codes, section, table
-from tests.public_api import MODULES
 
 README, REFERENCE = ROOT / "README.md", ROOT / "core" / "README.md"
 
@@ -122,9 +122,7 @@ def test_the_options_of_a_tool_have_the_documented_defaults() -> None:
 
 
 def test_every_field_of_a_manifest_is_documented() -> None:
-    known = {
-        a.name: "" if a.default is attrs.NOTHING else repr(a.default) for a in attrs.fields(Plugin)
-    }
+    known = {a.name: "" if a.default is attrs.NOTHING else repr(a.default) for a in attrs.fields(Plugin)}
     assert {codes(r[0])[0]: "".join(codes(r[1])) for r in table(REFERENCE, "field of `Plugin`")} == known
 
 
@@ -167,7 +165,9 @@ def test_the_tree_of_errors_is_that_of_the_code() -> None:
         line_of_descent[depth - 1 :] = [name]
         written.add((["LocusError", *line_of_descent][-2], name))
     classes = [cls for name in errors.__all__ if isinstance(cls := getattr(errors, name), type)]
-    assert written == {(cls.__base__.__name__, cls.__name__) for cls in classes if cls is not LocusError and cls.__base__}
+    assert written == {
+        (cls.__base__.__name__, cls.__name__) for cls in classes if cls is not LocusError and cls.__base__
+    }
 
 
 def test_the_public_modules_are_documented() -> None:
@@ -187,7 +187,9 @@ def helped(*command: str) -> str:
 
 def options(text: str) -> set[str]:
     """The options that a help text explains, both spellings of each."""
-    return {name for line in text.splitlines() if line.startswith("  -") for name in re.findall(r"(?<!\S)--?[\w-]+", line)}
+    return {
+        name for line in text.splitlines() if line.startswith("  -") for name in re.findall(r"(?<!\S)--?[\w-]+", line)
+    }
 
 
 def test_every_option_of_run_is_documented() -> None:

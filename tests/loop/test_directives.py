@@ -328,7 +328,6 @@ async def test_a_plugins_model_call_is_charged_and_bounded() -> None:
     assert (result.stop_reason, len(spent.requests)) == ("TokenLimit", 2)
 
 
-@pytest.mark.xfail(strict=True, reason="a plugin's model calls are numbered within a node, and a resumed node makes fewer")
 async def test_what_a_decider_asked_a_model_is_its_own_question_after_a_resume() -> None:
     heard: list[str] = []
 

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from tests.typing.user_program import Report, conditions_combine, main
 
 PROGRAM = Path(__file__).with_name("user_program.py")

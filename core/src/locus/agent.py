@@ -6,76 +6,39 @@ a wrong name fails there and not in the middle of a run.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
-from uuid import uuid4
 
-import anyio
-
-from locus.core.errors import ConfigError, InterruptMismatch
-from locus.core.frozen import FrozenDict
 from locus.core.lazy import Lazy
-from locus.core.messages import Message, Role
-from locus.core.state import AgentState
-from locus.hooks.report import run_report
-from locus.limits import Budget, NoHaltWarning, agent_condition, child_loop, tightened
-from locus.loop.active import ActiveRun
-from locus.loop.react import Loop
-from locus.loop.router import Router
-from locus.loop.runner import drive
-from locus.memory.clock import Clock, SystemClock
-from locus.memory.host import JournalHost
-from locus.memory.latest import LatestStore
-from locus.memory.store import Claim, JournalStore
-from locus.memory.thread import Ended, Segment, ended_before
-from locus.models.protocol import Model, ModelSettings
-from locus.prompt import Prompt, Turn
-from locus.result import AgentResult
-from locus.run import Run, Sink
 
 if TYPE_CHECKING:
-    from locus import assembly
+    import anyio
+
+    from locus import engine
     from locus.config import Config
     from locus.core.termination import TerminationCondition
     from locus.hooks.discovery import Catalogue
     from locus.hooks.manifest import Plugin
+    from locus.limits import Budget
+    from locus.loop.active import ActiveRun
+    from locus.loop.react import Loop
+    from locus.memory.clock import Clock
     from locus.memory.conversation import ConversationManager
-    from locus.models import output
+    from locus.memory.store import JournalStore
     from locus.models.output import OutputSchema
+    from locus.models.protocol import Model, ModelSettings
+    from locus.prompt import Prompt
+    from locus.result import AgentResult
+    from locus.run import Run
 else:
-    assembly = Lazy("locus.assembly")
-    output = Lazy("locus.models.output")
+    anyio = Lazy("anyio")
+    engine = Lazy("locus.engine")
 
-__all__ = ["Agent", "Budget", "NoHaltWarning"]
+__all__ = ["Agent"]
 
 Deps = TypeVar("Deps")
 Out = TypeVar("Out")
 Given = TypeVar("Given")
-
-
-class _Live:
-    """The runs of one agent that are active now; what `Agent.cancel` looks through."""
-
-    __slots__ = ("_lock", "_runs")
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._runs: set[ActiveRun] = set()
-
-    def add(self, run: ActiveRun) -> None:
-        with self._lock:
-            self._runs.add(run)
-
-    def discard(self, run: ActiveRun) -> None:
-        with self._lock:
-            self._runs.discard(run)
-
-    def all(self) -> tuple[ActiveRun, ...]:
-        with self._lock:
-            return tuple(self._runs)
 
 
 class Agent(Generic[Deps, Out]):
@@ -112,14 +75,7 @@ class Agent(Generic[Deps, Out]):
         PluginError: a plugin that was asked for cannot be used.
     """
 
-    __slots__ = (
-        "_live",
-        "_loop",
-        "_store",
-        "_system",
-        "_template",
-        "name",
-    )
+    __slots__ = ("__weakref__", "_engine")
 
     def __init__(
         self,
@@ -148,81 +104,58 @@ class Agent(Generic[Deps, Out]):
         clock: Clock | None = None,
         **options: Any,
     ) -> None:
-        if tool_execution not in ("concurrent", "sequential"):
-            raise ConfigError(f"tool_execution is {tool_execution!r}; use 'concurrent' or 'sequential'")
-        self.name = name
-        parts = assembly.assemble(
+        self._engine = engine.build(
             model=model,
             tools=tools,
+            system_prompt=system_prompt,
+            name=name,
+            termination=termination,
+            max_iterations=max_iterations,
+            stop_on_text=stop_on_text,
+            terminal_tools=terminal_tools,
+            token_budget=token_budget,
+            confidence_threshold=confidence_threshold,
+            tool_loop_threshold=tool_loop_threshold,
+            tool_execution=tool_execution,
+            max_revisions=max_revisions,
+            output_schema=output_schema,
+            model_settings=model_settings,
+            conversation_manager=conversation_manager,
             checkpointer=checkpointer,
             hooks=hooks,
             plugins=plugins,
             config=config,
             catalogue=catalogue,
+            clock=clock,
             options=options,
             own_options=_OPTIONS,
         )
-        configured = assembly.configured(config)
-        terminals = frozenset(terminal_tools)
-        condition = agent_condition(
-            termination,
-            max_iterations=max_iterations,
-            terminal_tools=terminals,
-            token_budget=token_budget,
-            stop_on_text=stop_on_text,
-            model=parts.model,
-            configured=configured,
-        )
-        self._loop = Loop.wire(
-            model=parts.model,
-            tools=parts.tools,
-            router=Router(condition, parts.reflect),
-            hooks=parts.hooks.table,
-            plugins=parts.hooks.reports,
-            versions=FrozenDict(run_report(parts.hooks.reports).versions),
-            manager=conversation_manager,
-            settings=model_settings or ModelSettings(),
-            output=assembly.schema_of(output_schema),
-            max_revisions=max_revisions,
-            sequential=tool_execution == "sequential",
-            resolve=parts.resolve,
-            clock=clock or SystemClock(),
-        )
-        self._store = parts.store
-        system = system_prompt if system_prompt is not None else configured.get("system_prompt")
-        self._system = Message(Role.SYSTEM, system) if system else None
-        bounds = condition.bounds()
-        template: dict[str, Any] = {
-            "agent_id": name,
-            "max_iterations": bounds.iterations if bounds.iterations is not None else 0,
-            "confidence_threshold": confidence_threshold,
-            "tool_loop_threshold": tool_loop_threshold,
-            "terminal_tools": terminals,
-            "token_budget": token_budget,
-        }
-        self._template = FrozenDict(template)
-        AgentState(**template)  # refuses a threshold out of range here, not in the first run
-        self._live = _Live()
 
     def __setattr__(self, name: str, value: object) -> None:
-        if hasattr(self, "_live"):
+        if hasattr(self, "_engine"):
             raise AttributeError(f"an Agent is immutable; build another one with another {name}")
         object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        return f"<Agent {self.name or self._loop.model.name} tools={len(self._loop.tools)}>"
+        return f"<Agent {self.name or self.loop.model.name} tools={len(self.loop.tools)}>"
 
     # -- what it is -------------------------------------------------------------------------------
 
     @property
+    def name(self) -> str | None:
+        """Its stable name."""
+        name: str | None = self._engine.template["agent_id"]
+        return name
+
+    @property
     def condition(self) -> TerminationCondition:
         """The condition that the agent really runs with; see its ``explain`` and ``bounds``."""
-        return self._loop.router.condition
+        return self.loop.router.condition
 
     @property
     def loop(self) -> Loop:
         """The wiring: model, tools, hooks, router."""
-        return self._loop
+        return self._engine.loop
 
     # -- running ----------------------------------------------------------------------------------
 
@@ -276,18 +209,8 @@ class Agent(Generic[Deps, Out]):
             InputError: the prompt cannot be used.
             ConfigError: the output schema cannot be used.
         """
-        turn = Turn.of(prompt)
-        segment = Segment(
-            thread_id=thread_id if thread_id is not None else f"thread-{uuid4().hex}",
-            worker=_worker(),
-            before=turn.before,
-            prompt=turn.message,
-            seed=turn.seed,
-            system=self._system,
-            metadata=FrozenDict(metadata or {}),
-            template=self._template,
-        )
-        return self._run(segment, deps, model_settings, output_schema, termination, None)
+        how = engine.How(deps=deps, settings=model_settings, output_schema=output_schema, termination=termination)
+        return self._engine.run(prompt, thread_id, metadata, how)
 
     @overload
     def resume(
@@ -336,20 +259,8 @@ class Agent(Generic[Deps, Out]):
             NothingToResume: no run is open on the thread.
             InterruptMismatch: the answer fits no open question.
         """
-        store = None
-        thread_id = thread if isinstance(thread, str) else thread.thread_id
-        if isinstance(thread, AgentResult):
-            store = thread.store
-            answers = _answers(answer, tuple(q.interrupt_id for q in thread.interrupts))
-        else:
-            answers = _answers(answer, None)
-        segment = Segment(thread_id=thread_id, worker=_worker(), answers=answers, template=self._template)
-        if store is None and self._store is None:
-            raise ConfigError(
-                "this agent has no checkpointer, so nothing is kept under a thread id; resume with the AgentResult, "
-                "or build the agent with checkpointer="
-            )
-        return self._run(segment, deps, model_settings, output_schema, termination, store)
+        how = engine.How(deps=deps, settings=model_settings, output_schema=output_schema, termination=termination)
+        return self._engine.resume(thread, answer, how)
 
     def run_sync(
         self,
@@ -393,46 +304,7 @@ class Agent(Generic[Deps, Out]):
         Returns:
             How many runs were told; runs that start later are not concerned.
         """
-        told = 0
-        for run in self._live.all():
-            named = (run_id is None or run.run_id == run_id) and (thread_id is None or run.thread_id == thread_id)
-            if named:
-                run.cancel(reason)
-                told += 1
-        return told
-
-    # -- how --------------------------------------------------------------------------------------
-
-    def _run(
-        self,
-        segment: Segment,
-        deps: Any,
-        settings: ModelSettings | None,
-        output_schema: Any,
-        termination: TerminationCondition | None,
-        store: JournalStore | None,
-    ) -> Run[Any]:
-        loop = self._loop
-        if termination is not None:
-            loop = tightened(loop, termination)
-        schema = None if output_schema is None else assembly.schema_of(output_schema)
-        active = ActiveRun(loop, segment.thread_id, deps=deps, settings=settings, output=schema)
-        main = partial(self._main, active, segment, store)
-        return Run(main, active.cancel)
-
-    async def _main(
-        self, active: ActiveRun, segment: Segment, store: JournalStore | None, sink: Sink | None
-    ) -> AgentResult[Any]:
-        kept = store if store is not None else self._store
-        own = kept if kept is not None else LatestStore()
-        if sink is not None:
-            active.sink = sink
-        self._live.add(active)
-        try:
-            ended = await drive(active, own, segment)
-        finally:
-            self._live.discard(active)
-        return _result(active, ended, own if self._store is None else None)
+        return self._engine.cancel(reason, run_id, thread_id)
 
     async def run_as_child(
         self,
@@ -444,78 +316,7 @@ class Agent(Generic[Deps, Out]):
         answers: dict[str, Any] | None,
     ) -> AgentResult[Any]:
         """Run as a part of another agent's run; for ``ctx.run_child``."""
-        store = self._store if self._store is not None else parent.host.store
-        loop = child_loop(self._loop, budget or Budget(), parent)
-        active = ActiveRun(loop, thread_id, deps=parent.deps, parent=parent)
-        entries = await store.read(thread_id)
-        if not entries:
-            turn = Turn.of(prompt)
-            segment = Segment(
-                thread_id=thread_id,
-                worker=_worker(),
-                before=turn.before,
-                prompt=turn.message,
-                seed=turn.seed,
-                system=self._system,
-                template=self._template,
-            )
-        else:
-            # The child's own journal remembers it: a finished child is not run again, an asking one still asks.
-            active.host = JournalHost(store, Claim(thread_id=thread_id, token="", head=0, entries=entries))
-            ended = ended_before(active.host, answered=answers is not None)
-            if ended is not None:
-                return _result(active, ended, None)
-            segment = Segment(thread_id=thread_id, worker=_worker(), answers=answers, template=self._template)
-        self._live.add(active)
-        try:
-            ended = await drive(active, store, segment)
-        finally:
-            self._live.discard(active)
-        return _result(active, ended, None)
+        return await self._engine.child(prompt, thread_id=thread_id, parent=parent, budget=budget, answers=answers)
 
 
 _OPTIONS = tuple(n for n in Agent.__init__.__annotations__ if n not in ("return", "options"))
-
-
-def _worker() -> str:
-    return f"pid {os.getpid()}"
-
-
-def _answers(answer: Any, questions: tuple[str, ...] | None) -> dict[str, Any] | None:
-    if answer is None:
-        return None
-    if isinstance(answer, Mapping) and (questions is None or set(answer) <= set(questions)):
-        return dict(answer)
-    if questions is not None and len(questions) > 1:
-        raise InterruptMismatch(
-            f"{len(questions)} questions are open ({', '.join(questions)}); answer with {{id: answer}}"
-        )
-    return {"": answer}
-
-
-def _result(active: ActiveRun, ended: Ended, store: JournalStore | None) -> AgentResult[Any]:
-    state = ended.state
-    last = state.last_assistant
-    text = last.text if last is not None and not ended.questions else ""
-    parsed = None
-    if active.output is not None and text:
-        try:
-            parsed = active.output.parse(text)
-        except output.OutputError as e:
-            active.report("output", str(e))
-    reports = {**active.reports, "plugins": run_report(active.loop.plugins, active.health)}
-    return AgentResult(
-        run_id=state.run_id,
-        thread_id=active.thread_id,
-        message=text,
-        parsed=parsed,
-        stop_reason=ended.reason,
-        satisfied=ended.satisfied,
-        detail=ended.detail,
-        state=state,
-        usage=state.usage,
-        reports=reports,
-        interrupts=ended.questions,
-        error=ended.error,
-        store=store,
-    )

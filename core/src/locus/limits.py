@@ -68,10 +68,10 @@ def agent_condition(
     if max_iterations is None and termination is None:
         max_iterations = configured.get("max_iterations")
     wanted = termination
-    if token_budget is not None:
-        limit = TokenLimit(token_budget)
-        wanted = limit if wanted is None else wanted | limit
     try:
+        if token_budget is not None:
+            limit = TokenLimit(token_budget)
+            wanted = limit if wanted is None else wanted | limit
         condition, added = effective(
             wanted,
             max_iterations=max_iterations,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from uuid import uuid4
 
 from attrs import frozen
 
-from locus.core.errors import InputError
+from locus.core.errors import ConfigError, InputError
 from locus.core.messages import Block, MediaBlock, Message, Role, TextBlock
 from locus.core.state import AgentState
 
-__all__ = ["Prompt", "Turn"]
+__all__ = ["Prompt", "Turn", "system_message", "thread_name"]
 
 #: Text, blocks of one user turn, messages, or a state to start from.
 Prompt = str | Block | Message | AgentState | Sequence[Block] | Sequence[Message]
@@ -62,9 +63,40 @@ class Turn:
         return cls(message=_checked(Message(Role.USER, tuple(b for b in blocks if isinstance(b, Block)))))
 
 
+def thread_name(thread_id: object) -> str:
+    """The thread's name, made up where none was given.
+
+    Raises:
+        InputError: it is no name.
+    """
+    if thread_id is None:
+        return f"thread-{uuid4().hex}"
+    if not isinstance(thread_id, str) or not thread_id:
+        raise InputError(f"thread_id is {thread_id!r}; it is a text that names the conversation")
+    return thread_id
+
+
+def system_message(text: str | None) -> Message | None:
+    """The system prompt as a message; None for none.
+
+    Raises:
+        ConfigError: no provider could be sent it.
+    """
+    if not text:
+        return None
+    try:
+        return Message(Role.SYSTEM, _encodable(text))
+    except InputError as e:
+        raise ConfigError(f"system_prompt: {e}") from e
+
+
 def _text(text: str) -> str:
     if not text.strip():
         raise InputError("the prompt is empty; say what the agent is to do")
+    return _encodable(text)
+
+
+def _encodable(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as e:
@@ -77,8 +109,9 @@ def _text(text: str) -> str:
 
 def _checked(message: Message) -> Message:
     for block in message.content:
-        if isinstance(block, TextBlock) and message.role is Role.USER and len(message.content) == 1:
-            _text(block.text)
+        if isinstance(block, TextBlock):
+            alone = message.role is Role.USER and len(message.content) == 1
+            (_text if alone else _encodable)(block.text)
         elif isinstance(block, MediaBlock) and block.data == b"":
             raise InputError(f"the {block.kind} block is empty; give its bytes or a url")
     if not message.content:

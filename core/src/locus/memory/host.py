@@ -279,6 +279,8 @@ class JournalHost:
         if policy == "model":
             # Written together with what comes next, mostly the transition: a crash before that asks the model
             # again, which the laws allow once a crash, and every run saves a write an iteration.
+            if self._held is not None:
+                await self._append()
             self._held = (step_id, digest, value)
         else:
             await self.settle(step_id, value, digest)

@@ -126,6 +126,16 @@ class MemoryStore:
             thread = self._threads.get(thread_id)
             return self._entries(thread, after) if thread is not None else ()
 
+    async def peek(self, thread_id: str) -> Claim | None:
+        """What stands in a thread, without taking it."""
+        with self._lock:
+            thread = self._threads.get(thread_id)
+            if thread is None or not thread.bodies:
+                return None
+            snapshot = thread.snapshot
+            entries = self._entries(thread, snapshot.at if snapshot else 0)
+            return Claim(thread_id=thread_id, token="", head=len(thread.bodies), snapshot=snapshot, entries=entries)
+
     async def threads(self) -> tuple[ThreadInfo, ...]:
         """All threads, the most recently released first."""
         with self._lock:

@@ -123,6 +123,16 @@ class LatestStore:
             thread = self._threads.get(thread_id)
             return _entries(thread, after) if thread is not None else ()
 
+    async def peek(self, thread_id: str) -> Claim | None:
+        """What stands in a thread, without taking it."""
+        with self._lock:
+            thread = self._threads.get(thread_id)
+            if thread is None or not thread.head:
+                return None
+            return Claim(
+                thread_id=thread_id, token="", head=thread.head, snapshot=thread.snapshot, entries=_entries(thread, 0)
+            )
+
     async def threads(self) -> tuple[ThreadInfo, ...]:
         """The threads that this process has used."""
         with self._lock:

@@ -42,14 +42,21 @@ class SnapshotAdapter(LatestStore):
             ThreadBusy: a run of this process holds it.
             CheckpointError: what the backend gave back cannot be read.
         """
+        await self._refresh(thread_id)
+        return await super().claim(thread_id, worker)
+
+    async def _refresh(self, thread_id: str) -> None:
         thread = self._threads.get(thread_id)
         if thread is None or thread.holder is None:
             found = self._load(thread_id)
             data = await found if inspect.isawaitable(found) else found
             if data is not None:
-                loaded = _loaded(data)
-                self._threads[thread_id] = loaded
-        return await super().claim(thread_id, worker)
+                self._threads[thread_id] = _loaded(data)
+
+    async def peek(self, thread_id: str) -> Claim | None:
+        """What was saved last, without taking the thread."""
+        await self._refresh(thread_id)
+        return await super().peek(thread_id)
 
     async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
         """Add steps and save them with the state they follow."""

@@ -127,6 +127,10 @@ class JournalStore(Protocol):
         """The accepted entries after number ``after``, oldest first, without a claim."""
         ...
 
+    async def peek(self, thread_id: str) -> Claim | None:
+        """What a claim would show, without taking the thread (its token is ``""``); None for an empty thread."""
+        ...
+
     async def threads(self) -> tuple[ThreadInfo, ...]:
         """All threads, the most recently changed first."""
         ...

@@ -7,16 +7,23 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import anyio
 
 from locus.core.directives import Interrupt
+from locus.tools.cancellation import is_foreign_cancellation
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from locus.hooks.table import Impl
 
-__all__ = ["FAILURES", "Nonsense", "ask", "nonsense", "timed", "within"]
+__all__ = ["Nonsense", "ask", "is_failure", "nonsense", "timed", "within"]
 
-#: What counts as a failure of a hook. Cancellation, Ctrl-C and SystemExit are not in it: they always propagate.
-FAILURES = (Exception, Interrupt)
+
+def is_failure(error: BaseException) -> bool:
+    """Whether this is a failure of what raised it.
+
+    A cancellation of the run, Ctrl-C and SystemExit are none: they always propagate. A cancellation that a hook
+    raised by itself, because it awaited what somebody else had cancelled, is one.
+    """
+    return isinstance(error, Exception | Interrupt) or is_foreign_cancellation(error)
 
 
 class Nonsense(TypeError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from locus.core.directives import Allow, Cancel, Continue, Decision, Interrupt, Reject
-from locus.hooks.dispatch.call import FAILURES, ask, nonsense
+from locus.hooks.dispatch.call import ask, is_failure, nonsense
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -43,7 +43,9 @@ async def decide_tool_call(impls: tuple[Impl, ...], call: ToolCall, run: RunCont
         except Interrupt as asked:
             # Raising is how a tool asks; a decider that does the same means the same.
             decision = Interrupt(asked.question, asked.options)
-        except Exception as e:  # noqa: BLE001 - fails closed, whatever it was
+        except BaseException as e:
+            if not is_failure(e):
+                raise
             failed = failed or []
             failed.append(health.record(impl, e, isolated=False))
             decision = Reject(f"plugin_error: {impl.plugin!r} failed while it decided about this call")
@@ -92,7 +94,9 @@ async def decide_route(
             if not isinstance(answer, str) or answer not in legal:
                 nonsense(answer, f"None, or a node that can follow {node!s}")
             route = type(proposed)(answer)
-        except FAILURES as e:
+        except BaseException as e:
+            if not is_failure(e):
+                raise
             failed = failed or []
             failed.append(health.record(impl, e, isolated=True))
             if not impl.guard:

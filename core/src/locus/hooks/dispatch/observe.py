@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from locus.core.directives import Cancel, Continue, Reject, Retry
 from locus.core.events import Event, HookFailedEvent, ModelChunkEvent, ToolStartEvent
-from locus.hooks.dispatch.call import FAILURES, nonsense, within
+from locus.hooks.dispatch.call import is_failure, nonsense, within
 
 if TYPE_CHECKING:
     from locus.hooks.context import RunContext
@@ -48,7 +48,9 @@ async def notify(
             if answer is None or type(answer) is Continue:
                 continue
             directive = await _directive(impl, answer, event)
-        except FAILURES as e:
+        except BaseException as e:
+            if not is_failure(e):
+                raise
             failed = failed or []
             failed.append(health.record(impl, e, isolated=True))
             directive = Cancel(f"guard {impl.plugin} failed") if impl.guard else None

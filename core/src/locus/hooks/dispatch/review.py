@@ -10,7 +10,7 @@ from attrs import evolve
 from locus.core.directives import Accept, Cancel, Revise
 from locus.core.messages import Message
 from locus.hooks.answers import from_data, to_data
-from locus.hooks.dispatch.call import FAILURES, ask, nonsense
+from locus.hooks.dispatch.call import ask, is_failure, nonsense
 
 if TYPE_CHECKING:
     from locus.core.state import AgentState
@@ -87,7 +87,9 @@ async def _verdict(
             nonsense(verdict, "Accept(), Revise(feedback), Cancel(reason), or None to accept")
         if type(verdict) is Revise and (not isinstance(verdict.feedback, str) or not verdict.feedback.strip()):
             nonsense(verdict, "Revise with feedback that tells the model what to change")
-    except FAILURES as e:
+    except BaseException as e:
+        if not is_failure(e):
+            raise
         return await _failed(impl, e, health) or _ACCEPT
     given: Accept | Revise | Cancel = verdict
     return given
@@ -112,7 +114,9 @@ async def filter_input(
             if type(answer) is Cancel:
                 return answer
             prompt = _turn(answer, prompt)
-        except FAILURES as e:
+        except BaseException as e:
+            if not is_failure(e):
+                raise
             refused = await _failed(impl, e, health)
             if refused is not None:
                 return refused

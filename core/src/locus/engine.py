@@ -1,0 +1,377 @@
+"""`Engine`: an agent put together. It starts runs, finds them again, and knows which are active.
+
+`Agent` is its face. What an agent runs on is loaded when the first one is built, so that importing `Agent` costs
+next to nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+from locus.assembly import Parts, assemble, configured, schema_of
+from locus.core.errors import ConfigError, InterruptMismatch
+from locus.core.frozen import FrozenDict
+from locus.core.state import AgentState
+from locus.hooks.report import run_report
+from locus.limits import Budget, agent_condition, child_loop, tightened
+from locus.loop.active import ActiveRun
+from locus.loop.react import Loop
+from locus.loop.router import Router
+from locus.loop.runner import drive
+from locus.memory.clock import Clock, SystemClock
+from locus.memory.host import JournalHost
+from locus.memory.latest import LatestStore
+from locus.memory.thread import Ended, Segment, ended_before
+from locus.models.output import OutputError
+from locus.models.protocol import ModelSettings
+from locus.prompt import Prompt, Turn, system_message, thread_name
+from locus.result import AgentResult
+from locus.run import Run, Sink
+
+if TYPE_CHECKING:
+    from locus.config import Config
+    from locus.core.termination import TerminationCondition
+    from locus.hooks.discovery import Catalogue
+    from locus.hooks.manifest import Plugin
+    from locus.memory.conversation import ConversationManager
+    from locus.memory.store import JournalStore
+    from locus.models.protocol import Model
+
+__all__ = ["Engine", "How", "build"]
+
+
+@frozen(kw_only=True)
+class How:
+    """What one call of ``run`` or ``resume`` says beside its prompt.
+
+    Args:
+        deps: what tools get as ``ctx.deps``.
+        settings: over those of the agent.
+        output_schema: in place of the agent's.
+        termination: another reason to stop.
+    """
+
+    deps: Any = None
+    settings: ModelSettings | None = None
+    output_schema: Any = None
+    termination: TerminationCondition | None = None
+
+
+class _Live:
+    """The runs of one agent that are active now; what `Agent.cancel` looks through."""
+
+    __slots__ = ("_lock", "_runs")
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._runs: set[ActiveRun] = set()
+
+    def add(self, run: ActiveRun) -> None:
+        with self._lock:
+            self._runs.add(run)
+
+    def discard(self, run: ActiveRun) -> None:
+        with self._lock:
+            self._runs.discard(run)
+
+    def all(self) -> tuple[ActiveRun, ...]:
+        with self._lock:
+            return tuple(self._runs)
+
+
+class Engine:
+    """An agent put together; immutable but for the set of its active runs.
+
+    Args:
+        parts: what it is made of.
+        condition: when its runs stop.
+        sequential: whether the calls of a turn run one after another.
+        max_revisions: how often reviewers may send a run's answers back.
+        output: the schema of the final answer, or None.
+        settings: how the model is to answer.
+        manager: the conversation manager, or None.
+        clock: the source of time.
+        system: the system prompt, or None.
+        template: the fields of a new run's state that the agent decides.
+    """
+
+    __slots__ = ("live", "loop", "store", "system", "template")
+
+    def __init__(
+        self,
+        *,
+        parts: Parts,
+        condition: TerminationCondition,
+        sequential: bool,
+        max_revisions: int,
+        output_schema: Any,
+        settings: ModelSettings | None,
+        manager: ConversationManager | None,
+        clock: Clock | None,
+        system: str | None,
+        template: Mapping[str, Any],
+    ) -> None:
+        self.loop = Loop.wire(
+            model=parts.model,
+            tools=parts.tools,
+            router=Router(condition, parts.reflect),
+            hooks=parts.hooks.table,
+            plugins=parts.hooks.reports,
+            versions=FrozenDict(run_report(parts.hooks.reports).versions),
+            manager=manager,
+            settings=settings or ModelSettings(),
+            output=schema_of(output_schema),
+            max_revisions=max_revisions,
+            sequential=sequential,
+            resolve=parts.resolve,
+            clock=clock or SystemClock(),
+        )
+        self.store = parts.store
+        self.system = system_message(system)
+        iterations = condition.bounds().iterations
+        self.template = _template(**template, max_iterations=iterations if iterations is not None else 0)
+        self.live = _Live()
+
+    # -- starting ---------------------------------------------------------------------------------
+
+    def run(self, prompt: Prompt, thread_id: str | None, metadata: Mapping[str, Any] | None, how: How) -> Run[Any]:
+        """A run on a prompt.
+
+        Raises:
+            InputError: the prompt cannot be used.
+        """
+        return self._run(self._segment(thread_name(thread_id), prompt, metadata), how, None)
+
+    def _segment(self, thread_id: str, prompt: Prompt, metadata: Mapping[str, Any] | None = None) -> Segment:
+        turn = Turn.of(prompt)
+        return Segment(
+            thread_id=thread_id,
+            worker=_worker(),
+            before=turn.before,
+            prompt=turn.message,
+            seed=turn.seed,
+            system=self.system,
+            metadata=FrozenDict(metadata or {}),
+            template=self.template,
+        )
+
+    def resume(self, thread: str | AgentResult[Any], answer: Any, how: How) -> Run[Any]:
+        """A run that goes on with an open one.
+
+        Raises:
+            ConfigError: nothing is kept under a thread id.
+            InterruptMismatch: the answer does not say which question it answers.
+        """
+        store, questions, thread_id = None, None, thread
+        if isinstance(thread, AgentResult):
+            store, thread_id = thread.store, thread.thread_id
+            questions = tuple(q.interrupt_id for q in thread.interrupts)
+        if store is None and self.store is None:
+            raise ConfigError(
+                "this agent has no checkpointer, so nothing is kept under a thread id; resume with the AgentResult, "
+                "or build the agent with checkpointer="
+            )
+        answers = _answers(answer, questions)
+        segment = Segment(thread_id=str(thread_id), worker=_worker(), answers=answers, template=self.template)
+        return self._run(segment, how, store)
+
+    def _run(self, segment: Segment, how: How, store: JournalStore | None) -> Run[Any]:
+        loop = self.loop if how.termination is None else tightened(self.loop, how.termination)
+        schema = None if how.output_schema is None else schema_of(how.output_schema)
+        active = ActiveRun(loop, segment.thread_id, deps=how.deps, settings=how.settings, output=schema)
+        return Run(partial(self._main, active, segment, store), active.cancel)
+
+    async def _main(
+        self, active: ActiveRun, segment: Segment, store: JournalStore | None, sink: Sink | None
+    ) -> AgentResult[Any]:
+        kept = store if store is not None else self.store
+        own = kept if kept is not None else LatestStore()
+        if sink is not None:
+            active.sink = sink
+        ended = await self._driven(active, own, segment)
+        return _result(active, ended, own if self.store is None else None)
+
+    async def _driven(self, active: ActiveRun, store: JournalStore, segment: Segment) -> Ended:
+        self.live.add(active)
+        try:
+            return await drive(active, store, segment)
+        finally:
+            self.live.discard(active)
+
+    async def child(
+        self,
+        prompt: Prompt,
+        *,
+        thread_id: str,
+        parent: ActiveRun,
+        budget: Budget | None,
+        answers: dict[str, Any] | None,
+    ) -> AgentResult[Any]:
+        """Run as a part of another agent's run."""
+        store = self.store if self.store is not None else parent.host.store
+        loop = child_loop(self.loop, budget or Budget(), parent)
+        active = ActiveRun(loop, thread_id, deps=parent.deps, parent=parent)
+        before = await store.peek(thread_id)
+        if before is None:
+            segment = self._segment(thread_id, prompt)
+        else:
+            # The child's own journal remembers it: a finished child is not run again, an asking one still asks.
+            active.host = JournalHost(store, before)
+            ended = ended_before(active.host, answered=answers is not None)
+            if ended is not None:
+                return _result(active, ended, None)
+            segment = Segment(thread_id=thread_id, worker=_worker(), answers=answers, template=self.template)
+        return _result(active, await self._driven(active, store, segment), None)
+
+    def cancel(self, reason: str, run_id: str | None, thread_id: str | None) -> int:
+        """Tell active runs to end; gives how many were told."""
+        told = 0
+        for run in self.live.all():
+            if (run_id is None or run.run_id == run_id) and (thread_id is None or run.thread_id == thread_id):
+                run.cancel(reason)
+                told += 1
+        return told
+
+
+def build(
+    *,
+    model: str | Model | None,
+    tools: Iterable[object],
+    system_prompt: str | None,
+    name: str | None,
+    termination: TerminationCondition | None,
+    max_iterations: int | None,
+    stop_on_text: bool,
+    terminal_tools: Iterable[str],
+    token_budget: int | None,
+    confidence_threshold: float,
+    tool_loop_threshold: int,
+    tool_execution: str,
+    max_revisions: int,
+    output_schema: Any,
+    model_settings: ModelSettings | None,
+    conversation_manager: ConversationManager | None,
+    checkpointer: JournalStore | str | None,
+    hooks: Sequence[object],
+    plugins: Sequence[str | Plugin],
+    config: Config | None,
+    catalogue: Catalogue | None,
+    clock: Clock | None,
+    options: Mapping[str, Any],
+    own_options: Iterable[str],
+) -> Engine:
+    """Put an agent together; the arguments are those of `Agent`.
+
+    Raises:
+        ConfigError: something is misspelled, missing or contradictory.
+        PluginError: a plugin that was asked for cannot be used.
+    """
+    _refuse_odd(tool_execution, max_revisions, terminal_tools)
+    parts = assemble(
+        model=model,
+        tools=tools,
+        checkpointer=checkpointer,
+        hooks=hooks,
+        plugins=plugins,
+        config=config,
+        catalogue=catalogue,
+        options=options,
+        own_options=own_options,
+    )
+    terminals = frozenset(terminal_tools)
+    condition = agent_condition(
+        termination,
+        max_iterations=max_iterations,
+        terminal_tools=terminals,
+        token_budget=token_budget,
+        stop_on_text=stop_on_text,
+        model=parts.model,
+        configured=configured(config),
+    )
+    return Engine(
+        parts=parts,
+        condition=condition,
+        sequential=tool_execution == "sequential",
+        max_revisions=max_revisions,
+        output_schema=output_schema,
+        settings=model_settings,
+        manager=conversation_manager,
+        clock=clock,
+        system=system_prompt if system_prompt is not None else configured(config).get("system_prompt"),
+        template={
+            "agent_id": name,
+            "confidence_threshold": confidence_threshold,
+            "tool_loop_threshold": tool_loop_threshold,
+            "terminal_tools": terminals,
+            "token_budget": token_budget,
+        },
+    )
+
+
+def _refuse_odd(tool_execution: object, max_revisions: object, terminal_tools: object) -> None:
+    if tool_execution not in ("concurrent", "sequential"):
+        raise ConfigError(f"tool_execution is {tool_execution!r}; use 'concurrent' or 'sequential'")
+    if isinstance(max_revisions, bool) or not isinstance(max_revisions, int) or max_revisions < 0:
+        raise ConfigError(f"max_revisions is {max_revisions!r}; it is an integer, 0 or more")
+    if isinstance(terminal_tools, str):
+        # A text is an iterable of texts: it would name a tool by each of its letters.
+        raise ConfigError(f"terminal_tools is {terminal_tools!r}; give a set of names: {{{terminal_tools!r}}}")
+
+
+def _template(**fields: Any) -> FrozenDict[str, Any]:
+    """The fields of a new run's state; what is out of range is refused here and not in the first run."""
+    try:
+        AgentState(**fields)
+    except ValueError as e:
+        raise ConfigError(str(e)) from e
+    return FrozenDict(fields)
+
+
+def _worker() -> str:
+    return f"pid {os.getpid()}"
+
+
+def _answers(answer: Any, questions: tuple[str, ...] | None) -> dict[str, Any] | None:
+    if answer is None:
+        return None
+    if isinstance(answer, Mapping) and (questions is None or set(answer) <= set(questions)):
+        return dict(answer)
+    if questions is not None and len(questions) > 1:
+        raise InterruptMismatch(
+            f"{len(questions)} questions are open ({', '.join(questions)}); answer with {{id: answer}}"
+        )
+    return {"": answer}
+
+
+def _result(active: ActiveRun, ended: Ended, store: JournalStore | None) -> AgentResult[Any]:
+    state = ended.state
+    last = state.last_assistant
+    text = last.text if last is not None and not ended.questions else ""
+    parsed = None
+    if active.output is not None and text:
+        try:
+            parsed = active.output.parse(text)
+        except OutputError as e:
+            active.report("output", str(e))
+    reports = {**active.reports, "plugins": run_report(active.loop.plugins, active.health)}
+    return AgentResult(
+        run_id=state.run_id,
+        thread_id=active.thread_id,
+        message=text,
+        parsed=parsed,
+        stop_reason=ended.reason,
+        satisfied=ended.satisfied,
+        detail=ended.detail,
+        state=state,
+        usage=state.usage,
+        reports=reports,
+        interrupts=ended.questions,
+        error=ended.error,
+        store=store,
+    )

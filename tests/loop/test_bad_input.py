@@ -1,0 +1,299 @@
+"""Input that cannot be used is refused with a typed error that says what to do; what can be used loses nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from locus_testkit import ScriptedModel, call
+from tests.loop.kit import add, results
+
+from locus import Agent, AgentState, ConfigError, LocusError, Message, Role, tool
+from locus.core.errors import (
+    CheckpointError,
+    CheckpointTooNew,
+    InputError,
+    InterruptMismatch,
+    NotSerialisable,
+    NothingToResume,
+    ToolDefinitionError,
+    UnknownName,
+)
+from locus.core.messages import MediaBlock, TextBlock
+from locus.core.state import SCHEMA
+from locus.core.termination import MaxIterations
+from locus.memory import MemoryStore, SnapshotAdapter
+
+pytestmark = pytest.mark.anyio
+
+
+def agent(*turns: Any, **options: Any) -> Agent[Any, str]:
+    return Agent[Any, str](ScriptedModel(*(turns or ("hi",))), **options)
+
+
+# -- prompts -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "",
+        " \n\t ",
+        [],
+        (),
+        [TextBlock("")],
+        [""],
+        TextBlock("  "),
+        Message(Role.USER, ""),
+        Message(Role.USER, ()),
+        [Message(Role.USER, "")],
+        AgentState(),
+        MediaBlock("image", "image/png", data=b""),
+    ],
+)
+def test_an_empty_prompt_is_refused_before_anything_starts(prompt: Any) -> None:
+    with pytest.raises(InputError, match="empty|no messages"):
+        agent().run(prompt)
+
+
+@pytest.mark.parametrize("prompt", [None, 3, b"bytes", object(), [3], [Message(Role.USER, "x"), "y", 3], {"a": 1}])
+def test_what_is_no_prompt_is_refused_and_named(prompt: Any) -> None:
+    with pytest.raises(InputError, match="text, content blocks"):
+        agent().run(prompt)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "half \ud800 a pair",
+        [TextBlock("fine"), TextBlock("\udfff")],
+        TextBlock("\ud83d"),
+        Message(Role.USER, "\ud800"),
+        Message(Role.USER, [TextBlock("a"), TextBlock("\ud800")]),
+        [Message(Role.USER, "fine"), Message(Role.ASSISTANT, "\ud800"), Message(Role.USER, "fine")],
+    ],
+)
+def test_a_lone_surrogate_is_refused_with_its_place(prompt: Any) -> None:
+    with pytest.raises(InputError, match="lone surrogate") as refused:
+        agent().run(prompt)
+    str(refused.value).encode()  # the error itself can be printed
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\x1b[31mred\x1b[0m", "\u202eabc", "e\u0301 \U0001f600", "\ufeffbom", " padded "])
+async def test_strange_but_valid_text_arrives_as_it_is(text: str) -> None:
+    model = ScriptedModel("hi")
+    result = await Agent(model).run(text)
+    assert model.requests[0].messages[-1].text == text
+    again = AgentState.from_checkpoint(json.loads(json.dumps(result.state.to_checkpoint())))
+    assert again.messages[0].text == text
+
+
+async def test_ten_megabytes_are_a_prompt() -> None:
+    text = "x" * 10_000_000
+    store = MemoryStore()
+    model = ScriptedModel(call("add", a=1), "hi")
+    result = await Agent(model, tools=[add], checkpointer=store).run(text, thread_id="t")
+    assert result.message == "hi"
+    assert model.requests[1].messages[0].text == text
+    # Saved once, not with every transition.
+    saved = [len(str(e.body)) for e in await store.read("t")]
+    assert sum(size > 10_000_000 for size in saved) == 1
+
+
+async def test_a_picture_is_a_prompt() -> None:
+    picture = MediaBlock("image", "image/png", data=b"png")
+    model = ScriptedModel("a cat", "a dog", "a cow")
+    for prompt in (picture, ["what is it?", picture], Message(Role.USER, [TextBlock("what is it?"), picture])):
+        await Agent(model).run(prompt)
+        assert picture in model.requests[-1].messages[-1].content
+
+
+def test_a_system_prompt_is_checked_like_a_prompt() -> None:
+    with pytest.raises(ConfigError, match="lone surrogate"):
+        agent(system_prompt="\ud800")
+
+
+async def test_metadata_that_cannot_be_kept_is_refused_and_named() -> None:
+    one = agent("hi", "hi")
+    with pytest.raises(NotSerialisable, match=r"metadata\['socket'\]"):
+        await one.run("x", metadata={"socket": object()})
+    assert (await one.run("x", metadata={"tags": ["a"]})).state.metadata == {"tags": ("a",)}
+
+
+@pytest.mark.parametrize("thread_id", ["", 3, b"t"])
+def test_a_thread_id_is_a_name(thread_id: Any) -> None:
+    with pytest.raises(InputError, match="thread_id"):
+        agent().run("x", thread_id=thread_id)
+
+
+# -- tools ------------------------------------------------------------------------------------------------
+
+
+def test_two_tools_of_one_name_are_refused_and_both_are_named() -> None:
+    @tool(name="add")
+    async def other(a: int) -> int:
+        """Another."""
+        return a
+
+    with pytest.raises(ToolDefinitionError, match=r"two tools are named 'add'.*kit\.add.*other"):
+        agent(tools=[add, other])
+    agent(tools=[add, add])  # the same one twice harms nobody
+
+
+def test_a_schema_that_cannot_be_inferred_is_refused_where_it_is_written() -> None:
+    class Strange:
+        def __init__(self, *args: Any) -> None: ...
+
+    with pytest.raises(ToolDefinitionError, match="where"):
+
+        @tool
+        async def look(what: str, where: Strange) -> str:
+            """Look."""
+            return what
+
+    with pytest.raises(ToolDefinitionError, match="what"):
+
+        @tool
+        async def guess(what) -> str:  # type: ignore[no-untyped-def]
+            """Guess."""
+            return str(what)
+
+
+def test_what_is_no_tool_is_refused() -> None:
+    with pytest.raises(ToolDefinitionError, match="'search'"):
+        agent(tools=["search"])
+    with pytest.raises(ToolDefinitionError):
+        agent(tools=[3])
+
+
+# -- agents -----------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_keyword_is_refused_with_the_closest_one() -> None:
+    with pytest.raises(UnknownName, match="'max_iterations'"):
+        agent(max_iteration=3)
+    with pytest.raises(UnknownName, match="'system_prompt'"):
+        agent(systemprompt="hi")
+    with pytest.raises(LocusError, match="frobnicate"):
+        agent(frobnicate=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"tool_execution": "parallel"}, "'parallel'"),
+        ({"max_iterations": 0}, "0"),
+        ({"max_iterations": -1}, "-1"),
+        ({"max_iterations": True}, "True"),
+        ({"max_iterations": "3"}, "'3'"),
+        ({"termination": "MaxIterations"}, "MaxIterations"),
+        ({"termination": MaxIterations}, "MaxIterations"),
+        ({"confidence_threshold": float("nan")}, "nan"),
+        ({"tool_loop_threshold": -1}, "-1"),
+        ({"max_revisions": -1}, "-1"),
+        ({"terminal_tools": "submit"}, "submit"),
+        ({"token_budget": -5}, "-5"),
+        ({"output_schema": 3}, "3"),
+    ],
+    ids=str,
+)
+def test_options_out_of_range_are_refused_when_the_agent_is_built(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        agent(**options)
+    assert told in str(refused.value)
+
+
+def test_an_agent_needs_a_model() -> None:
+    with pytest.raises(ConfigError, match="no model"):
+        Agent()
+    with pytest.raises(ConfigError, match="complete"):
+        Agent(object())  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="gpt"):
+        Agent("gpt")
+
+
+def test_an_agent_cannot_be_changed() -> None:
+    one = agent(name="fixed")
+    with pytest.raises(AttributeError, match="immutable"):
+        one.name = "other"
+
+
+async def test_run_sync_inside_an_event_loop_says_what_to_do() -> None:
+    with pytest.raises(RuntimeError, match=r"await|already running|Already running"):
+        agent().run_sync("x")
+
+
+def test_run_sync_runs() -> None:
+    result = agent(call("add", a=1), "two", tools=[add]).run_sync("1 + 1?")
+    assert result.message == "two"
+    assert results(result) == ["2"]
+
+
+# -- checkpoints -------------------------------------------------------------------------------------------
+
+
+async def test_a_checkpoint_of_a_newer_version_is_refused_and_nothing_is_lost() -> None:
+    kept: dict[str, Any] = {}
+
+    def store() -> SnapshotAdapter:
+        return SnapshotAdapter(kept.__setitem__, kept.get)
+
+    await agent(checkpointer=store()).run("x", thread_id="t")
+    newer = {**kept["t"], "schema": SCHEMA + 1, "a_new_field": {"of": "the future"}}
+    kept["t"] = newer
+
+    one = agent("again", checkpointer=store())
+    for run in (lambda: one.run("y", thread_id="t"), lambda: one.resume("t")):
+        with pytest.raises(CheckpointTooNew, match=f"{SCHEMA + 1}") as refused:
+            await run()
+        assert (refused.value.found, refused.value.supported) == (SCHEMA + 1, SCHEMA)
+    assert kept["t"] is newer
+    # The thread is free again: what refused is the reading, not the lock.
+    kept["t"] = {**newer, "schema": SCHEMA}
+    del kept["t"]["a_new_field"]
+    assert (await one.run("y", thread_id="t")).message == "again"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda c: c.pop("schema"),
+        lambda c: c.update(schema="one"),
+        lambda c: c.update(messages=3),
+        lambda c: c.update(iteration=-1),
+    ],
+    ids=["no version", "odd version", "no messages", "negative iteration"],
+)
+async def test_a_damaged_checkpoint_is_a_typed_error(damage: Callable[[dict[str, Any]], Any]) -> None:
+    result = await agent().run("x")
+    checkpoint = result.state.to_checkpoint()
+    damage(checkpoint)
+    with pytest.raises(CheckpointError):
+        AgentState.from_checkpoint(checkpoint)
+
+
+# -- resuming -------------------------------------------------------------------------------------------------
+
+
+async def test_resuming_what_is_not_there_is_a_typed_error() -> None:
+    one = agent(checkpointer=MemoryStore())
+    with pytest.raises(NothingToResume, match="'nowhere'"):
+        await one.resume("nowhere", "yes")
+    with pytest.raises(ConfigError, match="checkpointer"):
+        agent().resume("t", "yes")
+
+
+async def test_an_answer_nobody_asked_for_is_a_typed_error() -> None:
+    one = agent(checkpointer=MemoryStore())
+    async for _ in (run := one.run("x", thread_id="t")):
+        break
+    await run.aclose()
+    async for event in (run := one.run("x", thread_id="t")):
+        if event.type == "checkpoint":
+            break
+    await run.aclose()
+    with pytest.raises(InterruptMismatch, match="0 questions"):
+        await one.resume("t", "yes")
+    assert (await one.resume("t")).message == "hi"
