@@ -13,7 +13,7 @@ import tomllib
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import ModuleType
 
 import anyio
 from tests.docs import stand_in
@@ -65,13 +65,12 @@ class Session:
         # Empty lines first: a traceback then names the document and its own line.
         source = "\n" * (block.line - 1) + block.text
         code = compile(source, str(block.path), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-        function = FunctionType(code, self._names)
         printed = StringIO()
         with redirect_stdout(printed), stand_in.script(block.comments.get("model")):
             if code.co_flags & inspect.CO_COROUTINE:
-                anyio.run(function, backend=self._backend)
+                anyio.run(eval, code, self._names, backend=self._backend)
             else:
-                function()
+                exec(code, self._names)
         if block.language != "setup":
             self._printed = printed.getvalue()
 

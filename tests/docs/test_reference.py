@@ -26,6 +26,7 @@ from locus.core.directives import Decision, Directive, Verdict
 from locus.core.errors import LocusError
 from locus.core.events import event_types
 from locus.hooks.manifest import Plugin
+from locus.hooks.report import Status
 from locus.hooks.specs import HOOKS
 from locus.tools import ToolOptions, tool
 
@@ -124,6 +125,11 @@ def test_the_options_of_a_tool_have_the_documented_defaults() -> None:
 def test_every_field_of_a_manifest_is_documented() -> None:
     known = {a.name: "" if a.default is attrs.NOTHING else repr(a.default) for a in attrs.fields(Plugin)}
     assert {codes(r[0])[0]: "".join(codes(r[1])) for r in table(REFERENCE, "field of `Plugin`")} == known
+
+
+def test_every_status_of_a_plugin_is_documented() -> None:
+    text = section(REFERENCE, "Plugins")
+    assert [status for status in get_args(Status) if f"`{status}`" not in text] == []
 
 
 def test_every_key_of_the_configuration_is_documented(tmp_path: Path) -> None:

@@ -428,7 +428,6 @@ async def test_questions_stream_when_the_run_is_iterated() -> None:
     assert results(resumed.result) == ["pay: yes"]
 
 
-@pytest.mark.xfail(strict=True, reason="what was charged in a node that did not commit is lost with the segment")
 async def test_what_siblings_spent_is_charged_although_the_run_waits() -> None:
     @tool
     async def delegate(ctx: ToolContext[Any]) -> str:

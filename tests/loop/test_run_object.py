@@ -178,6 +178,18 @@ async def test_a_run_serves_once() -> None:
                 await second(run)
 
 
+async def test_asking_for_the_next_event_is_a_use_as_well() -> None:
+    run = adding().run("x")
+    assert isinstance(await anext(run), RunStartEvent)
+    with pytest.raises(RunAlreadyUsed):
+        await run
+    await run.aclose()
+    run = adding().run("x")
+    await run
+    with pytest.raises(RunAlreadyUsed):
+        await anext(run)
+
+
 async def test_there_is_no_result_before_the_end() -> None:
     run = adding().run("x")
     with pytest.raises(RunNotFinished, match="await it, or iterate it"):

@@ -302,7 +302,7 @@ def mangled(__it: str) -> str:
         (lambda x: x, ["<lambda>", 'name="..."']),
         (3, ["3 cannot be called"]),
     ],
-    ids=lambda v: getattr(v, "__name__", "") if callable(v) else "",
+    ids=lambda v: getattr(v, "__name__", type(v).__name__) if not isinstance(v, list) else "words",
 )
 def test_what_cannot_be_described_is_refused_when_it_is_defined(fn: Any, words: list[str]) -> None:
     with pytest.raises(ToolDefinitionError) as caught:

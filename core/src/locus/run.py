@@ -12,7 +12,7 @@ import sys
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import anyio
 
@@ -98,11 +98,19 @@ class Driver(Generic[Out]):
         try:
             with self.scope:
                 self.result = await self._main(self.channel.send)
-        except Exception as e:  # noqa: BLE001 - the consumer gets it
+        except (anyio.get_cancelled_exc_class(), GeneratorExit):
+            raise
+        except BaseException as e:  # noqa: BLE001 - the consumer gets it, and nobody else: a system task may not raise
             self.error = e
         finally:
             self.channel.close()
             self.finished.set()
+
+    def reraise(self) -> None:
+        """Raise what the run raised, once."""
+        if self.error is not None:
+            error, self.error = self.error, None
+            raise error
 
     def spawn(self) -> None:
         """Start as a task that belongs to nobody but this object."""
@@ -225,6 +233,8 @@ class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
     async def __anext__(self) -> Event:
         driver = self._driver
         if driver is None:
+            if self._used != "iterated":  # by anext() alone
+                self._use("iterated")
             driver = self._driver = Driver(self._main)
             driver.spawn()
         try:
@@ -238,8 +248,7 @@ class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
             with anyio.move_on_after(10, shield=True):
                 await driver.finished.wait()
             raise
-        if driver.error is not None:
-            raise driver.error
+        driver.reraise()
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
@@ -261,10 +270,14 @@ class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
+    ) -> None:
         await self.aclose()
         assert self._entered is not None
-        return cast("bool | None", await self._entered.__aexit__(kind, error, trace))
+        # The group is no business of the block's: an error of the block leaves it as it is, in no group.
+        await self._entered.__aexit__(None, None, None)
+        self._entered = None
+        if kind is None and self._driver is not None:
+            self._driver.reraise()
 
     def __del__(self) -> None:
         driver = getattr(self, "_driver", None)

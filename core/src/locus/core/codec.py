@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar, get_args
 
+from attrs import fields, resolve_types
 from cattrs import Converter
 from cattrs.gen import make_dict_unstructure_fn
 
@@ -18,7 +19,6 @@ from locus.core.data import decode_data, encode_data, register_value
 from locus.core.errors import CheckpointError, NotSerialisable
 from locus.core.frozen import FrozenDict
 from locus.core.journal import (
-    DELTA_TYPES,
     Answered,
     Asked,
     Body,
@@ -156,6 +156,9 @@ _BLOCKS["tool_result"] = ToolResult
 assert set(_BLOCKS.values()) == set(get_args(Block))
 
 register_whole(AgentState)
+
+# With the annotations resolved: as they stand in the class they are text.
+DELTA_TYPES = {a.name: a.type for a in fields(resolve_types(AgentState))}
 
 
 def _delta_to_json(change: StateDelta) -> dict[str, Any]:

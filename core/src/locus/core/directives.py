@@ -80,8 +80,11 @@ class Interrupt(BaseException):
         return hash((self.question, self.options))
 
 
-class Suspended(Exception):
-    """Control flow of the loop: the run waits for a person, whose questions are in the journal."""
+class Suspended(BaseException):
+    """Control flow of the loop: the run waits for a person, whose questions are in the journal.
+
+    It derives from `BaseException` so that ``except Exception`` in a wrapper cannot swallow it.
+    """
 
 
 @frozen

@@ -57,8 +57,6 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 BLANK = AgentState(run_id="", started_at=_EPOCH, updated_at=_EPOCH)
 
 _GROWING = frozenset(GROWING)
-#: The types of a state's fields, for the JSON form of deltas.
-DELTA_TYPES = {a.name: a.type for a in fields(AgentState)}
 
 
 @frozen

@@ -298,7 +298,8 @@ class ActiveRun:
         self, core: Callable[[ToolCall], Awaitable[CallOutcome]]
     ) -> Callable[[ToolCall], Awaitable[CallOutcome]]:
         """The onion around a tool body."""
-        return onion(self.loop.hooks.impls("locus_wrap_tool_call"), core, after=(self,), returns=CallOutcome)
+        impls = self.loop.hooks.impls("locus_wrap_tool_call")
+        return onion(impls, core, after=(self,), returns=CallOutcome, health=self.health)
 
     async def run_child(
         self, agent: ChildRunner, prompt: Any, budget: Any, step_id: str, answers: dict[str, Any] | None = None
@@ -349,8 +350,10 @@ class ActiveRun:
         asked[step_id] = times = asked.get(step_id, 0) + 1
         if times > 1:
             step_id = f"{step_id}#{times}"
+        replayed = self.host.recorded_any(step_id) is not None
         response, usage = await model_step(self, request, chosen, purpose=purpose, step_id=step_id)
-        self.charge(usage)
+        if not replayed:
+            self.charge(usage)
         return response
 
     def model_wraps(self) -> tuple[tuple[Impl, ...], bool]:

@@ -158,7 +158,7 @@ def _remembered(state: AgentState, done: list[CallOutcome], run: ActiveRun) -> A
 async def reflect(state: AgentState, run: ActiveRun) -> AgentState:
     """Let every reflecting plugin fold the state, in order."""
     impls = run.loop.hooks.impls("locus_reflect")
-    return run.charged(await fold(impls, state, run)) if impls else state
+    return run.charged(await fold(impls, state, run, run.health)) if impls else state
 
 
 async def terminate(state: AgentState, run: ActiveRun) -> AgentState:

@@ -102,7 +102,7 @@ def _node(node: Node, hooks: HookTable) -> NodeFunction:
     if impls and node is not Node.REFLECT:
 
         async def chosen(state: AgentState, run: ActiveRun) -> AgentState:
-            answer = await first_answer(impls, state, run, kernel)
+            answer = await first_answer(impls, state, run, kernel, run.health)
             return run.charged(answer)
 
     if not wraps:
@@ -112,7 +112,7 @@ def _node(node: Node, hooks: HookTable) -> NodeFunction:
         async def core(inner: AgentState) -> AgentState:
             return await chosen(inner, run)
 
-        around = onion(wraps, core, before=(node,), after=(run,), returns=AgentState)
+        around = onion(wraps, core, before=(node,), after=(run,), returns=AgentState, health=run.health)
         done: AgentState = await around(state)
         return run.charged(done)
 

@@ -13,7 +13,7 @@ import anyio
 from attrs import evolve
 
 from locus.core.directives import Cancel, Suspended
-from locus.core.errors import ConditionError, JournalError, NothingToResume
+from locus.core.errors import ConditionError, Fenced, JournalError, NothingToResume, StepMismatch
 from locus.core.events import (
     CheckpointEvent,
     InterruptEvent,
@@ -136,10 +136,20 @@ async def _resume(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
         )
     if host.run_id == "":  # pragma: no cover - a thread with a transition has a run
         raise NothingToResume(segment.thread_id)
+    last = host.last
+    if last is not None and last.next_node == Node.TERMINATE:
+        # It was on its way out: it ends for the reason that it had.
+        run.stop = Stop(last.why, last.satisfied, error=recorded_error(last))
     answers = matched_answers(host, segment.answers)
     await host.resume()
     if answers:
         await host.answer(answers)
+    for outcome in host.outcomes:
+        # What recorded steps have spent is charged here, once; a replay of them charges nothing. (Think's own call
+        # is charged with its answer.)
+        spent = getattr(outcome.value, "usage", None)
+        if spent is not None and "/think/model" not in outcome.step_id:
+            run.charge(spent)
     run.elapsed()
     run.show(host.state)
     await _start_event(run, "", resumed=True)
@@ -202,7 +212,7 @@ async def advance_node(run: ActiveRun, state: AgentState, node: Node) -> tuple[A
         return await _commit(run, state, run.charged(state), node, Node.TERMINATE, ""), Node.TERMINATE
     try:
         new = await run.loop.nodes[node](state, run)
-    except (Suspended, JournalError):
+    except (Fenced, StepMismatch):
         raise
     except Exception as e:  # noqa: BLE001 - nothing that a plugin's node raises may leave the loop
         run.stop = Stop("NodeError", detail=f"{node.value}: {type(e).__name__}: {e}", error=e)
@@ -265,7 +275,7 @@ async def _commit(run: ActiveRun, old: AgentState, new: AgentState, node: str, f
         next_node=following,
         why=why,
         satisfied=stop.satisfied if stop is not None else (),
-        error=None if error is None else f"{type(error).__name__}: {error}",
+        error=_told(error),
         active_seconds=new.active_seconds + run.elapsed(),
         iteration=new.iteration + 1 if again else new.iteration,
     )
@@ -293,7 +303,7 @@ async def _suspended(run: ActiveRun) -> Ended:
     host = run.host
     questions = tuple(host.open_questions.values())
     await host.pause("Interrupted")
-    state = host.state
+    state = run.charged(host.state, take=False)
     run.show(state)
     for q in questions:
         await run.tell(
@@ -351,9 +361,16 @@ async def _terminate_event(
             total_tool_calls=len(state.tool_executions),
             final_confidence=state.confidence,
             usage=state.usage,
-            error=None if error is None else f"{type(error).__name__}: {error}",
+            error=_told(error),
         )
     )
+
+
+def _told(error: BaseException | None) -> str | None:
+    if error is None:
+        return None
+    # One that was read from the journal is told as it was.
+    return str(error) if isinstance(error, StepFailed) else f"{type(error).__name__}: {error}"
 
 
 def deadline_of(run: ActiveRun, state: AgentState) -> None:

@@ -245,6 +245,11 @@ class JournalHost:
         """What the journal says about a step, whatever its arguments were."""
         return self._steps.get(step_id)
 
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """What the journal says of the steps of the node under way that have ended."""
+        return tuple(s for s in self._steps.values() if isinstance(s, Outcome))
+
     async def intend(self, step_id: str, policy: Policy, digest: str = "") -> None:
         """Write that an effect is about to happen."""
         await self._append(Intent(run_id=self.run_id, step_id=step_id, digest=digest, policy=policy))

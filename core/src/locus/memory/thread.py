@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field, frozen
 
-from locus.core.errors import InterruptMismatch, closest
+from locus.core.errors import InterruptMismatch, StepFailed, closest
 from locus.core.frozen import EMPTY
 from locus.core.journal import Asked, Outcome
 from locus.core.messages import Message, Role
@@ -16,6 +16,7 @@ from locus.tools.outcome import CallOutcome
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from locus.core.journal import Transition
     from locus.core.state import AgentState
     from locus.memory.host import JournalHost
 
@@ -27,6 +28,7 @@ __all__ = [
     "closed_state",
     "ended_before",
     "matched_answers",
+    "recorded_error",
     "with_system",
 ]
 
@@ -85,18 +87,23 @@ class Ended:
     satisfied: tuple[str, ...] = ()
     detail: str = ""
     questions: tuple[Asked, ...] = ()
-    error: BaseException | str | None = field(default=None, eq=False)
+    error: BaseException | None = field(default=None, eq=False)
 
 
 def ended_before(host: JournalHost, *, answered: bool) -> Ended | None:
     """How a thread ended or why it waits, read from its journal alone; None when it can go on."""
     last = host.last
     if last is not None and host.open_node is None:
-        return Ended(state=host.state, reason=last.why, satisfied=last.satisfied, error=last.error)
+        return Ended(state=host.state, reason=last.why, satisfied=last.satisfied, error=recorded_error(last))
     questions = tuple(host.open_questions.values())
     if questions and not answered:
         return Ended(state=host.state, reason="Interrupted", questions=questions)
     return None
+
+
+def recorded_error(transition: Transition) -> StepFailed | None:
+    """The error that ended a run, as far as its journal tells."""
+    return None if transition.error is None else StepFailed(transition.error)
 
 
 def closed_state(host: JournalHost) -> AgentState:

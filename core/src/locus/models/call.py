@@ -15,17 +15,17 @@ import anyio
 from attrs import evolve, frozen
 
 from locus.core.data import register_value
-from locus.core.errors import JournalError, ModelError, NotSerialisable, StepFailed
+from locus.core.errors import Fenced, ModelError, NotSerialisable, StepMismatch
 from locus.core.events import Event, ModelChunkEvent, ModelCompleteEvent, ModelErrorEvent
 from locus.core.lazy import Lazy
 from locus.core.messages import Message, Role, Usage
-from locus.hooks.dispatch import onion
+from locus.hooks.dispatch import is_failure, onion
 from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, OnChunk, Price
-from locus.tools.cancellation import is_foreign_cancellation
 
 if TYPE_CHECKING:
     from locus.core import codec
     from locus.core.directives import Directive
+    from locus.hooks.health import HookHealth
     from locus.hooks.table import Impl
 else:
     codec = Lazy("locus.core.codec")
@@ -116,6 +116,11 @@ class ModelRun(Protocol):
         ...
 
     @property
+    def health(self) -> HookHealth:
+        """The failures of hooks."""
+        ...
+
+    @property
     def unknown_price(self) -> float | None:
         """What calls without a known price are charged, dollars per million tokens, or None."""
         ...
@@ -173,7 +178,7 @@ class Calling:
             return Called(response, self.usage, 1)
         if buffers and self._on_chunk is not None:
             self._held, self._on_chunk = [], self._hold
-        response = await onion(wraps, self, after=(self.run,), returns=ModelResponse)(self.request)
+        response = await onion(wraps, self, after=(self.run,), returns=ModelResponse, health=self.run.health)(self.request)
         if self._held:
             await self._passed(self._held, response)
         return Called(response, self.usage, self.attempts)
@@ -246,9 +251,7 @@ async def model_step(
     try:
         called: Called = await run.host.step(step_id, calling.step, "model", f"{model.name}:{len(request.messages)}")
     except BaseException as e:
-        if not isinstance(e, Exception) and not is_foreign_cancellation(e):
-            raise
-        if isinstance(e, JournalError) and not isinstance(e, StepFailed):
+        if not is_failure(e) or isinstance(e, Fenced | StepMismatch):
             raise  # no failure of the model: this run must not go on, another one may
         error = e if isinstance(e, ModelError) else _model_error(model, e)
         if calling.attempts > 1:

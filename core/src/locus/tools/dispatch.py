@@ -15,7 +15,7 @@ import anyio
 from attrs import define, evolve, field
 
 from locus.core.directives import Allow, Cancel, Interrupt, Reject, Suspended
-from locus.core.errors import RetryableToolError
+from locus.core.errors import JournalError, RetryableToolError
 from locus.core.events import (
     ToolCacheHitEvent,
     ToolCompleteEvent,
@@ -33,7 +33,7 @@ from locus.tools.result import error_text, result_content
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from locus.core.messages import Block, ToolCall
+    from locus.core.messages import Block, ToolCall, Usage
     from locus.core.state import AgentState
     from locus.tools.call_run import CallRun
 
@@ -68,6 +68,8 @@ class _Call:
     question: str = ""
     # How many of the body's questions have been answered in this entry of it.
     answered: int = 0
+    # What children that the body ran have spent.
+    usage: Usage | None = None
     # What ctx.interrupt raised, to tell it from an Interrupt that the body made itself.
     raised_by_context: Interrupt | None = None
 
@@ -133,6 +135,8 @@ async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallR
         Suspended: at least one call asks a person. The outcomes of the others are recorded.
     """
     work = [_prepare(i, call, state, run) for i, call in enumerate(calls)]
+    for c in work:
+        run.host.recorded(c.step_id, c.key)  # raises for another program's steps, before anything is started
     if len(work) == 1:
         await _run_one(work[0], run)
     else:
@@ -199,9 +203,7 @@ async def _run_all(work: Sequence[_Call], run: CallRun) -> None:
             for c in leaders:
                 await _run_one(c, run)
         else:
-            async with anyio.create_task_group() as group:
-                for c in leaders:
-                    group.start_soon(_run_one, c, run)
+            await _run_together(leaders, run)
         todo = []
         for c in followers:
             first = next(lead for lead in leaders if lead.key == c.key)
@@ -211,6 +213,22 @@ async def _run_all(work: Sequence[_Call], run: CallRun) -> None:
                 await _hit(c, first.outcome.execution, run, first.outcome.content)
             else:
                 todo.append(c)
+
+
+async def _run_together(work: Sequence[_Call], run: CallRun) -> None:
+    try:
+        async with anyio.create_task_group() as group:
+            for c in work:
+                group.start_soon(_run_one, c, run)
+    except ExceptionGroup as group_error:
+        # Nothing but the journal fails here, and it fails for all of them alike.
+        journal, _ = group_error.split(JournalError)
+        if journal is None:
+            raise
+        error: BaseException = journal
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        raise error from group_error
 
 
 def _stands(execution: ToolExecution) -> bool:
@@ -511,6 +529,8 @@ class _BodyHost:
             # The child's questions surface here as this body's own; with their answers the child goes on.
             answers = {q.interrupt_id: self.interrupt(q.question, q.options) for q in result.interrupts}
             result = await self._run.run_child(agent, prompt, budget, step_id, answers)
+        spent: Usage = result.usage
+        self._c.usage = spent if self._c.usage is None else self._c.usage + spent
         return result
 
     async def emit_progress(self, progress: float | None, total: float | None, message: str) -> None:

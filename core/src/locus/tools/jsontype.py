@@ -6,12 +6,13 @@ The arguments of a tool and the typed answer of an agent are the same problem, a
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from attrs import frozen
 
-from locus.tools.jsonschema import inlined
+from locus.tools.inlining import inlined, rebased
 from locus.tools.lenient import normalised
 from locus.tools.problems import Problem, problems
 from locus.tools.standins import convert, describe_foreign, portable
@@ -97,36 +98,48 @@ def json_type(annotation: Any) -> JsonType:
         known = portable(annotation)
         schema = builder.schema_of(known)
         msgspec.json.Decoder(known)  # some types are refused only here
-        plain = msgspec.json.decode(msgspec.json.encode(schema))
+        plain = msgspec.json.decode(msgspec.json.encode(inlined(schema, builder.parts, _PART)))
     except RecursionError:
         raise NoJsonForm(f"{annotation!r} is nested without end") from None
     except (TypeError, ValueError, NameError, RuntimeError) as e:
         raise NoJsonForm(str(e)) from e
-    if builder.kept:
-        defs = msgspec.json.decode(msgspec.json.encode(builder.kept))
-        # A recursive type is still an object at its root, not a reference.
-        root = defs.get(str(plain.pop("$ref", "")).removeprefix("#/$defs/"), {})
-        plain = root | plain | {"$defs": defs}
-    return JsonType(known, plain, builder.foreign)
+    return JsonType(known, plain, bool(builder.foreign))
 
 
 class _Builder:
+    """Collects the parts of one schema: of msgspec's classes, of stand-ins and of foreign ones.
+
+    Each source numbers its parts, so that two classes of one name keep apart.
+    """
+
     def __init__(self) -> None:
-        self.kept: dict[str, dict[str, Any]] = {}
-        self.foreign = False
+        self.parts: dict[str, Mapping[str, Any]] = {}
+        self.foreign: dict[Any, dict[str, Any]] = {}
+        self._sources = 0
 
     def schema_of(self, annotation: Any) -> dict[str, Any]:
+        source = self._source()
         (schema,), parts = msgspec.json.schema_components(
-            (annotation,), schema_hook=self._describe, ref_template=_PART + "{name}"
+            (annotation,), schema_hook=self._describe, ref_template=f"{_PART}{source}{{name}}"
         )
-        return inlined(schema, parts, self.kept, _PART)
+        self.parts.update({source + name: part for name, part in parts.items()})
+        return schema
+
+    def _source(self) -> str:
+        self._sources += 1
+        return f"{self._sources}/"
 
     def _describe(self, cls: Any) -> dict[str, Any]:
-        self.foreign = True
-        describe = describe_foreign(cls)
-        if describe is None:
-            raise NoJsonForm(f"{getattr(cls, '__qualname__', cls)} has no JSON form")
-        schema = describe(self.schema_of)
-        # The definitions of a foreign schema become ours; those that stay get a name that is free here.
-        own = schema.get("$defs")
-        return inlined(schema, own, self.kept, "#/$defs/") if own else schema
+        if cls not in self.foreign:
+            describe = describe_foreign(cls)
+            if describe is None:
+                raise NoJsonForm(f"{getattr(cls, '__qualname__', cls)} has no JSON form")
+            source = self._source()
+            key = f"{source}{cls.__name__}"
+            self.foreign[cls] = {"$ref": _PART + key}
+            schema = describe(self.schema_of)
+            own = {name: rebased(each, "#/$defs/", _PART + source) for name, each in schema.get("$defs", {}).items()}
+            self.parts.update({source + name: each for name, each in own.items()})
+            # A recursive model refers to its own definition, which then has the name of the model.
+            self.parts.setdefault(key, rebased(schema, "#/$defs/", _PART + source))
+        return dict(self.foreign[cls])

@@ -9,7 +9,7 @@ from attrs import frozen
 from locus.core.data import register_value
 from locus.core.executions import ToolExecution
 from locus.core.lazy import Lazy
-from locus.core.messages import Block, Message, Role, ToolCall, ToolResult
+from locus.core.messages import Block, Message, Role, ToolCall, ToolResult, Usage
 
 if TYPE_CHECKING:
     from locus.core import codec
@@ -26,10 +26,12 @@ class CallOutcome:
     Args:
         execution: the record for the state.
         content: text, or blocks when the tool returned media.
+        usage: what children that the body ran have spent, or None.
     """
 
     execution: ToolExecution
     content: str | tuple[Block, ...]
+    usage: Usage | None = None
 
     def message(self, call: ToolCall) -> Message:
         """The tool message that answers the call."""
@@ -41,12 +43,19 @@ class CallOutcome:
 
 
 def _to_data(outcome: CallOutcome) -> Any:
-    return {"execution": codec.encode(outcome.execution), "message": codec.encode(outcome.message(_NO_CALL))}
+    usage = None if outcome.usage is None else codec.encode(outcome.usage)
+    message = codec.encode(outcome.message(_NO_CALL))
+    return {"execution": codec.encode(outcome.execution), "message": message, "usage": usage}
 
 
 def _from_data(data: Any) -> CallOutcome:
     block = codec.decode(data["message"], Message).tool_results[0]
-    return CallOutcome(codec.decode(data["execution"], ToolExecution), block.content)
+    usage = data.get("usage")
+    return CallOutcome(
+        codec.decode(data["execution"], ToolExecution),
+        block.content,
+        None if usage is None else codec.decode(usage, Usage),
+    )
 
 
 _NO_CALL = ToolCall("", "")

@@ -122,35 +122,37 @@ _LISTS = (collections.abc.Iterable, collections.abc.Reversible)
 _UNIONS = (Union, types.UnionType)
 
 
-def portable(annotation: Any, within: tuple[type, ...] = ()) -> Any:
+def portable(annotation: Any, seen: dict[Any, Any] | None = None) -> Any:
     """The annotation with a stand-in for whatever msgspec does not take; an equal one when it takes all.
 
     Args:
         annotation: a resolved annotation.
-        within: the classes whose fields are being looked at, so that a recursive class ends.
+        seen: the classes looked at so far, with what stands for them; one that is being looked at stands for
+            itself, so that a recursive class ends.
     """
+    seen = {} if seen is None else seen
     if annotation is object:
         return Any
     if annotation in _LISTS:
         return list
     origin = get_origin(annotation)
     if origin is Annotated:
-        return _annotated(annotation, within)
+        return _annotated(annotation, seen)
     if origin in _UNIONS:
-        return _union([portable(arm, within) for arm in get_args(annotation)])
+        return _union([portable(arm, seen) for arm in get_args(annotation)])
     if origin is None:
-        return _class(annotation, within) if isinstance(annotation, type) else annotation
+        return _class(annotation, seen) if isinstance(annotation, type) else annotation
     given = get_args(annotation)
     if origin is Literal or any(isinstance(a, list) for a in given):
         return annotation
-    args = tuple(a if a is Ellipsis else portable(a, within) for a in given)
+    args = tuple(a if a is Ellipsis else portable(a, seen) for a in given)
     if origin in _LISTS:
         return types.GenericAlias(list, args)
     return annotation if args == given else origin[args]
 
 
-def _annotated(annotation: Any, within: tuple[type, ...]) -> Any:
-    base, facts = portable(annotation.__origin__, within), constraints(annotation.__metadata__)
+def _annotated(annotation: Any, seen: dict[Any, Any]) -> Any:
+    base, facts = portable(annotation.__origin__, seen), constraints(annotation.__metadata__)
     about = {name: facts.pop(name) for name in ("description", "examples", "title") if name in facts}
     arms = [arm for arm in get_args(base) if arm is not type(None)]
     if facts and get_origin(base) in _UNIONS and len(arms) == 1:
@@ -250,18 +252,24 @@ def _keys(cls: Any) -> Iterable[str] | None:
 # --- classes ---------------------------------------------------------------------------------------
 
 
-def _class(cls: Any, within: tuple[type, ...]) -> Any:
+def _class(cls: Any, seen: dict[Any, Any]) -> Any:
     if cls in _PATHS or cls in _HINTED:
         return _PATHS.get(cls) or _HINTED[cls]
-    if cls in within or not (attrs.has(cls) or dataclasses.is_dataclass(cls)):
+    if not (attrs.has(cls) or dataclasses.is_dataclass(cls)):
         return cls
-    whole: Any = cls
+    if cls not in seen:
+        seen[cls] = cls
+        seen[cls] = _own_class(cls, seen)
+    return seen[cls]
+
+
+def _own_class(cls: Any, seen: dict[Any, Any]) -> Any:
     try:
-        hints, local = class_hints(whole)
+        hints, local = class_hints(cls)
     except Exception:  # noqa: BLE001  msgspec meets the same fault and names it
         return cls
     fields = _fields(cls)
-    carried = {f.name: portable(hints.get(f.name, Any), (*within, whole)) for f in fields if f.init}
+    carried = {f.name: portable(hints.get(f.name, Any), seen) for f in fields if f.init}
     if not local and not _needs_its_init(cls, fields) and all(t == hints.get(n) for n, t in carried.items()):
         return cls
     return _through_init(cls, fields, carried)

@@ -1,5 +1,6 @@
 """How hooks are called: one rule a family, one module each. This is all that the loop imports."""
 
+from locus.hooks.dispatch.call import is_failure
 from locus.hooks.dispatch.decide import decide_route, decide_tool_call
 from locus.hooks.dispatch.node import first_answer, fold
 from locus.hooks.dispatch.observe import notify
@@ -12,6 +13,7 @@ __all__ = [
     "filter_input",
     "first_answer",
     "fold",
+    "is_failure",
     "notify",
     "onion",
     "review",

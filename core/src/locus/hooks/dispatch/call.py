@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import anyio
 
 from locus.core.directives import Interrupt
+from locus.core.errors import PluginError
 from locus.tools.cancellation import is_foreign_cancellation
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from locus.hooks.health import HookHealth
     from locus.hooks.table import Impl
 
-__all__ = ["Nonsense", "ask", "is_failure", "nonsense", "timed", "within"]
+__all__ = ["Nonsense", "ask", "blame", "is_failure", "nonsense", "timed", "within"]
 
 
 def is_failure(error: BaseException) -> bool:
@@ -24,6 +26,22 @@ def is_failure(error: BaseException) -> bool:
     raised by itself, because it awaited what somebody else had cancelled, is one.
     """
     return isinstance(error, Exception | Interrupt) or is_foreign_cancellation(error)
+
+
+async def blame(impl: Impl, error: BaseException, health: HookHealth | None) -> None:
+    """Note on a failure whose it is, before it goes on up as the error of what the hook was called for.
+
+    Raises:
+        PluginError: the failure is no `Exception`, and would not be taken for an error where it goes.
+    """
+    if not is_failure(error):
+        return
+    if health is None:
+        error.add_note(f"in hook {impl.hook} of plugin {impl.plugin!r}")
+    else:
+        await health.tell([health.record(impl, error, isolated=False)])
+    if not isinstance(error, Exception):
+        raise PluginError(impl.plugin, f"{impl.hook} raised {type(error).__name__}: {error}") from error
 
 
 class Nonsense(TypeError):

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from locus.core.errors import PluginError
 from locus.core.state import AgentState
-from locus.hooks.dispatch.call import ask
+from locus.hooks.dispatch.call import ask, blame
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from locus.hooks.context import RunContext
+    from locus.hooks.health import HookHealth
     from locus.hooks.table import Impl
 
 Run = TypeVar("Run", bound="RunContext")
@@ -24,6 +25,7 @@ async def first_answer(
     state: AgentState,
     run: Run,
     default: Callable[[AgentState, Run], Awaitable[AgentState]] | None = None,
+    health: HookHealth | None = None,
 ) -> AgentState:
     """The state that the first implementation returns which does not return None.
 
@@ -32,13 +34,14 @@ async def first_answer(
         state: the state.
         run: the run.
         default: the kernel's own node, asked when nobody answers; None where it is among ``impls``.
+        health: the run's failures.
 
     Raises:
         PluginError: an implementation returned something else than a state, or nobody answered.
         Exception: what an implementation raised, with a note that names the plugin.
     """
     for impl in impls:
-        answer = await _node(impl, state, run)
+        answer = await _node(impl, state, run, health)
         if answer is not None:
             return answer
     if default is not None:
@@ -46,33 +49,36 @@ async def first_answer(
     raise PluginError("", "nobody answered; the kernel's own node must be the last implementation")
 
 
-async def fold(impls: tuple[Impl, ...], state: AgentState, run: RunContext) -> AgentState:
+async def fold(
+    impls: tuple[Impl, ...], state: AgentState, run: RunContext, health: HookHealth | None = None
+) -> AgentState:
     """The state after all implementations, each on what the one before made of it; None leaves it as it is.
 
     Args:
         impls: ``table.impls("locus_reflect")``.
         state: the state.
         run: the run.
+        health: the run's failures.
 
     Raises:
         PluginError: an implementation returned something else than a state.
         Exception: what an implementation raised, with a note that names the plugin.
     """
     for impl in impls:
-        answer = await _node(impl, state, run)
+        answer = await _node(impl, state, run, health)
         if answer is not None:
             state = answer
     return state
 
 
-async def _node(impl: Impl, state: AgentState, run: RunContext) -> AgentState | None:
+async def _node(impl: Impl, state: AgentState, run: RunContext, health: HookHealth | None) -> AgentState | None:
     try:
         answer: Any = await ask(impl, state, run)
         if answer is not None and not isinstance(answer, AgentState):
             raise PluginError(impl.plugin, f"{impl.hook} returned {answer!r:.80}; return an AgentState, or None")
-    except Exception as e:
+    except BaseException as e:
         if impl.plugin:
-            e.add_note(f"in hook {impl.hook} of plugin {impl.plugin!r}")
+            await blame(impl, e, health)
         raise
     state_or_none: AgentState | None = answer
     return state_or_none

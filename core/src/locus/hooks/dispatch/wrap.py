@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 
 from locus.core.errors import PluginError
+from locus.hooks.dispatch.call import blame
 
 if TYPE_CHECKING:
+    from locus.hooks.health import HookHealth
     from locus.hooks.table import Impl
 
 __all__ = ["onion"]
@@ -32,6 +34,7 @@ def onion(
     before: tuple[Any, ...] = (),
     after: tuple[Any, ...] = (),
     returns: type[R] | None = None,
+    health: HookHealth | None = None,
 ) -> Core[V, R]:
     """The core with every wrapper around it, the first outermost; the core itself when there is none.
 
@@ -41,14 +44,20 @@ def onion(
         before: what stands between ``call_next`` and the value in the hook's arguments: the node.
         after: what stands behind the value: the run.
         returns: the class of a result; a wrapper that returns something else has failed.
+        health: the run's failures.
     """
     for impl in reversed(impls):
-        core = _layer(impl, core, before, after, returns)
+        core = _layer(impl, core, before, after, returns, health)
     return core
 
 
 def _layer(
-    impl: Impl, inner: Core[V, R], before: tuple[Any, ...], after: tuple[Any, ...], returns: type[R] | None
+    impl: Impl,
+    inner: Core[V, R],
+    before: tuple[Any, ...],
+    after: tuple[Any, ...],
+    returns: type[R] | None,
+    health: HookHealth | None,
 ) -> Core[V, R]:
     async def layer(value: V) -> R:
         call_next = _Inner(inner)
@@ -58,8 +67,8 @@ def _layer(
             if returns is not None and not isinstance(result, returns):
                 raise PluginError(impl.plugin, f"{impl.hook} returned {result!r:.80}; return what call_next returned")
         except BaseException as e:
-            if e is not call_next.escaped and isinstance(e, Exception):
-                e.add_note(f"in hook {impl.hook} of plugin {impl.plugin!r}")
+            if e is not call_next.escaped:
+                await blame(impl, e, health)
             raise
         finally:
             call_next.escaped = None  # an error that is kept must not keep its own traceback alive through this
