@@ -14,7 +14,17 @@ from locus_testkit import ScriptedModel, call
 from locus_testkit.clock import FakeClock
 from tests.loop.kit import Recorder, add, bodies, collect, confirm, kinds, of, results
 
-from locus import Agent, Hook, ModelRequest, ThinkEvent, ToolContext, ToolStartEvent, tool
+from locus import (
+    Agent,
+    Hook,
+    ModelCompleteEvent,
+    ModelRequest,
+    ThinkEvent,
+    ToolCompleteEvent,
+    ToolContext,
+    ToolStartEvent,
+    tool,
+)
 from locus.core.codec import converter
 from locus.core.errors import Fenced, NothingToResume, StepMismatch, ThreadBusy
 from locus.core.journal import (
@@ -175,21 +185,24 @@ async def test_a_finished_tool_is_not_run_again() -> None:
 
 
 async def test_events_of_a_resumed_run_say_which_segment_and_which_are_replayed() -> None:
-    recorder = Recorder()
-    agent = Agent(
-        ScriptedModel([call("add", a=1), call("add", a=2)], "done"),
-        tools=[add],
-        checkpointer=MemoryStore(),
-        tool_execution="sequential",
-    )
-    await leave(agent, ToolStartEvent, nth=2)
-    again = Agent(
-        ScriptedModel("done"), tools=[add], checkpointer=agent._store, tool_execution="sequential", hooks=[recorder]
-    )
-    await again.resume("t")
-    assert {e.segment for e in recorder.events} == {1}
-    completes = [e for e in recorder.events if e.type == "tool_complete"]
-    assert [e.replayed for e in completes] == [True, False]
+    def agent(*hooks: Hook) -> Agent[Any, str]:
+        model = ScriptedModel(script=lambda request: [[call("add", a=1), call("add", a=2)], "done"])
+        return Agent[Any, str](
+            model, tools=[add], checkpointer=store, tool_execution="sequential", hooks=hooks
+        )
+
+    store, tool_recorder, think_recorder = MemoryStore(), Recorder(), Recorder()
+    await leave(agent(), ToolStartEvent, nth=2)
+    await agent(tool_recorder).resume("t")
+    assert {e.segment for e in tool_recorder.events} == {1}
+    assert [e.replayed for e in of(tool_recorder.events, ToolCompleteEvent)] == [True, False]
+    assert not any(e.replayed for e in of(tool_recorder.events, ToolStartEvent))
+
+    store = MemoryStore()
+    await leave(agent(), ThinkEvent)
+    await agent(think_recorder).resume("t")
+    assert [e.replayed for e in of(think_recorder.events, ModelCompleteEvent)] == [True, False]
+    assert [e.replayed for e in of(think_recorder.events, ThinkEvent)] == [True, False]
 
 
 async def test_time_at_work_is_added_up_and_downtime_is_not() -> None:
@@ -420,38 +433,31 @@ async def test_a_run_that_breaks_at_any_write_goes_on_to_the_same_end(stored: bo
     assert writes > 8
 
 
-async def test_a_worker_that_lost_its_thread_stops_and_writes_nothing() -> None:
-    store = MemoryStore()
-    inside, go = anyio.Event(), anyio.Event()
+class Stolen(MemoryStore):
+    """Another worker takes the thread over."""
+
+    lost = False
+
+    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
+        return Appended.FENCED if self.lost else await super().append(claim, bodies)
+
+
+@pytest.mark.parametrize("calls", [[call("lose")], [call("lose"), call("add", a=1)]], ids=["alone", "beside"])
+async def test_a_worker_that_lost_its_thread_stops_and_writes_nothing(calls: Any) -> None:
+    store = Stolen()
 
     @tool
-    async def wait() -> str:
+    async def lose() -> str:
         """Somebody takes the thread over meanwhile."""
-        inside.set()
-        await go.wait()
-        return "waited"
+        store.lost = True
+        return "lost"
 
-    agent = Agent(ScriptedModel([call("wait"), call("add", a=1)], "never"), tools=[wait, add], checkpointer=store)
-    raised: list[BaseException] = []
-
-    async def first() -> None:
-        try:
-            await agent.run("x", thread_id="t")
-        except Exception as e:  # noqa: BLE001  whatever it is, it is looked at below
-            raised.append(e)
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(first)
-        await inside.wait()
-        for _ in range(10):
-            await anyio.lowlevel.checkpoint()
-        store._threads["t"].holder = None
-        taken = await store.claim("t", "another worker")
-        before = await journal(store)
-        go.set()
-    assert [type(e) for e in raised] == [Fenced]
-    assert await journal(store) == before
-    await store.release(taken)
+    model = ScriptedModel(calls, "never")
+    agent = Agent(model, tools=[lose, add], checkpointer=store)
+    with pytest.raises(Fenced, match="took the run over"):
+        await agent.run("x", thread_id="t")
+    assert len(model.requests) == 1
+    assert ("execute", "think") not in transitions(await journal(store))
 
 
 async def test_the_default_without_a_checkpointer_keeps_the_newest_state_and_no_history() -> None:

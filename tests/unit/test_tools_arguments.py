@@ -367,5 +367,5 @@ def test_limits_are_checked_before_the_body() -> None:
         """Pay."""
         entered.append(cents)
 
-    assert problems(pay, {"cents": 0}) == ["$.cents: expected integer >= 1, got 0"]
+    assert problems(pay, {"cents": 0}) == ["$.cents: expected integer > 0, got 0"]
     assert entered == []

@@ -36,8 +36,15 @@ else:
 
 __all__ = ["Agent"]
 
-Deps = TypeVar("Deps")
-Out = TypeVar("Out")
+if TYPE_CHECKING:
+    # With defaults, ``Agent(...)`` needs no annotation; Python 3.13 has them at run time too.
+    from typing_extensions import TypeVar as DefaultTypeVar
+
+    Deps = DefaultTypeVar("Deps", default=Any)
+    Out = DefaultTypeVar("Out", default=Any)
+else:
+    Deps = TypeVar("Deps")
+    Out = TypeVar("Out")
 Given = TypeVar("Given")
 
 

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ["AgentResult"]
 
-Out = TypeVar("Out", covariant=True)
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as DefaultTypeVar
+
+    Out = DefaultTypeVar("Out", covariant=True, default=Any)
+else:
+    Out = TypeVar("Out", covariant=True)
 
 #: Reasons that mean that something went wrong, as opposed to a condition that was met.
 FAILURES = frozenset({"ModelError", "NodeError", "ConditionError"})

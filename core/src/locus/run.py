@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Run"]
 
-Out = TypeVar("Out", covariant=True)
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as DefaultTypeVar
+
+    Out = DefaultTypeVar("Out", covariant=True, default=Any)
+else:
+    Out = TypeVar("Out", covariant=True)
 Sink = Callable[[Event], Awaitable[None]]
 
 #: How many chunks a run may be ahead of its consumer. A hand-over costs two task switches, many times what a

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from attrs import field, fields, frozen
+from attrs import field, frozen
 
 from locus.core.errors import CheckpointError
 from locus.core.lazy import Lazy

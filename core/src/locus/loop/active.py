@@ -68,6 +68,7 @@ class ActiveRun:
         "_seq",
         "_state",
         "_timed",
+        "attempt",
         "bounds",
         "cleared",
         "deadline",
@@ -107,6 +108,8 @@ class ActiveRun:
         self.ended = False
         self.deadline: float | None = None
         self.retry_reason = ""
+        #: How many attempts at the Think under way are void.
+        self.attempt = 0
         #: What the condition guarantees.
         self.bounds: Bounds = loop.ceiling.bounds
         self._timed = loop.ceiling.timed
@@ -238,6 +241,7 @@ class ActiveRun:
     def entered(self, state: AgentState) -> None:
         """A node begins: what counts within a node starts afresh, so that a resumed node counts the same."""
         self._state, self._asked, self._retry = state, None, False
+        self.attempt, self.retry_reason = 0, ""
 
     def take_retry(self) -> bool:
         """Whether a hook asked for another try since the last time this was asked."""
@@ -321,7 +325,7 @@ class ActiveRun:
         """
         iteration = self._state.iteration
         step_id = f"{iteration}/think/model" if not attempt else f"{iteration}/think/model#{attempt}"
-        return await model_step(self, request, self.loop.model, step_id=step_id, attempt=attempt)
+        return await model_step(self, request, self.loop.model, step_id=step_id)
 
     async def call_model(
         self, request: ModelRequest, *, model: Model | str | None = None, purpose: str
@@ -361,10 +365,11 @@ class ActiveRun:
         hooks = self.loop.hooks
         return hooks.impls("locus_wrap_model_call"), hooks.buffers
 
-    async def restarted(self, attempt: int, purpose: str = "think") -> None:
-        """Say that what earlier attempts streamed is void."""
+    async def restarted(self) -> None:
+        """Say that what the Think under way has streamed is void."""
+        self.attempt += 1
         if self.hears(ModelRestartEvent):
-            await self.tell(ModelRestartEvent(attempt=attempt, reason=self.retry_reason, purpose=purpose))
+            await self.tell(ModelRestartEvent(attempt=self.attempt, reason=self.retry_reason))
 
     # -- charges, reports, steps ------------------------------------------------------------------
 

@@ -56,7 +56,7 @@ async def think(state: AgentState, run: ActiveRun) -> AgentState:
             state = run.charged(state)
             if run.take_retry() and attempt < MAX_RETRIES:
                 before = state
-                await run.restarted(attempt + 1)
+                await run.restarted()
                 continue
             return run.failed(state, "ModelError", e)
         message = response.message
@@ -77,7 +77,7 @@ async def think(state: AgentState, run: ActiveRun) -> AgentState:
                 cached_tokens=usage.cached_tokens,
                 cost=usage.cost or 0.0,
             )
-            await run.restarted(attempt + 1)
+            await run.restarted()
             continue
         if not message.tool_calls:
             return await _reviewed(answered, response, run)

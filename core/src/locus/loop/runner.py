@@ -13,7 +13,7 @@ import anyio
 from attrs import evolve
 
 from locus.core.directives import Cancel, Suspended
-from locus.core.errors import ConditionError, Fenced, JournalError, NothingToResume, StepMismatch
+from locus.core.errors import ConditionError, Fenced, JournalError, NothingToResume, StepFailed, StepMismatch
 from locus.core.events import (
     CheckpointEvent,
     InterruptEvent,
@@ -28,7 +28,16 @@ from locus.hooks.dispatch import decide_route, filter_input
 from locus.loop.active import ActiveRun
 from locus.loop.router import Node, Route, legal
 from locus.memory.host import JournalHost
-from locus.memory.thread import Ended, Segment, Stop, cancel_reason, closed_state, matched_answers, with_system
+from locus.memory.thread import (
+    Ended,
+    Segment,
+    Stop,
+    cancel_reason,
+    closed_state,
+    matched_answers,
+    recorded_error,
+    with_system,
+)
 from locus.tools.cancellation import is_cancellation
 
 if TYPE_CHECKING:

@@ -133,8 +133,13 @@ class ModelRun(Protocol):
         """Emit an event."""
         ...
 
-    async def restarted(self, attempt: int, purpose: str = "think") -> None:
-        """Say that earlier attempts are void."""
+    @property
+    def attempt(self) -> int:
+        """How many attempts at the Think under way are void."""
+        ...
+
+    async def restarted(self) -> None:
+        """Say that what the Think under way has streamed is void."""
         ...
 
     def charge(self, usage: Usage) -> None:
@@ -157,20 +162,38 @@ class Calling:
         model: the model.
         request: what to ask.
         purpose: ``"think"``, or what the plugin says that asks.
-        attempt: how many attempts were made before this step.
     """
 
-    __slots__ = ("_held", "_on_chunk", "attempt", "attempts", "model", "purpose", "request", "run", "usage")
+    __slots__ = (
+        "_answer",
+        "_held",
+        "_on_chunk",
+        "attempts",
+        "model",
+        "purpose",
+        "replayed",
+        "request",
+        "run",
+        "usage",
+    )
 
-    def __init__(self, run: ModelRun, model: Model, request: ModelRequest, purpose: str, attempt: int) -> None:
-        self.run, self.model, self.request = run, model, request
-        self.purpose, self.attempt = purpose, attempt
+    def __init__(self, run: ModelRun, model: Model, request: ModelRequest, purpose: str) -> None:
+        self.run, self.model, self.request, self.purpose = run, model, request, purpose
         self.attempts, self.usage = 0, _NOTHING
+        #: Whether the answer stood in the journal already.
+        self.replayed = True
         self._on_chunk: OnChunk | None = self._tell if run.hears(ModelChunkEvent) else None
         self._held: list[Chunk] | None = None
+        self._answer: Message | None = None
+
+    @property
+    def attempt(self) -> int:
+        """The number of the attempt under way. A plugin's own call has one."""
+        return self.run.attempt if self.purpose == "think" else 0
 
     async def step(self) -> Called:
         """The recorded effect: the onion with this call at its core."""
+        self.replayed = False
         # A plugin's own call is not wrapped: a wrapper that calls a model would wrap itself.
         wraps, buffers = self.run.model_wraps() if self.purpose == "think" else ((), False)
         if not wraps:
@@ -178,7 +201,9 @@ class Calling:
             return Called(response, self.usage, 1)
         if buffers and self._on_chunk is not None:
             self._held, self._on_chunk = [], self._hold
-        response = await onion(wraps, self, after=(self.run,), returns=ModelResponse, health=self.run.health)(self.request)
+        response = await onion(wraps, self, after=(self.run,), returns=ModelResponse, health=self.run.health)(
+            self.request
+        )
         if self._held:
             await self._passed(self._held, response)
         return Called(response, self.usage, self.attempts)
@@ -193,7 +218,7 @@ class Calling:
         if self.attempts > 1:
             if self._held is not None:
                 self._held.clear()
-            await self.run.restarted(self.attempt + self.attempts - 1, self.purpose)
+            await self.run.restarted()
         if request.deadline is None:
             response = await self.model.complete(request, self._on_chunk)
         else:
@@ -207,6 +232,7 @@ class Calling:
             raise ModelError(f"{self.model.name} returned {message!r:.80}; it answers with an assistant message")
         usage = price_of(self.model, _counted(response.usage), self.run.unknown_price)
         self.usage = usage if self.attempts == 1 else self.usage + usage
+        self._answer = message
         return response
 
     async def _within(self, request: ModelRequest, deadline: float) -> ModelResponse:
@@ -216,8 +242,8 @@ class Calling:
         raise ModelError(f"{self.model.name} did not answer within the {left:.3g} s that were left")
 
     async def _tell(self, chunk: Chunk) -> None:
-        number = self.attempt + self.attempts - 1
-        await self.run.tell(ModelChunkEvent(text=chunk.text, kind=chunk.kind, purpose=self.purpose, attempt=number))
+        attempt = self.attempt
+        await self.run.tell(ModelChunkEvent(text=chunk.text, kind=chunk.kind, purpose=self.purpose, attempt=attempt))
 
     async def _hold(self, chunk: Chunk) -> None:
         if self._held is not None:
@@ -225,7 +251,7 @@ class Calling:
 
     async def _passed(self, held: list[Chunk], response: ModelResponse) -> None:
         """Show what was held back, or the text that a wrapper put in its place."""
-        if "".join(c.text for c in held if c.kind == "text") == response.message.text:
+        if response.message == self._answer:
             for chunk in held:
                 await self._tell(chunk)
         elif response.message.text:
@@ -239,14 +265,13 @@ async def model_step(
     *,
     step_id: str,
     purpose: str = "think",
-    attempt: int = 0,
 ) -> tuple[ModelResponse, Usage]:
     """One model call as a step of the run: the answer, and the usage of all attempts at it.
 
     Raises:
         ModelError: it failed; whatever was raised is the cause, and what it used is charged.
     """
-    calling = Calling(run, model, request, purpose, attempt)
+    calling = Calling(run, model, request, purpose)
     began = time.perf_counter()
     try:
         called: Called = await run.host.step(step_id, calling.step, "model", f"{model.name}:{len(request.messages)}")
@@ -254,9 +279,9 @@ async def model_step(
         if not is_failure(e) or isinstance(e, Fenced | StepMismatch):
             raise  # no failure of the model: this run must not go on, another one may
         error = e if isinstance(e, ModelError) else _model_error(model, e)
-        if calling.attempts > 1:
+        if calling.usage is not _NOTHING:
             run.charge(calling.usage)
-        await _tell_error(run, error, model, purpose, attempt)
+        await _tell_error(run, error, calling)
         if error is e:
             raise
         raise error from e
@@ -269,21 +294,22 @@ async def model_step(
                 stop_reason=called.response.stop_reason,
                 duration_ms=(time.perf_counter() - began) * 1000,
                 attempts=called.attempts,
+                replayed=calling.replayed,
             )
         )
     return called.response, called.usage
 
 
-async def _tell_error(run: ModelRun, error: ModelError, model: Model, purpose: str, attempt: int) -> None:
+async def _tell_error(run: ModelRun, error: ModelError, calling: Calling) -> None:
     if run.hears(ModelErrorEvent):
         await run.tell(
             ModelErrorEvent(
-                model=model.name,
-                purpose=purpose,
+                model=calling.model.name,
+                purpose=calling.purpose,
                 error=str(error),
                 error_type=type(error).__name__,
                 retryable=error.retryable,
-                attempt=attempt,
+                attempt=calling.attempt,
             )
         )
 

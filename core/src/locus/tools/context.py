@@ -10,7 +10,12 @@ if TYPE_CHECKING:
 __all__ = ["ToolContext", "ToolHost"]
 
 T = TypeVar("T")
-Deps = TypeVar("Deps")
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as DefaultTypeVar
+
+    Deps = DefaultTypeVar("Deps", default=Any)
+else:
+    Deps = TypeVar("Deps")
 
 
 class ToolHost(Protocol):

@@ -6,6 +6,7 @@ what contains itself stays a definition.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -81,6 +82,7 @@ def _target(node: Schema, prefix: str) -> str:
 
 
 def _free(name: str, taken: Mapping[str, Any]) -> str:
+    name = re.sub(r"\W+", "_", name)
     number, free = 2, name
     while free in taken:
         number, free = number + 1, f"{name}{number}"

@@ -126,8 +126,14 @@ def _unknown(name: object, properties: Mapping[str, Any], missing: list[str]) ->
 
 
 def _alike(name: str, known: Mapping[str, Any]) -> str | None:
-    bare = re.sub(r"[\W_]", "", name).lower()
-    return next((each for each in known if re.sub(r"[\W_]", "", each).lower() == bare), None)
+    """The longest known name that is within the wrong one, or the wrong one within it: `number_of_nights`, `nights`."""
+    wrong = _bare(name)
+    near = [each for each in known if min(len(wrong), len(each)) > 2 and (_bare(each) in wrong or wrong in _bare(each))]
+    return max(near, key=len, default=None)
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[\W_]", "", name).lower()
 
 
 def _step(name: object) -> str:

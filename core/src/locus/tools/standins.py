@@ -312,6 +312,9 @@ def _required(field: Any) -> bool:
 def _default(field: Any) -> Any:
     """A default that the schema can show, or one that leaves the field to the class."""
     default = field.default
-    if default is None or isinstance(default, str | int | float | Enum):
+    if default is None or default == () or isinstance(default, str | int | float | Enum):
         return default
+    factory = default.factory if isinstance(default, attrs.Factory) else getattr(field, "default_factory", None)
+    if factory in (list, dict, set, tuple, frozenset):
+        return msgspec.field(default_factory=factory)
     return msgspec.field(default_factory=lambda: msgspec.UNSET)
