@@ -406,13 +406,13 @@ async def test_what_a_wrapper_made_of_a_result_is_what_is_recorded_and_told() ->
             return evolve(outcome, execution=evolve(outcome.execution, result="[gone]"), content="[gone]")
 
     recorder, store = Recorder(), MemoryStore()
-    agent = Agent(ScriptedModel(call("add", a=41), "done"), tools=[add], hooks=[Redact(), recorder], checkpointer=store)
+    agent = Agent(ScriptedModel(call("add", a=123456788), "done"), tools=[add], hooks=[Redact(), recorder], checkpointer=store)
     result = await agent.run("x", thread_id="t")
     assert results(result) == ["[gone]"]
     assert [e.result for e in result.state.tool_executions] == ["[gone]"]
     assert [e.result for e in of(recorder.events, ToolCompleteEvent)] == ["[gone]"]
     outcomes = [e.body for e in await store.read("t") if isinstance(e.body, Outcome)]
-    assert "42" not in repr(outcomes)
+    assert "123456789" not in repr(outcomes)
 
 
 async def test_a_wrapper_may_enter_a_body_again_and_there_is_one_call_and_one_result() -> None:
@@ -739,3 +739,17 @@ async def test_a_response_may_come_from_somewhere_else_entirely() -> None:
     result = await Agent(model, hooks=[Cached(), recorder]).run("x")
     assert (result.message, result.usage.total_tokens) == ("cached", 0)
     assert of(recorder.events, ModelCompleteEvent)[0].attempts == 0
+
+
+async def test_a_node_that_a_wrapper_throws_away_is_still_paid_for() -> None:
+    class Discard(Hook):
+        @hookimpl
+        async def locus_wrap_node(self, call_next: Any, node: str, state: AgentState) -> Any:
+            done = await call_next(state)
+            if node == "think":
+                raise LookupError("not good enough")
+            return done
+
+    result = await Agent(ScriptedModel("hi"), hooks=[Discard()]).run("x")
+    assert (result.stop_reason, result.usage.total_tokens) == ("NodeError", 15)
+    assert [m.text for m in result.state.messages] == ["x"]

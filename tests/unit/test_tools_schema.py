@@ -99,6 +99,12 @@ class Tree:
 
 
 @dataclasses.dataclass
+class Chain:
+    value: int
+    rest: Chain | None = None
+
+
+@dataclasses.dataclass
 class Box(Generic[T]):
     content: T
 
@@ -306,19 +312,20 @@ def test_of_two_classes_that_fit_the_one_that_uses_more_of_the_data_is_meant() -
 def test_a_recursive_class_refers_to_itself() -> None:
     shown = taking(Tree).spec.parameters
 
-    assert thaw(shown["properties"]["it"]) == {"$ref": "#/$defs/Tree"}
+    assert thaw(shown["properties"]["it"]["properties"]["children"]["items"]) == {"$ref": "#/$defs/Tree"}
+    assert thaw(shown["$defs"]["Tree"]["properties"]["children"]["items"]) == {"$ref": "#/$defs/Tree"}
     assert passed(Tree, {"value": 1, "children": [{"value": 2}]}) == Tree(1, [Tree(2)])
     assert "$.it.children[0].value: expected integer" in refused(Tree, {"value": 1, "children": [{"value": "x"}]})
 
 
 def test_two_classes_of_one_name_keep_apart() -> None:
-    other = pydantic.create_model("Tree", left=(Person, ...), nested=("Tree | None", None))
+    other = pydantic.create_model("Chain", left=(Person, ...), nested=("Chain | None", None))
 
     def take(a: Any, b: Any) -> Any:
         """Take them."""
         return a, b
 
-    take.__annotations__.update(a=Tree, b=other)
+    take.__annotations__.update(a=Chain, b=other)
     made = tool(take)
     schema = made.spec.parameters
     names = [schema["properties"][n]["$ref"].removeprefix("#/$defs/") for n in "ab"]
@@ -328,7 +335,7 @@ def test_two_classes_of_one_name_keep_apart() -> None:
     assert "value" in schema["$defs"][names[0]]["properties"]
     assert "left" in schema["$defs"][names[1]]["properties"]
     assert isinstance(bound, Bound)
-    assert bound.call() == (Tree(1), other(left=Person(name="Ada")))
+    assert bound.call() == (Chain(1), other(left=Person(name="Ada")))
 
 
 @pytest.mark.parametrize("own_init", [False, True])

@@ -49,10 +49,10 @@ if TYPE_CHECKING:
         ToolProgressEvent,
         ToolStartEvent,
     )
-    from locus.core.messages import Message, Role, Usage
+    from locus.core.messages import Message, Role, ToolCall, Usage
     from locus.core.state import AgentState
     from locus.hooks.hook import Hook
-    from locus.limits import Budget
+    from locus.limits import Budget, NoHaltWarning
     from locus.models.protocol import Model, ModelRequest, ModelResponse, ModelSettings
     from locus.result import AgentResult
     from locus.run import Run
@@ -91,6 +91,7 @@ __all__ = [
     "ModelResponse",
     "ModelRestartEvent",
     "ModelSettings",
+    "NoHaltWarning",
     "ReflectEvent",
     "Reject",
     "Retry",
@@ -102,6 +103,7 @@ __all__ = [
     "TerminateEvent",
     "ThinkEvent",
     "ToolCacheHitEvent",
+    "ToolCall",
     "ToolCompleteEvent",
     "ToolContext",
     "ToolError",
@@ -144,6 +146,7 @@ __getattr__, __dir__ = exports(
         "ModelResponse": "locus.models.protocol",
         "ModelRestartEvent": "locus.core.events",
         "ModelSettings": "locus.models.protocol",
+        "NoHaltWarning": "locus.limits",
         "ReflectEvent": "locus.core.events",
         "Reject": "locus.core.directives",
         "Retry": "locus.core.directives",
@@ -155,6 +158,7 @@ __getattr__, __dir__ = exports(
         "TerminateEvent": "locus.core.events",
         "ThinkEvent": "locus.core.events",
         "ToolCacheHitEvent": "locus.core.events",
+        "ToolCall": "locus.core.messages",
         "ToolCompleteEvent": "locus.core.events",
         "ToolContext": "locus.tools.context",
         "ToolError": "locus.core.errors",

@@ -73,6 +73,7 @@ class Agent(Generic[Deps, Out]):
         hooks: `Hook` objects, or objects with `hookimpl` methods.
         plugins: names of installed plugins, or manifests.
         config: settings read by `locus.config.load_config`; the library reads no file by itself.
+        catalogue: the plugins to choose from, in place of the installed ones; for tests.
         clock: the source of time, for tests.
         options: a plugin's name (``True``, or its settings as a dict or object), or a keyword that a plugin's
             manifest declares.
@@ -138,10 +139,12 @@ class Agent(Generic[Deps, Out]):
             own_options=_OPTIONS,
         )
 
-    def __setattr__(self, name: str, value: object) -> None:
-        if hasattr(self, "_engine"):
-            raise AttributeError(f"an Agent is immutable; build another one with another {name}")
-        object.__setattr__(self, name, value)
+    if not TYPE_CHECKING:  # a type checker refuses the assignment by itself
+
+        def __setattr__(self, name: str, value: object) -> None:
+            if hasattr(self, "_engine"):
+                raise AttributeError(f"an Agent is immutable; build another one with another {name}")
+            object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         return f"<Agent {self.name or self.loop.model.name} tools={len(self.loop.tools)}>"

@@ -68,6 +68,11 @@ class AgentResult(Generic[Out]):
         return self.message
 
     @property
+    def iterations(self) -> int:
+        """How many iterations the run has begun: as many as there were model calls of the loop."""
+        return self.state.iteration + 1
+
+    @property
     def cost(self) -> float | None:
         """Dollars, or None when no price was known."""
         return self.usage.cost

@@ -125,7 +125,8 @@ class UnknownName(ConfigError):
             text += f"; did you mean {near!r}?"
         elif self.known:
             text += f"; known: {', '.join(self.known)}"
-        super().__init__(f"{text}{'; ' if hint else ''}{hint}")
+        # A near name says all there is to do; advice on installing something would only lead away from it.
+        super().__init__(f"{text}; {hint}" if hint and near is None else text)
 
 
 class ToolDefinitionError(ConfigError):

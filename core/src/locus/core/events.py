@@ -91,7 +91,7 @@ class Event:
 
     @property
     def event_id(self) -> str:
-        """Stable and unique over all runs."""
+        """Unique over all runs. Events that nobody listens to are not made and not counted."""
         return f"{self.run_id}/{self.segment}/{self.seq}"
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "ToolCall",
     "ToolResult",
     "Usage",
+    "text_of",
 ]
 
 W = TypeVar("W")
@@ -248,6 +249,18 @@ class Usage:
             cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
             reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
             cost=sum(costs) if costs else None,
+        )
+
+    def __sub__(self, earlier: Usage) -> Usage:
+        """What was used since, never less than nothing."""
+        cost = (self.cost or 0.0) - (earlier.cost or 0.0)
+        return Usage(
+            prompt_tokens=max(0, self.prompt_tokens - earlier.prompt_tokens),
+            completion_tokens=max(0, self.completion_tokens - earlier.completion_tokens),
+            cached_tokens=max(0, self.cached_tokens - earlier.cached_tokens),
+            cache_write_tokens=max(0, self.cache_write_tokens - earlier.cache_write_tokens),
+            reasoning_tokens=max(0, self.reasoning_tokens - earlier.reasoning_tokens),
+            cost=cost if cost > 0 else None,
         )
 
 

@@ -109,11 +109,20 @@ def _node(node: Node, hooks: HookTable) -> NodeFunction:
         return chosen
 
     async def wrapped(state: AgentState, run: ActiveRun) -> AgentState:
+        spent, done = state.usage, state
+
         async def core(inner: AgentState) -> AgentState:
-            return await chosen(inner, run)
+            nonlocal spent
+            made = await chosen(inner, run)
+            spent += made.usage - inner.usage
+            return made
 
         around = onion(wraps, core, before=(node,), after=(run,), returns=AgentState, health=run.health)
-        done: AgentState = await around(state)
+        try:
+            done = await around(state)
+        finally:
+            # A wrapper may throw away what the node made of the state, but not what that has spent.
+            run.charge(spent - done.usage)
         return run.charged(done)
 
     return wrapped

@@ -11,7 +11,6 @@ its last branch; where it was left out, the table goes to Think again.
 
 from __future__ import annotations
 
-import math
 from enum import StrEnum
 from typing import TYPE_CHECKING, final
 
@@ -103,7 +102,7 @@ class Router:
         leaves = [leaf for leaf in self.condition.leaves() if leaf.reads_iteration]
         if any(not isinstance(leaf, MaxIterations) for leaf in leaves):
             return 0
-        return min((leaf.n for leaf in leaves if isinstance(leaf, MaxIterations)), default=math.inf)
+        return min((leaf.n for leaf in leaves if isinstance(leaf, MaxIterations)), default=float("inf"))
 
     def __call__(self, node: Node, state: AgentState) -> Route:
         """The node that runs after ``node`` has left ``state``.

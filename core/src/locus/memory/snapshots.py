@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+import anyio
 from attrs import evolve
 
 from locus.core.journal import Body, StateDelta, Transition, entry_from_json, entry_to_json
@@ -34,6 +35,8 @@ class SnapshotAdapter(LatestStore):
     def __init__(self, save: Save, load: Load) -> None:
         super().__init__()
         self._save, self._load = save, load
+        # One save at a time: an older one that finishes late would undo a newer.
+        self._saving: dict[str, anyio.Lock] = {}
 
     async def claim(self, thread_id: str, worker: str) -> Claim:
         """Take a thread, with what was saved last.
@@ -74,6 +77,10 @@ class SnapshotAdapter(LatestStore):
         return done
 
     async def _store(self, thread_id: str) -> None:
+        async with self._saving.setdefault(thread_id, anyio.Lock()):
+            await self._save_newest(thread_id)
+
+    async def _save_newest(self, thread_id: str) -> None:
         thread = self._threads[thread_id]
         snapshot = thread.snapshot
         if snapshot is None:

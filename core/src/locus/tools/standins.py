@@ -119,6 +119,9 @@ _HINTED: dict[Any, Any] = {
     time: Annotated[time, msgspec.Meta(extra_json_schema={"format": "time"})],
 }
 _LISTS = (collections.abc.Iterable, collections.abc.Reversible)
+# Factories whose result a schema can show as the default.
+_EMPTY = (list, dict, set)
+_AttrsFactory: Any = attrs.Factory
 _UNIONS = (Union, types.UnionType)
 
 
@@ -280,10 +283,17 @@ def _fields(cls: Any) -> tuple[Any, ...]:
 
 
 def _needs_its_init(cls: Any, fields: tuple[Any, ...]) -> bool:
-    """Whether filling the fields, which is what msgspec does, differs from what ``cls(...)`` does."""
+    """Whether filling the fields, which is what msgspec does, differs from ``cls(...)``, or hides a default."""
     return hasattr(cls, "__pydantic_validator__") or any(
-        not f.init or getattr(f, "converter", None) is not None for f in fields
+        not f.init or getattr(f, "converter", None) is not None or _factory(f) in _EMPTY for f in fields
     )
+
+
+def _factory(field: Any) -> Any:
+    # attrs keeps a factory as the default, dataclass beside it.
+    if isinstance(field.default, _AttrsFactory):
+        return field.default.factory
+    return getattr(field, "default_factory", None)
 
 
 def _through_init(cls: Any, fields: tuple[Any, ...], carried: dict[str, Any]) -> StandIn:
@@ -292,7 +302,7 @@ def _through_init(cls: Any, fields: tuple[Any, ...], carried: dict[str, Any]) ->
     ]
     doc = cls.__doc__ or ""
     described = {} if doc.startswith(f"{cls.__name__}(") else {"__doc__": doc}  # what dataclass writes says nothing new
-    mirror: Any = msgspec.defstruct(cls.__name__, members, kw_only=True, namespace=described)
+    mirror: Any = msgspec.defstruct(f"{cls.__name__}_", members, kw_only=True, namespace=described)
     arguments = [(f.name, getattr(f, "alias", None) or f.name) for f in fields if f.name in carried]
 
     def load(data: Any) -> Any:
@@ -312,9 +322,8 @@ def _required(field: Any) -> bool:
 def _default(field: Any) -> Any:
     """A default that the schema can show, or one that leaves the field to the class."""
     default = field.default
-    if default is None or default == () or isinstance(default, str | int | float | Enum):
+    if default is None or (type(default) is tuple and not default) or isinstance(default, str | int | float | Enum):
         return default
-    factory = default.factory if isinstance(default, attrs.Factory) else getattr(field, "default_factory", None)
-    if factory in (list, dict, set, tuple, frozenset):
-        return msgspec.field(default_factory=factory)
+    if _factory(field) in _EMPTY:
+        return msgspec.field(default_factory=_factory(field))
     return msgspec.field(default_factory=lambda: msgspec.UNSET)
