@@ -473,7 +473,10 @@ async def test_the_default_without_a_checkpointer_keeps_the_newest_state_and_no_
 async def test_both_stores_make_the_same_run() -> None:
     def once(store: MemoryStore | None) -> Agent[Any, str]:
         script = [[call("add", a=1), call("nope")], call("add", a="x"), "done"]
-        return Agent[Any, str](ScriptedModel(script=lambda r: script), tools=[add], checkpointer=store, clock=FakeClock())
+        model = ScriptedModel(script=lambda request: script)
+        return Agent[Any, str](
+            model, tools=[add], checkpointer=store, clock=FakeClock(), tool_execution="sequential"
+        )
 
     runs = [await collect(once(store).run("x", thread_id="t")) for store in (MemoryStore(), None)]
     assert kinds(runs[0]) == kinds(runs[1])

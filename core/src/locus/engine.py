@@ -18,12 +18,12 @@ from locus.assembly import Parts, assemble, configured, schema_of
 from locus.core.errors import ConfigError, InterruptMismatch
 from locus.core.frozen import FrozenDict
 from locus.core.state import AgentState
+from locus.driver import drive
 from locus.hooks.report import run_report
 from locus.limits import Budget, agent_condition, child_loop, tightened
 from locus.loop.active import ActiveRun
 from locus.loop.react import Loop
 from locus.loop.router import Router
-from locus.loop.runner import drive
 from locus.memory.clock import Clock, SystemClock
 from locus.memory.host import JournalHost
 from locus.memory.latest import LatestStore

@@ -66,7 +66,9 @@ def test_readme_names_every_command_and_option() -> None:
     for name, command in commands():
         for parameter in command.params:
             if isinstance(parameter, click.Option):
-                missing += [f"{name} {o}" for o in parameter.opts if not re.search(rf"(?<![\w-]){re.escape(o)}\b", README)]
+                missing += [
+                    f"{name} {o}" for o in parameter.opts if not re.search(rf"(?<![\w-]){re.escape(o)}\b", README)
+                ]
     assert missing == []
 
 

@@ -107,9 +107,7 @@ def test_unknown_kind_is_refused(locus: Locus) -> None:
 
 @pytest.mark.e2e
 @pytest.mark.parametrize("kinds", [("hook",), ("tool",), ("model",), ("hook", "tool", "model")])
-def test_written_project_builds_installs_and_passes_its_tests(
-    locus: Locus, here: Path, kinds: tuple[str, ...]
-) -> None:
+def test_written_project_builds_installs_and_passes_its_tests(locus: Locus, here: Path, kinds: tuple[str, ...]) -> None:
     options = [word for kind in kinds for word in ("--kind", kind)]
     assert locus("plugin", "new", "night_watch", *options, "--dir", "project").status == 0
     # An environment with nothing but the kernel, the test kit and the new plugin, each built into a wheel.

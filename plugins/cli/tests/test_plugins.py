@@ -14,7 +14,7 @@ import pytest
 Locus = Callable[..., Any]
 Install = Callable[..., Path]
 
-GUARD = '''
+GUARD = """
 from locus.plugin import Plugin, hookimpl
 
 plugin = Plugin(name="watch", api=(1, 0), summary="Watches.", hooks=("watching:Watch",), guard=True, after=("toy",))
@@ -24,7 +24,7 @@ class Watch:
     def locus_on_run_start(self, event): ...
     @hookimpl
     def locus_on_event(self, event): ...
-'''
+"""
 
 
 @pytest.fixture

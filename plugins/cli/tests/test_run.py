@@ -145,7 +145,7 @@ def test_configuration_gives_what_the_line_leaves_out(locus: Locus, here: Path) 
 
 
 def test_configured_settings_reach_the_provider(locus: Locus, here: Path) -> None:
-    (here / "locus.toml").write_text('[plugins.toy]\nlevle = 3\n')
+    (here / "locus.toml").write_text("[plugins.toy]\nlevle = 3\n")
 
     done = locus("run", "x", "-m", "toy:echo")
 

@@ -125,8 +125,8 @@ class UnknownName(ConfigError):
             text += f"; did you mean {near!r}?"
         elif self.known:
             text += f"; known: {', '.join(self.known)}"
-        # A near name says all there is to do; advice on installing something would only lead away from it.
-        super().__init__(f"{text}; {hint}" if hint and near is None else text)
+        joint = " " if text.endswith("?") else "; "
+        super().__init__(f"{text}{joint}{hint}" if hint else text)
 
 
 class ToolDefinitionError(ConfigError):

@@ -16,7 +16,7 @@ from locus.hooks.dispatch import decide_tool_call, notify, onion
 from locus.hooks.health import HookHealth
 from locus.hooks.stash import Stash
 from locus.memory.thread import Stop, cancel_reason
-from locus.models.call import model_step, question
+from locus.models.call import Spent, model_step, question
 from locus.tools.outcome import CallOutcome
 
 if TYPE_CHECKING:
@@ -310,22 +310,26 @@ class ActiveRun:
     ) -> Any:
         """Run or resume a child; its journal is its own thread, named after this one and the step."""
         thread_id = f"{self.thread_id}/{self.run_id[:8]}/{step_id}"
+        replayed = self.host.recorded_any(step_id) is not None
         result = await agent.run_as_child(prompt, thread_id=thread_id, parent=self, budget=budget, answers=answers)
-        if not result.interrupts:
+        if not result.interrupts and not replayed:
             self.charge(result.usage)
+            await self.host.settle(step_id, Spent(result.usage))
         return result
 
     # -- models -----------------------------------------------------------------------------------
 
-    async def ask(self, request: ModelRequest, *, attempt: int = 0) -> tuple[ModelResponse, Usage]:
-        """Think's model call: the answer, and the usage of all attempts at it.
+    async def ask(self, request: ModelRequest, *, attempt: int = 0) -> tuple[ModelResponse, Usage, bool]:
+        """Think's model call: the answer, the usage of all attempts at it, and whether the journal gave it.
 
         Raises:
             ModelError: it failed. Its usage so far is charged.
         """
         iteration = self._state.iteration
         step_id = f"{iteration}/think/model" if not attempt else f"{iteration}/think/model#{attempt}"
-        return await model_step(self, request, self.loop.model, step_id=step_id)
+        replayed = self.host.recorded_any(step_id) is not None
+        response, usage = await model_step(self, request, self.loop.model, step_id=step_id)
+        return response, usage, replayed
 
     async def call_model(
         self, request: ModelRequest, *, model: Model | str | None = None, purpose: str

@@ -51,7 +51,7 @@ async def think(state: AgentState, run: ActiveRun) -> AgentState:
         if run.over_budget(state):
             return state
         try:
-            response, usage = await run.ask(request, attempt=attempt)
+            response, usage, replayed = await run.ask(request, attempt=attempt)
         except (ModelError, StepFailed) as e:
             state = run.charged(state)
             if run.take_retry() and attempt < MAX_RETRIES:
@@ -67,7 +67,12 @@ async def think(state: AgentState, run: ActiveRun) -> AgentState:
         run.show(answered)
         if run.hears(ThinkEvent):
             await run.tell(
-                ThinkEvent(reasoning=message.reasoning or None, text=message.text, tool_calls=message.tool_calls)
+                ThinkEvent(
+                    reasoning=message.reasoning or None,
+                    text=message.text,
+                    tool_calls=message.tool_calls,
+                    replayed=replayed,
+                )
             )
         if run.take_retry() and attempt < MAX_RETRIES and not run.halted:
             # The answer is thrown away, its tokens are not.

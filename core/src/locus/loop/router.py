@@ -99,6 +99,8 @@ class Router:
 
     @_turns_at.default
     def _when(self) -> float:
+        if not isinstance(self.condition, TerminationCondition):
+            return 0  # the validator, which runs after this, says so
         leaves = [leaf for leaf in self.condition.leaves() if leaf.reads_iteration]
         if any(not isinstance(leaf, MaxIterations) for leaf in leaves):
             return 0

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 else:
     codec = Lazy("locus.core.codec")
 
-__all__ = ["Called", "Calling", "ModelRun", "model_step", "price_of"]
+__all__ = ["Called", "Calling", "ModelRun", "Spent", "model_step", "price_of", "question"]
 
 
 @frozen
@@ -57,6 +57,18 @@ def _from_data(data: Any) -> Called:
 
 
 register_value(Called, "locus.called", _to_data, _from_data)
+
+
+@frozen
+class Spent:
+    """What a child run has spent, recorded as a step of the body that ran it: a resumed run charges it again."""
+
+    usage: Usage
+
+
+register_value(
+    Spent, "locus.spent", lambda spent: codec.encode(spent.usage), lambda data: Spent(codec.decode(data, Usage))
+)
 
 
 def price_of(model: Model, usage: Usage, unknown: float | None = None) -> Usage:

@@ -287,6 +287,8 @@ async def _run_one(c: _Call, run: CallRun) -> None:
             if found is None and tool.effect != "pure":
                 await run.host.intend(step_id, tool.effect, c.key)
             c.outcome = await (_wrapped if run.wraps_tools else _body)(c, run, step_id, c.call)
+            if c.usage is not None:
+                c.outcome = evolve(c.outcome, usage=c.usage)
     except Interrupt as asking:
         await _ask(c, asking, run, step_id)
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -16,6 +17,7 @@ from locus.tools.decorator import as_tool
 from locus.tools.definition import Tool
 from locus.tools.registry import tools_of
 from locus.tools.result import error_text
+from locus.tools.text import shown
 
 __all__ = ["load_tools"]
 
@@ -30,9 +32,8 @@ def load_tools(reference: str) -> tuple[Tool[..., Any], ...]:
     Raises:
         ToolDefinitionError: there is no such file or module, running it raises, or it holds no tools.
     """
-    path = Path(reference)
-    is_file = path.suffix == ".py" or path.is_file()
-    module = _from_file(path) if is_file else _from_module(reference)
+    is_path = reference.endswith(".py") or not {"/", os.sep}.isdisjoint(reference)
+    module = _from_file(Path(reference)) if is_path else _from_module(reference)
     found = tools_of(module)
     if found:
         return found
@@ -52,9 +53,10 @@ def load_tools(reference: str) -> tuple[Tool[..., Any], ...]:
 
 
 def _from_file(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise ToolDefinitionError(f"there is no file {path} (looked for {path.absolute()})")
-    path = path.resolve()
+    try:
+        path = path.resolve(strict=True)
+    except (OSError, ValueError) as e:  # a NUL in the name is a ValueError
+        raise ToolDefinitionError(f"there is no file {shown(str(path))}: {error_text(e)}") from e
     spec = spec_from_file_location(f"locus_tools_{path.stem}_{crc32(bytes(path)):08x}", path)
     if spec is None or spec.loader is None:
         raise ToolDefinitionError(f"{path} is no Python file; its name must end in .py")

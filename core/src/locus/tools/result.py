@@ -36,7 +36,7 @@ def result_content(value: Any, tool: Tool[..., Any] | None = None) -> str | tupl
         tool: the tool, for its ``max_result_chars``.
     """
     limit = RESULT_CHARS if tool is None else tool.max_result_chars
-    if isinstance(value, str):
+    if type(value) is str:
         return cut(clean(value), limit)
     blocks = _blocks(value)
     if not blocks:
@@ -66,10 +66,11 @@ def result_text(value: Any, limit: int = RESULT_CHARS) -> str:
 def _text(value: Any) -> str:
     if value is None:
         return NOTHING
+    # By the base types' own methods: an enum, or a number of another library, says more than its value.
     if isinstance(value, str):
-        return str(value)
+        return str.__str__(value)
     if isinstance(value, float):
-        return repr(value)  # JSON has neither NaN nor infinity
+        return float.__repr__(value)  # JSON has neither NaN nor infinity
     if isinstance(value, bytes | bytearray | memoryview):
         return _bytes(bytes(value))
     if isinstance(value, BaseException):

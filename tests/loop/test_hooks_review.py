@@ -1,0 +1,345 @@
+"""What goes into a run and what comes out of it: filters of the prompt, reviews of the answer, repair by schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from attrs import frozen
+from locus_testkit import ScriptedModel, call
+from tests.loop.hook_kit import WAYS, failures, wrong
+from tests.loop.kit import Recorder, add, assert_valid_history, kinds, of, results
+
+from locus import (
+    Accept,
+    Agent,
+    AgentState,
+    Cancel,
+    Hook,
+    HookFailedEvent,
+    IterationEvent,
+    Message,
+    Revise,
+    Role,
+    RunStartEvent,
+    TerminateEvent,
+    ThinkEvent,
+)
+from locus.core.journal import Transition
+from locus.core.messages import MediaBlock, TextBlock
+from locus.core.termination import TextMention
+from locus.memory import MemoryStore
+from locus.plugin import RunContext, hookimpl
+
+pytestmark = pytest.mark.anyio
+
+
+class Want(Hook):
+    """Sends an answer back until it contains a word."""
+
+    def __init__(self, word: str, name: str = "want") -> None:
+        self.word, self.name = word, name
+        self.seen: list[str] = []
+
+    @hookimpl
+    async def locus_review_answer(self, answer: Message, state: AgentState, run: RunContext) -> Accept | Revise:
+        assert state.messages[-1] is answer
+        assert run.state.messages[-1] is answer
+        self.seen.append(answer.text)
+        return Accept() if self.word in answer.text else Revise(f"Say {self.word}.")
+
+
+# -- answers ------------------------------------------------------------------------------------------
+
+
+async def test_an_answer_is_sent_back_with_feedback_until_it_stands() -> None:
+    want, recorder = Want("please"), Recorder()
+    model = ScriptedModel("give", "please give")
+    result = await Agent(model, hooks=[want, recorder]).run("x")
+    assert (result.stop_reason, result.message) == ("NoToolCalls", "please give")
+    assert want.seen == ["give", "please give"]
+    assert [(m.role, m.text) for m in result.state.messages] == [
+        (Role.USER, "x"),
+        (Role.ASSISTANT, "give"),
+        (Role.USER, "Say please."),
+        (Role.ASSISTANT, "please give"),
+    ]
+    assert model.requests[1].messages == result.state.messages[:3]
+    assert [e.iteration for e in of(recorder.events, IterationEvent)] == [1, 2]
+    assert not result.state.pending_revision
+    assert "review" not in result.reports
+
+
+async def test_only_a_final_answer_is_reviewed() -> None:
+    want = Want("done")
+    model = ScriptedModel(["Let me add.", call("add", a=1)], "done")
+    await Agent(model, tools=[add], hooks=[want]).run("x")
+    assert want.seen == ["done"]
+
+
+async def test_a_revision_may_call_tools_first() -> None:
+    want = Want("2")
+    model = ScriptedModel("I guess 3", call("add", a=1), "it is 2")
+    result = await Agent(model, tools=[add], hooks=[want]).run("x")
+    assert (result.message, results(result)) == ("it is 2", ["2"])
+    assert want.seen == ["I guess 3", "it is 2"]
+    assert_valid_history(result.state.messages)
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, 5])
+async def test_after_the_last_revision_the_answer_stands_and_the_report_says_so(most: int) -> None:
+    want = Want("please")
+    model = ScriptedModel("give", after="repeat")
+    result = await Agent(model, hooks=[want], max_revisions=most).run("x")
+    assert (result.stop_reason, result.message) == ("NoToolCalls", "give")
+    assert len(model.requests) == len(want.seen) == most + 1
+    assert result.state.revisions == most
+    assert f"after {most} revisions" in result.reports["review"]
+    assert "Say please." in result.reports["review"]
+
+
+async def test_two_revisions_are_the_default() -> None:
+    model = ScriptedModel("give", after="repeat")
+    await Agent(model, hooks=[Want("please")]).run("x")
+    assert len(model.requests) == 3
+
+
+async def test_the_next_turn_of_a_thread_has_its_own_revisions() -> None:
+    model = ScriptedModel("a", "a please", "b", "b please")
+    agent = Agent(model, hooks=[Want("please")], max_revisions=1, checkpointer=MemoryStore())
+    assert (await agent.run("x", thread_id="t")).message == "a please"
+    result = await agent.run("y", thread_id="t")
+    assert result.message == "b please"
+    assert "review" not in result.reports
+
+
+async def test_several_reviewers_are_all_heard_and_their_feedback_is_one_message() -> None:
+    hooks = [Want("please", "a"), Want("thanks", "b")]
+    model = ScriptedModel("give", "please, thanks")
+    result = await Agent(model, hooks=hooks).run("x")
+    assert result.state.messages[2].text == "Say please.\n\nSay thanks."
+    assert result.message == "please, thanks"
+
+
+async def test_a_reviewer_may_end_the_run() -> None:
+    class Leak(Hook):
+        @hookimpl
+        def locus_review_answer(self, answer: Message) -> Cancel:
+            return Cancel("the answer leaks")
+
+    late = Want("x", "late")
+    result = await Agent(ScriptedModel("the key is 42"), hooks=[Leak(), late]).run("x")
+    assert result.stop_reason == "Cancelled: the answer leaks"
+    assert late.seen == []
+
+
+async def test_a_revision_counts_as_an_iteration() -> None:
+    model = ScriptedModel("give", after="repeat")
+    result = await Agent(model, hooks=[Want("please")], max_iterations=2, max_revisions=9).run("x")
+    assert (result.stop_reason, len(model.requests)) == ("MaxIterations", 2)
+    assert result.message == "give"
+
+
+async def test_a_condition_that_an_answer_meets_does_not_hold_for_one_that_was_sent_back() -> None:
+    # `NoToolCalls` waits for the revision; what the user asked to stop at does not.
+    model = ScriptedModel("give", "please give")
+    plain = await Agent(model, hooks=[Want("please")], stop_on_text=False, max_iterations=2).run("x")
+    assert plain.stop_reason == "MaxIterations"
+    model = ScriptedModel("give", "please give")
+    mention = await Agent(model, hooks=[Want("please")], termination=TextMention("give"), max_iterations=9).run("x")
+    assert (mention.stop_reason, len(model.requests)) == ("TextMention", 1)
+
+
+async def test_a_sent_back_answer_is_shown_as_it_streams_and_the_end_comes_once() -> None:
+    recorder = Recorder()
+    model = ScriptedModel("give", "please give", chunks=True)
+    await Agent(model, hooks=[Want("please"), recorder]).run("x")
+    assert [e.text for e in of(recorder.events, ThinkEvent)] == ["give", "please give"]
+    assert [e.final_message for e in of(recorder.events, TerminateEvent)] == ["please give"]
+
+
+async def test_the_review_of_an_agent_without_reviewers_costs_no_step() -> None:
+    store = MemoryStore()
+    await Agent(ScriptedModel("hi"), checkpointer=store).run("x", thread_id="t")
+    assert not [e for e in await store.read("t") if "review" in repr(e.body)]
+
+
+@pytest.mark.parametrize("how", WAYS)
+async def test_a_reviewer_that_goes_wrong_is_skipped_and_reported(how: str) -> None:
+    bad, want, recorder = wrong(how, "locus_review_answer"), Want("please"), Recorder()
+    model = ScriptedModel("give", "please give")
+    result = await Agent(model, hooks=[bad, want, recorder]).run("x")
+    assert (result.stop_reason, result.message) == ("NoToolCalls", "please give")
+    assert [e.hook for e in of(recorder.events, HookFailedEvent)] == ["locus_review_answer"] * 2
+    assert [(f.count, f.quarantined) for f in failures(result)] == [(2, False)]
+
+
+async def test_a_reviewer_is_out_after_its_third_failure() -> None:
+    bad, want = wrong("nonsense", "locus_review_answer", nonsense=Revise("  ")), Want("please")
+    model = ScriptedModel(*["give"] * 5, "please give")
+    result = await Agent(model, hooks=[bad, want], max_revisions=9).run("x")
+    assert result.message == "please give"
+    assert bad.calls == 3
+    assert [(f.count, f.quarantined) for f in failures(result)] == [(3, True)]
+
+
+# -- schemas ------------------------------------------------------------------------------------------
+
+
+@frozen
+class Weather:
+    """What the answer is to be."""
+
+    city: str
+    degrees: int
+
+
+async def test_an_answer_that_does_not_fit_the_schema_is_repaired() -> None:
+    model = ScriptedModel('{"city": "Oslo", "degrees": "cold"}', '{"city": "Oslo", "degrees": -3}')
+    result = await Agent(model, output_schema=Weather).run("x")
+    assert result.parsed == Weather("Oslo", -3)
+    feedback = result.state.messages[2].text
+    assert "degrees" in feedback
+    assert "output" not in result.reports
+
+
+async def test_an_answer_that_never_fits_stands_unparsed_and_the_report_says_why() -> None:
+    model = ScriptedModel("it is cold", after="repeat")
+    result = await Agent(model, output_schema=Weather).run("x")
+    assert (result.stop_reason, result.message, result.parsed) == ("NoToolCalls", "it is cold", None)
+    assert len(model.requests) == 3
+    assert "after 2 revisions" in result.reports["review"]
+    assert "JSON" in result.reports["output"]
+
+
+async def test_reviewers_see_only_answers_that_fit_the_schema() -> None:
+    want = Want("Oslo")
+    model = ScriptedModel("hm", '{"city": "Rome", "degrees": 30}', '{"city": "Oslo", "degrees": -3}')
+    result = await Agent(model, output_schema=Weather, hooks=[want]).run("x")
+    assert [text[:2] for text in want.seen] == ['{"', '{"']
+    assert result.parsed == Weather("Oslo", -3)
+
+
+async def test_schema_and_reviewers_share_the_revisions() -> None:
+    model = ScriptedModel("hm", '{"city": "Rome", "degrees": 30}', after="repeat")
+    result = await Agent(model, output_schema=Weather, hooks=[Want("Oslo")], max_revisions=2).run("x")
+    assert len(model.requests) == 3
+    assert result.parsed == Weather("Rome", 30)
+    assert "Say Oslo." in result.reports["review"]
+
+
+async def test_a_run_may_have_its_own_schema() -> None:
+    agent = Agent(ScriptedModel("7", '{"city": "Oslo", "degrees": -3}'), output_schema=Weather)
+    assert (await agent.run("x", output_schema=int)).parsed == 7
+    assert (await agent.run("x")).parsed == Weather("Oslo", -3)
+
+
+# -- prompts ------------------------------------------------------------------------------------------
+
+
+class Mask(Hook):
+    """Masks a number."""
+
+    @hookimpl
+    async def locus_filter_input(self, prompt: Message, run: RunContext) -> str:
+        return prompt.text.replace("1234", "****")
+
+
+async def test_a_filtered_prompt_is_the_only_one_that_anybody_sees() -> None:
+    store, recorder, model = MemoryStore(), Recorder(), ScriptedModel("ok")
+    agent = Agent(model, hooks=[Mask(), recorder], checkpointer=store)
+    result = await agent.run("my card is 1234", thread_id="t")
+    assert result.state.messages[0].text == "my card is ****"
+    assert of(recorder.events, RunStartEvent)[0].prompt == "my card is ****"
+    assert model.requests[0].messages[0].text == "my card is ****"
+    assert "1234" not in repr(await store.read("t"))
+
+
+async def test_each_turn_of_a_thread_is_filtered() -> None:
+    model = ScriptedModel("ok", after="repeat")
+    agent = Agent(model, hooks=[Mask()], checkpointer=MemoryStore())
+    await agent.run("1234", thread_id="t")
+    result = await agent.run("again 1234", thread_id="t")
+    assert [m.text for m in result.state.messages] == ["****", "ok", "again ****", "ok"]
+
+
+async def test_a_resumed_run_has_no_new_prompt_to_filter() -> None:
+    asked: list[str] = []
+
+    class Count(Hook):
+        @hookimpl
+        def locus_filter_input(self, prompt: Message) -> None:
+            asked.append(prompt.text)
+
+    class Once(Hook):
+        def on_think(self, event: ThinkEvent, run: RunContext) -> None:
+            run.cancel("later")
+
+    store = MemoryStore()
+    agent = Agent(ScriptedModel("hi", after="repeat"), hooks=[Count(), Once()], checkpointer=store)
+    await agent.run("x", thread_id="t")
+    await agent.run("y", thread_id="t")
+    assert asked == ["x", "y"]
+
+
+async def test_a_filter_sees_every_block_and_may_take_some_out() -> None:
+    class Blind(Hook):
+        @hookimpl
+        def locus_filter_input(self, prompt: Message) -> Message:
+            return Message(Role.USER, tuple(b for b in prompt.content if not isinstance(b, MediaBlock)))
+
+    model = ScriptedModel("ok")
+    await Agent(model, hooks=[Blind()]).run([TextBlock("look"), MediaBlock("image", url="https://example.org/a.png")])
+    assert model.requests[0].messages[0] == Message(Role.USER, "look")
+
+
+async def test_a_refused_prompt_ends_the_run_before_the_model_is_asked() -> None:
+    class Topic(Hook):
+        @hookimpl
+        def locus_filter_input(self, prompt: Message) -> Cancel:
+            return Cancel("off topic")
+
+    store, recorder, model = MemoryStore(), Recorder(), ScriptedModel()
+    agent = Agent(model, hooks=[Topic(), recorder], checkpointer=store)
+    result = await agent.run("my card is 1234", thread_id="t")
+    assert result.stop_reason == "Cancelled: off topic"
+    assert model.requests == ()
+    assert "1234" not in repr((result.state, recorder.events, await store.read("t")))
+    assert kinds(recorder.events)[-1] == "terminate"
+    last = [e.body for e in await store.read("t") if isinstance(e.body, Transition)][-1]
+    assert last.next_node == "end"
+
+
+async def test_a_thread_goes_on_after_a_refused_prompt() -> None:
+    class Topic(Hook):
+        @hookimpl
+        def locus_filter_input(self, prompt: Message) -> Cancel | None:
+            return Cancel("off topic") if "card" in prompt.text else None
+
+    agent = Agent(ScriptedModel("hello"), hooks=[Topic()], checkpointer=MemoryStore())
+    await agent.run("my card is 1234", thread_id="t")
+    result = await agent.run("hi", thread_id="t")
+    assert result.message == "hello"
+    assert "1234" not in repr(result.state)
+
+
+@pytest.mark.parametrize("how", WAYS)
+async def test_a_filter_that_goes_wrong_is_skipped_and_reported(how: str) -> None:
+    bad, recorder = wrong(how, "locus_filter_input", nonsense=7), Recorder()
+    result = await Agent(ScriptedModel("ok"), hooks=[bad, Mask(), recorder]).run("1234")
+    assert (result.stop_reason, result.state.messages[0].text) == ("NoToolCalls", "****")
+    assert [e.hook for e in of(recorder.events, HookFailedEvent)] == ["locus_filter_input"]
+    assert [f.count for f in failures(result)] == [1]
+
+
+async def test_every_message_that_a_caller_hands_in_goes_through_the_filter() -> None:
+    seeds: list[Any] = [
+        Message(Role.USER, "1234"),
+        [Message(Role.USER, "1234"), Message(Role.ASSISTANT, "hm"), Message(Role.USER, "again 1234")],
+        AgentState(messages=(Message(Role.USER, "1234"),)),
+    ]
+    for seed in seeds:
+        model = ScriptedModel("ok")
+        await Agent(model, hooks=[Mask()]).run(seed)
+        last = [m for m in model.requests[0].messages if m.role is Role.USER][-1]
+        assert "1234" not in last.text
