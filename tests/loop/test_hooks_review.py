@@ -140,14 +140,11 @@ async def test_a_revision_counts_as_an_iteration() -> None:
     assert result.message == "give"
 
 
-async def test_a_condition_that_an_answer_meets_does_not_hold_for_one_that_was_sent_back() -> None:
-    # `NoToolCalls` waits for the revision; what the user asked to stop at does not.
+async def test_what_the_user_stops_at_must_stand_in_an_answer_that_stands() -> None:
     model = ScriptedModel("give", "please give")
-    plain = await Agent(model, hooks=[Want("please")], stop_on_text=False, max_iterations=2).run("x")
-    assert plain.stop_reason == "MaxIterations"
-    model = ScriptedModel("give", "please give")
-    mention = await Agent(model, hooks=[Want("please")], termination=TextMention("give"), max_iterations=9).run("x")
-    assert (mention.stop_reason, len(model.requests)) == ("TextMention", 1)
+    agent = Agent(model, hooks=[Want("please")], termination=TextMention("give"), max_iterations=9)
+    result = await agent.run("x")
+    assert (result.stop_reason, result.message, len(model.requests)) == ("TextMention", "please give", 2)
 
 
 async def test_a_sent_back_answer_is_shown_as_it_streams_and_the_end_comes_once() -> None:

@@ -17,7 +17,9 @@ from locus.tools import ArgumentError, Bound, Tool, call_key, tool
 
 
 @tool
-def book(room: str, nights: int = 1, price: float = 80.0, breakfast: bool = False, notes: list[str] | None = None) -> Any:
+def book(
+    room: str, nights: int = 1, price: float = 80.0, breakfast: bool = False, notes: list[str] | None = None
+) -> Any:
     """Book a room."""
     return room, nights, price, breakfast, notes
 
@@ -57,7 +59,9 @@ def test_every_fault_is_told_at_once() -> None:
 def test_the_text_for_the_model_names_the_tool_and_its_parameters() -> None:
     outcome = book.bind({"room": 3})
 
-    assert str(outcome).startswith("the arguments of book are wrong: $.room: expected string, got integer 3. Parameters:")
+    assert str(outcome).startswith(
+        "the arguments of book are wrong: $.room: expected string, got integer 3. Parameters:"
+    )
     assert "room (string), nights (integer, optional)" in str(outcome)
 
 
@@ -159,7 +163,15 @@ def test_what_is_unambiguous_is_put_right(wrong: dict[str, Any], right: dict[str
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"nights": "3.5"}, {"nights": 3.5}, {"nights": "three"}, {"nights": ""}, {"nights": True}, {"breakfast": 1}, {"notes": "late"}],
+    [
+        {"nights": "3.5"},
+        {"nights": 3.5},
+        {"nights": "three"},
+        {"nights": ""},
+        {"nights": True},
+        {"breakfast": 1},
+        {"notes": "late"},
+    ],
 )
 def test_what_would_be_a_guess_is_refused(wrong: dict[str, Any]) -> None:
     assert problems(book, {"room": "1", **wrong})
@@ -351,7 +363,16 @@ def test_a_key_for_arguments_that_were_never_checked() -> None:
     deep: Any = []
     for _ in range(50_000):
         deep = [deep]
-    odd: list[Any] = [{}, {"a": "\ud800"}, {"a": float("nan")}, {"a": None}, {"a": deep}, {1: 2}, {"a": {1, "a"}}, {"a": object}]
+    odd: list[Any] = [
+        {},
+        {"a": "\ud800"},
+        {"a": float("nan")},
+        {"a": None},
+        {"a": deep},
+        {1: 2},
+        {"a": {1, "a"}},
+        {"a": object},
+    ]
 
     keys = {call_key("no\udfff", each) for each in odd}
 

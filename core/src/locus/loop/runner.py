@@ -62,7 +62,8 @@ async def advance_node(run: ActiveRun, state: AgentState, node: Node) -> tuple[A
     new = run.charged(new)
     run.show(new)
     if node is Node.TERMINATE:
-        return await _finish(run, state, new), None
+        # Whatever stood in for Terminate: a history with open calls could not be gone on with.
+        return await _finish(run, state, new.with_calls_closed(run.ending)), None
     route = _routed(run, node, new)
     if route.next is not Node.TERMINATE and run.loop.diverts:
         route = await _diverted(run, node, new, route)
@@ -88,7 +89,10 @@ async def _diverted(run: ActiveRun, node: Node, state: AgentState, route: Route)
         run.cancel(chosen.reason)
         _stop_cancelled(run)
         return Route(Node.TERMINATE, run.ending)
-    return _settled(run, run.loop.router.divert(node, state, route, chosen))
+    route = _settled(run, run.loop.router.divert(node, state, route, chosen))
+    if route.next is Node.TERMINATE and run.stop is None:
+        run.stop = Stop("Diverted", detail=route.why)
+    return route
 
 
 def _settled(run: ActiveRun, route: Route) -> Route:

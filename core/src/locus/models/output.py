@@ -16,7 +16,7 @@ from locus.core.errors import ConfigError, LocusError
 from locus.core.frozen import thaw
 from locus.models.extract import LONGEST, json_values
 from locus.models.protocol import OutputSpec
-from locus.tools.jsonschema import children, describe, resolve
+from locus.tools.jsonschema import children, describe, referred
 from locus.tools.jsontype import Misfit, NoJsonForm, json_type
 from locus.tools.lenient import normalised
 from locus.tools.problems import Problem, explained, problems
@@ -94,7 +94,7 @@ def output_schema(source: Any) -> OutputSchema[Any]:
 
 def _of_json_schema(source: Mapping[str, Any]) -> OutputSchema[Any]:
     schema = thaw(source)
-    _check_references(schema)
+    _check(schema)
 
     def load(data: Any) -> Any:
         better = normalised(schema, data)
@@ -106,14 +106,17 @@ def _of_json_schema(source: Mapping[str, Any]) -> OutputSchema[Any]:
     return _Output.of(str(schema.get("title", "")), schema, load)
 
 
-def _check_references(root: dict[str, Any]) -> None:
-    todo: list[Mapping[str, Any]] = [root, *(d for d in root.get("$defs", {}).values() if isinstance(d, Mapping))]
-    while todo:
-        node = todo.pop()
-        ref = node.get("$ref")
-        if ref is not None and resolve(node, root) == {}:
-            raise ConfigError(f"output_schema refers to {ref!r}, which is not in it; put the definition into '$defs'")
-        todo += children(node)
+def _check(root: dict[str, Any]) -> None:
+    try:
+        todo: list[Mapping[str, Any]] = [root, *root.get("$defs", {}).values()]
+        while todo:
+            node = todo.pop()
+            ref = node.get("$ref", "#")
+            if referred(ref, root) is None:
+                raise ConfigError(f"output_schema refers to {ref!r}, which is not in it; put that into its '$defs'")
+            todo += children(node)
+    except (AttributeError, TypeError) as e:
+        raise ConfigError(f"output_schema is no JSON Schema ({e}); it is {shown(root, 200)}") from e
 
 
 def _is_object(schema: Mapping[str, Any]) -> bool:

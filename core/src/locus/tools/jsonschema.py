@@ -11,10 +11,12 @@ from typing import Any
 
 from locus.tools.text import shown
 
-__all__ = ["Schema", "admits", "arms", "children", "describe", "kind_of", "mapped", "resolve"]
+__all__ = ["Schema", "admits", "arms", "children", "describe", "kind_of", "mapped", "referred", "resolve"]
 
 Schema = Mapping[str, Any]
 
+# References that lead to references; more of them go in a circle.
+_LONGEST_CHAIN = 100
 _MANY = ("properties", "patternProperties")
 _EACH = ("anyOf", "oneOf", "allOf", "prefixItems")
 _ONE = ("items", "additionalProperties", "not")
@@ -41,21 +43,25 @@ def mapped(schema: Schema, change: Callable[[Schema], Any]) -> dict[str, Any]:
     return made
 
 
+def referred(ref: str, root: Schema) -> Any:
+    """What a reference within a document points at, or None."""
+    if not ref.startswith("#"):
+        return None
+    target: Any = root
+    for step in ref.removeprefix("#").split("/")[1:]:
+        target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, Mapping) else None
+    return target
+
+
 def resolve(schema: Any, root: Schema) -> Schema:
     """The schema that stands for a (boolean or referring) schema; what cannot be found admits everything."""
-    for _ in range(100):
-        if not isinstance(schema, Mapping):
-            return {} if schema is not False else {"enum": ()}
-        ref = schema.get("$ref")
-        if not isinstance(ref, str):
+    for _ in range(_LONGEST_CHAIN):
+        if isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str):
+            schema = referred(schema["$ref"], root)
+        elif isinstance(schema, Mapping):
             return schema
-        target: Any = root
-        for step in ref.removeprefix("#").split("/")[1:]:
-            step = step.replace("~1", "/").replace("~0", "~")
-            target = target.get(step) if isinstance(target, Mapping) else None
-        if target is None:
-            return {}
-        schema = target
+        else:
+            return {"enum": ()} if schema is False else {}
     return {}
 
 
@@ -119,6 +125,8 @@ def describe(schema: Any, root: Schema, depth: int = 2) -> str:
         return shown(schema["const"])
     if "enum" in schema:
         values = [shown(value, 40) for value in schema["enum"]]
+        if not values:
+            return "nothing"
         return "one of " + ", ".join(values[:20]) + (", ..." if len(values) > 20 else "")
     alternatives = arms(schema)
     if alternatives and depth:

@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import Any, Self
 
 import anyio
-import click
 from attrs import frozen
 
 from locus.agent import Agent
@@ -97,14 +96,16 @@ class Conversation:
 
     def _turn(self, start: Callable[[], Run[Any]]) -> Turn:
         tally, stopper = Tally(), Stopper(self._view.note)
+        stopped = False
         result = self._runner.run(self._segment(start(), tally, stopper))
         while result is not None and result.interrupts and self._asks and not stopper.pressed:
             try:
                 answers = ask(result.interrupts)
-            except click.Abort:
+            except (EOFError, KeyboardInterrupt) as e:
+                stopped = isinstance(e, KeyboardInterrupt)
                 break
             result = self._runner.run(self._segment(self.agent.resume(result, answers), tally, stopper))
-        return Turn(result, stopper.pressed > 0, tally)
+        return Turn(result, stopped or stopper.pressed > 0, tally)
 
     async def _segment(self, run: Run[Any], tally: Tally, stopper: Stopper) -> AgentResult[Any] | None:
         async def follow() -> AgentResult[Any]:

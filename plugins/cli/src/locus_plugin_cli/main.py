@@ -78,7 +78,7 @@ def invoke(arguments: Sequence[str]) -> int:
             _say(e.format_message())
         return e.exit_code
     except click.Abort:
-        _say("stopped before anything was run")
+        _say("stopped by Ctrl-C")
         return status.STOPPED
     # The last net: whatever a plugin or this package raises becomes one line.
     except Exception as e:  # noqa: BLE001

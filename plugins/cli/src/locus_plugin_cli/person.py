@@ -28,7 +28,8 @@ def ask(questions: Sequence[Asked]) -> dict[str, str]:
     """The answers by interrupt id, read from the terminal.
 
     Raises:
-        click.Abort: the person pressed Ctrl-C or Ctrl-D instead of answering.
+        EOFError: the person pressed Ctrl-D instead of answering.
+        KeyboardInterrupt: Ctrl-C.
     """
     return {question.interrupt_id: _ask(question) for question in questions}
 
@@ -41,9 +42,9 @@ def _ask(question: Asked) -> str:
     while True:
         try:
             said = input("> ").strip()
-        except (EOFError, KeyboardInterrupt) as e:
+        except (EOFError, KeyboardInterrupt):
             click.echo()
-            raise click.Abort from e
+            raise
         answer = _understood(said, question.options)
         if answer is not None:
             return answer

@@ -9,5 +9,9 @@ plugin = Plugin(
     api=(1, 0),
     summary="Language models in this process: GGUF weights run by llama.cpp.",
     settings="locus_plugin_llamacpp.settings:LlamaCppSettings",
-    provides={"model": "locus_plugin_llamacpp.model:make"},
+    provides={
+        "model": "locus_plugin_llamacpp.model:make",
+        "models": "locus_plugin_llamacpp.listing:models",
+        "default_model": "locus_plugin_llamacpp.listing:default_model",
+    },
 )

@@ -98,9 +98,7 @@ class Promises(Contract):
                 fake server or a cassette arranges that (feature ``exact``); a live model ignores it, since
                 the questions ask for the same.
         """
-        raise NotImplementedError(
-            f"{type(self).__name__} needs make_model(self, *answers), which gives a Model"
-        )
+        raise NotImplementedError(f"{type(self).__name__} needs make_model(self, *answers), which gives a Model")
 
     async def close_model(self, model: Model) -> None:
         """Close a model: awaits its ``aclose()`` where it has one."""
@@ -110,9 +108,7 @@ class Promises(Contract):
 
     def sent(self, model: Model) -> Sequence[Sent]:
         """What the provider was given, request by request (feature ``wire``)."""
-        raise NotImplementedError(
-            f"{type(self).__name__} declares the feature wire and needs sent(self, model)"
-        )
+        raise NotImplementedError(f"{type(self).__name__} declares the feature wire and needs sent(self, model)")
 
     @pytest.fixture
     async def make(self) -> AsyncIterator[MakeModel]:

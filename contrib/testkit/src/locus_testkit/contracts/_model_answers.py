@@ -101,9 +101,7 @@ class AnswerPromises(Promises):
     async def test_unusual_text_goes_both_ways_unharmed(self, make: MakeModel) -> None:
         """No character is lost, normalised or cut in half, streamed or not."""
         for listening in (False, True):
-            response, pieces = await _heard(
-                await make(_ODD), asked(f"Repeat this: {_ODD}"), listening=listening
-            )
+            response, pieces = await _heard(await make(_ODD), asked(f"Repeat this: {_ODD}"), listening=listening)
             said = check_text(response)
             if self.features.exact:
                 assert said == _ODD
@@ -235,9 +233,7 @@ class _Enough(Exception):
     """What a listener raises who has heard enough."""
 
 
-async def _heard(
-    model: Model, request: ModelRequest, *, listening: bool
-) -> tuple[ModelResponse, list[Chunk]]:
+async def _heard(model: Model, request: ModelRequest, *, listening: bool) -> tuple[ModelResponse, list[Chunk]]:
     pieces: list[Chunk] = []
 
     async def listen(chunk: Chunk) -> None:

@@ -40,9 +40,7 @@ class HistoryPromises(Promises):
         first = await model.complete(asked(_PARIS, tools=(TEMPERATURE,)))
         said = [b for b in first.message.content if not isinstance(b, ToolCall)]
         assert said == [b for b in turn.content if not isinstance(b, ToolCall)]
-        await model.complete(
-            asked(_PARIS, first.message, *map(result_of, called(first)), tools=(TEMPERATURE,))
-        )
+        await model.complete(asked(_PARIS, first.message, *map(result_of, called(first)), tools=(TEMPERATURE,)))
         wire = _dump(list(self.sent(model)[-1].messages))
         places = [wire.find(mark) for mark in self._marks()]
         assert -1 not in places, f"{dict(zip(self._marks(), places, strict=True))} in {wire}"
@@ -121,9 +119,7 @@ class HistoryPromises(Promises):
 
     async def test_very_long_request_is_answered_or_refused(self, make: MakeModel) -> None:
         """Half a million characters get an answer, or the error that says that the window is too small."""
-        await _answered_or_refused(
-            await make("pong"), asked("Answer with the one word pong. " + "word " * 100_000)
-        )
+        await _answered_or_refused(await make("pong"), asked("Answer with the one word pong. " + "word " * 100_000))
 
 
 async def _answered_or_refused(model: Model, request: ModelRequest) -> None:

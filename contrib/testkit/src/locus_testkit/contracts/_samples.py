@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from locus.core.executions import ToolExecution
 from locus.core.frozen import EMPTY, freeze
@@ -26,6 +26,7 @@ from locus.core.journal import (
     Outcome,
     Paused,
     Resumed,
+    StateDelta,
     Transition,
     delta,
     fold,
@@ -43,7 +44,20 @@ from locus.core.messages import (
 from locus.core.state import AgentState, ReasoningStep
 from locus.memory.store import Claim
 
-__all__ = ["AWKWARD", "NOON", "Story", "bodies_of", "folded", "state_of", "steps", "story", "texts"]
+__all__ = [
+    "AWKWARD",
+    "NOON",
+    "Story",
+    "bodies_of",
+    "folded",
+    "last_transition",
+    "lightened",
+    "state_of",
+    "steps",
+    "steps_since",
+    "story",
+    "texts",
+]
 
 #: A time to be early or late for.
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -142,9 +156,7 @@ def _thought(state: AgentState) -> AgentState:
 
 
 def _acted(state: AgentState) -> AgentState:
-    done = ToolExecution(
-        tool_name="look", arguments=freeze({"at": 1}), result="found", key="k", call_id="call"
-    )
+    done = ToolExecution(tool_name="look", arguments=freeze({"at": 1}), result="found", key="k", call_id="call")
     failed = ToolExecution(tool_name="look", error="ValueError: no", key="k2", call_id="call", started=False)
     picture = MediaBlock("image", "image/png", data=b"\x89PNG\x00")
     results = (
@@ -178,15 +190,34 @@ def steps(run_id: str = "run") -> tuple[Body, ...]:
 
 def texts(n: int, run_id: str = "run", *, size: int = 1) -> tuple[Body, ...]:
     """``n`` outcomes that can be told apart, with a text of ``size`` characters each."""
-    return tuple(
-        Outcome(run_id=run_id, step_id=f"{run_id}/{i}", value=f"{i:06}" + "x" * size) for i in range(n)
-    )
+    return tuple(Outcome(run_id=run_id, step_id=f"{run_id}/{i}", value=f"{i:06}" + "x" * size) for i in range(n))
 
 
 def folded(claim: Claim) -> AgentState:
     """The state that a claim holds."""
     start = BLANK if claim.snapshot is None else claim.snapshot.state
     return fold(start, (entry.body for entry in claim.entries))
+
+
+def last_transition(claim: Claim) -> Transition | None:
+    """The newest transition that a claim shows."""
+    found = [entry.body for entry in claim.entries if isinstance(entry.body, Transition)]
+    if found:
+        return found[-1]
+    return None if claim.snapshot is None else claim.snapshot.last
+
+
+def steps_since(claim: Claim) -> list[Body]:
+    """What happened after the newest transition that a claim shows."""
+    found = bodies_of(claim.entries)
+    while any(isinstance(body, Transition) for body in found):
+        found.pop(0)
+    return found
+
+
+def lightened(transition: Transition | None) -> Transition | None:
+    """A transition without its difference, which a store without history may leave out: the state has it."""
+    return None if transition is None else evolve(transition, delta=StateDelta())
 
 
 def state_of(entries: Iterable[Entry]) -> AgentState:

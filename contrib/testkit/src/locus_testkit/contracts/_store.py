@@ -12,9 +12,19 @@ from attrs import frozen
 
 from locus.core.journal import Body
 from locus.memory.store import Appended, Claim, JournalStore
+from locus_testkit.contracts._samples import Story
 from locus_testkit.contracts.base import Contract
 
-__all__ = ["OpenStore", "StoreContract", "StoreFeatures", "add", "peek", "write"]
+__all__ = [
+    "OpenStore",
+    "StoreContract",
+    "StoreFeatures",
+    "add",
+    "needs_history",
+    "reclaimed",
+    "tell",
+    "write",
+]
 
 #: Opens one more handle on the place of this test.
 OpenStore: TypeAlias = Callable[[], Awaitable[JournalStore]]
@@ -25,16 +35,16 @@ class StoreFeatures:
     """What a store offers beyond the laws.
 
     Args:
-        history: it keeps every entry, not only what a resume needs.
         delete: it can forget a thread.
         persistent: another handle on the same place finds what the first one wrote.
         shared: handles on the same place, as several processes have them, fence each other.
+        lists: another handle also finds which threads there are, and when they want to go on.
     """
 
-    history: bool = True
     delete: bool = True
     persistent: bool = False
     shared: bool = False
+    lists: bool = True
 
 
 @pytest.mark.anyio
@@ -49,9 +59,7 @@ class StoreContract(Contract):
         Args:
             folder: an empty directory; the same for all handles of one test.
         """
-        raise NotImplementedError(
-            f"{type(self).__name__} needs make_store(self, folder), which gives a journal store"
-        )
+        raise NotImplementedError(f"{type(self).__name__} needs make_store(self, folder), which gives a journal store")
 
     async def close_store(self, store: JournalStore) -> None:
         """Close a handle: awaits its ``aclose()`` where it has one."""
@@ -81,7 +89,24 @@ class StoreContract(Contract):
 
 
 async def add(store: JournalStore, claim: Claim, *bodies: Body) -> None:
+    """Append, and insist that it was accepted."""
     assert await store.append(claim, bodies) is Appended.OK
+
+
+async def tell(store: JournalStore, claim: Claim, told: Story, *, after: int = 0) -> None:
+    """Commit the transitions of a story as the loop does: as entries, or, without history, as newest states.
+
+    Args:
+        store: where.
+        claim: the right to it.
+        told: what happened.
+        after: how many entries the thread has.
+    """
+    if store.keeps_history:
+        await add(store, claim, *told.bodies)
+        return
+    for at, (body, state) in enumerate(zip(told.bodies, told.states, strict=True), after + 1):
+        assert await store.snapshot(claim, at, state, body) is True
 
 
 async def write(store: JournalStore, thread_id: str, *bodies: Body) -> None:
@@ -91,8 +116,14 @@ async def write(store: JournalStore, thread_id: str, *bodies: Body) -> None:
     await store.release(claim)
 
 
-async def peek(store: JournalStore, thread_id: str) -> Claim:
-    """What a claim of the thread gives."""
-    claim = await store.claim(thread_id, "peek")
+async def reclaimed(store: JournalStore, thread_id: str) -> Claim:
+    """What a claim of a free thread gives; the thread is free again."""
+    claim = await store.claim(thread_id, "next")
     await store.release(claim)
     return claim
+
+
+def needs_history(store: JournalStore) -> None:
+    """Skip a law of journals for a store that keeps the newest state only."""
+    if not store.keeps_history:
+        pytest.skip(f"{type(store).__name__} keeps no history")

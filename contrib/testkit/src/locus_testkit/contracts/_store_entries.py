@@ -6,10 +6,20 @@ import anyio
 import anyio.lowlevel
 
 from locus.core.journal import Outcome
-from locus.memory.store import JournalStore
-from locus_testkit.contracts._samples import bodies_of, folded, state_of, steps, story, texts
-from locus_testkit.contracts._store import StoreContract, add, peek, write
-from locus_testkit.contracts.base import needs
+from locus.memory.store import Appended, JournalStore
+from locus_testkit.contracts._samples import (
+    Story,
+    bodies_of,
+    folded,
+    last_transition,
+    lightened,
+    state_of,
+    steps,
+    steps_since,
+    story,
+    texts,
+)
+from locus_testkit.contracts._store import StoreContract, add, needs_history, reclaimed, tell, write
 
 __all__ = ["EntryLaws"]
 
@@ -32,32 +42,54 @@ class EntryLaws(StoreContract):
         assert (claim.thread_id, claim.head, claim.snapshot, claim.entries) == ("t", 0, None, ())
 
     async def test_state_is_the_fold_of_the_entries(self, store: JournalStore) -> None:
-        """After each transition, whoever claims next folds to exactly the state that was committed."""
+        """After each transition, whoever claims next has exactly the state and the place that were committed."""
         told = story()
-        for body, state in zip(told.bodies, told.states, strict=True):
+        for at, (body, state) in enumerate(zip(told.bodies, told.states, strict=True)):
             claim = await store.claim("t", "w")
-            await add(store, claim, body)
+            await tell(store, claim, Story((state,), (body,)), after=at)
             await store.release(claim)
-            assert folded(await peek(store, "t")) == state
+            again = await reclaimed(store, "t")
+            assert folded(again) == state
+            assert again.head == at + 1
+            found = last_transition(again)
+            assert (found if store.keeps_history else lightened(found)) == (
+                body if store.keeps_history else lightened(body)
+            )
 
     async def test_every_kind_of_entry_comes_back_equal(self, store: JournalStore) -> None:
         """Steps, questions, answers and awkward data survive storage, types included."""
         told, others = story(size=3), steps()
-        await write(store, "t", *told.bodies, *others)
-        claim = await peek(store, "t")
-        assert folded(claim) == told.end
-        assert bodies_of(claim.entries)[-len(others) :] == list(others)
-        if self.features.history:
+        claim = await store.claim("t", "w")
+        await tell(store, claim, told)
+        await add(store, claim, *others)
+        await store.release(claim)
+        again = await reclaimed(store, "t")
+        assert folded(again) == told.end
+        assert steps_since(again) == list(others)
+        if store.keeps_history:
             assert bodies_of(await store.read("t")) == [*told.bodies, *others]
+
+    async def test_steps_before_a_transition_are_done_with(self, store: JournalStore) -> None:
+        """What a node recorded on its way does not count as a step of the node that follows."""
+        told = story(size=2)
+        claim = await store.claim("t", "w")
+        await add(store, claim, *texts(2, "before"))
+        await tell(store, claim, told, after=2)
+        await add(store, claim, *texts(2, "after"))
+        await store.release(claim)
+        again = await reclaimed(store, "t")
+        assert steps_since(again) == list(texts(2, "after"))
+        assert folded(again) == told.end
+        assert again.head == 6
 
     async def test_large_values_come_back_equal(self, store: JournalStore) -> None:
         """A megabyte in one value is stored like any other."""
         await write(store, "t", *texts(2, size=1_000_000))
-        assert bodies_of((await peek(store, "t")).entries) == list(texts(2, size=1_000_000))
+        assert bodies_of((await reclaimed(store, "t")).entries) == list(texts(2, size=1_000_000))
 
     async def test_entries_are_numbered_from_one(self, store: JournalStore) -> None:
         """Numbers have no gap, over several appends and claims, and the head is the last of them."""
-        needs(self.features, "history")
+        needs_history(store)
         await write(store, "t", *texts(2))
         await write(store, "t", *texts(1))
         claim = await store.claim("t", "w")
@@ -66,18 +98,28 @@ class EntryLaws(StoreContract):
         assert claim.head == 3
         assert [entry.n for entry in claim.entries] == [1, 2, 3]
 
-    async def test_entries_name_their_writer_and_their_parent(self, store: JournalStore) -> None:
-        """An entry carries the token of the claim that wrote it and the id of the entry before it."""
-        needs(self.features, "history")
+    async def test_entries_name_their_writer(self, store: JournalStore) -> None:
+        """Whoever lost an answer finds out by the tokens which entries are its own."""
+        needs_history(store)
         first = await store.claim("t", "w")
         await add(store, first, *texts(2))
         await store.release(first)
         second = await store.claim("t", "w")
         await add(store, second, *texts(1))
-        await add(store, second, *texts(1))
         entries = await store.read("t")
-        assert [entry.writer for entry in entries] == [first.token, first.token, second.token, second.token]
+        assert [entry.writer for entry in entries] == [first.token, first.token, second.token]
+
+    async def test_entries_name_their_parent(self, store: JournalStore) -> None:
+        """An entry carries the id of the one before it, over several appends and claims."""
+        needs_history(store)
+        for _ in range(2):
+            claim = await store.claim("t", "w")
+            await add(store, claim, *texts(2))
+            await add(store, claim, *texts(1))
+            await store.release(claim)
+        entries = await store.read("t")
         assert [entry.parent for entry in entries] == ["", *(entry.id for entry in entries[:-1])]
+        assert (await reclaimed(store, "t")).entries == entries
 
     async def test_append_that_fails_stores_nothing(self, store: JournalStore) -> None:
         """A batch with a value that cannot be stored is stored whole or not at all, and the next one fits."""
@@ -131,16 +173,15 @@ class EntryLaws(StoreContract):
             for batch in batches:
                 group.start_soon(add, store, claim, *batch)
         await store.release(claim)
-        entries = (await peek(store, "t")).entries
+        entries = (await reclaimed(store, "t")).entries
         found = bodies_of(entries)
-        assert sorted((found[i : i + 3] for i in range(0, len(found), 3)), key=repr) == [
-            list(b) for b in batches
-        ]
-        if self.features.history:
+        assert sorted((found[i : i + 3] for i in range(0, len(found), 3)), key=repr) == [list(b) for b in batches]
+        if store.keeps_history:
             assert [entry.parent for entry in entries] == ["", *(entry.id for entry in entries[:-1])]
 
     async def test_snapshot_is_a_cache_of_the_fold(self, store: JournalStore) -> None:
         """Wherever a snapshot is taken, state and last transition are the same, and the rest follows it."""
+        needs_history(store)
         told = story(size=5)
         for at in range(1, 6):
             thread = f"thread-{at}"
@@ -148,7 +189,7 @@ class EntryLaws(StoreContract):
             await add(store, claim, *told.bodies)
             await store.snapshot(claim, at, told.states[at - 1], told.bodies[at - 1])
             await store.release(claim)
-            again = await peek(store, thread)
+            again = await reclaimed(store, thread)
             assert folded(again) == told.end
             if again.snapshot is not None:
                 assert [e.n for e in again.entries] == list(range(again.snapshot.at + 1, again.head + 1))
@@ -156,17 +197,18 @@ class EntryLaws(StoreContract):
 
     async def test_older_snapshot_changes_nothing(self, store: JournalStore) -> None:
         """Snapshots that come out of order do not lose what happened between them."""
+        needs_history(store)
         told = story(size=5)
         claim = await store.claim("t", "w")
         await add(store, claim, *told.bodies)
         await store.snapshot(claim, 4, told.states[3], told.bodies[3])
         await store.snapshot(claim, 2, told.states[1], told.bodies[1])
         await store.release(claim)
-        assert folded(await peek(store, "t")) == told.end
+        assert folded(await reclaimed(store, "t")) == told.end
 
     async def test_entries_after_a_snapshot_name_their_parents(self, store: JournalStore) -> None:
         """The chain of parents goes on where a snapshot was taken, and old entries stay readable."""
-        needs(self.features, "history")
+        needs_history(store)
         told = story(size=4)
         claim = await store.claim("t", "w")
         await add(store, claim, *told.bodies)
@@ -177,7 +219,7 @@ class EntryLaws(StoreContract):
         assert bodies_of(entries) == [*told.bodies, *texts(2)]
         assert [entry.parent for entry in entries] == ["", *(entry.id for entry in entries[:-1])]
         assert state_of(entries) == told.end
-        again = await peek(store, "t")
+        again = await reclaimed(store, "t")
         assert again.entries == entries[len(entries) - len(again.entries) :]
 
     async def test_reading_needs_no_claim(self, store: JournalStore) -> None:
@@ -190,7 +232,7 @@ class EntryLaws(StoreContract):
 
     async def test_reading_starts_after_a_number(self, store: JournalStore) -> None:
         """`after` leaves out what the reader has."""
-        needs(self.features, "history")
+        needs_history(store)
         await write(store, "t", *texts(4))
         entries = await store.read("t")
         for after in range(6):
@@ -200,3 +242,22 @@ class EntryLaws(StoreContract):
         """... and does not create it."""
         assert await store.read("nobody") == ()
         assert await store.threads() == ()
+
+    async def test_peeking_shows_what_a_claim_would(self, store: JournalStore) -> None:
+        """... of a free thread and of a held one, without a token, without taking it, without creating it."""
+        assert await store.peek("t") is None
+        assert await store.threads() == ()
+        claim = await store.claim("t", "w")
+        await tell(store, claim, story())
+        await add(store, claim, *texts(2))
+        held = await store.peek("t")
+        assert held is not None
+        assert (held.token, held.thread_id, held.head) == ("", "t", 6)
+        assert folded(held) == story().end
+        assert await store.append(held, texts(1)) is Appended.FENCED
+        await add(store, claim, *texts(1))
+        await store.release(claim)
+        free, taken = await store.peek("t"), await store.claim("t", "w")
+        assert free is not None
+        assert (free.token, free.head, free.snapshot) == ("", taken.head, taken.snapshot)
+        assert bodies_of(free.entries) == bodies_of(taken.entries)

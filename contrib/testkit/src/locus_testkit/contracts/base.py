@@ -73,9 +73,7 @@ def _silenced(cls: type) -> list[str]:
 def _excused(test: object) -> bool:
     marks: list[pytest.Mark] = getattr(test, "pytestmark", [])
     return any(
-        mark.name == "xfail"
-        and str(mark.kwargs.get("reason", "")).strip()
-        and mark.kwargs.get("strict", True)
+        mark.name == "xfail" and str(mark.kwargs.get("reason", "")).strip() and mark.kwargs.get("strict", True)
         for mark in marks
     )
 

@@ -147,9 +147,7 @@ class PluginContract(Contract):
             return text
 
         model = ScriptedModel(call("echo", text="hello"), "Done.", after="repeat")
-        agent: Agent[Any, Any] = Agent(
-            model, tools=[echo], catalogue=catalogue, **{self.name: self._enabled()}
-        )
+        agent: Agent[Any, Any] = Agent(model, tools=[echo], catalogue=catalogue, **{self.name: self._enabled()})
         events = [event async for event in agent.run("Say hello.")]
         failed = [e for e in events if isinstance(e, HookFailedEvent) and e.plugin == self.name]
         assert failed == []

@@ -53,11 +53,7 @@ def texts(*, max_size: int = 20, surrogates: bool = False) -> SearchStrategy[str
 @built_once
 def tool_names() -> SearchStrategy[str]:
     """Names of tools: mostly those of `TOOLS`, sometimes one that nobody knows."""
-    return (
-        st.sampled_from(TOOLS)
-        | st.sampled_from(TOOLS)
-        | st.from_regex(r"[a-z][a-z0-9_]{0,9}", fullmatch=True)
-    )
+    return st.sampled_from(TOOLS) | st.sampled_from(TOOLS) | st.from_regex(r"[a-z][a-z0-9_]{0,9}", fullmatch=True)
 
 
 @built_once
@@ -101,13 +97,7 @@ def _atoms() -> SearchStrategy[Any]:
 @built_once
 def data(*, max_leaves: int = 5) -> SearchStrategy[Any]:
     """Deep-frozen data that the codec carries: any key, sets, bytes, times, infinities, fake tags."""
-    keys = (
-        texts(max_size=8)
-        | st.sampled_from(["$", "v"])
-        | st.integers()
-        | st.booleans()
-        | st.tuples(st.integers())
-    )
+    keys = texts(max_size=8) | st.sampled_from(["$", "v"]) | st.integers() | st.booleans() | st.tuples(st.integers())
 
     def containers(inner: SearchStrategy[Any]) -> SearchStrategy[Any]:
         return st.one_of(

@@ -59,9 +59,7 @@ def media_blocks() -> SearchStrategy[MediaBlock]:
     """Images, audio and documents, by URL and by bytes."""
     kinds = st.sampled_from(["image", "audio", "document"])
     types = st.sampled_from(["image/png", "audio/wav", "application/pdf"])
-    by_url = st.builds(
-        MediaBlock, kinds, st.just("") | types, url=st.just("https://example.org/a"), name=texts()
-    )
+    by_url = st.builds(MediaBlock, kinds, st.just("") | types, url=st.just("https://example.org/a"), name=texts())
     return by_url | st.builds(MediaBlock, kinds, types, data=st.binary(max_size=16), name=texts())
 
 
@@ -81,9 +79,7 @@ def tool_results() -> SearchStrategy[ToolResult]:
 @built_once
 def blocks() -> SearchStrategy[Block]:
     """Any block."""
-    return st.one_of(
-        text_blocks(), thinking_blocks(), tool_calls(), tool_results(), media_blocks(), raw_blocks()
-    )
+    return st.one_of(text_blocks(), thinking_blocks(), tool_calls(), tool_results(), media_blocks(), raw_blocks())
 
 
 @built_once

@@ -73,9 +73,7 @@ def model_responses() -> SearchStrategy[ModelResponse]:
     def around(message: Message) -> SearchStrategy[ModelResponse]:
         ends = [reason for reason in get_args(StopReason) if reason != "tool_calls"]
         reasons = st.just("tool_calls") if message.tool_calls else st.sampled_from(ends)
-        return st.builds(
-            ModelResponse, message=st.just(message), usage=usages(), stop_reason=reasons, model=texts()
-        )
+        return st.builds(ModelResponse, message=st.just(message), usage=usages(), stop_reason=reasons, model=texts())
 
     return messages(Role.ASSISTANT).flatmap(around)
 
@@ -100,9 +98,7 @@ def turns(tools: Iterable[str] = TOOLS, *, failures: bool = True) -> SearchStrat
     return made
 
 
-def scripts(
-    tools: Iterable[str] = TOOLS, *, max_turns: int = 5, failures: bool = True
-) -> SearchStrategy[list[Turn]]:
+def scripts(tools: Iterable[str] = TOOLS, *, max_turns: int = 5, failures: bool = True) -> SearchStrategy[list[Turn]]:
     """A script that ends with a final text.
 
     Args:

@@ -113,8 +113,11 @@ def _conclude(turn: Turn, session: Session, *, debug: bool, shown: bool) -> None
     result = turn.result
     if turn.stopped or result is None:
         say(f"stopped by Ctrl-C after {turn.tally.sentence()}")
-        if session.kept:
-            say(f"go on with: {_going_on(turn, session)}")
+        if result is not None and result.interrupts:
+            _waiting(turn, session)
+        elif session.kept:
+            # A run that ended at a safe point is over; one that was left in the middle is still open.
+            say(f"go on with: {session.command('--resume' if result is None else 'PROMPT')}")
     elif result.failed:
         if debug:
             show_trace(result.error)
@@ -139,8 +142,3 @@ def _waiting(turn: Turn, session: Session) -> None:
         say(f"answer with: {session.command('--resume', *words)}")
     else:
         say("nobody can answer here: run it in a terminal, or keep it with --thread and --checkpointer")
-
-
-def _going_on(turn: Turn, session: Session) -> str:
-    # A run that ended at a safe point is over; one that was left in the middle is still open.
-    return session.command("PROMPT") if turn.result is not None else session.command("--resume")
