@@ -12,7 +12,7 @@ from locus import tool
 
 def _plain(number: float) -> int | float:
     """A whole number without ".0": the model repeats what it reads."""
-    return int(number) if number.is_integer() else number
+    return int(number) if number == int(number) else number
 
 
 @tool(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from locus_testkit import ScriptedModel, call
 from tests.loop.kit import add, results
 
 from locus import Agent, AgentState, ConfigError, LocusError, Message, Role, tool
@@ -16,8 +15,8 @@ from locus.core.errors import (
     CheckpointTooNew,
     InputError,
     InterruptMismatch,
-    NotSerialisable,
     NothingToResume,
+    NotSerialisable,
     ToolDefinitionError,
     UnknownName,
 )
@@ -25,6 +24,7 @@ from locus.core.messages import MediaBlock, TextBlock
 from locus.core.state import SCHEMA
 from locus.core.termination import MaxIterations
 from locus.memory import MemoryStore, SnapshotAdapter
+from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
 
@@ -54,7 +54,7 @@ def agent(*turns: Any, **options: Any) -> Agent[Any, str]:
     ],
 )
 def test_an_empty_prompt_is_refused_before_anything_starts(prompt: Any) -> None:
-    with pytest.raises(InputError, match="empty|no messages"):
+    with pytest.raises(InputError, match=r"empty|no messages"):
         agent().run(prompt)
 
 
@@ -81,7 +81,9 @@ def test_a_lone_surrogate_is_refused_with_its_place(prompt: Any) -> None:
     str(refused.value).encode()  # the error itself can be printed
 
 
-@pytest.mark.parametrize("text", ["a\0b", "\x1b[31mred\x1b[0m", "\u202eabc", "e\u0301 \U0001f600", "\ufeffbom", " padded "])
+@pytest.mark.parametrize(
+    "text", ["a\0b", "\x1b[31mred\x1b[0m", "\u202eabc", "e\u0301 \U0001f600", "\ufeffbom", " padded "]
+)
 async def test_strange_but_valid_text_arrives_as_it_is(text: str) -> None:
     model = ScriptedModel("hi")
     result = await Agent(model).run(text)
@@ -105,7 +107,12 @@ async def test_ten_megabytes_are_a_prompt() -> None:
 async def test_a_picture_is_a_prompt() -> None:
     picture = MediaBlock("image", "image/png", data=b"png")
     model = ScriptedModel("a cat", "a dog", "a cow")
-    for prompt in (picture, ["what is it?", picture], Message(Role.USER, [TextBlock("what is it?"), picture])):
+    prompts: list[Any] = [
+        picture,
+        ["what is it?", picture],
+        Message(Role.USER, [TextBlock("what is it?"), picture]),
+    ]
+    for prompt in prompts:
         await Agent(model).run(prompt)
         assert picture in model.requests[-1].messages[-1].content
 
@@ -217,7 +224,7 @@ def test_an_agent_needs_a_model() -> None:
 def test_an_agent_cannot_be_changed() -> None:
     one = agent(name="fixed")
     with pytest.raises(AttributeError, match="immutable"):
-        one.name = "other"
+        one.name = "other"  # type: ignore[misc]
 
 
 async def test_run_sync_inside_an_event_loop_says_what_to_do() -> None:
@@ -245,7 +252,8 @@ async def test_a_checkpoint_of_a_newer_version_is_refused_and_nothing_is_lost() 
     kept["t"] = newer
 
     one = agent("again", checkpointer=store())
-    for run in (lambda: one.run("y", thread_id="t"), lambda: one.resume("t")):
+    runs: list[Callable[[], Awaitable[Any]]] = [lambda: one.run("y", thread_id="t"), lambda: one.resume("t")]
+    for run in runs:
         with pytest.raises(CheckpointTooNew, match=f"{SCHEMA + 1}") as refused:
             await run()
         assert (refused.value.found, refused.value.supported) == (SCHEMA + 1, SCHEMA)

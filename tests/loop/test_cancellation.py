@@ -11,7 +11,6 @@ import anyio.from_thread
 import anyio.lowlevel
 import anyio.to_thread
 import pytest
-from locus_testkit import ScriptedModel, call, never
 from tests.loop.kit import Recorder, add, assert_valid_history, collect, confirm, kinds, of, results
 
 from locus import (
@@ -35,6 +34,7 @@ from locus.core.errors import NothingToResume
 from locus.core.journal import END, Paused, Transition
 from locus.core.messages import ToolCall
 from locus.memory import MemoryStore
+from locus_testkit import ScriptedModel, call, never
 
 pytestmark = pytest.mark.anyio
 
@@ -256,7 +256,9 @@ async def test_the_effect_of_a_tool_decides_whether_it_is_entered_again(effect: 
             await anyio.sleep_forever()
         return "worked"
 
-    agent = Agent(ScriptedModel([call("work"), call("add", a=1)], "done"), tools=[work, add], checkpointer=MemoryStore())
+    agent = Agent(
+        ScriptedModel([call("work"), call("add", a=1)], "done"), tools=[work, add], checkpointer=MemoryStore()
+    )
     async with anyio.create_task_group() as group:
         group.start_soon(collect, agent.run("x", thread_id="t"))
         await entered.wait()

@@ -7,7 +7,6 @@ from typing import Any
 
 import anyio
 import pytest
-from locus_testkit import ScriptedModel, call, never
 from tests.loop.kit import Recorder, add, collect, confirm, of, results
 
 from locus import (
@@ -25,6 +24,7 @@ from locus import (
 from locus.core.termination import CostLimit, TimeLimit, TokenLimit
 from locus.memory import MemoryStore
 from locus.models.protocol import Price
+from locus_testkit import ScriptedModel, call, never
 
 pytestmark = pytest.mark.anyio
 
@@ -80,7 +80,9 @@ async def test_a_child_spends_no_more_tokens_than_its_budget_and_what_its_parent
     inner = looping()
     work = Delegate(Agent(inner, tools=[add], max_iterations=50), Budget(tokens=35) if kind == "budget" else None)
     limit = TokenLimit(1000 if kind == "budget" else 50)
-    agent = Agent(ScriptedModel(call("delegate", task="x"), "done"), tools=[work.delegate], termination=limit, max_iterations=9)
+    agent = Agent(
+        ScriptedModel(call("delegate", task="x"), "done"), tools=[work.delegate], termination=limit, max_iterations=9
+    )
     result = await agent.run("x")
     assert work.results[0].stop_reason == "TokenLimit"
     assert len(inner.requests) == 3  # 15, 30, 45 of 35; or 15 of the parent's and then 45 of 35
@@ -108,14 +110,13 @@ async def test_a_child_spends_no_more_dollars_than_its_parent_has_left() -> None
     result = await agent.run("x")
     assert len(inner.requests) == 2
     assert work.results[0].stop_reason == "CostLimit"
-    assert (result.stop_reason, result.cost) == ("CostLimit", pytest.approx(3.0))
+    assert result.stop_reason == "CostLimit"
+    assert result.cost == pytest.approx(3.0)
 
 
 async def test_a_child_inherits_the_deadline() -> None:
     work = Delegate(Agent(ScriptedModel(never)))
-    agent = Agent(
-        ScriptedModel(call("delegate", task="x"), "done"), tools=[work.delegate], termination=TimeLimit(0.05)
-    )
+    agent = Agent(ScriptedModel(call("delegate", task="x"), "done"), tools=[work.delegate], termination=TimeLimit(0.05))
     with anyio.fail_after(5):
         result = await agent.run("x")
     assert result.stop_reason == "TimeLimit"

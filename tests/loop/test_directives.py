@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from locus_testkit import ScriptedModel, call
 from tests.loop.kit import Recorder, add, assert_valid_history, bodies, confirm, kinds, of, results
 
 from locus import (
@@ -20,8 +19,8 @@ from locus import (
     ModelRequest,
     ReflectEvent,
     Reject,
-    RetryableToolError,
     Retry,
+    RetryableToolError,
     ThinkEvent,
     ToolCompleteEvent,
     ToolStartEvent,
@@ -32,6 +31,7 @@ from locus.core.messages import Message, Role, ToolCall
 from locus.core.reflect import EveryIterations
 from locus.core.termination import TokenLimit, ToolCalled
 from locus.plugin import RunContext, hookimpl
+from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import anyio
 import pytest
-from locus_testkit import ScriptedModel, call
 from tests.loop.hook_kit import WAYS, failures, wrong
 from tests.loop.kit import Recorder, add, answers, assert_valid_history, bodies, confirm, kinds, of, results
 
@@ -27,6 +26,7 @@ from locus import (
 from locus.core.messages import ToolCall
 from locus.core.termination import ToolCalled
 from locus.plugin import RunContext, hookimpl
+from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
 
@@ -125,7 +125,7 @@ async def test_the_strictest_of_several_deciders_wins_for_each_call() -> None:
     ]
     turn = [call("add", a=1), call("add", a=2), call("add", a=3)]
     asked = await Agent(ScriptedModel(turn, "done"), tools=[add], hooks=hooks).run("x")
-    assert [q.question for q in asked.interrupts] == ["Two?", "Three?"]
+    assert {q.question for q in asked.interrupts} == {"Two?", "Three?"}
     assert bodies["add"] == 0
 
     result = await Agent(ScriptedModel(call("add", a=4), "done"), tools=[add], hooks=hooks).run("x")

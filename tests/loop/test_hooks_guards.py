@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from locus_testkit import ScriptedModel, call
 from tests.loop.hook_kit import ASYNC_WAYS, WAYS, failures, plugins, wrong
 from tests.loop.kit import Recorder, add, assert_valid_history, bodies, kinds, of, results
 
@@ -25,6 +24,7 @@ from locus.core.journal import Transition
 from locus.core.messages import ToolCall
 from locus.memory import MemoryStore
 from locus.plugin import hookimpl
+from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
 

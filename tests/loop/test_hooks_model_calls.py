@@ -8,8 +8,6 @@ from typing import Any
 import anyio
 import pytest
 from attrs import evolve
-from locus_testkit import ScriptedModel, call
-from locus_testkit.clock import FakeClock
 from tests.loop.hook_kit import Crash, failures, question
 from tests.loop.kit import Recorder, add, confirm, kinds, of, results
 
@@ -43,9 +41,12 @@ from locus.core.journal import Outcome
 from locus.core.messages import ToolCall
 from locus.core.reflect import EveryIterations
 from locus.core.termination import CostLimit, MaxIterations, TimeLimit, TokenLimit
-from locus.memory import MemoryStore, View
+from locus.memory import MemoryStore
+from locus.memory.conversation import View
 from locus.models.protocol import Price
 from locus.plugin import RunContext, hookimpl
+from locus_testkit import ScriptedModel, call
+from locus_testkit.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
 
@@ -450,6 +451,14 @@ async def test_a_plugin_may_ask_again_by_itself() -> None:
 # -- on record ----------------------------------------------------------------------------------------
 
 
+class Passes(Hook):
+    """A reviewer whose verdict is on record before the process dies, and with it all that came before."""
+
+    @hookimpl
+    async def locus_review_answer(self) -> Accept:
+        return Accept()
+
+
 class Dies(Hook):
     """The process dies when the answer is reviewed, after all other reviewers."""
 
@@ -486,7 +495,7 @@ async def test_the_same_question_twice_in_one_node_is_two_calls_on_record() -> N
 
     store, dies = MemoryStore(), Dies()
     model = ScriptedModel("done", "one", "two")
-    agent = Agent(model, hooks=[Twice(), dies], checkpointer=store)
+    agent = Agent(model, hooks=[Twice(), Passes(), dies], checkpointer=store)
     with pytest.raises(Crash):
         await agent.run("x", thread_id="t")
     dies.alive = True
@@ -506,7 +515,7 @@ async def test_the_same_question_to_another_model_is_another_question() -> None:
                 heard.append((await run.call_model(question("hard?"), model=model, purpose="p")).message.text)
 
     dies = Dies()
-    agent = Agent(ScriptedModel("done"), hooks=[Escalate(), dies], checkpointer=MemoryStore())
+    agent = Agent(ScriptedModel("done"), hooks=[Escalate(), Passes(), dies], checkpointer=MemoryStore())
     with pytest.raises(Crash):
         await agent.run("x", thread_id="t")
     dies.alive = True

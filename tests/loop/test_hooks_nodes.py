@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from attrs import frozen
-from locus_testkit import ScriptedModel, call
 from tests.loop.hook_kit import WAYS, failures, question, wrong
 from tests.loop.kit import Recorder, add, assert_valid_history, bodies, confirm, kinds, of, results
 
@@ -27,6 +26,7 @@ from locus.core.messages import ToolCall, ToolResult
 from locus.core.reflect import EveryIterations, OnRepetition, OnToolError
 from locus.core.termination import ConfidenceMet, TokenLimit
 from locus.plugin import Plugin, RunContext, hookimpl
+from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,6 @@ import anyio
 import pytest
 from attrs import frozen
 from attrs.exceptions import FrozenInstanceError
-from locus_testkit import ScriptedModel, call, never
 from tests.loop.hook_kit import WAYS, failures, plugins, wrong
 from tests.loop.kit import Recorder, add, bodies, collect, confirm, kinds, of, results
 
@@ -36,6 +35,7 @@ from locus.core.errors import ModelError
 from locus.core.events import ToolCompleteEvent, event_types
 from locus.core.reflect import EveryIterations
 from locus.plugin import RunContext, StashKey, hookimpl, register_event
+from locus_testkit import ScriptedModel, call, never
 
 pytestmark = pytest.mark.anyio
 

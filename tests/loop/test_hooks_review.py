@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from attrs import frozen
-from locus_testkit import ScriptedModel, call
 from tests.loop.hook_kit import WAYS, failures, wrong
 from tests.loop.kit import Recorder, add, assert_valid_history, kinds, of, results
 
@@ -30,6 +29,7 @@ from locus.core.messages import MediaBlock, TextBlock
 from locus.core.termination import TextMention
 from locus.memory import MemoryStore
 from locus.plugin import RunContext, hookimpl
+from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
 

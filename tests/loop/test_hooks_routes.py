@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from locus_testkit import ScriptedModel, call
 from tests.loop.hook_kit import WAYS, Crash, failures, wrong
 from tests.loop.kit import Recorder, add, assert_valid_history, bodies, of, results
 
@@ -14,6 +13,7 @@ from locus.core.reflect import EveryIterations
 from locus.core.termination import TokenLimit
 from locus.memory import MemoryStore
 from locus.plugin import hookimpl
+from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
 

@@ -7,7 +7,6 @@ from typing import Any
 import anyio
 import pytest
 from attrs import evolve
-from locus_testkit import ScriptedModel, call
 from tests.loop.hook_kit import ASYNC_WAYS, Crash, failures, plugins, wrong
 from tests.loop.kit import Recorder, add, assert_valid_history, bodies, collect, confirm, kinds, of, results
 
@@ -40,6 +39,7 @@ from locus.core.termination import TokenLimit
 from locus.memory import MemoryStore
 from locus.models.protocol import Price
 from locus.plugin import RunContext, hookimpl
+from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import Any
 
 import anyio
 import pytest
-from locus_testkit import ScriptedModel, call
 from tests.loop.kit import Recorder, answers, assert_valid_history, collect, confirm, kinds, of, results
 
 from locus import (
@@ -26,6 +24,7 @@ from locus.core.messages import MediaBlock, ToolCall
 from locus.core.termination import ToolCalled
 from locus.memory import MemoryStore
 from locus.tools.definition import Tool
+from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
 
@@ -42,7 +41,7 @@ class Bookings:
         self.keys: list[str] = []
         self._failures = list(failures)
 
-    def tool(self, **options: Any) -> Tool[..., Awaitable[str]]:
+    def tool(self, **options: Any) -> Tool[..., Any]:
         @tool(name="book", **options)
         async def book(flight: str, seats: int = 1, *, ctx: ToolContext[Any]) -> str:
             """Book a flight."""

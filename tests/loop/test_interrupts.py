@@ -9,7 +9,6 @@ from typing import Any
 
 import anyio
 import pytest
-from locus_testkit import ScriptedModel, call
 from tests.loop.kit import Recorder, add, answers, assert_valid_history, bodies, collect, confirm, kinds, of, results
 
 from locus import (
@@ -26,6 +25,7 @@ from locus import (
 from locus.core.errors import InterruptMismatch, NothingToResume
 from locus.core.messages import ToolCall
 from locus.memory import MemoryStore
+from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
 
@@ -104,9 +104,7 @@ async def test_the_question_of_a_run_with_a_checkpointer_is_answered_by_thread()
 
 
 async def test_two_tools_of_one_turn_may_both_ask() -> None:
-    agent = Agent(
-        ScriptedModel([call("confirm", what="pay"), call("confirm", what="ship")], "done"), tools=[confirm]
-    )
+    agent = Agent(ScriptedModel([call("confirm", what="pay"), call("confirm", what="ship")], "done"), tools=[confirm])
     asked = await agent.run("x")
     ids = {q.question: q.interrupt_id for q in asked.interrupts}
     assert set(ids) == {"Shall I pay?", "Shall I ship?"}
@@ -137,9 +135,7 @@ async def test_one_answer_to_two_questions_must_say_to_which() -> None:
 
 
 async def test_questions_can_be_answered_one_at_a_time() -> None:
-    agent = Agent(
-        ScriptedModel([call("confirm", what="pay"), call("confirm", what="ship")], "done"), tools=[confirm]
-    )
+    agent = Agent(ScriptedModel([call("confirm", what="pay"), call("confirm", what="ship")], "done"), tools=[confirm])
     asked = await agent.run("x")
     pay, ship = sorted(asked.interrupts, key=lambda q: q.question)
     half = await agent.resume(asked, {pay.interrupt_id: "yes"})
@@ -435,9 +431,7 @@ async def test_what_siblings_spent_is_charged_although_the_run_waits() -> None:
         child = await ctx.run_child(Agent(ScriptedModel("child done")), "do it")
         return str(child.message)
 
-    agent = Agent(
-        ScriptedModel([call("delegate"), call("confirm", what="pay")], "done"), tools=[delegate, confirm]
-    )
+    agent = Agent(ScriptedModel([call("delegate"), call("confirm", what="pay")], "done"), tools=[delegate, confirm])
     asked = await agent.run("x")
     assert asked.usage.total_tokens == 30
     result = await agent.resume(asked, "yes")

@@ -8,7 +8,6 @@ from typing import Any
 
 import anyio
 import pytest
-from locus_testkit import ScriptedModel, call, never
 from tests.loop.kit import Recorder, add, assert_valid_history, collect, kinds, of, results
 
 from locus import (
@@ -34,6 +33,7 @@ from locus.core.termination import TokenLimit
 from locus.memory import MemoryStore
 from locus.models.protocol import Chunk, OnChunk
 from locus.plugin import RunContext, hookimpl
+from locus_testkit import ScriptedModel, call, never
 
 pytestmark = pytest.mark.anyio
 
@@ -122,6 +122,7 @@ async def test_cancelling_the_caller_ends_the_model_call() -> None:
         inside.set()
         try:
             await anyio.sleep_forever()
+            return "never"
         finally:
             log.append("closed")
 
@@ -299,7 +300,7 @@ async def test_a_wrapper_that_must_see_the_whole_answer_holds_the_chunks_back() 
 
 
 async def test_chunks_are_live_and_streaming_changes_no_result() -> None:
-    blocks = [ThinkingBlock("let me see", "sig"), TextBlock("one two"), ToolCall("c", "add", {"a": 1})]
+    blocks: list[Any] = [ThinkingBlock("let me see", "sig"), TextBlock("one two"), ToolCall("c", "add", {"a": 1})]
     seen: list[tuple[str, str]] = []
     plain = await Agent(ScriptedModel(blocks, "three"), tools=[add]).run("x")
     run = Agent(ScriptedModel(blocks, "three", chunks=True), tools=[add]).run("x")

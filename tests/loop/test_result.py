@@ -7,7 +7,6 @@ from typing import Any, TypedDict
 
 import attrs
 import pytest
-from locus_testkit import ScriptedModel, call
 from tests.loop.kit import Recorder, add, confirm, of
 
 from locus import (
@@ -26,6 +25,7 @@ from locus.core.errors import RunFailed
 from locus.core.state import AgentState
 from locus.models.protocol import Price
 from locus.plugin import RunContext, hookimpl
+from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
 
@@ -85,7 +85,7 @@ async def test_cached_tokens_are_counted_and_cheaper() -> None:
 
 
 async def test_a_run_that_was_stopped_keeps_what_it_had() -> None:
-    turn = ["let me add", call("add", a=1)]
+    turn: list[Any] = ["let me add", call("add", a=1)]
     result = await Agent(ScriptedModel(turn, after="repeat"), tools=[add], max_iterations=2).run("x")
     assert result.stop_reason == "MaxIterations"
     assert not result.failed

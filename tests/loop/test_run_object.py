@@ -7,7 +7,6 @@ import gc
 import inspect
 import subprocess
 import sys
-import textwrap
 from collections.abc import AsyncIterator, Awaitable, Coroutine
 from contextvars import ContextVar
 from pathlib import Path
@@ -17,7 +16,6 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 import pytest
-from locus_testkit import ScriptedModel, call
 from tests.loop.kit import Recorder, add, collect, kinds, of, results
 
 from locus import (
@@ -26,6 +24,7 @@ from locus import (
     Event,
     Hook,
     ModelChunkEvent,
+    Run,
     RunStartEvent,
     TerminateEvent,
     ThinkEvent,
@@ -35,6 +34,7 @@ from locus import (
 )
 from locus.core.errors import NotSerialisable, RunAlreadyUsed, RunNotFinished
 from locus.memory import MemoryStore
+from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
 
@@ -44,6 +44,18 @@ where: ContextVar[str] = ContextVar("where", default="nowhere")
 def adding(**options: Any) -> Agent[Any, str]:
     model = ScriptedModel(script=lambda request: [call("add", a=1), "two"], chunks=True)
     return Agent[Any, str](model, tools=[add], **options)
+
+
+async def used(run: Run[Any], how: str) -> AgentResult[Any]:
+    """Use a run to its end in one of the three ways."""
+    if how == "awaited":
+        return await run
+    if how == "iterated":
+        await collect(run)
+    else:
+        async with run:
+            await collect(run)
+    return run.result
 
 
 # -- ways to use it -----------------------------------------------------------------------------------
@@ -102,7 +114,7 @@ async def test_it_is_iterated_and_has_its_result_then() -> None:
     assert run.result.message == "two"
 
 
-async def test_events_match_by_keyword_as_the_source_shows_it() -> None:
+async def test_events_match_by_keyword_in_a_match_statement() -> None:
     seen: list[str] = []
     async for event in adding().run("x", thread_id="th-q3-2026"):
         match event:
@@ -135,11 +147,15 @@ async def test_leaving_the_block_early_cancels_the_run_and_raises_nothing() -> N
 
 async def test_an_error_in_the_block_is_the_error_that_comes_out() -> None:
     recorder = Recorder()
-    with pytest.raises(LookupError, match="mine"):
+
+    async def block() -> None:
         async with adding(hooks=[recorder]).run("x") as run:
             async for event in run:
                 if isinstance(event, ToolStartEvent):
                     raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        await block()
     assert [e.reason for e in of(recorder.events, TerminateEvent)] == ["Cancelled"]
 
 
@@ -147,14 +163,7 @@ async def test_hooks_hear_the_same_whichever_way_a_run_is_used() -> None:
     heard: dict[str, list[str]] = {}
     for how in ("awaited", "iterated", "entered"):
         recorder = Recorder()
-        run = adding(hooks=[recorder]).run("x")
-        if how == "awaited":
-            await run
-        elif how == "iterated":
-            await collect(run)
-        else:
-            async with run:
-                await collect(run)
+        await used(adding(hooks=[recorder]).run("x"), how)
         heard[how] = kinds(recorder.events)
     assert heard["awaited"] == heard["iterated"] == heard["entered"]
 
@@ -216,13 +225,7 @@ async def test_a_run_that_nobody_uses_did_nothing_and_says_nothing() -> None:
 async def test_misuse_is_raised_where_the_run_is_used(how: str) -> None:
     run = adding().run("x", metadata={"bad": object()})
     with pytest.raises(NotSerialisable):
-        if how == "awaited":
-            await run
-        elif how == "iterated":
-            await collect(run)
-        else:
-            async with run:
-                await collect(run)
+        await used(run, how)
 
 
 class Stop(BaseException):
@@ -238,13 +241,7 @@ async def test_what_must_stop_the_program_comes_out_where_the_run_is_used(how: s
 
     run = Agent(ScriptedModel(call("stop")), tools=[stop]).run("x")
     with anyio.fail_after(5), pytest.raises(Stop):
-        if how == "awaited":
-            await run
-        elif how == "iterated":
-            await collect(run)
-        else:
-            async with run:
-                await collect(run)
+        await used(run, how)
 
 
 # -- live --------------------------------------------------------------------------------------------------------
@@ -348,16 +345,7 @@ async def test_context_variables_of_the_caller_are_seen_by_tools(how: str) -> No
     agent = Agent(ScriptedModel([call("look"), call("look_in_thread")], "done"), tools=[look, look_in_thread])
     token = where.set("here")
     try:
-        run = agent.run("x")
-        if how == "awaited":
-            result = await run
-        elif how == "iterated":
-            await collect(run)
-            result = run.result
-        else:
-            async with run:
-                await collect(run)
-            result = run.result
+        result = await used(agent.run("x"), how)
     finally:
         where.reset(token)
     assert results(result) == ["here", "here"]
@@ -397,64 +385,67 @@ async def test_cancelling_the_consumer_while_it_waits_ends_the_run_before_it_goe
     assert (await store.threads())[0].holder is None
 
 
-# -- whole programs ------------------------------------------------------------------------------------------------------
+# -- whole programs ------------------------------------------------------------------------------------------
 
 _PROGRAM = """
-    import anyio, gc, sys
-    from locus import Agent, ToolStartEvent, tool
-    from locus_testkit import ScriptedModel, call
+import gc, logging, sys
+import anyio
+from locus import Agent, ToolStartEvent, tool
+from locus_testkit import ScriptedModel, call
 
-    @tool
-    async def hang() -> str:
-        "Hang."
-        await anyio.sleep_forever()
+logging.getLogger("asyncio").setLevel(logging.ERROR)  # a slow machine is no fault of the program
+kept = []
 
-    @tool
-    async def add(a: int) -> int:
-        "Add."
-        return a + 1
+@tool
+async def hang() -> str:
+    "Hang."
+    await anyio.sleep_forever()
 
-    def agent(name):
-        return Agent(ScriptedModel(call(name, a=1) if name == "add" else call(name), "done"), tools=[add, hang])
+@tool
+async def add() -> int:
+    "Add."
+    return 2
 
-    async def leave(name):
-        async for event in agent(name).run("x"):
-            if isinstance(event, ToolStartEvent):
-                break
+def run(name):
+    return Agent(ScriptedModel(call(name), "done"), tools=[add, hang]).run("x")
 
-    async def main():
-        {body}
+async def leave(name):
+    async for event in run(name):
+        if isinstance(event, ToolStartEvent):
+            break
 
-    anyio.run(main, backend={backend!r})
-    print("fine")
+async def going_on():
+    "Left, dropped, unused and used up, and then long enough to see what becomes of them."
+    await leave("add")
+    await leave("hang")
+    half = run("hang")
+    await anext(half)
+    del half
+    run("add")
+    await run("add")
+    [event async for event in run("add")]
+    gc.collect()
+    await anyio.sleep(0.01)
+
+async def leaving_last():
+    await leave("hang")
+
+async def holding():
+    kept.append(run("add"))
+    await anext(kept[0])
+
+anyio.run(globals()[sys.argv[1]], backend=sys.argv[2])
+print("fine")
 """
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        # Breaking out, and going on long enough to see what becomes of the rest.
-        'await leave("add"); gc.collect(); await anyio.sleep(0.01)',
-        # Breaking out at the very end of the program.
-        'await leave("hang")',
-        # A run that is held, half consumed, when the program ends.
-        'run = agent("add").run("x"); await anext(aiter(run)); globals()["kept"] = run',
-        # Never used.
-        'agent("add").run("x"); gc.collect()',
-        # Used up.
-        'await agent("add").run("x"); [e async for e in agent("add").run("x")]',
-        # Dropped while its tool hangs.
-        'run = agent("hang").run("x")\n        async for e in run:\n            if e.type == "think": break\n'
-        "        del run; gc.collect(); await anyio.sleep(0.01)",
-    ],
-    ids=["break", "break-and-exit", "held", "unused", "used", "dropped"],
-)
+@pytest.mark.parametrize("what", ["going_on", "leaving_last", "holding"])
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_nothing_is_said_at_the_end_of_a_program(body: str, backend: str, tmp_path: Path) -> None:
+def test_a_program_that_leaves_runs_behind_ends_without_a_word(what: str, backend: str, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
-    program.write_text(textwrap.dedent(_PROGRAM).format(body=body.replace("\n        ", "\n    "), backend=backend))
+    program.write_text(_PROGRAM)
     done = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", "-W", "ignore::EncodingWarning", str(program)],
+        [sys.executable, "-X", "dev", "-W", "error", "-W", "ignore::EncodingWarning", str(program), what, backend],
         capture_output=True,
         text=True,
         timeout=60,

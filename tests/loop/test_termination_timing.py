@@ -9,8 +9,6 @@ from typing import Any
 
 import anyio
 import pytest
-from locus_testkit import ScriptedModel, call, never
-from locus_testkit.clock import FakeClock
 from tests.loop.kit import Recorder, add, assert_valid_history, collect, kinds, of, results
 
 from locus import (
@@ -18,9 +16,12 @@ from locus import (
     AgentState,
     Hook,
     IterationEvent,
+    Message,
     ModelCompleteEvent,
+    ModelRequest,
     ReflectEvent,
     Retry,
+    Role,
     TerminateEvent,
     ThinkEvent,
     tool,
@@ -43,6 +44,8 @@ from locus.core.termination import (
 from locus.limits import NoHaltWarning
 from locus.models.protocol import Price
 from locus.plugin import RunContext, hookimpl
+from locus_testkit import ScriptedModel, call, never
+from locus_testkit.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
 
@@ -264,6 +267,18 @@ async def test_tokens_are_checked_between_two_attempts_at_one_think() -> None:
     assert len(model.requests) == 1
     assert result.stop_reason == "TokenLimit"
     assert result.usage.total_tokens == 15  # what was thrown away was paid for
+
+
+async def test_what_a_hook_spends_between_two_nodes_counts_before_the_next_call() -> None:
+    class Costly(Hook):
+        async def on_iteration(self, event: IterationEvent, run: RunContext) -> None:
+            await run.call_model(ModelRequest(messages=(Message(Role.USER, "worth it?"),)), purpose="judge")
+
+    model = ScriptedModel("hardly", "never")
+    result = await Agent(model, termination=TokenLimit(14), max_iterations=9, hooks=[Costly()]).run("x")
+    assert len(model.requests) == 1
+    assert result.stop_reason == "TokenLimit"
+    assert result.usage.total_tokens == 15
 
 
 async def test_a_token_limit_stops_when_it_is_exceeded_and_not_when_it_is_reached() -> None:

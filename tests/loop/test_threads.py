@@ -7,8 +7,6 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-from locus_testkit import ScriptedModel, call
-from locus_testkit.clock import FakeClock
 from tests.loop.kit import Recorder, add, assert_valid_history, confirm, of, results
 
 from locus import Agent, AgentState, Hook, Message, Role, RunStartEvent, TerminateEvent, ThinkEvent, tool
@@ -17,6 +15,8 @@ from locus.core.reflect import EveryIterations
 from locus.core.termination import TimeLimit, TokenLimit, ToolCalled
 from locus.memory import MemoryStore, SnapshotAdapter
 from locus.plugin import hookimpl
+from locus_testkit import ScriptedModel, call
+from locus_testkit.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
 
@@ -31,7 +31,15 @@ async def test_a_second_turn_is_a_new_run_on_the_same_conversation() -> None:
 
     assert two.run_id != one.run_id
     assert two.state.messages[: len(one.state.messages)] == one.state.messages
-    assert [m.role for m in two.state.messages] == ["system", "user", "assistant", "tool", "assistant", "user", "assistant"]
+    assert [m.role for m in two.state.messages] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+        "assistant",
+    ]
     assert two.state.metadata == {"user": "ann"}
     assert two.state.agent_id == "adder"
     assert two.state.iteration == 0

@@ -1,4 +1,4 @@
-"""The tools of one turn: together or one after another, and what becomes of those that fail, hang or return oddities."""
+"""The tools of one turn: together or in turn, and what becomes of those that fail, hang or return oddities."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import anyio
 import anyio.from_thread
 import attrs
 import pytest
-from locus_testkit import ScriptedModel, call, malformed_call
 from tests.loop.kit import Recorder, add, answers, assert_valid_history, collect, kinds, of, results
 
 from locus import (
@@ -28,6 +27,7 @@ from locus import (
 )
 from locus.core.messages import MediaBlock, TextBlock
 from locus.tools.definition import RESULT_CHARS
+from locus_testkit import ScriptedModel, call, malformed_call
 
 pytestmark = pytest.mark.anyio
 
@@ -110,9 +110,7 @@ async def test_sequential_calls_run_one_after_another_each_started_right_before_
         log.append(f"leave {n}")
         return str(n)
 
-    agent = Agent(
-        ScriptedModel([call("step", n=n) for n in (1, 2)], "done"), tools=[step], tool_execution="sequential"
-    )
+    agent = Agent(ScriptedModel([call("step", n=n) for n in (1, 2)], "done"), tools=[step], tool_execution="sequential")
     async for event in agent.run("go"):
         if isinstance(event, ToolStartEvent | ToolCompleteEvent):
             log.append(f"{event.type} {event.arguments['n']}")
@@ -319,6 +317,7 @@ async def test_a_timeout_stops_its_tool_only() -> None:
         """Never returns."""
         try:
             await anyio.sleep_forever()
+            return "never"
         finally:
             late.set()
 

@@ -11,12 +11,12 @@ from typing import Any
 import anyio.lowlevel
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
-from locus_testkit import Turn, call, malformed_call
-from locus_testkit import strategies as values
 
 from locus import RetryableToolError, tool
 from locus.core.messages import MediaBlock, TextBlock, ThinkingBlock, ToolCall
 from locus.tools.definition import Tool
+from locus_testkit import Turn, call, malformed_call
+from locus_testkit import strategies as values
 
 __all__ = ["BEHAVIOURS", "World", "awkward_scripts", "calls", "polite_scripts"]
 
@@ -156,13 +156,20 @@ def _turns(call: SearchStrategy[ToolCall]) -> SearchStrategy[Turn]:
     return call | several | call.map(lambda one: [one, one])
 
 
+def _mostly(usual: SearchStrategy[Any], seldom: SearchStrategy[Any]) -> SearchStrategy[Any]:
+    # Not `usual | seldom`: a choice of choices is one flat choice, in which what has many branches wins.
+    return st.sampled_from([usual, usual, usual, seldom]).flatmap(lambda one: one)
+
+
 def polite_scripts(*, max_turns: int = 3, **options: Any) -> SearchStrategy[list[Turn]]:
     """Scripts whose every call is accepted, and that end with an answer."""
-    before = st.lists(_turns(calls(**options)), max_size=max_turns)
+    before = st.lists(_turns(calls(**options)), min_size=1, max_size=max_turns)
     return st.builds(lambda script, last: [*script, last], before, values.texts())
 
 
 def awkward_scripts(*, max_turns: int = 4) -> SearchStrategy[list[Turn]]:
     """Scripts of a weak model and of a bad provider."""
-    turns = _turns(calls() | calls() | _wrong()) | values.turns(NAMES)
-    return st.builds(lambda script, last: [*script, last], st.lists(turns, max_size=max_turns), values.texts())
+    turns = _mostly(_turns(_mostly(calls(), _wrong())), values.turns(NAMES))
+    return st.builds(
+        lambda script, last: [*script, last], st.lists(turns, min_size=1, max_size=max_turns), values.texts()
+    )

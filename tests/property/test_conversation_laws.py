@@ -169,6 +169,16 @@ def test_between_two_acts_each_view_begins_with_the_one_before(
 
 
 @given(managers, prompts, turns)
+def test_what_was_left_out_does_not_come_back(
+    manager: ConversationManager, system: tuple[Message, ...], story: list[Turn]
+) -> None:
+    for before, after in pairwise(watched(manager, system, story)):
+        shown = {id(m) for m in before.view.messages}
+        gone = {id(m) for m in before.state.messages if id(m) not in shown}
+        assert not gone & {id(m) for m in after.view.messages}
+
+
+@given(managers, prompts, turns)
 def test_a_resumed_run_sees_what_it_saw_and_asks_no_model_for_it(
     manager: ConversationManager, system: tuple[Message, ...], story: list[Turn]
 ) -> None:

@@ -10,7 +10,6 @@ import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from locus_testkit import ScriptedModel, Turn
 from tests.loop.kit import Recorder, assert_valid_history, collect, kinds, of
 from tests.property.loop_world import World, awkward_scripts, polite_scripts
 
@@ -32,6 +31,7 @@ from locus import (
 from locus.core.events import event_from_json, event_to_json
 from locus.core.journal import BLANK, entry_from_json, entry_to_json, fold
 from locus.memory import MemoryStore
+from locus_testkit import ScriptedModel, Turn
 
 both_backends = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 modes = st.sampled_from(["concurrent", "sequential"])

@@ -20,7 +20,6 @@ from hypothesis import event as note
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
-from locus_testkit import ScriptedModel, Turn, call
 from tests.loop.kit import Recorder, assert_valid_history, of
 
 from locus import (
@@ -28,8 +27,8 @@ from locus import (
     AgentResult,
     AgentState,
     Hook,
-    RetryableToolError,
     Retry,
+    RetryableToolError,
     TerminateEvent,
     ToolCompleteEvent,
     ToolContext,
@@ -38,9 +37,10 @@ from locus import (
 from locus.core.errors import NothingToResume
 from locus.core.journal import BLANK, END, Body, Outcome, Transition, entry_from_json, entry_to_json, fold
 from locus.core.messages import ToolCall
-from locus.memory import MemoryStore
-from locus.memory.store import Appended, Claim
+from locus.memory import MemoryStore, SnapshotAdapter
+from locus.memory.store import Appended, Claim, JournalStore
 from locus.tools.definition import Tool
+from locus_testkit import ScriptedModel, Turn, call
 
 both_backends = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 UNKNOWN = "Error: outcome unknown"
@@ -133,7 +133,9 @@ NAMES = ("charge", "slow", "book", "send", "look", "fail", "flaky", "ask", "nope
 
 
 def scripts(names: Sequence[str] = NAMES) -> SearchStrategy[list[Turn]]:
-    calls: SearchStrategy[ToolCall] = st.builds(lambda name, n: call(name, n=n), st.sampled_from(names), st.integers(0, 1))
+    calls: SearchStrategy[ToolCall] = st.builds(
+        lambda name, n: call(name, n=n), st.sampled_from(names), st.integers(0, 1)
+    )
     turns = st.lists(st.lists(calls, min_size=1, max_size=3), min_size=1, max_size=3)
     return st.builds(lambda before: [*before, "done"], turns)
 
@@ -159,6 +161,8 @@ class Died(BaseException):
 
 class Fragile(MemoryStore):
     """A store whose n-th write from now is where something happens."""
+
+    snapshot_every: int | None = None  # type: ignore[assignment]
 
     def __init__(self) -> None:
         super().__init__()
@@ -198,8 +202,9 @@ def _died(error: BaseException) -> bool:
 class Case:
     """One run on one thread, in as many segments as it takes."""
 
-    def __init__(self, script: list[Turn], mode: Any) -> None:
+    def __init__(self, script: list[Turn], mode: Any, *, snapshot_every: int | None = None) -> None:
         self.world, self.store, self.recorder = World(), Fragile(), Recorder()
+        self.store.snapshot_every = snapshot_every
         self.script, self.mode = script, mode
         self.broken = 0
 
@@ -210,15 +215,29 @@ class Case:
             tools=self.world.tools(),
             tool_execution=self.mode,
             hooks=[RetryBusy(), self.recorder],
-            checkpointer=self.store,
+            checkpointer=self.checkpointer(),
         )
+
+    def checkpointer(self) -> JournalStore:
+        return self.store
+
+    async def begun(self) -> bool:
+        """Whether there is a run on the thread."""
+        return any(isinstance(e.body, Transition) for e in await self.store.read("t"))
+
+    async def end(self) -> AgentState:
+        """The state that the journal holds."""
+        bodies = [e.body for e in await self.store.read("t")]
+        assert [entry_from_json(json.loads(json.dumps(entry_to_json(b)))) for b in bodies] == bodies
+        last = next(b for b in reversed(bodies) if isinstance(b, Transition))
+        assert (last.next_node, last.why) == (END, "NoToolCalls")
+        return fold(BLANK, bodies)
 
     async def segment(self, plan: Break | None, answers: Any) -> AgentResult[Any] | None:
         """The result, or None when the segment broke off."""
         agent = self.agent()
-        fresh = not any(isinstance(e.body, Transition) for e in await self.store.read("t"))
         before = len(of(self.recorder.events, TerminateEvent))
-        run = agent.run("x", thread_id="t") if fresh else agent.resume("t", answers)
+        run = agent.run("x", thread_id="t") if not await self.begun() else agent.resume("t", answers)
         result: AgentResult[Any] | None = None
         with anyio.CancelScope() as scope:
             self.store.expect(plan, scope)
@@ -260,11 +279,27 @@ class Case:
                 break
         else:
             raise AssertionError("it never ends")
-        bodies = [e.body for e in await self.store.read("t")]
-        assert [entry_from_json(json.loads(json.dumps(entry_to_json(b)))) for b in bodies] == bodies
-        last = next(b for b in reversed(bodies) if isinstance(b, Transition))
-        assert (last.next_node, last.why) == (END, "NoToolCalls")
-        return fold(BLANK, bodies)
+        return await self.end()
+
+
+class Saved(Case):
+    """The same on a backend that only saves and loads what `AgentState.to_checkpoint` gives."""
+
+    def __init__(self, script: list[Turn], mode: Any) -> None:
+        super().__init__(script, mode)
+        self.kept: dict[str, str] = {}
+
+    def checkpointer(self) -> JournalStore:
+        def save(thread_id: str, checkpoint: Any) -> None:
+            self.kept[thread_id] = json.dumps(checkpoint)
+
+        return SnapshotAdapter(save, lambda thread_id: json.loads(self.kept.get(thread_id, "null")))
+
+    async def begun(self) -> bool:
+        return "t" in self.kept
+
+    async def end(self) -> AgentState:
+        return AgentState.from_checkpoint(json.loads(self.kept["t"]))
 
 
 def comparable(state: AgentState) -> dict[str, Any]:
@@ -299,11 +334,16 @@ def assert_same_but_for_the_unknown(got: AgentState, wanted: AgentState) -> None
 
 
 @both_backends
-@given(script=scripts(), mode=st.sampled_from(["concurrent", "sequential"]), plans=st.lists(breaks, max_size=4))
+@given(
+    script=scripts(),
+    mode=st.sampled_from(["concurrent", "sequential"]),
+    plans=st.lists(breaks, max_size=4),
+    every=st.sampled_from([None, 1, 3]),
+)
 def test_a_run_that_breaks_off_anywhere_ends_like_the_one_that_never_did(
-    backend: str, script: list[Turn], mode: Any, plans: list[Break]
+    backend: str, script: list[Turn], mode: Any, plans: list[Break], every: int | None
 ) -> None:
-    plain, broken = Case(script, mode), Case(script, mode)
+    plain, broken = Case(script, mode), Case(script, mode, snapshot_every=every)
     wanted = anyio.run(plain.whole, backend=backend)
     got = anyio.run(broken.whole, plans, backend=backend)
 
@@ -359,6 +399,16 @@ def test_a_run_that_is_left_in_order_confesses_nothing(backend: str, script: lis
     # Left between two events, one call at a time: no body is under way, so nothing is unknown.
     wanted = anyio.run(Case(script, "sequential").whole, backend=backend)
     got = anyio.run(Case(script, "sequential").whole, [plan], backend=backend)
+    assert comparable(got) == comparable(wanted)
+
+
+@both_backends
+@given(script=scripts(), plans=st.lists(st.builds(Break, st.just("left"), st.integers(1, 14)), max_size=3))
+def test_a_backend_that_only_saves_and_loads_loses_nothing(
+    backend: str, script: list[Turn], plans: list[Break]
+) -> None:
+    wanted = anyio.run(Case(script, "sequential").whole, backend=backend)
+    got = anyio.run(Saved(script, "sequential").whole, plans, backend=backend)
     assert comparable(got) == comparable(wanted)
 
 

@@ -340,21 +340,18 @@ def test_any_unknown_name_gets_an_answer(name: str) -> None:
 @given(st.text(st.characters(exclude_categories=()) | st.sampled_from('{}[]"`\n:,')))
 def test_any_text_is_an_answer_or_a_typed_error(text: str) -> None:
     for kind in (Place, list[Place], Guest, dict[str, int]):
+        told: OutputError | None = None
         try:
             output_schema(kind).parse(text)
         except OutputError as e:
-            assert e.problems
-            str(e).encode()
+            told = e
+        assert told is None or (told.problems and str(told).encode())
 
 
-@given(
-    places.map(
-        lambda place: json.loads(
-            json.dumps(place).replace("NaN", "1").replace("-Infinity", "1").replace("Infinity", "1")
-        )
-    ),
-    st.text(st.characters(exclude_characters="{}[]`"), max_size=20),
-)
+finite_places = st.fixed_dictionaries({"city": texts}, optional={"radius": st.floats(-9, 9)})
+
+
+@given(finite_places, st.text(st.characters(exclude_characters="{}[]`"), max_size=20))
 def test_an_answer_is_found_between_words(place: dict[str, Any], words: str) -> None:
     expected = output_schema(Place).parse(place)
 

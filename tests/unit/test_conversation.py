@@ -178,6 +178,13 @@ async def test_the_window_shows_the_system_prompt_and_the_newest_messages() -> N
     assert texts(view) == ["You are a clerk.", "question 3", "answer 3", "question 4", "answer 4"]
 
 
+@pytest.mark.parametrize("slack", [0, 3])
+async def test_a_window_that_is_just_full_is_left_alone(slack: int) -> None:
+    manager, state = SlidingWindowManager(10, slack=slack), state_of(*chat(5))
+    assert (await manager.view(state, FakeRun())).messages is state.messages
+    assert len((await manager.view(state.with_message(user("more")), FakeRun())).messages) < len(state.messages)
+
+
 async def test_the_window_keeps_calls_results_and_the_question_together() -> None:
     view = await SlidingWindowManager(4, slack=0).view(state_of(*tools(5)), FakeRun())
     assert [m.role.value for m in view.messages] == ["system", "user", "assistant", "tool"]
@@ -188,9 +195,12 @@ async def test_the_window_keeps_calls_results_and_the_question_together() -> Non
 async def test_a_batch_that_is_larger_than_the_window_is_shown_whole() -> None:
     names = [f"p{i}" for i in range(6)]
     batch = (calls(*names), *map(result, names))
-    view = await SlidingWindowManager(3).view(state_of(*chat(3), user("go"), *batch), FakeRun())
+    manager, run, state = SlidingWindowManager(3), FakeRun(), state_of(*chat(3), user("go"), *batch)
+    view = await manager.view(state, run)
     assert view.messages[2:] == batch
     assert view.messages[1].text == "go"
+    again = await manager.view(keeping(state, view), run)
+    assert again == View(view.messages)
 
 
 async def test_slack_leaves_the_window_where_it_is_for_some_turns() -> None:
@@ -226,6 +236,18 @@ async def test_a_summary_stands_for_the_middle() -> None:
     assert label.startswith("[Summary of 7 earlier message(s)")
     assert quoted == ["> They talked.", "> At length."]
     assert texts(view)[2:] == ["answer 3", "question 4", "answer 4"]
+
+
+async def test_a_summary_stands_where_what_it_covers_stood() -> None:
+    state = state_of(*tools(10), iteration=10)
+    view = await SummarizingManager(8, 3).view(state, FakeRun("summary"))
+    assert view.messages[0] is SYSTEM
+    assert view.messages[1].text == "the task"
+    assert view.messages[2].text.endswith("> summary")
+    reflected = state_of(*chat(3), user("the task"), *tools(10)[2:], iteration=10)
+    view = await SummarizingManager(8, 3).view(reflected, FakeRun("summary"))
+    assert view.messages[1].text.endswith("> summary")
+    assert view.messages[2].text == "the task"
 
 
 async def test_the_summariser_gets_the_middle_as_data_and_no_tools() -> None:
@@ -367,6 +389,15 @@ async def test_a_huge_record_goes_to_the_summariser_in_small_pieces() -> None:
     assert "characters left out" in run.requests[0].messages[1].text
 
 
+async def test_a_huge_tool_output_is_cut_for_the_summariser() -> None:
+    messages = (SYSTEM, user("go"), calls("read"), result("read", "x" * 10_000_000), *chat(4)[1:])
+    run = FakeRun("summary")
+    await SummarizingManager(8, 3).view(state_of(*messages), run)
+    (output,) = record(run.requests[0].messages[1].text)[2]["results"]
+    assert len(output["output"]) < 5_000
+    assert "9996000 characters left out" in output["output"]
+
+
 async def test_text_without_a_utf8_form_does_not_stop_the_summary() -> None:
     run = FakeRun("summary")
     await SummarizingManager(4, 2).view(state_of(SYSTEM, user("\ud800\0"), *chat(5)[1:]), run)
@@ -416,6 +447,22 @@ async def test_old_tool_outputs_go_first_and_no_model_is_asked() -> None:
     assert max(shortened) < len(state.messages) - 2 * 5
     assert min(shortened) > 2
     assert sum(map(estimate_tokens, view.messages)) < 0.8 * 4_500
+
+
+async def test_the_newest_messages_keep_their_outputs_however_old_they_are() -> None:
+    state = state_of(*chat(20), *tools(4, "output " * 30)[2:])
+    view = await LLMCompactor(window=600, tail=0.6, tool_output_ttl=0).view(state, FakeRun("summary"))
+    assert view.messages is not state.messages
+    assert view.messages[-8:] == state.messages[-8:]
+
+
+async def test_a_window_that_the_system_prompt_nearly_fills_does_not_ask_a_model_at_every_turn() -> None:
+    system = Message(Role.SYSTEM, "x" * 4_000)
+    manager, run, state = LLMCompactor(window=1_200, tail=0.1, head=0), FakeRun("summary"), state_of(system)
+    for i in range(40):
+        state = state.with_message(user(f"question {i}"))
+        state = keeping(state, await manager.view(state, run)).with_message(says(f"answer {i}"))
+    assert 1 <= len(run.requests) <= 8
 
 
 async def test_a_shortened_output_keeps_its_call_and_invites_nobody_to_call_again() -> None:

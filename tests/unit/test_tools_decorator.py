@@ -329,7 +329,7 @@ def test_the_context_is_injected_at_any_position_and_not_shown() -> None:
         """Search."""
         return ctx, query
 
-    def middle(query: str, ctx: ToolContext | None = None, limit: int = 1) -> Any:  # type: ignore[type-arg]
+    def middle(query: str, ctx: ToolContext | None = None, limit: int = 1) -> Any:
         """Search."""
         return ctx, query
 

@@ -10,7 +10,7 @@ import typing
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, Optional, TypeVar
+from typing import Annotated, Any, ForwardRef, Generic, Literal, NamedTuple, NewType, Optional, TypeVar
 from uuid import UUID
 
 import annotated_types
@@ -45,10 +45,14 @@ class Point:
     y: int = 0
 
 
+def in_order(tags: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(tags))
+
+
 @attrs.frozen
 class Order:
     item: str
-    tags: tuple[str, ...] = attrs.field(default=(), converter=lambda tags: tuple(sorted(tags)))
+    tags: tuple[str, ...] = attrs.field(default=(), converter=in_order)
     amount: int = attrs.field(default=1, validator=attrs.validators.gt(0))
     _note: str = "none"
     total: int = attrs.field(init=False, default=0)
@@ -324,7 +328,8 @@ def test_a_recursive_class_refers_to_itself() -> None:
 
 
 def test_two_classes_of_one_name_keep_apart() -> None:
-    other = pydantic.create_model("Chain", left=(Person, ...), nested=("Chain | None", None))
+    rest: Any = (ForwardRef("Chain | None"), None)
+    other = pydantic.create_model("Chain", left=(Person, ...), rest=rest)
 
     def take(a: Any, b: Any) -> Any:
         """Take them."""
@@ -348,7 +353,7 @@ def test_a_schema_that_would_explode_keeps_its_references(own_init: bool) -> Non
     converter = tuple if own_init else None
     inner: Any = int
     for i in range(30):
-        fields = {name: attrs.field(type=inner, converter=converter) for name in ("left", "right")}
+        fields: dict[str, Any] = {name: attrs.field(type=inner, converter=converter) for name in ("left", "right")}
         inner = attrs.make_class(f"Level{i}", fields)
 
     text = json.dumps(thaw(taking(inner).spec.parameters))
@@ -484,7 +489,15 @@ def test_classes_of_the_enclosing_function_are_found_for_plain_functions_too() -
     assert tuple(elsewhere(take).spec.properties["it"]["properties"]) == ("size",)
 
 
-@pytest.mark.parametrize("annotation", [complex, type, Box[complex], list[complex], typing.Callable[[int], int], 3])
+@dataclasses.dataclass
+class Seeded:
+    size: int
+    seed: dataclasses.InitVar[int]
+
+
+@pytest.mark.parametrize(
+    "annotation", [Seeded, complex, type, Box[complex], list[complex], typing.Callable[[int], int], 3]
+)
 def test_a_type_without_json_is_refused_by_name(annotation: Any) -> None:
     with pytest.raises(ToolDefinitionError) as caught:
         taking(annotation)

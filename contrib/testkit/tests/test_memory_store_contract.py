@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import anyio.lowlevel
-import pytest
 
-from locus.memory import JournalStore, LatestStore, MemoryStore, SnapshotAdapter
+from locus.memory import LatestStore, MemoryStore, SnapshotAdapter
 from locus_testkit import JournalStoreContract, StoreFeatures
 
 
@@ -25,10 +24,6 @@ class TestLatestStore(JournalStoreContract):
 
     def make_store(self, folder: Path) -> LatestStore:
         return LatestStore()
-
-    @pytest.mark.xfail(reason="it lists threads in the order in which they were made", strict=True)
-    async def test_threads_are_listed_newest_first(self, store: JournalStore) -> None:
-        await super().test_threads_are_listed_newest_first(store)
 
 
 class TestSnapshotAdapter(JournalStoreContract):
@@ -47,7 +42,3 @@ class TestSnapshotAdapter(JournalStoreContract):
             return json.loads(place.read_text()) if place.exists() else None
 
         return SnapshotAdapter(save, load)
-
-    @pytest.mark.xfail(reason="it lists threads in the order in which they were made", strict=True)
-    async def test_threads_are_listed_newest_first(self, store: JournalStore) -> None:
-        await super().test_threads_are_listed_newest_first(store)

@@ -102,11 +102,14 @@ async def _begin(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
     for key, value in segment.metadata.items():
         state = state.with_metadata(key, value)
     base = host.state
-    host.run_id, host.segment = run_id, 0
+    host.begin(run_id)
     run.show(state)
     if segment.before:
         state = state.with_messages(segment.before)
     prompt = segment.prompt
+    if segment.seed is not None and state.messages[-1].role is Role.USER:
+        # The user's turn is filtered and told of, in whatever form it was handed in.
+        state, prompt = evolve(state, messages=state.messages[:-1]), state.messages[-1]
     if prompt is not None:
         prompt = await _filtered(run, prompt)
         state = state.with_message(prompt)
@@ -124,6 +127,7 @@ async def _filtered(run: ActiveRun, prompt: Message) -> Message:
     impls = run.loop.hooks.impls("locus_filter_input")
     if not impls:
         return prompt
+    run.early = []
     got = await filter_input(impls, prompt, run, run.health)
     if isinstance(got, Cancel):
         run.cancel(got.reason)

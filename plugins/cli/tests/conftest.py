@@ -10,7 +10,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+import importlib_metadata
 import pytest
 from attrs import frozen
 
@@ -92,8 +94,16 @@ Locus = Callable[..., Done]
 
 
 @pytest.fixture
-def locus(here: Path, capsys: pytest.CaptureFixture[str]) -> Locus:
-    """Runs a command line in this process."""
+def locus(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Locus:
+    """Runs a command line in this process; of the plugins around it only the CLI and the test's own are seen."""
+    every = importlib_metadata.entry_points
+
+    def without_others(**wanted: Any) -> list[Any]:
+        return [
+            point for point in every(**wanted) if point.name == "cli" or not point.value.startswith("locus_plugin_")
+        ]
+
+    monkeypatch.setattr(importlib_metadata, "entry_points", without_others)
 
     def run(*arguments: str) -> Done:
         capsys.readouterr()
@@ -172,6 +182,23 @@ class Terminal:
     def send(self, text: str) -> None:
         """Type."""
         os.write(self._master, text.encode())
+
+    def insist(self, key: str, text: str) -> None:
+        """Press a key until the text appears.
+
+        A signal that comes right before `input` begins to wait is heard with the next key only: Python checks for
+        signals, then waits, and nothing wakes it in between. A person presses again, too.
+        """
+        until = time.monotonic() + PATIENCE
+        again = 0.0
+        while text not in self.output[self._seen :]:
+            now = time.monotonic()
+            assert now < until, f"{text!r} did not appear in time:\n{self.output}"
+            if now >= again:
+                again = now + 3.0
+                self.send(key)
+            self._read(0.2)
+        self.expect(text)
 
     def finish(self) -> int:
         """Wait for the end; the exit status."""

@@ -106,8 +106,7 @@ def test_ctrl_c_instead_of_an_answer_stops_and_says_how_to_answer(terminal: Open
 
     running.expect("2. no")
     running.expect("> ")
-    running.send(CTRL_C)
-    running.expect("stopped by Ctrl-C after ")
+    running.insist(CTRL_C, "stopped by Ctrl-C after ")
     running.expect("--resume --answer ANSWER")
     assert running.finish() == 130
 
@@ -172,8 +171,7 @@ def test_ctrl_c_stops_the_turn_and_not_the_chat(terminal: Open) -> None:
     running.send(CTRL_C)
     running.expect("stopped by Ctrl-C after 1 iteration")
     running.expect("> ")
-    running.send(CTRL_C)
-    running.expect("(Ctrl-D or /quit leaves)")
+    running.insist(CTRL_C, "(Ctrl-D or /quit leaves)")
     running.send("/tokens\n")
     running.expect("1 turn")
     running.send("/quit\n")

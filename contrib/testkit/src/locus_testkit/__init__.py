@@ -11,6 +11,7 @@ import pytest
 # Before the contracts are imported, so that a broken promise shows the values that broke it.
 pytest.register_assert_rewrite("locus_testkit.contracts")
 
+from locus_testkit.clock import FakeClock  # noqa: E402  # the line above must come first
 from locus_testkit.contracts import (  # noqa: E402  # the line above must come first
     Contract,
     ContractBroken,
@@ -21,6 +22,7 @@ from locus_testkit.contracts import (  # noqa: E402  # the line above must come 
     Sent,
     StoreFeatures,
 )
+from locus_testkit.installed import Discovery, DiscoveryRefused, TemporaryPlugins  # noqa: E402  # the same
 from locus_testkit.scripted import (  # noqa: E402  # the same
     DEFAULT_USAGE,
     CallIds,
@@ -37,6 +39,9 @@ __all__ = [
     "CallIds",
     "Contract",
     "ContractBroken",
+    "Discovery",
+    "DiscoveryRefused",
+    "FakeClock",
     "JournalStoreContract",
     "ModelContract",
     "ModelFeatures",
@@ -45,6 +50,7 @@ __all__ = [
     "ScriptedModel",
     "Sent",
     "StoreFeatures",
+    "TemporaryPlugins",
     "Turn",
     "call",
     "malformed_call",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from locus.core.directives import Allow, Cancel, Directive, Interrupt, Reject, Retry
 from locus.core.errors import BudgetExceeded, ConditionError, ModelError
 from locus.core.events import Event, ModelRestartEvent, stamp
+from locus.hooks.caller import unheard
 from locus.hooks.dispatch import decide_tool_call, notify, onion
 from locus.hooks.health import HookHealth
 from locus.hooks.stash import Stash
@@ -73,6 +74,7 @@ class ActiveRun:
         "cleared",
         "deadline",
         "deps",
+        "early",
         "ended",
         "health",
         "host",
@@ -110,6 +112,8 @@ class ActiveRun:
         self.retry_reason = ""
         #: How many attempts at the Think under way are void.
         self.attempt = 0
+        #: What is told once the start of the run is, while the prompt is being filtered; else None.
+        self.early: list[Event] | None = None
         #: What the condition guarantees.
         self.bounds: Bounds = loop.ceiling.bounds
         self._timed = loop.ceiling.timed
@@ -260,6 +264,9 @@ class ActiveRun:
 
     async def tell(self, event: Event) -> Directive | None:
         """`emit`, with the strictest directive of those who listen. Cancel and Retry are noted already."""
+        if self.early is not None:
+            self.early.append(event)
+            return None
         self._seq = seq = self._seq + 1
         host = self.host
         stamp(
@@ -280,7 +287,7 @@ class ActiveRun:
             directive = await notify(impls, event, self, self.health)
             if type(directive) is Cancel:
                 self.cancel(directive.reason)
-            elif type(directive) is Retry:
+            elif type(directive) is Retry and getattr(event, "purpose", "think") == "think":
                 self._retry, self.retry_reason = True, directive.reason
         if self.sink is not None:
             await self.sink(event)
@@ -359,7 +366,8 @@ class ActiveRun:
         if times > 1:
             step_id = f"{step_id}#{times}"
         replayed = self.host.recorded_any(step_id) is not None
-        response, usage = await model_step(self, request, chosen, purpose=purpose, step_id=step_id)
+        with unheard(self):
+            response, usage = await model_step(self, request, chosen, purpose=purpose, step_id=step_id)
         if not replayed:
             self.charge(usage)
         return response

@@ -38,6 +38,7 @@ async def think(state: AgentState, run: ActiveRun) -> AgentState:
     """
     before = state
     for attempt in range(MAX_RETRIES + 1):
+        before = run.charged(before)  # with what hooks have spent since
         state, messages = before, before.messages
         if run.loop.manager is not None:
             state, messages = await _view(before, run)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         LLMCompactor,
         SlidingWindowManager,
         SummarizingManager,
+        View,
     )
     from locus.memory.inmemory import MemoryStore
     from locus.memory.latest import LatestStore
@@ -28,6 +29,7 @@ __all__ = [
     "SnapshotAdapter",
     "SummarizingManager",
     "ThreadInfo",
+    "View",
 ]
 
 __getattr__, __dir__ = exports(
@@ -44,5 +46,6 @@ __getattr__, __dir__ = exports(
         "SnapshotAdapter": "locus.memory.snapshots",
         "SummarizingManager": "locus.memory.conversation",
         "ThreadInfo": "locus.memory.store",
+        "View": "locus.memory.conversation",
     },
 )

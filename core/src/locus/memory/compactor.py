@@ -130,7 +130,7 @@ class LLMCompactor:
             turns -= messages[old].role is Role.ASSISTANT
         old = min(old, tail)
         base = now.compaction or Compaction(end=head, kept=tuple(range(head)))
-        if old <= base.reach or not any(m.tool_results for m in messages[base.reach : old]):
+        if not any(m.tool_results for m in messages[base.reach : old]):
             return None
         return base.with_stubs(old)
 

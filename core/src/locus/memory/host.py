@@ -182,7 +182,9 @@ class JournalHost:
             self.state = apply(self.state, body.delta)  # type: ignore[union-attr]
             self._note(body)  # type: ignore[arg-type]
         elif kind is Outcome or kind is Intent:
-            self._steps[body.step_id] = body  # type: ignore[union-attr, assignment]
+            # A new turn that died before its first transition may have left steps behind: they are not this run's.
+            if body.run_id == self.run_id:
+                self._steps[body.step_id] = body  # type: ignore[union-attr, assignment]
         elif kind is Asked:
             # The body was left in good order to ask: it may be entered again, and writes its intent anew.
             self._steps.pop(body.step_id, None)  # type: ignore[union-attr]
@@ -197,6 +199,11 @@ class JournalHost:
         self.segment = transition.segment if transition.node == START else max(self.segment, transition.segment)
         if self._steps or self.asked or self._answers:
             self._steps, self.asked, self._answers = {}, {}, {}
+
+    def begin(self, run_id: str) -> None:
+        """Start a run of its own: what the one before had on record in an unfinished node is not this one's."""
+        self.run_id, self.segment = run_id, 0
+        self._steps, self.asked, self._answers = {}, {}, {}
 
     @property
     def open_node(self) -> str | None:

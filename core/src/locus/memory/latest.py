@@ -35,6 +35,8 @@ class Thread:
     holder: str | None = None
     since: datetime | None = None
     not_before: datetime | None = None
+    # When it was claimed last, in claims of this store.
+    turn: int = 0
 
     @property
     def head(self) -> int:
@@ -51,6 +53,7 @@ class LatestStore:
     def __init__(self) -> None:
         self._threads: dict[str, Thread] = {}
         self._lock = Lock()
+        self._turns = 0
 
     async def claim(self, thread_id: str, worker: str) -> Claim:
         """Take a thread.
@@ -64,7 +67,9 @@ class LatestStore:
                 thread = self._threads[thread_id] = Thread()
             if thread.holder is not None:
                 raise ThreadBusy(thread_id, thread.holder, thread.since.isoformat() if thread.since else "")
+            self._turns += 1
             thread.token, thread.holder, thread.since = uuid4().hex, worker, datetime.now(UTC)
+            thread.turn = self._turns
             return Claim(
                 thread_id=thread_id,
                 token=thread.token,
@@ -134,11 +139,12 @@ class LatestStore:
             )
 
     async def threads(self) -> tuple[ThreadInfo, ...]:
-        """The threads that this process has used."""
+        """The threads that this process has used, the most recently claimed first."""
         with self._lock:
+            rows = sorted(self._threads.items(), key=lambda row: -row[1].turn)
             return tuple(
                 ThreadInfo(thread_id=i, head=t.head, holder=t.holder, updated_at=t.since)
-                for i, t in self._threads.items()
+                for i, t in rows
             )
 
     async def delete(self, thread_id: str) -> bool:

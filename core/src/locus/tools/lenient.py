@@ -63,7 +63,7 @@ class _Walk:
             text = data.strip()
             try:
                 found = _WORDS[text.lower()] if text.lower() in _WORDS else msgspec.json.decode(text)
-            except (ValueError, RecursionError):
+            except (ValueError, msgspec.DecodeError, RecursionError):
                 return data
         if isinstance(found, float) and found.is_integer() and abs(found) <= _EXACT:
             whole = int(found)

@@ -271,6 +271,8 @@ def _own_class(cls: Any, seen: dict[Any, Any]) -> Any:
         hints, local = class_hints(cls)
     except Exception:  # noqa: BLE001  msgspec meets the same fault and names it
         return cls
+    if any(isinstance(hint, dataclasses.InitVar) for hint in hints.values()):
+        raise TypeError(f"{cls.__qualname__} has an InitVar, which is no field; make it a field")
     fields = _fields(cls)
     carried = {f.name: portable(hints.get(f.name, Any), seen) for f in fields if f.init}
     if not local and not _needs_its_init(cls, fields) and all(t == hints.get(n) for n, t in carried.items()):

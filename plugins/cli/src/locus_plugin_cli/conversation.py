@@ -16,7 +16,7 @@ from locus.run import Run
 from locus_plugin_cli import status
 from locus_plugin_cli.person import ask, present
 from locus_plugin_cli.session import Session
-from locus_plugin_cli.stopper import Stopper
+from locus_plugin_cli.stopper import Stopper, putting_away
 from locus_plugin_cli.view.base import View
 from locus_plugin_cli.view.tally import Tally
 
@@ -73,7 +73,8 @@ class Conversation:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._runner.__exit__(kind, error, trace)
+        with putting_away():
+            self._runner.__exit__(kind, error, trace)
 
     def say(self, prompt: str) -> Turn:
         """Take a user's turn.

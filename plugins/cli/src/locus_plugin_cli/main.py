@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 import threading
 import time
@@ -136,6 +137,9 @@ def _one_line_warning(
 
 def _leave(code: int) -> NoReturn:
     """Exit, also when a thread that nobody can stop (a tool's body past its time) would hold the process."""
+    with contextlib.suppress(ValueError):  # not the main thread: it hears no signals
+        # From here on there is nothing to say: a Ctrl-C must not end in a traceback of the interpreter.
+        signal.signal(signal.SIGINT, lambda number, frame: os._exit(code))
     until = time.monotonic() + PATIENCE
     others = [t for t in threading.enumerate() if t is not threading.current_thread() and not t.daemon]
     for thread in others:

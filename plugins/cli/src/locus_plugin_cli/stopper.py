@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ import anyio
 from locus.run import Run
 from locus_plugin_cli import status
 
-__all__ = ["Stopper"]
+__all__ = ["Stopper", "putting_away"]
 
 T = TypeVar("T")
 
@@ -51,9 +52,6 @@ class Stopper:
 
     @contextmanager
     def _listening(self, run: Run[Any], scope: anyio.CancelScope) -> Iterator[None]:
-        if threading.current_thread() is not threading.main_thread():
-            yield  # only the main thread hears signals
-            return
         loop = asyncio.get_running_loop()
 
         def pressed(number: int, frame: FrameType | None) -> None:
@@ -67,8 +65,50 @@ class Stopper:
                 # Something holds the event loop, so nothing gentler is left.
                 os._exit(status.STOPPED)
 
-        before = signal.signal(signal.SIGINT, pressed)
+        with _handling(pressed), _waking(loop):
+            yield
+
+
+@contextmanager
+def putting_away() -> Iterator[None]:
+    """While a command that is over puts its things away: one more Ctrl-C changes nothing, the next ends the process."""
+    presses = iter((False, True))
+
+    def pressed(number: int, frame: FrameType | None) -> None:
+        if next(presses, True):
+            os._exit(status.STOPPED)
+
+    with _handling(pressed):
+        yield
+
+
+@contextmanager
+def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Hear Ctrl-C; only the main thread can."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _waking(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Let a signal wake the loop: one that comes right before the loop falls asleep would else be heard much later."""
+    if os.name == "nt":
+        yield  # the loop sees to it itself there
+        return
+    reader, writer = socket.socketpair()
+    with reader, writer:
+        reader.settimeout(0)
+        writer.settimeout(0)
+        loop.add_reader(reader, reader.recv, 4096)
+        before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
         try:
             yield
         finally:
-            signal.signal(signal.SIGINT, before)
+            signal.set_wakeup_fd(before)
+            loop.remove_reader(reader)

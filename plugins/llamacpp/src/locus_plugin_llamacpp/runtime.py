@@ -82,7 +82,7 @@ def _private_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="locus-"))  # mode 0700
     if len(os.fsencode(folder)) > _SOCKET_PATH_LIMIT - len("/l.sock"):
         folder.rmdir()
-        folder = Path(tempfile.mkdtemp(prefix="locus-", dir="/tmp"))  # noqa: S108 - mkdtemp: unguessable, 0700
+        folder = Path(tempfile.mkdtemp(prefix="locus-", dir="/tmp"))
     return folder
 
 

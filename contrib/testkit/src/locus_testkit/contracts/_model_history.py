@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
+from typing import Any
 
+from locus.agent import Agent
 from locus.core.errors import InputError, ModelError
 from locus.core.frozen import freeze
 from locus.core.messages import Block, Message, RawBlock, Role, TextBlock, ThinkingBlock, ToolCall
@@ -85,6 +87,23 @@ class HistoryPromises(Promises):
             was, now = _messages(earlier), _messages(later)
             assert now[: len(was)] == was
             assert len(now) > len(was)
+
+    async def test_agent_runs_on_it(self, make: MakeModel) -> None:
+        """The loop gets from a question over a tool call to an answer, and knows what it cost."""
+        needs(self.features, "tools")
+        model = await make(call("temperature", city="Paris"), "It is 21 degrees in Paris.")
+
+        def temperature(city: str) -> str:
+            """Give the temperature of a city in degrees Celsius."""
+            return "21"
+
+        agent: Agent[Any, Any] = Agent(model, tools=[temperature], max_iterations=5)
+        result = await agent.run(_PARIS)
+        result.raise_for_failure()
+        assert result.usage.total_tokens > 0
+        if self.features.exact:
+            assert (result.stop_reason, result.text) == ("NoToolCalls", "It is 21 degrees in Paris.")
+            assert [execution.result for execution in result.state.tool_executions] == ["21"]
 
     async def test_ids_of_calls_may_repeat(self, make: MakeModel) -> None:
         """Local models number the calls of each turn anew; such a history can be continued by any model."""

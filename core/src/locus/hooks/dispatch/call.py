@@ -8,6 +8,7 @@ import anyio
 
 from locus.core.directives import Interrupt
 from locus.core.errors import PluginError
+from locus.hooks.caller import as_caller
 from locus.tools.cancellation import is_foreign_cancellation
 
 if TYPE_CHECKING:
@@ -60,9 +61,9 @@ async def ask(impl: Impl, *arguments: Any) -> Any:
     """The answer of one implementation."""
     answer = impl.call(*arguments)
     if impl.is_async:
-        return await answer
+        return await as_caller(impl.plugin, answer)
     if answer is not None and hasattr(answer, "__await__"):
-        return await within(impl.timeout, answer)
+        return await as_caller(impl.plugin, within(impl.timeout, answer))
     return answer
 
 

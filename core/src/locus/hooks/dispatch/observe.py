@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from locus.core.directives import Cancel, Continue, Reject, Retry
 from locus.core.events import Event, HookFailedEvent, ModelChunkEvent, ToolStartEvent
+from locus.hooks.caller import as_caller, deaf
 from locus.hooks.dispatch.call import is_failure, nonsense, within
 
 if TYPE_CHECKING:
@@ -37,14 +38,17 @@ async def notify(
     strictest: Any = None
     failed: list[HookFailedEvent] | None = None
     muted = health.quarantined
+    hears_nothing = deaf()
     culprit = event.plugin if type(event) is HookFailedEvent else None
     for impl in impls:
         if (muted and impl in muted) or impl.plugin == culprit:
             continue
+        if hears_nothing and (run, impl.plugin) in hears_nothing:
+            continue
         try:
             answer = impl.call(event, run)
             if impl.is_async:
-                answer = await answer
+                answer = await as_caller(impl.plugin, answer)
             if answer is None or type(answer) is Continue:
                 continue
             directive = await _directive(impl, answer, event)
@@ -70,7 +74,7 @@ async def _directive(impl: Impl, answer: Any, event: Event) -> Cancel | Retry | 
             if close is not None:  # a coroutine that nobody awaits would warn
                 close()
             nonsense(answer, "None or a directive: who hears chunks must be sync")
-        answer = await within(impl.timeout, answer)
+        answer = await as_caller(impl.plugin, within(impl.timeout, answer))
     if answer is None or type(answer) is Continue:
         return None
     if type(answer) not in _STRICTNESS:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 
 from locus.core.errors import PluginError
+from locus.hooks.caller import as_caller
 from locus.hooks.dispatch.call import blame
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class _Inner:
                 clock.deadline = math.inf
             self._running += 1
         try:
-            return await self._inner(value)
+            return await as_caller("", self._inner(value))  # what is wrapped is not the wrapper's
         except BaseException as e:
             self.escaped = e
             raise
@@ -116,7 +117,7 @@ class _Inner:
 async def _call(impl: Impl, arguments: tuple[Any, ...]) -> Any:
     answer = impl.call(*arguments)
     # A sync wrapper may hand on what call_next gave it.
-    return await answer if hasattr(answer, "__await__") else answer
+    return await as_caller(impl.plugin, answer) if hasattr(answer, "__await__") else answer
 
 
 async def _timed(impl: Impl, call_next: _Inner, arguments: tuple[Any, ...]) -> Any:

@@ -16,6 +16,7 @@ from locus_plugin_cli.output import say
 from locus_plugin_cli.person import answers_of
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.session import Session
+from locus_plugin_cli.stopper import putting_away
 from locus_plugin_cli.text import one_line, shortened
 from locus_plugin_cli.view.base import JsonView, QuietView, View
 from locus_plugin_cli.view.text import TextView
@@ -61,7 +62,8 @@ def run(
     view: View = JsonView(sys.stdout) if as_json else QuietView(sys.stdout) if quiet else TextView(sys.stdout)
     with Conversation(session, view, asks=not as_json and not quiet) as conversation:
         turn = conversation.say(text) if text is not None else conversation.resume(answer)
-    _conclude(turn, session, debug=given.debug, shown=not as_json and not quiet)
+        with putting_away():
+            _conclude(turn, session, debug=given.debug, shown=not as_json and not quiet)
     return turn.status
 
 
