@@ -163,7 +163,9 @@ async def test_siblings_of_a_call_that_a_person_is_asked_about_run_once() -> Non
     recorder = Recorder()
     turn = [call("add", a=1), call("add", a=2), call("confirm", what="pay")]
     agent = Agent(
-        ScriptedModel(turn, "done"), tools=[add, confirm], hooks=[Decider(a2=Interrupt("Two?", ("yes", "no"))), recorder]
+        ScriptedModel(turn, "done"),
+        tools=[add, confirm],
+        hooks=[Decider(a2=Interrupt("Two?", ("yes", "no"))), recorder],
     )
     asked = await agent.run("x")
     questions = {q.question: q for q in asked.interrupts}
@@ -257,9 +259,7 @@ async def test_a_decider_that_goes_wrong_rejects_each_call_it_was_asked_about(ho
 
 @pytest.mark.parametrize("how", ["asks", "asks sync"])
 async def test_a_decider_that_raises_its_question_has_asked_it(how: str) -> None:
-    agent = Agent(
-        ScriptedModel(call("add", a=1), "done"), tools=[add], hooks=[wrong(how, "locus_decide_tool_call")]
-    )
+    agent = Agent(ScriptedModel(call("add", a=1), "done"), tools=[add], hooks=[wrong(how, "locus_decide_tool_call")])
     asked = await agent.run("x")
     assert [q.question for q in asked.interrupts] == ["May I?"]
     result = await agent.resume(asked, "yes")

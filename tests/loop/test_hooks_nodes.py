@@ -160,7 +160,13 @@ async def test_a_plugin_has_the_last_word_over_the_state() -> None:
 async def test_a_terminator_that_goes_wrong_still_ends_the_run_once_with_a_valid_history(how: str) -> None:
     recorder = Recorder()
     model = ScriptedModel(["Let me add.", call("add", a=1)], "never")
-    agent = Agent(model, tools=[add], hooks=[wrong(how, "locus_terminate"), recorder], termination=TokenLimit(10), max_iterations=9)
+    agent = Agent(
+        model,
+        tools=[add],
+        hooks=[wrong(how, "locus_terminate"), recorder],
+        termination=TokenLimit(10),
+        max_iterations=9,
+    )
     result = await agent.run("x")  # ends after Think, so its calls are open
     assert result.stop_reason == "NodeError"
     assert [e.reason for e in of(recorder.events, TerminateEvent)] == ["NodeError"]
@@ -174,7 +180,11 @@ async def test_a_terminator_that_forgets_open_calls_does_not_leave_them_open() -
             return state.with_metadata("seen", value=True)
 
     agent = Agent(
-        ScriptedModel(call("add", a=1), "never"), tools=[add], hooks=[Forgetful()], termination=TokenLimit(10), max_iterations=9
+        ScriptedModel(call("add", a=1), "never"),
+        tools=[add],
+        hooks=[Forgetful()],
+        termination=TokenLimit(10),
+        max_iterations=9,
     )
     result = await agent.run("x")
     assert result.stop_reason == "TokenLimit"
@@ -286,9 +296,7 @@ async def test_a_policy_that_goes_wrong_ends_the_run_with_its_cause(returned: An
             raise LookupError("my mistake")
         return returned
 
-    result = await Agent(
-        ScriptedModel(call("add", a=1), "never"), tools=[add], hooks=[Judge("a", policy)]
-    ).run("x")
+    result = await Agent(ScriptedModel(call("add", a=1), "never"), tools=[add], hooks=[Judge("a", policy)]).run("x")
     assert result.stop_reason == "ConditionError"
     assert isinstance(result.error, ConditionError)
     assert_valid_history(result.state.messages)

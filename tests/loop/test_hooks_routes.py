@@ -97,7 +97,11 @@ async def test_a_stop_is_never_diverted() -> None:
     assert (result.stop_reason, len(model.requests), divert.asked) == ("NoToolCalls", 1, [])
 
     limited = Agent(
-        ScriptedModel(call("add", a=1), "never"), tools=[add], hooks=[divert], termination=TokenLimit(10), max_iterations=9
+        ScriptedModel(call("add", a=1), "never"),
+        tools=[add],
+        hooks=[divert],
+        termination=TokenLimit(10),
+        max_iterations=9,
     )
     assert (await limited.run("x")).stop_reason == "TokenLimit"
     assert divert.asked == []
@@ -106,9 +110,7 @@ async def test_a_stop_is_never_diverted() -> None:
 async def test_a_diversion_to_think_costs_an_iteration_and_is_bound_by_the_limit() -> None:
     divert = Divert("reflect", "think")
     model = ScriptedModel(call("add", a=1), after="repeat")
-    agent = Agent(
-        model, tools=[add], hooks=[Divert("execute", "reflect"), divert, Reflecting()], max_iterations=3
-    )
+    agent = Agent(model, tools=[add], hooks=[Divert("execute", "reflect"), divert, Reflecting()], max_iterations=3)
     result = await agent.run("x")
     assert (result.stop_reason, len(model.requests)) == ("MaxIterations", 3)
 
@@ -131,9 +133,9 @@ async def test_a_run_may_be_led_to_its_end_and_its_open_calls_are_answered() -> 
 )
 async def test_an_edge_that_is_none_is_not_taken_and_reported(node: str, to: str) -> None:
     recorder = Recorder()
-    result = await Agent(
-        ScriptedModel(call("add", a=1), "done"), tools=[add], hooks=[Divert(node, to), recorder]
-    ).run("x")
+    result = await Agent(ScriptedModel(call("add", a=1), "done"), tools=[add], hooks=[Divert(node, to), recorder]).run(
+        "x"
+    )
     assert (result.stop_reason, result.message, results(result)) == ("NoToolCalls", "done", ["2"])
     assert [e.plugin for e in of(recorder.events, HookFailedEvent)] == ["divert"]
     assert f"can follow {node}" in failures(result, "divert")[0].error
@@ -142,7 +144,9 @@ async def test_an_edge_that_is_none_is_not_taken_and_reported(node: str, to: str
 
 async def test_an_answer_without_calls_cannot_be_executed() -> None:
     divert = Divert("think", "execute")
-    result = await Agent(ScriptedModel("hm", after="repeat"), hooks=[divert], stop_on_text=False, max_iterations=2).run("x")
+    result = await Agent(ScriptedModel("hm", after="repeat"), hooks=[divert], stop_on_text=False, max_iterations=2).run(
+        "x"
+    )
     assert result.stop_reason == "MaxIterations"
     assert failures(result, "divert")
 

@@ -145,7 +145,9 @@ async def test_of_an_effect_that_may_happen_once_only_the_outcome_is_unknown_aft
     assert again.message == "done"
 
 
-@pytest.mark.parametrize(("at", "reason"), [("think", "NoToolCalls"), ("review", "NoToolCalls"), ("wrap", "ModelError")])
+@pytest.mark.parametrize(
+    ("at", "reason"), [("think", "NoToolCalls"), ("review", "NoToolCalls"), ("wrap", "ModelError")]
+)
 async def test_who_cannot_go_on_without_the_outcome_has_failed_like_any_hook(at: str, reason: str) -> None:
     hook = Effect(at, dies="in")
     agent = Agent(script(), tools=[add], hooks=[hook], checkpointer=MemoryStore())

@@ -406,7 +406,9 @@ async def test_what_a_wrapper_made_of_a_result_is_what_is_recorded_and_told() ->
             return evolve(outcome, execution=evolve(outcome.execution, result="[gone]"), content="[gone]")
 
     recorder, store = Recorder(), MemoryStore()
-    agent = Agent(ScriptedModel(call("add", a=123456788), "done"), tools=[add], hooks=[Redact(), recorder], checkpointer=store)
+    agent = Agent(
+        ScriptedModel(call("add", a=123456788), "done"), tools=[add], hooks=[Redact(), recorder], checkpointer=store
+    )
     result = await agent.run("x", thread_id="t")
     assert results(result) == ["[gone]"]
     assert [e.result for e in result.state.tool_executions] == ["[gone]"]

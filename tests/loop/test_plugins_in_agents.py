@@ -347,9 +347,7 @@ async def test_a_broken_plugin_in_a_file_is_reported_and_the_others_run(toys: Sh
     path = tmp_path / "locus.toml"
     path.write_text('[plugins]\nenabled = ["broken", "future", "typo", "gone", "toy"]\n')
     recorder = Recorder()
-    agent: Agent[None, str] = Agent(
-        ScriptedModel("hi"), config=load_config(path, environ={}), hooks=[recorder]
-    )
+    agent: Agent[None, str] = Agent(ScriptedModel("hi"), config=load_config(path, environ={}), hooks=[recorder])
     result = await run(agent)
     assert (result.message, result.reports["toy"]) == ("hi", "seen")
     seen = {p.name: p for p in plugins(result).plugins}

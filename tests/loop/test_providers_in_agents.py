@@ -89,7 +89,9 @@ async def test_a_model_is_named_by_its_provider_and_the_rest_is_the_providers(to
     assert plugins(result).plugins == ()
 
 
-async def test_a_providers_settings_come_from_the_file_and_from_the_program(toy: TemporaryPlugins, tmp_path: Path) -> None:
+async def test_a_providers_settings_come_from_the_file_and_from_the_program(
+    toy: TemporaryPlugins, tmp_path: Path
+) -> None:
     path = tmp_path / "locus.toml"
     path.write_text('[plugins.toy]\ngreeting = "salut"\n[agent]\nmodel = "toy:a file"\n')
     config = load_config(path, environ={})
@@ -360,7 +362,9 @@ anyio.run(main, backend=backend)
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_process_that_is_killed_in_a_tool_leaves_a_run_that_another_one_finishes(tmp_path: Path, backend: str) -> None:
+def test_a_process_that_is_killed_in_a_tool_leaves_a_run_that_another_one_finishes(
+    tmp_path: Path, backend: str
+) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
 

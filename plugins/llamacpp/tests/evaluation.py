@@ -136,7 +136,8 @@ def tools(data: Mapping[str, Any], examples: str) -> tuple[ToolSpec, ...]:
     made = []
     for entry in data["tools"]:
         properties = {
-            name: {"type": "string", "description": about, "maxLength": 200} for name, about in entry["parameters"].items()
+            name: {"type": "string", "description": about, "maxLength": 200}
+            for name, about in entry["parameters"].items()
         }
         schema = {
             "type": "object",
@@ -212,7 +213,9 @@ async def solve(model: LlamaCppModel, world: World, offered: tuple[ToolSpec, ...
             break
         for call in response.tool_calls:
             calls.append((call.name, call.arguments))
-            messages.append(Message(Role.TOOL, ToolResult(call.id, world.run(call.name, call.arguments), name=call.name)))
+            messages.append(
+                Message(Role.TOOL, ToolResult(call.id, world.run(call.name, call.arguments), name=call.name))
+            )
     said = (answer or "").lower()
     return Outcome(
         case["id"],

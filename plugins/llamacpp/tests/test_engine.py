@@ -335,4 +335,3 @@ async def test_an_engine_is_not_used_in_a_forked_process(server: Server, monkeyp
 
     with pytest.raises(EngineFailed, match="forked"):
         await engine.chat(BODY)
-

@@ -60,7 +60,9 @@ def test_a_value_cut_anywhere_is_passed_through_to_its_end(value: Any, cuts: lis
 
 @given(TEXTS, CUTS, st.sampled_from(["", " ", "\n  "]))
 def test_the_answer_streams_out_of_the_turn(text: str, cuts: list[int], space: str) -> None:
-    written = f'{space}{{{space}"tool":{space}"done",{space}"args":{space}{{"answer":{space}{json.dumps(text)}{space}}}}}'
+    written = (
+        f'{space}{{{space}"tool":{space}"done",{space}"args":{space}{{"answer":{space}{json.dumps(text)}{space}}}}}'
+    )
     stream = AnswerStream("done")
 
     assert "".join(map(stream.feed, pieces(written, cuts))) == text

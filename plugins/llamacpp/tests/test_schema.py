@@ -41,7 +41,10 @@ def test_definitions_move_to_the_root_without_meeting_those_of_another_tool() ->
     def with_point(kind: str) -> dict[str, Any]:
         return {
             "type": "object",
-            "properties": {"p": {"$ref": "#/$defs/Point"}, "more": {"type": "array", "items": {"$ref": "#/$defs/Point"}}},
+            "properties": {
+                "p": {"$ref": "#/$defs/Point"},
+                "more": {"type": "array", "items": {"$ref": "#/$defs/Point"}},
+            },
             "$defs": {"Point": {"type": kind}},
         }
 

@@ -26,7 +26,9 @@ LOOK = ToolSpec(
         "required": ["at"],
     },
 )
-GO = ToolSpec(name="go", description="Go there.", parameters={"type": "object", "properties": {"to": {"enum": ["x", "y"]}}})
+GO = ToolSpec(
+    name="go", description="Go there.", parameters={"type": "object", "properties": {"to": {"enum": ["x", "y"]}}}
+)
 HELLO = Message(Role.USER, "Hello")
 
 

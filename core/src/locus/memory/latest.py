@@ -142,10 +142,7 @@ class LatestStore:
         """The threads that this process has used, the most recently claimed first."""
         with self._lock:
             rows = sorted(self._threads.items(), key=lambda row: -row[1].turn)
-            return tuple(
-                ThreadInfo(thread_id=i, head=t.head, holder=t.holder, updated_at=t.since)
-                for i, t in rows
-            )
+            return tuple(ThreadInfo(thread_id=i, head=t.head, holder=t.holder, updated_at=t.since) for i, t in rows)
 
     async def delete(self, thread_id: str) -> bool:
         """Forget a thread."""

@@ -244,9 +244,10 @@ _engines: dict[Hashable, Engine] = {}
 _engines_lock = threading.Lock()
 
 
-def shared(
-    key: Hashable, label: str, find: Callable[[Progress], Path], options: EngineOptions = EngineOptions()
-) -> Engine:
+_DEFAULTS = EngineOptions()
+
+
+def shared(key: Hashable, label: str, find: Callable[[Progress], Path], options: EngineOptions = _DEFAULTS) -> Engine:
     """The one engine of this process for (``key``, ``options``); made, not loaded, when it is new.
 
     Args:

@@ -1,17 +1,17 @@
 """What can go wrong with weights and with the engine, as part of the kernel's exception tree.
 
-    ModelError
-    ├── WeightsError            the weights of a model cannot be used (`.model`)
-    │   ├── WeightsMissing      a distribution or a file is not there (`.missing`, `.install`)
-    │   ├── WeightsCorrupt      the bytes are not the ones that were pinned (`.expected`, `.actual`)
-    │   ├── CacheFull           no room for the joined file (`.path`, `.needed`, `.free`)
-    │   └── HubUnreachable      the hub cannot be asked, and the file is not in its cache
-    ├── EngineFailed            llama.cpp refused the file, or ended without an answer
-    ├── EngineClosed            the engine was closed while the request ran or before it
-    ├── BadRequest              llama.cpp refused the request
-    ├── DeadlinePassed          the answer was not complete in time
-    └── ContextOverflow
-        └── PromptTooLong       (`.n_prompt`, `.n_ctx`)
+ModelError
+├── WeightsError            the weights of a model cannot be used (`.model`)
+│   ├── WeightsMissing      a distribution or a file is not there (`.missing`, `.install`)
+│   ├── WeightsCorrupt      the bytes are not the ones that were pinned (`.expected`, `.actual`)
+│   ├── CacheFull           no room for the joined file (`.path`, `.needed`, `.free`)
+│   └── HubUnreachable      the hub cannot be asked, and the file is not in its cache
+├── EngineFailed            llama.cpp refused the file, or ended without an answer
+├── EngineClosed            the engine was closed while the request ran or before it
+├── BadRequest              llama.cpp refused the request
+├── DeadlinePassed          the answer was not complete in time
+└── ContextOverflow
+    └── PromptTooLong       (`.n_prompt`, `.n_ctx`)
 """
 
 from __future__ import annotations

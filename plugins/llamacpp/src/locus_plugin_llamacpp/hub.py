@@ -33,9 +33,7 @@ def download(name: str, repository: str, file: str) -> Path:
             resolve(f"{_CLIENT}.errors:EntryNotFoundError"),
         )
     except ImportError as error:
-        raise WeightsMissing(
-            name, f"{_CLIENT} is not installed", "pip install 'locus-plugin-llamacpp[hf]'"
-        ) from error
+        raise WeightsMissing(name, f"{_CLIENT} is not installed", "pip install 'locus-plugin-llamacpp[hf]'") from error
     try:
         return Path(fetch(repo_id=repository, filename=file))
     except offline as error:  # derives from the next one, so it stands first

@@ -93,7 +93,9 @@ def _copied(schema: Any, prefix: str) -> Any:
             made[key] = {name: _copied(inner, prefix) for name, inner in value.items()}
         elif key in _NESTED:
             made[key] = (
-                [_copied(inner, prefix) for inner in value] if isinstance(value, list | tuple) else _copied(value, prefix)
+                [_copied(inner, prefix) for inner in value]
+                if isinstance(value, list | tuple)
+                else _copied(value, prefix)
             )
         elif key != "pattern" or _supported(value):
             made[key] = thaw(value)

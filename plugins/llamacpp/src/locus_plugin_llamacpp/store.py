@@ -63,7 +63,8 @@ def joined(model: PackagedModel, parts: Callable[[], Sequence[Path]], folder: Pa
         if error.errno in _FULL:
             raise CacheFull(model.name, folder, model.size, shutil.disk_usage(folder).free) from error
         raise WeightsError(
-            model.name, f"cannot write {error.filename or folder}: {error.strerror}; set LOCUS_CACHE to a folder of yours"
+            model.name,
+            f"cannot write {error.filename or folder}: {error.strerror}; set LOCUS_CACHE to a folder of yours",
         ) from error
     return target
 
