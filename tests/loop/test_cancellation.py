@@ -231,7 +231,8 @@ async def test_a_run_that_its_caller_cancelled_is_open_and_goes_on_where_it_was(
         await guarded.entered.wait()
         group.cancel_scope.cancel()
 
-    result = await agent.resume("t")
+    with anyio.fail_after(5):
+        result = await agent.resume("t")
 
     assert result.stop_reason == "NoToolCalls"
     # It was in the middle of an effect that may happen once only, so it is not entered again.
@@ -240,6 +241,78 @@ async def test_a_run_that_its_caller_cancelled_is_open_and_goes_on_where_it_was(
     assert first == "2"
     assert second.startswith("Error: outcome unknown")
     assert len(model.requests) == 3
+
+
+class Spoiler:
+    """Tools that do not let a cancellation pass as they should."""
+
+    def __init__(self) -> None:
+        self.entered = anyio.Event()
+
+    async def _hang(self) -> None:
+        self.entered.set()
+        await anyio.sleep_forever()
+
+    @tool
+    async def fails(self) -> str:
+        """Fails while it cleans up."""
+        try:
+            await self._hang()
+        finally:
+            raise ValueError("cleanup failed")
+
+    @tool
+    async def swallows(self) -> str:
+        """Catches everything."""
+        try:
+            await self._hang()
+        except BaseException:  # noqa: BLE001  what careless code does
+            return "swallowed"
+        return "never"
+
+    @tool
+    async def fails_in_a_group(self) -> str:
+        """Has helpers, one of which fails while it cleans up."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self.fails.fn)
+            group.start_soon(anyio.sleep_forever)
+        return "never"
+
+
+@pytest.mark.parametrize("how", ["fails", "swallows", "fails_in_a_group"])
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside"])
+@pytest.mark.parametrize(
+    ("anyio_backend", "by"), [("asyncio", "task"), ("asyncio", "scope"), ("trio", "scope")], ids=str
+)
+async def test_a_tool_that_spoils_its_cancellation_does_not_keep_the_run_alive(how: str, beside: bool, by: str) -> None:
+    spoiler, recorder = Spoiler(), Recorder()
+    script: list[Any] = [[call(how), call("add", a=1)] if beside else [call(how)], "done"]
+    model = ScriptedModel(script=lambda request: script)
+    tools = [spoiler.fails, spoiler.swallows, spoiler.fails_in_a_group, add]
+    agent = Agent(model, tools=tools, hooks=[recorder], checkpointer=MemoryStore())
+
+    async def main() -> None:
+        await agent.run("x", thread_id="t")
+
+    with anyio.fail_after(5):
+        if by == "task":
+            task = asyncio.create_task(agent.run("x", thread_id="t"))
+            await spoiler.entered.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        else:
+            async with anyio.create_task_group() as group:
+                group.start_soon(main)
+                await spoiler.entered.wait()
+                group.cancel_scope.cancel()
+        assert len(of(recorder.events, ModelCompleteEvent)) == 1
+        assert [e.reason for e in of(recorder.events, TerminateEvent)] == ["Cancelled"]
+        result = await agent.resume("t")
+    # What the body came to is known, so it is what the model hears.
+    told = results(result)[0]
+    assert told == "swallowed" if how == "swallows" else "cleanup failed" in told
+    assert result.message == "done"
 
 
 @pytest.mark.parametrize(("effect", "entries"), [("pure", 2), ("keyed", 2), ("once", 1)])
@@ -286,9 +359,10 @@ async def test_a_person_can_be_asked_what_came_of_an_unknown_outcome() -> None:
         await entered.wait()
         group.cancel_scope.cancel()
 
-    asked = await agent.resume("t")
-    assert "What came of it?" in asked.interrupts[0].question
-    result = await agent.resume("t", "it went through")
+    with anyio.fail_after(5):
+        asked = await agent.resume("t")
+        assert "What came of it?" in asked.interrupts[0].question
+        result = await agent.resume("t", "it went through")
     assert results(result) == ["a person says: it went through"]
 
 

@@ -104,13 +104,16 @@ async def test_retry_in_execute_repeats_nothing_that_may_have_had_its_effect(eff
     assert flaky.entered == 1
 
 
-async def test_retry_in_execute_never_repeats_a_success() -> None:
-    bodies.clear()
-    result = await Agent(
-        ScriptedModel(call("add", a=1), "done"), tools=[add], hooks=[Ask(ToolCompleteEvent, *[Retry()] * 9)]
-    ).run("x")
-    assert bodies["add"] == 1
-    assert results(result) == ["2"]
+@pytest.mark.parametrize("effect", ["once", "keyed", "pure"])
+async def test_retry_in_execute_never_repeats_a_success(effect: Any) -> None:
+    fine = Flaky(ValueError("never"), failures=0)
+    agent = Agent(
+        ScriptedModel(call("fetch"), "done"),
+        tools=[fine.make(effect=effect)],
+        hooks=[Ask(ToolCompleteEvent, *[Retry()] * 9)],
+    )
+    assert results(await agent.run("x")) == ["fetched at try 1"]
+    assert fine.entered == 1
 
 
 async def test_retry_in_execute_is_bounded() -> None:

@@ -275,7 +275,9 @@ async def test_siblings_of_a_call_whose_decision_failed_run(how: str) -> None:
 
         @hookimpl
         async def locus_decide_tool_call(self, call: ToolCall) -> Any:
-            answer = broken.locus_decide_tool_call() if call.arguments["a"] == 2 else None  # type: ignore[attr-defined]
+            if call.arguments["a"] != 2:
+                return None
+            answer: Any = broken.locus_decide_tool_call()  # type: ignore[attr-defined]
             return await answer if hasattr(answer, "__await__") else answer
 
     broken = wrong(how, "locus_decide_tool_call")

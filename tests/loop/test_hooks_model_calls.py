@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -129,7 +130,7 @@ class Judge(Hook):
     ],
 )
 async def test_a_plugin_may_ask_a_model_anywhere_and_the_run_pays_for_it(at: str, times: int) -> None:
-    thoughts = iter([call("add", a=1), "done"])
+    thoughts: Iterator[Any] = iter([call("add", a=1), "done"])
     model = ScriptedModel(lambda r: next(thoughts) if r.purpose == "think" else "yes", after="repeat")
     judge, recorder = Judge(at), Recorder()
     with anyio.fail_after(5):
@@ -289,6 +290,28 @@ async def test_a_plugin_hears_of_its_own_other_events_as_ever() -> None:
     assert heard == ["think"]
 
 
+async def test_a_plugin_hears_of_calls_that_are_made_inside_what_it_wraps() -> None:
+    heard: list[str] = []
+
+    class Telemetry(Hook):
+        @hookimpl
+        async def locus_wrap_node(self, call_next: Any, node: str, state: AgentState) -> Any:
+            return await call_next(state)
+
+        def on_model_complete(self, event: ModelCompleteEvent) -> None:
+            heard.append(event.purpose)
+
+    class Summarise:
+        """A conversation manager that asks at every turn."""
+
+        async def view(self, state: AgentState, run: RunContext) -> View:
+            await run.call_model(question("sum up"), purpose="summarize")
+            return View(state.messages)
+
+    await Agent(by_purpose(), hooks=[Telemetry()], conversation_manager=Summarise()).run("x")
+    assert heard == ["summarize", "think"]
+
+
 async def test_concurrent_calls_of_one_plugin_do_not_hide_the_loops_events_from_it() -> None:
     heard: list[str] = []
 
@@ -303,7 +326,7 @@ async def test_concurrent_calls_of_one_plugin_do_not_hide_the_loops_events_from_
             if getattr(event, "purpose", "think") != "think":
                 heard.append(event.type)
 
-    thoughts = iter([[call("add", a=1), call("add", a=2)], "done"])
+    thoughts: Iterator[Any] = iter([[call("add", a=1), call("add", a=2)], "done"])
     model = ScriptedModel(lambda r: next(thoughts) if r.purpose == "think" else "yes", after="repeat")
     await Agent(model, tools=[add], hooks=[Steering()]).run("x")
     assert heard == ["tool_start", "tool_start"]
@@ -314,7 +337,7 @@ async def test_concurrent_calls_of_one_plugin_do_not_hide_the_loops_events_from_
 
 async def test_plugins_calls_count_against_the_tokens_of_the_run() -> None:
     judge = Judge("tool_complete")
-    thoughts = iter([call("add", a=1), "never"])
+    thoughts: Iterator[Any] = iter([call("add", a=1), "never"])
     model = ScriptedModel(lambda r: next(thoughts) if r.purpose == "think" else "yes", after="repeat")
     agent = Agent(model, tools=[add], hooks=[judge], termination=TokenLimit(29), max_iterations=9)
     result = await agent.run("x")
@@ -336,7 +359,7 @@ async def test_a_call_beyond_the_tokens_is_not_made_and_says_why() -> None:
 async def test_what_one_plugin_spends_in_a_node_is_known_to_the_next() -> None:
     first, second = Judge("tool_complete"), Judge("tool_complete")
     second.name = "second"
-    thoughts = iter([call("add", a=1), "never"])
+    thoughts: Iterator[Any] = iter([call("add", a=1), "never"])
     model = ScriptedModel(lambda r: next(thoughts) if r.purpose == "think" else "yes", after="repeat")
     agent = Agent(model, tools=[add], hooks=[first, second], termination=TokenLimit(20), max_iterations=9)
     await agent.run("x")
@@ -377,7 +400,7 @@ async def test_the_dollars_of_the_run_bound_plugins_calls() -> None:
 
 async def test_the_number_of_iterations_is_the_loops_own_and_no_matter_of_plugins() -> None:
     judge = Judge("tool_complete")
-    thoughts = iter([call("add", a=1), call("add", a=2), call("add", a=3)])
+    thoughts: Iterator[Any] = iter([call("add", a=1), call("add", a=2), call("add", a=3)])
     model = ScriptedModel(lambda r: next(thoughts) if r.purpose == "think" else "yes", after="repeat")
     agent = Agent(model, tools=[add], hooks=[judge], termination=MaxIterations(2))
     result = await agent.run("x")
@@ -473,7 +496,7 @@ class Dies(Hook):
 @pytest.mark.parametrize("at", ["think", "wrap", "model_complete", "review"])
 async def test_after_a_crash_what_was_asked_is_not_asked_again_and_paid_once(at: str) -> None:
     store, dies, judge = MemoryStore(), Dies(), Judge(at)
-    thoughts = iter(["done"])
+    thoughts: Iterator[Any] = iter(["done"])
     model = ScriptedModel(lambda r: next(thoughts) if r.purpose == "think" else "yes", after="repeat")
     agent = Agent(model, hooks=[judge, dies], checkpointer=store)
     with pytest.raises(Crash):
@@ -535,7 +558,7 @@ async def test_each_decision_keeps_its_own_answer_when_a_sibling_asks_a_person()
             return next(thoughts)
         return "no" if "add" in request.messages[-1].text else "yes"
 
-    thoughts = iter([[call("add", a=1), call("confirm", what="pay")], "done"])
+    thoughts: Iterator[Any] = iter([[call("add", a=1), call("confirm", what="pay")], "done"])
     agent = Agent(ScriptedModel(answer, after="repeat"), tools=[add, confirm], hooks=[Steering()])
     result = await agent.resume(await agent.run("x"), "go on")
     assert results(result) == ["Error: Rejected: no", "pay: go on"]
@@ -560,7 +583,8 @@ async def test_what_a_filter_asked_in_an_earlier_turn_is_not_taken_for_this_one(
         async def locus_filter_input(self, prompt: Message, run: RunContext) -> None:
             await self.ask(run)
 
-    verdicts, thoughts = iter(["first prompt", "call", "second prompt"]), iter([call("confirm", what="pay"), "hello"])
+    verdicts: Iterator[Any] = iter(["first prompt", "call", "second prompt"])
+    thoughts: Iterator[Any] = iter([call("confirm", what="pay"), "hello"])
     model = ScriptedModel(lambda r: next(thoughts if r.purpose == "think" else verdicts), after="repeat")
     hook = Guarded()
     agent = Agent(model, tools=[confirm], hooks=[hook], checkpointer=MemoryStore())
@@ -569,6 +593,45 @@ async def test_what_a_filter_asked_in_an_earlier_turn_is_not_taken_for_this_one(
     assert result.message == "hello"
     assert hook.heard == ["first prompt", "call", "second prompt"]
     assert result.usage.total_tokens == 30
+
+
+async def test_what_a_turn_asked_that_never_began_is_not_taken_for_the_run_that_is_open() -> None:
+    class Guarded(Hook):
+        """Asks the same question about calls and prompts, and dies in the second prompt."""
+
+        prompts = 0
+
+        def __init__(self) -> None:
+            self.heard: list[str] = []
+
+        async def ask(self, run: RunContext) -> str:
+            return (await run.call_model(question("Is this fine?"), purpose="guard")).message.text
+
+        async def on_tool_call(self, call: ToolCall, run: RunContext) -> None:
+            self.heard.append(await self.ask(run))
+
+        @hookimpl
+        async def locus_filter_input(self, prompt: Message, run: RunContext) -> None:
+            async def nothing() -> None:
+                return None
+
+            await self.ask(run)
+            await run.step("nothing", nothing)  # puts what came before it on record
+            self.prompts += 1
+            if self.prompts == 2:
+                raise Crash
+
+    verdicts: Iterator[Any] = iter(["first prompt", "call", "second prompt"])
+    thoughts: Iterator[Any] = iter([call("confirm", what="pay"), "done"])
+    model = ScriptedModel(lambda r: next(thoughts if r.purpose == "think" else verdicts), after="repeat")
+    hook = Guarded()
+    agent = Agent(model, tools=[confirm], hooks=[hook], checkpointer=MemoryStore())
+    await agent.run("x", thread_id="t")
+    with pytest.raises(Crash):
+        await agent.run("never mind", thread_id="t")
+    result = await agent.resume("t", "yes")
+    assert (result.message, results(result)) == ("done", ["pay: yes"])
+    assert hook.heard == ["call", "call"]
 
 
 async def test_a_call_in_a_run_that_somebody_cancelled_is_not_made() -> None:

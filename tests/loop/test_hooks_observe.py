@@ -190,7 +190,7 @@ async def test_an_observer_cannot_change_what_it_is_shown() -> None:
         def on_tool_start(self, event: ToolStartEvent) -> None:
             for meddle in (
                 lambda: setattr(event, "tool_name", "other"),
-                lambda: event.arguments.update(a=99),  # type: ignore[attr-defined]
+                lambda: event.arguments.update(a=99),
                 lambda: event.arguments["list"].append(1),
             ):
                 try:

@@ -25,7 +25,7 @@ from locus import (
     ThinkEvent,
 )
 from locus.core.journal import Transition
-from locus.core.messages import MediaBlock, TextBlock
+from locus.core.messages import Block, MediaBlock, TextBlock
 from locus.core.termination import TextMention
 from locus.memory import MemoryStore
 from locus.plugin import RunContext, hookimpl
@@ -286,7 +286,8 @@ async def test_a_filter_sees_every_block_and_may_take_some_out() -> None:
             return Message(Role.USER, tuple(b for b in prompt.content if not isinstance(b, MediaBlock)))
 
     model = ScriptedModel("ok")
-    await Agent(model, hooks=[Blind()]).run([TextBlock("look"), MediaBlock("image", url="https://example.org/a.png")])
+    turn: list[Block] = [TextBlock("look"), MediaBlock("image", url="https://example.org/a.png")]
+    await Agent(model, hooks=[Blind()]).run(turn)
     assert model.requests[0].messages[0] == Message(Role.USER, "look")
 
 

@@ -300,7 +300,7 @@ async def test_one_wrapper_that_buffers_is_enough_to_hold_the_chunks_back() -> N
 
 async def test_of_a_replaced_answer_only_the_new_text_is_shown() -> None:
     recorder = Recorder()
-    dirty = [ThinkingBlock("a secret plan"), "hello", ToolCall("c1", "add", {"a": 666})]
+    dirty: list[Any] = [ThinkingBlock("a secret plan"), "hello", ToolCall("c1", "add", {"a": 666})]
     clean = Replace(TextBlock("hello"), ToolCall("c1", "add", {"a": 1}))
     await Agent(ScriptedModel(dirty, "done", chunks=4), tools=[add], hooks=[clean, recorder], max_iterations=1).run("x")
     shown = of(recorder.events, ModelChunkEvent)

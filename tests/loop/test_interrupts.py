@@ -206,6 +206,29 @@ async def test_raising_the_exception_asks_as_well_and_its_answer_is_the_result()
     assert results(result) == ["no"]
 
 
+@pytest.mark.parametrize(
+    "by",
+    [
+        "result",
+        pytest.param(
+            "thread",
+            marks=pytest.mark.xfail(strict=True, reason="by thread id, a mapping is always taken for answers by id"),
+        ),
+    ],
+)
+async def test_an_answer_may_be_a_mapping(by: str) -> None:
+    @tool
+    async def ask(ctx: ToolContext[Any]) -> str:
+        """Asks for several values at once."""
+        said = ctx.interrupt("where and when?")
+        return f"{said['where']}, {said['when']}"
+
+    agent = Agent(ScriptedModel(call("ask"), "done"), tools=[ask], checkpointer=MemoryStore())
+    asked = await agent.run("x", thread_id="t")
+    result = await agent.resume(asked if by == "result" else "t", {"where": "here", "when": "now"})
+    assert results(result) == ["here, now"]
+
+
 async def test_a_sync_body_asks_in_the_same_way() -> None:
     @tool
     def ask(ctx: ToolContext[Any]) -> str:

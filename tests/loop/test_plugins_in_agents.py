@@ -216,8 +216,9 @@ async def test_only_the_plugins_that_were_asked_for_are_imported(toys: Shelf) ->
 async def test_an_unknown_keyword_names_the_nearest_plugin_keyword_or_option(
     toys: Shelf, keyword: str, nearest: str
 ) -> None:
+    options: dict[str, Any] = {keyword: 1}
     with pytest.raises(UnknownName, match=f"option of Agent '{keyword}'; did you mean '{nearest}'"):
-        Agent(ScriptedModel(), **{keyword: 1})
+        Agent(ScriptedModel(), **options)
 
 
 async def test_an_unknown_keyword_that_is_near_nothing_says_how_plugins_get_there(shelf: Shelf) -> None:

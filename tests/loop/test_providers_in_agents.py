@@ -198,7 +198,7 @@ class Disk:
 
 def script() -> ScriptedModel:
     """A turn with a plain call and one that asks, a turn that goes on, and the answer."""
-    turns = [[call("add", a=1), call("confirm", what="pay")], call("add", a=2), "done"]
+    turns: list[Any] = [[call("add", a=1), call("confirm", what="pay")], call("add", a=2), "done"]
     return ScriptedModel(script=lambda request: turns, after="cycle")
 
 
@@ -217,8 +217,8 @@ async def test_a_run_is_resumed_from_json_by_a_process_that_knows_nothing_else()
 
 async def test_every_question_can_be_answered_in_another_process() -> None:
     disk = Disk()
-    turn = [call("confirm", what="pay"), call("confirm", what="ship")]
-    model = ScriptedModel(script=lambda request: [turn, "done"])
+    turns: list[Any] = [[call("confirm", what="pay"), call("confirm", what="ship")], "done"]
+    model = ScriptedModel(script=lambda request: turns)
 
     def agent() -> Agent[Any, Any]:
         return Agent(model, tools=[confirm], checkpointer=Disk(disk.saved).store())
@@ -244,7 +244,7 @@ class DiesAt(Hook):
 
 
 async def test_wherever_the_process_dies_the_run_goes_on_to_the_same_end() -> None:
-    turns = [[call("add", a=1), call("add", a=2)], call("add", a=3), "done"]
+    turns: list[Any] = [[call("add", a=1), call("add", a=2)], call("add", a=3), "done"]
 
     def agent(disk: Disk, *hooks: Hook) -> Agent[Any, Any]:
         model = ScriptedModel(script=lambda request: turns)
@@ -424,7 +424,7 @@ async def test_a_hook_and_a_backend_imported_from_their_fixed_paths_work_in_an_a
     assert result.message == "hi"
     assert hook.heard > 0
     assert [info.thread_id for info in await store.threads()] == ["t"]
-    with pytest.raises(ImportError, match="'CountHook'.*the nearest is .*CountingHook of plugin 'toy'"):
+    with pytest.raises(ImportError, match=r"'CountHook'.*the nearest is .*CountingHook of plugin 'toy'"):
         from_window("locus.hooks.builtin", "CountHook")
 
 

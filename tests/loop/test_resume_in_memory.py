@@ -24,7 +24,7 @@ from locus import (
     tool,
 )
 from locus.core.codec import converter
-from locus.core.errors import Fenced, NothingToResume, StepMismatch, ThreadBusy
+from locus.core.errors import Fenced, JournalError, NothingToResume, StepMismatch, ThreadBusy
 from locus.core.journal import (
     BLANK,
     END,
@@ -457,6 +457,47 @@ async def test_a_worker_that_lost_its_thread_stops_and_writes_nothing(calls: Any
         await agent.run("x", thread_id="t")
     assert len(model.requests) == 1
     assert ("execute", "think") not in transitions(await journal(store))
+
+
+@pytest.mark.xfail(strict=True, reason="a segment that ends by an error of the journal raises it and tells nobody")
+async def test_a_worker_that_lost_its_thread_tells_its_hooks_that_the_segment_is_over() -> None:
+    store, recorder = Stolen(), Recorder()
+
+    class Lose(Hook):
+        def on_think(self, event: ThinkEvent) -> None:
+            store.lost = True
+
+    agent = Agent(ScriptedModel("never"), hooks=[Lose(), recorder], checkpointer=store)
+    with pytest.raises(Fenced):
+        await agent.run("x", thread_id="t")
+    assert kinds(recorder.events).count("terminate") == 1
+
+
+class Full(MemoryStore):
+    """Has no room for what tools come to, for a while."""
+
+    full = True
+
+    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
+        if self.full and any(isinstance(b, Outcome) and "execute" in b.step_id for b in bodies):
+            raise OSError("no space left on device")
+        return await super().append(claim, bodies)
+
+
+@pytest.mark.xfail(
+    strict=True, reason="what a store raises ends the run as an error of the node, and its calls are closed"
+)
+async def test_a_store_that_fails_leaves_the_run_open_and_the_model_hears_no_untruth() -> None:
+    bodies.clear()
+    store = Full()
+    agent = Agent(ScriptedModel(call("add", a=1), "done"), tools=[add], checkpointer=store)
+    with pytest.raises(JournalError, match="no space left"):
+        await agent.run("x", thread_id="t")
+    store.full = False
+    result = await agent.resume("t")
+    assert bodies["add"] == 1
+    # The body ran, so the model may not be told that it did not.
+    assert results(result)[0].startswith("Error: outcome unknown")
 
 
 async def test_the_default_without_a_checkpointer_keeps_the_newest_state_and_no_history() -> None:

@@ -49,11 +49,13 @@ texts = st.text(st.characters(), max_size=6) | st.sampled_from(["", "\0", "\ud80
 counts = st.integers(0, 10**9)
 numbers = st.floats(allow_nan=False)
 zones = st.sampled_from([UTC, timezone(timedelta(hours=-3, minutes=-30))])
-moments = st.datetimes(timezones=zones)
+# An ISO text does not tell the first from the second pass of a repeated hour.
+moments = st.datetimes(timezones=zones).map(lambda t: t.replace(fold=0))
+naive_moments = st.datetimes().map(lambda t: t.replace(fold=0))
 hashables = st.one_of(
     texts, st.integers(), st.booleans(), st.none(), numbers, st.binary(max_size=4), st.dates(), moments
 )
-atoms = hashables | st.datetimes()
+atoms = hashables | naive_moments
 data: st.SearchStrategy[Any] = st.recursive(
     atoms,
     lambda inner: st.one_of(
@@ -70,7 +72,7 @@ frozen_objects = objects.map(freeze)
 
 # -- messages ---------------------------------------------------------------------------------------
 
-extras = st.just({}) | objects
+extras: st.SearchStrategy[dict[str, Any]] = st.just({}) | objects
 text_blocks = st.builds(TextBlock, texts, extras=extras)
 thinking = st.builds(ThinkingBlock, texts, st.none() | texts, extras=extras)
 tool_calls = st.builds(ToolCall, texts, texts, objects, st.none() | texts, extras=extras)
@@ -161,7 +163,6 @@ changes: st.SearchStrategy[Callable[[AgentState], AgentState]] = st.one_of(
     st.builds(lambda m: lambda s: s.with_messages(m), _few(messages)),
     st.builds(lambda n: lambda s: s.with_iteration(n), counts),
     st.builds(lambda e: lambda s: s.with_tool_execution(e), executions),
-    st.builds(lambda e: lambda s: s.with_tool_executions(e), _few(executions)),
     st.builds(lambda r: lambda s: s.with_reasoning_step(r), steps),
     st.builds(lambda c: lambda s: s.with_confidence(c), st.floats(allow_nan=False)),
     st.builds(lambda e: lambda s: s.with_error(e), texts),

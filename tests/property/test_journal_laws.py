@@ -99,7 +99,8 @@ def test_a_difference_holds_what_was_added_and_not_what_was_there(state: AgentSt
         assert len(items) == len(after) - keep
         assert keep >= len(before) - (name == "reasoning_steps")
     assert not set(made.changed) & set(GROWING)
-    assert all(getattr(old, name) != value for name, value in made.changed.items())
+    # Metadata that is equal may still be other data: 1 == True.
+    assert all(getattr(old, name) != value for name, value in made.changed.items() if name != "metadata")
 
 
 @given(states)

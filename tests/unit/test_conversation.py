@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import pickle
 import sys
@@ -91,7 +92,7 @@ async def test_managers_are_values_that_follow_the_protocol(manager: Conversatio
 
 
 async def test_a_view_is_frozen_inside() -> None:
-    view = View((SYSTEM,), {"key": {"list": [1]}})  # type: ignore[arg-type]
+    view = View((SYSTEM,), {"key": {"list": [1]}})
     assert view.metadata == {"key": {"list": (1,)}}
     assert isinstance(view.metadata["key"], FrozenDict)
     assert View(()).metadata is EMPTY
@@ -131,6 +132,7 @@ def python_calls(coroutine: Any) -> int:
         nonlocal entered
         entered += event == "call"
 
+    gc.disable()  # or it may call back in the middle
     sys.setprofile(profile)
     try:
         coroutine.send(None)
@@ -138,6 +140,7 @@ def python_calls(coroutine: Any) -> int:
         pass
     finally:
         sys.setprofile(None)
+        gc.enable()
     return entered
 
 

@@ -131,5 +131,5 @@ def test_numbers_extremes_and_sides() -> None:
 
 def test_sets_are_united_and_frozen() -> None:
     united = set_union({1}, frozenset({2}))
-    assert united == {1, 2}
+    assert united == frozenset({1, 2})
     assert isinstance(united, frozenset)

@@ -93,7 +93,7 @@ def test_promise_replaced_after_the_class_was_made_is_found_by_the_contract_itse
 def test_undeclared_feature_skips_and_is_named() -> None:
     features = StoreFeatures(delete=False)
     with pytest.raises(pytest.skip.Exception, match="not declared: delete"):
-        needs(features, "history", "delete")
+        needs(features, "lists", "delete")
 
 
 def test_contracts_run_on_both_backends_whatever_the_project_says(pytester: pytest.Pytester) -> None:

@@ -10,6 +10,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.lowlevel
 from attrs import evolve
 
 from locus.core.directives import Cancel, Suspended
@@ -33,7 +34,7 @@ from locus.memory.thread import (
     with_system,
 )
 from locus.models.call import Called, Spent
-from locus.tools.cancellation import is_cancellation
+from locus.tools.cancellation import cancellations, is_cancellation
 
 if TYPE_CHECKING:
     from locus.loop.active import ActiveRun
@@ -127,7 +128,6 @@ async def _filtered(run: ActiveRun, prompt: Message) -> Message:
     impls = run.loop.hooks.impls("locus_filter_input")
     if not impls:
         return prompt
-    run.early = []
     got = await filter_input(impls, prompt, run, run.health)
     if isinstance(got, Cancel):
         run.cancel(got.reason)
@@ -183,7 +183,12 @@ async def _start_event(run: ActiveRun, prompt: str, *, resumed: bool) -> None:
 async def _loop(run: ActiveRun, state: AgentState, node: Node) -> Ended:
     _deadline(run, state)
     following: Node | None = node
+    before = cancellations()
     while following is not None:
+        if cancellations() > before:
+            # A body has swallowed it, or failed in its cleanup. A cancel scope asks again; a bare task does not.
+            await anyio.lowlevel.checkpoint_if_cancelled()
+            raise anyio.get_cancelled_exc_class()
         try:
             state, following = await advance_node(run, state, following)
         except Suspended:

@@ -169,7 +169,7 @@ def test_ctrl_c_stops_the_turn_and_not_the_chat(terminal: Open) -> None:
     running.send(CTRL_C)
     running.expect("safe point")
     running.send(CTRL_C)
-    running.expect("stopped by Ctrl-C after 1 iteration")
+    running.expect("stopped by Ctrl-C after 1 iteration, no tool ran, broken off: an answer of the model, 0 tokens")
     running.expect("> ")
     running.insist(CTRL_C, "(Ctrl-D or /quit leaves)")
     running.send("/tokens\n")

@@ -30,9 +30,9 @@ class FakeModel:
         """The metadata folder of a part."""
         return self.site / f"tiny_part{number}-1.0.dist-info"
 
-    def renamed(self, **changes: object) -> FakeModel:
-        """The same parts with other pinned values."""
-        return FakeModel(evolve(self.pinned, **changes), self.site)
+    def pinned_at(self, size: int) -> FakeModel:
+        """The same parts with another pinned size."""
+        return FakeModel(evolve(self.pinned, size=size), self.site)
 
 
 def write_distribution(site: Path, number: int, content: bytes, *, version: str = "1.0") -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
@@ -21,7 +22,7 @@ JSON = st.recursive(
 
 def pieces(text: str, cuts: list[int]) -> list[str]:
     at = [0, *sorted(cut % (len(text) + 1) for cut in cuts), len(text)]
-    return [text[start:end] for start, end in zip(at, at[1:], strict=False)]
+    return [text[start:end] for start, end in itertools.pairwise(at)]
 
 
 CUTS = st.lists(st.integers(min_value=0, max_value=10_000), max_size=12)

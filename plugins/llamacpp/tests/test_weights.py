@@ -148,7 +148,7 @@ def test_a_distribution_without_a_list_of_files_counts_as_missing(fake_model: Fa
 
 
 def test_too_little_room_is_known_before_a_byte_is_written(fake_model: FakeModel, tmp_path: Path) -> None:
-    huge = fake_model.renamed(size=1 << 60)
+    huge = fake_model.pinned_at(1 << 60)
 
     with pytest.raises(CacheFull) as caught:
         find(source(huge), cache_dir=str(tmp_path / "cache"))

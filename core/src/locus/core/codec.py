@@ -39,7 +39,7 @@ from locus.core.messages import (
     ToolCall,
     ToolResult,
 )
-from locus.core.state import AgentState
+from locus.core.state import GROWING, AgentState
 
 __all__ = [
     "converter",
@@ -53,7 +53,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-converter = Converter(omit_if_default=True)
+converter = Converter(omit_if_default=True, forbid_extra_keys=True)
 
 
 def encode(value: Any) -> Any:
@@ -128,6 +128,30 @@ converter.register_unstructure_hook(bytes, lambda v: base64.b64encode(v).decode(
 converter.register_structure_hook(bytes, lambda form, _: base64.b64decode(form))
 
 
+def _exactly(*kinds: type) -> Callable[[Any, Any], Any]:
+    # cattrs would make 7 of "7" and True of "no": what is damaged must not read as something else.
+    def structure(form: Any, wanted: Any) -> Any:
+        if type(form) not in kinds:
+            raise CheckpointError("", f"expected {wanted.__name__}, got {form!r:.60}")
+        return form
+
+    return structure
+
+
+converter.register_structure_hook(int, _exactly(int))
+converter.register_structure_hook(str, _exactly(str))
+converter.register_structure_hook(bool, _exactly(bool))
+
+
+def _structure_float(form: Any, _: Any) -> float:
+    if type(form) in (int, float) or form in ("nan", "inf", "-inf"):
+        return float(form)
+    raise CheckpointError("", f"expected float, got {form!r:.60}")
+
+
+converter.register_structure_hook(float, _structure_float)
+
+
 def _unstructure_float(value: float) -> Any:
     return value if math.isfinite(value) else repr(value)
 
@@ -161,6 +185,9 @@ register_whole(AgentState)
 DELTA_TYPES = {a.name: a.type for a in fields(resolve_types(AgentState))}
 
 
+_PUBLIC = frozenset(a.name for a in fields(AgentState) if a.init)
+
+
 def _delta_to_json(change: StateDelta) -> dict[str, Any]:
     return {
         "changed": {k: converter.unstructure(v, DELTA_TYPES[k]) for k, v in change.changed.items()},
@@ -169,7 +196,7 @@ def _delta_to_json(change: StateDelta) -> dict[str, Any]:
 
 
 def _delta_from_json(form: Mapping[str, Any], _: Any) -> StateDelta:
-    unknown = (set(form["changed"]) | set(form["grown"])) - set(DELTA_TYPES)
+    unknown = (set(form["changed"]) - _PUBLIC) | (set(form["grown"]) - set(GROWING))
     if unknown:
         raise CheckpointError("delta", f"unknown field(s) {', '.join(sorted(unknown))}")
     return StateDelta(

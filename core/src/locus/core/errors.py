@@ -36,7 +36,7 @@ LocusError
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from locus.core.lazy import Lazy
 
@@ -89,6 +89,17 @@ def closest(name: str, known: Iterable[str]) -> str | None:
 
 class LocusError(Exception):
     """The root: everything this framework raises on purpose derives from it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By its parts: `args` holds the message, which is not what the constructors take.
+        return _rebuilt, (type(self), self.args, self.__dict__.copy())
+
+
+def _rebuilt(cls: type[LocusError], args: tuple[Any, ...], state: dict[str, Any]) -> LocusError:
+    error = cls.__new__(cls)
+    error.args = args
+    error.__dict__.update(state)
+    return error
 
 
 class ConfigError(LocusError):

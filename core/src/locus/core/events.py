@@ -7,6 +7,7 @@ envelope (`run_id` to `parent_run_id`) is filled in by `run.emit`, so whoever ma
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -49,6 +50,14 @@ __all__ = [
 
 #: The timestamp of an event that was not emitted yet.
 EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+def _texts(value: Iterable[str]) -> tuple[str, ...]:
+    return tuple(value)
+
+
+def _calls(value: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
+    return tuple(value)
 
 
 @frozen(kw_only=True, eq=False, repr=False)
@@ -139,8 +148,8 @@ def event_from_json(form: dict[str, Any]) -> Event:
     Raises:
         CheckpointError: no registered event has that type, or the form is damaged.
     """
-    tag = form.get("type")
-    if tag not in _TYPES:
+    tag = form.get("type") if isinstance(form, dict) else None
+    if not isinstance(tag, str) or tag not in _TYPES:
         raise CheckpointError("type", f"unknown event type {tag!r}; import the plugin that defines it")
     return codec.decode({k: v for k, v in form.items() if k != "type"}, _TYPES[tag])
 
@@ -194,7 +203,7 @@ class ThinkEvent(Event):
 
     reasoning: str | None = None
     text: str = ""
-    tool_calls: tuple[ToolCall, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = field(default=(), converter=_calls)
 
 
 @register_event
@@ -343,7 +352,7 @@ class InterruptEvent(Event):
 
     interrupt_id: str = ""
     question: str = ""
-    options: tuple[str, ...] = ()
+    options: tuple[str, ...] = field(default=(), converter=_texts)
     tool_name: str = ""
     call_id: str = ""
 
@@ -397,7 +406,7 @@ class TerminateEvent(Event):
 
     reason: str = ""
     detail: str = ""
-    satisfied: tuple[str, ...] = ()
+    satisfied: tuple[str, ...] = field(default=(), converter=_texts)
     final_message: str = ""
     iterations_used: int = 0
     total_tool_calls: int = 0

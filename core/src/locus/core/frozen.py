@@ -45,7 +45,7 @@ class FrozenDict(dict[K, V]):
 
 EMPTY: FrozenDict[str, Any] = FrozenDict()
 
-_ATOMS = frozenset({str, int, float, bool, type(None), bytes, datetime, date, FrozenDict})
+_ATOMS = frozenset({str, int, float, bool, type(None), bytes, datetime, date})
 
 
 def freeze(value: Any) -> Any:
@@ -56,9 +56,16 @@ def freeze(value: Any) -> Any:
     kind = type(value)
     if kind in _ATOMS:
         return value
+    if kind is FrozenDict:
+        # Somebody may have made it by hand around a list.
+        made = {k: v if type(v) in _ATOMS else freeze(v) for k, v in value.items()}
+        return value if all(made[k] is v for k, v in value.items()) else FrozenDict(made)
     if kind is dict or isinstance(value, Mapping):
         return FrozenDict({k: v if type(v) in _ATOMS else freeze(v) for k, v in value.items()})
-    if kind is list or kind is tuple:
+    if kind is tuple:
+        frozen = tuple(map(freeze, value))
+        return value if all(a is b for a, b in zip(frozen, value, strict=True)) else frozen
+    if isinstance(value, list):
         return tuple(map(freeze, value))
     if kind is set:
         return frozenset(map(freeze, value))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from attrs import field, frozen
 
 from locus.core.errors import CheckpointError
+from locus.core.frozen import freeze
 from locus.core.lazy import Lazy
 from locus.core.state import GROWING, AgentState
 
@@ -59,6 +60,10 @@ BLANK = AgentState(run_id="", started_at=_EPOCH, updated_at=_EPOCH)
 _GROWING = frozenset(GROWING)
 
 
+def _texts(value: Iterable[str]) -> tuple[str, ...]:
+    return tuple(value)
+
+
 @frozen
 class StateDelta:
     """The difference between two states, of the size of what changed.
@@ -95,7 +100,8 @@ def delta(old: AgentState, new: AgentState) -> StateDelta:
                 keep = len(before)
             if keep != len(before) or keep != len(after):
                 grown[name] = (keep, after[keep:])
-        elif before != after:
+        elif name == "metadata" or before != after:
+            # Free-form data can be equal and still be other data: 1 == True, 1 == 1.0.
             changed[name] = after
     return StateDelta(changed, grown)
 
@@ -134,7 +140,8 @@ def apply(state: AgentState, change: StateDelta) -> AgentState:
         for i, execution in enumerate(grown[1] if index is not None else ()):
             index = index.extended(grown[0] + i, execution) if index is not None else None
         changes["_index"] = index
-    return state._with(**changes)
+    # No builder made it, so it proves nothing about what it starts with.
+    return state._with(**changes, _base=None, _committed=False, _steps_kept=None)
 
 
 @frozen(kw_only=True)
@@ -159,7 +166,7 @@ class Outcome:
     run_id: str
     step_id: str
     digest: str = ""
-    value: Any = None
+    value: Any = field(default=None, converter=freeze)
     error: str | None = None
 
 
@@ -171,7 +178,7 @@ class Asked:
     interrupt_id: str
     step_id: str
     question: str
-    options: tuple[str, ...] = ()
+    options: tuple[str, ...] = field(default=(), converter=_texts)
     tool_name: str = ""
     call_id: str = ""
 
@@ -182,7 +189,7 @@ class Answered:
 
     run_id: str
     interrupt_id: str
-    answer: Any = None
+    answer: Any = field(default=None, converter=freeze)
 
 
 @frozen(kw_only=True)
@@ -221,7 +228,7 @@ class Transition:
     next_node: str
     delta: StateDelta
     why: str = ""
-    satisfied: tuple[str, ...] = ()
+    satisfied: tuple[str, ...] = field(default=(), converter=_texts)
     segment: int = 0
     error: str | None = None
     not_before: datetime | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_args
 
 from attrs import field, frozen
 
@@ -75,12 +75,16 @@ class ToolCall:
     extras: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze, kw_only=True)
 
 
+def _content(content: str | Iterable[Block]) -> str | tuple[Block, ...]:
+    return content if isinstance(content, str) else tuple(content)
+
+
 @frozen
 class ToolResult:
     """The answer to one call: text (or blocks) for the model."""
 
     call_id: str
-    content: str | tuple[Block, ...]
+    content: str | tuple[Block, ...] = field(converter=_content)
     is_error: bool = False
     name: str = ""
 
@@ -122,12 +126,15 @@ class RawBlock:
 Block = TextBlock | ThinkingBlock | ToolCall | ToolResult | MediaBlock | RawBlock
 
 
+_KINDS = frozenset(get_args(Block))
+
+
 def _role(role: Role | str) -> Role:
     return role if type(role) is Role else Role(role)
 
 
 def _blocks(content: str | Block | Iterable[Block]) -> tuple[Block, ...]:
-    if type(content) is tuple:
+    if type(content) is tuple and all(type(block) in _KINDS for block in content):
         return content
     if isinstance(content, str):
         return (TextBlock(content),) if content else ()

@@ -15,10 +15,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from attrs import Attribute, field, frozen
+from attrs import Attribute, field, fields, frozen
 
 from locus.core.data import encode_data
-from locus.core.errors import CheckpointError, CheckpointTooNew
+from locus.core.errors import CheckpointError, CheckpointTooNew, NotSerialisable
 from locus.core.executions import ArgsPredicate, ExecutionIndex, ToolExecution
 from locus.core.frozen import EMPTY, FrozenDict, freeze
 from locus.core.lazy import Lazy
@@ -38,6 +38,10 @@ SCHEMA = 1
 GROWING = ("messages", "tool_executions", "reasoning_steps", "confidence_history", "tool_history", "errors")
 
 
+def _texts(value: Iterable[str]) -> tuple[str, ...]:
+    return tuple(value)
+
+
 @frozen(kw_only=True)
 class ReasoningStep:
     """What one iteration thought, did and concluded.
@@ -51,7 +55,7 @@ class ReasoningStep:
 
     iteration: int
     thought: str = ""
-    actions: tuple[str, ...] = ()
+    actions: tuple[str, ...] = field(default=(), converter=_texts)
     reflection: str | None = None
 
 
@@ -76,11 +80,9 @@ def _floats(value: Iterable[float]) -> tuple[float, ...]:
     return tuple(value)
 
 
-def _texts(value: Iterable[str]) -> tuple[str, ...]:
-    return tuple(value)
-
-
 def _names(value: Iterable[str]) -> frozenset[str]:
+    if isinstance(value, str):
+        raise ValueError(f"terminal_tools is {value!r}; give a set of names: {{{value!r}}}")
     return frozenset(value)
 
 
@@ -91,10 +93,17 @@ def _confidence(value: float) -> float:
 
 
 def _metadata(value: Mapping[str, Any]) -> FrozenDict[str, Any]:
-    frozen_value: FrozenDict[str, Any] = freeze(value)
-    for key, item in frozen_value.items():
+    return FrozenDict({key: _kept(key, item) for key, item in value.items()})
+
+
+def _kept(key: str, value: Any) -> Any:
+    """A metadata value, frozen and known to have a JSON form."""
+    try:
+        item = freeze(value)
         encode_data(item, f"metadata[{key!r}]")
-    return frozen_value
+    except RecursionError:
+        raise NotSerialisable(f"metadata[{key!r}]", "it holds itself, or is nested too deeply") from None
+    return item
 
 
 def _not_negative(_: object, attribute: Attribute[Any], value: Any) -> None:
@@ -234,9 +243,7 @@ class AgentState:
         Raises:
             NotSerialisable: the value has no JSON form and no registered converter.
         """
-        item = freeze(value)
-        encode_data(item, f"metadata[{key!r}]")
-        return self._with(metadata=FrozenDict({**self.metadata, key: item}))
+        return self._with(metadata=FrozenDict({**self.metadata, key: _kept(key, value)}))
 
     def with_token_usage(
         self, *, prompt_tokens: int = 0, completion_tokens: int = 0, cached_tokens: int = 0, cost: float = 0.0
@@ -400,11 +407,17 @@ class AgentState:
             CheckpointTooNew: it was written by a newer version.
             CheckpointError: it is damaged; the message says where.
         """
+        if not isinstance(data, Mapping):
+            raise CheckpointError("", f"{data!r:.80} is no checkpoint; it is what to_checkpoint() gave, a mapping")
         found = data.get("schema")
         if isinstance(found, bool) or not isinstance(found, int) or found < 1:
             raise CheckpointError("schema", f"the checkpoint has schema version {found!r}; it is no checkpoint")
         if found > SCHEMA:
             raise CheckpointTooNew(found, SCHEMA)
+        missing = [a.name for a in fields(cls) if a.init and a.name not in data]
+        if missing:
+            # A default in place of what was lost would be a state that never was.
+            raise CheckpointError(missing[0], f"the checkpoint lacks {', '.join(missing)}; it is damaged")
         return codec.decode({k: v for k, v in data.items() if k not in ("schema", "journal")}, cls)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ mutable part of a run and nothing else does; the state itself only passes throug
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from locus.core.directives import Allow, Cancel, Directive, Interrupt, Reject, Retry
@@ -35,6 +36,19 @@ __all__ = ["ActiveRun"]
 
 T = TypeVar("T")
 Sink = Callable[[Event], Awaitable[None]]
+
+
+class _Telling:
+    """An event that hooks are hearing of, and what they have emitted since; None once it was handed over."""
+
+    __slots__ = ("later", "run")
+
+    def __init__(self, run: ActiveRun) -> None:
+        self.run = run
+        self.later: list[Event] | None = []
+
+
+_TELLING: ContextVar[_Telling | None] = ContextVar("locus_telling", default=None)
 
 
 class ChildRunner(Protocol):
@@ -74,7 +88,6 @@ class ActiveRun:
         "cleared",
         "deadline",
         "deps",
-        "early",
         "ended",
         "health",
         "host",
@@ -112,8 +125,6 @@ class ActiveRun:
         self.retry_reason = ""
         #: How many attempts at the Think under way are void.
         self.attempt = 0
-        #: What is told once the start of the run is, while the prompt is being filtered; else None.
-        self.early: list[Event] | None = None
         #: What the condition guarantees.
         self.bounds: Bounds = loop.ceiling.bounds
         self._timed = loop.ceiling.timed
@@ -264,9 +275,6 @@ class ActiveRun:
 
     async def tell(self, event: Event) -> Directive | None:
         """`emit`, with the strictest directive of those who listen. Cancel and Retry are noted already."""
-        if self.early is not None:
-            self.early.append(event)
-            return None
         self._seq = seq = self._seq + 1
         host = self.host
         stamp(
@@ -282,15 +290,35 @@ class ActiveRun:
             ),
         )
         impls = self._heard[type(event)]
-        directive: Directive | None = None
-        if impls:
-            directive = await notify(impls, event, self, self.health)
-            if type(directive) is Cancel:
-                self.cancel(directive.reason)
-            elif type(directive) is Retry and getattr(event, "purpose", "think") == "think":
-                self._retry, self.retry_reason = True, directive.reason
-        if self.sink is not None:
+        if self.sink is None:
+            return await self._heard_by(impls, event) if impls else None
+        above = _TELLING.get()
+        if not impls and above is None:
             await self.sink(event)
+            return None
+        directive, mine = None, _Telling(self)
+        if impls:
+            _TELLING.set(mine)
+            try:
+                directive = await self._heard_by(impls, event)
+            finally:
+                _TELLING.set(above)
+        # What hooks emit while they hear of an event comes after it for the consumer, as its number says.
+        told, mine.later = (event, *(mine.later or ())), None
+        if above is not None and above.run is self and above.later is not None:
+            above.later += told
+            return directive
+        for each in told:
+            if self.sink is not None:
+                await self.sink(each)
+        return directive
+
+    async def _heard_by(self, impls: tuple[Impl, ...], event: Event) -> Directive | None:
+        directive = await notify(impls, event, self, self.health)
+        if type(directive) is Cancel:
+            self.cancel(directive.reason)
+        elif type(directive) is Retry and getattr(event, "purpose", "think") == "think":
+            self._retry, self.retry_reason = True, directive.reason
         return directive
 
     # -- tools ------------------------------------------------------------------------------------

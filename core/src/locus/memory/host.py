@@ -14,6 +14,7 @@ import anyio
 
 from locus.core.directives import Suspended
 from locus.core.errors import Fenced, OutcomeUnknown, StepFailed, StepMismatch
+from locus.core.frozen import freeze
 from locus.core.journal import (
     BLANK,
     END,
@@ -283,7 +284,8 @@ class JournalHost:
             elif policy == "once":
                 raise OutcomeUnknown(step_id)
         try:
-            value = await fn()
+            # Frozen here, so that a replay returns what the first time returned.
+            value = freeze(await fn())
         except Exception as e:
             if policy != "model":
                 await self.settle(step_id, None, digest, f"{type(e).__name__}: {e}")

@@ -11,12 +11,26 @@ from typing import Any
 
 import anyio
 
-__all__ = ["is_cancellation", "is_foreign_cancellation"]
+__all__ = ["cancellations", "is_cancellation", "is_foreign_cancellation"]
 
 
 def _asyncio() -> Any:
     # Never imported here: when a run is on asyncio, it is loaded.
     return sys.modules.get("asyncio")
+
+
+def cancellations() -> int:
+    """How often the task under way was asked to end, on asyncio.
+
+    There, a request is delivered once, and a body can swallow it or fail while it cleans up. On trio the answer is 0:
+    it asks again at every turn.
+    """
+    asyncio = _asyncio()
+    try:
+        task = None if asyncio is None else asyncio.current_task()
+    except RuntimeError:  # another library's event loop
+        return 0
+    return 0 if task is None else int(task.cancelling())
 
 
 def is_cancellation(error: BaseException) -> bool:

@@ -408,7 +408,10 @@ async def _body(c: _Call, run: CallRun, step_id: str, call: ToolCall) -> CallOut
     except (Interrupt, BaseExceptionGroup) as e:
         asking = _asking(e)
         if asking is None:
-            raise
+            failed = _failed(e)
+            if failed is None:
+                raise
+            return c.raised(failed, (time.perf_counter() - began) * 1000)
         c.question = str(c.answered)
         given = None if asking is c.raised_by_context else _answer(c, run, step_id)
         if given is None:
@@ -420,6 +423,12 @@ async def _body(c: _Call, run: CallRun, step_id: str, call: ToolCall) -> CallOut
             raise
         return c.raised(e, (time.perf_counter() - began) * 1000)
     return c.returned(value, (time.perf_counter() - began) * 1000)
+
+
+def _failed(error: BaseException) -> ExceptionGroup[Exception] | None:
+    """What failed in a body's task group while it was cancelled; the cancellation comes again by itself."""
+    _, errors = error.split(anyio.get_cancelled_exc_class()) if isinstance(error, BaseExceptionGroup) else (None, None)
+    return errors if isinstance(errors, ExceptionGroup) else None
 
 
 def _asking(error: BaseException) -> Interrupt | None:

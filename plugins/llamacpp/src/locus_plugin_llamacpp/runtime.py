@@ -6,6 +6,7 @@
   private folder, with a random key, and the folder is removed as soon as the server has bound it: nobody
   can connect, and nothing is left behind, not even by a process that is killed.
 - ``n_ctx`` is divided by the number of slots.
+- Ending a server now and then never returns when another one has failed to start before it in the same process.
 - A batch is what a cancellation has to wait for: 128 tokens process as fast as 2048 and end sooner.
 """
 
@@ -15,6 +16,7 @@ import os
 import secrets
 import shutil
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +25,11 @@ from attrs import frozen
 from locus_plugin_llamacpp.errors import EngineFailed
 from locus_plugin_llamacpp.lazy import XLLAMACPP, resolve
 
-__all__ = ["EngineOptions", "cores", "start"]
+__all__ = ["EngineOptions", "cores", "discard", "start"]
 
 _BATCH = 128
 _PROMPT_CACHE_MIB = 1024  # conversations that wait for their next turn; 1.5B: about 37,000 tokens
+_END_TIMEOUT = 5.0  # seconds; it takes a third of one
 _SOCKET_PATH_LIMIT = 100  # bytes; the system's own limit is 104 or 108
 
 
@@ -76,6 +79,19 @@ def start(path: Path, options: EngineOptions) -> Any:
         ) from error
     finally:
         shutil.rmtree(folder)
+
+
+def discard(held: list[Any]) -> bool:
+    """End the servers in ``held`` and empty it; whether they have ended, rather than been abandoned.
+
+    Args:
+        held: the only references to servers that no request runs on.
+    """
+    # A destructor cannot be timed out, but the thread that is stuck in it can be left behind.
+    thread = threading.Thread(target=held.clear, name="locus llamacpp end", daemon=True)
+    thread.start()
+    thread.join(_END_TIMEOUT)
+    return not thread.is_alive()
 
 
 def _private_folder() -> Path:

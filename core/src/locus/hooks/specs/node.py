@@ -2,7 +2,7 @@
 
 Sync or async, ``(state, run) -> state``. The kernel's own nodes are the last implementations of these hooks,
 so a plugin replaces a node by answering before them, and leaves a case to them by returning None. What
-raises here is the node's error, with a note that names the plugin.
+raises here is the node's error, with a note that names the plugin, and is reported.
 """
 
 from __future__ import annotations

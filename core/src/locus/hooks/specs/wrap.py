@@ -2,7 +2,8 @@
 
 Async. Call ``await call_next(value)`` once, several times (to try again) or not at all (to answer in its
 place), and return what it returned or something of the same kind. What raises here becomes the node's
-error, with a note that names the plugin. A ``hook_timeout`` does not count the time spent in ``call_next``.
+error, with a note that names the plugin, and is reported; what ``call_next`` raises is not the wrapper's
+failure. A ``hook_timeout`` does not count the time spent in ``call_next``.
 """
 
 from __future__ import annotations

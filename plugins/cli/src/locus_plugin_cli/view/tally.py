@@ -32,25 +32,31 @@ class Tally:
         self.ran: Counter[str] = Counter()
         self.usage = Usage()
         self._running: dict[tuple[str, str, str], str] = {}
+        #: Runs whose model is asked and has not answered.
+        self._asking: set[str] = set()
 
     def see(self, event: Event) -> None:
         """Count one event; those of child runs count as well, but for their iterations."""
         if isinstance(event, IterationEvent):
             self.iterations += event.parent_run_id is None
+            self._asking.add(event.run_id)
         elif isinstance(event, ModelCompleteEvent):
             self.usage += event.usage
+            self._asking.discard(event.run_id)
         elif isinstance(event, ToolStartEvent):
             self._running[(event.run_id, event.tool_name, event.call_id)] = event.tool_name
         elif isinstance(event, ToolCompleteEvent):
             if self._running.pop((event.run_id, event.tool_name, event.call_id), None) is not None:
                 self.ran[event.tool_name] += 1
-        elif isinstance(event, TerminateEvent) and event.reason == "Interrupted":
-            self._running.clear()  # those that ask were left, not broken off
+        elif isinstance(event, TerminateEvent):
+            self._asking.discard(event.run_id)
+            if event.reason == "Interrupted":
+                self._running.clear()  # those that ask were left, not broken off
 
     @property
     def under_way(self) -> tuple[str, ...]:
-        """Tools that were started and have not come to their end."""
-        return tuple(self._running.values())
+        """What was started and has not come to its end: answers of models, and tools by name."""
+        return (*("an answer of the model" for _ in self._asking), *self._running.values())
 
     def sentence(self) -> str:
         """What was done, in one line."""
@@ -60,7 +66,7 @@ class Tally:
             parts.append(f"{counted(self.ran.total(), 'tool call')} ran ({names})")
         else:
             parts.append("no tool ran")
-        if self._running:
+        if self.under_way:
             parts.append(f"broken off: {', '.join(self.under_way)}")
         parts.append(tokens(self.usage))
         return ", ".join(parts)
