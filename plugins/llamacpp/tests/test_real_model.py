@@ -21,7 +21,7 @@ from locus.tools.spec import ToolSpec
 from locus_plugin_llamacpp.engine import close_all
 from locus_plugin_llamacpp.errors import BadRequest, PromptTooLong
 from locus_plugin_llamacpp.model import LlamaCppModel, make
-from locus_plugin_llamacpp.runtime import EngineOptions, discard, start
+from locus_plugin_llamacpp.runtime import EngineOptions, start
 from locus_plugin_llamacpp.settings import LlamaCppSettings
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
@@ -200,13 +200,12 @@ async def test_nobody_can_connect_and_nothing_is_left_in_the_file_system(
     cached = model.engine._find(lambda done, total: None)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
-    server = [start(cached, EngineOptions(n_ctx=256))]
+    server = start(cached, EngineOptions(n_ctx=256))
 
-    assert server[0].listening_address.startswith("unix://")
+    assert server.listening_address.startswith("unix://")
     assert os.listdir(tmp_path) == []  # noqa: PTH208 - the rule against blocking paths in coroutines wants it so
     assert os.environ["OMP_WAIT_POLICY"]
     assert os.environ["GOMP_SPINCOUNT"]
-    discard(server)
 
 
 FAIL_THEN_EXIT = """

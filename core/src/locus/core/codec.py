@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_args
 
 from attrs import fields, resolve_types
 from cattrs import Converter
-from cattrs.gen import make_dict_unstructure_fn
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
 
 from locus.core.data import decode_data, encode_data, register_value
 from locus.core.errors import CheckpointError, NotSerialisable
@@ -104,7 +104,17 @@ def register_tagged(cls: type, tag: str, key: str = "type") -> None:
         plain: Callable[[Any], Any] = make_dict_unstructure_fn(cls, converter, _cattrs_omit_if_default=True)
         return lambda v: {key: tag, **plain(v)}
 
+    def structure(_: Any) -> Callable[[Any, Any], Any]:
+        plain: Callable[[Any, Any], Any] = make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=True)
+
+        def read(form: Any, wanted: Any) -> Any:
+            # Where the class stands by itself and not in its union, the tag is there all the same.
+            return plain({k: v for k, v in form.items() if k != key or v != tag}, wanted)
+
+        return read
+
     converter.register_unstructure_hook_factory(lambda t: t is cls, unstructure)
+    converter.register_structure_hook_factory(lambda t: t is cls, structure)
 
 
 def register_whole(cls: type) -> None:

@@ -28,7 +28,7 @@ from attrs import Factory, define
 
 from locus_plugin_llamacpp.answers import Answer
 from locus_plugin_llamacpp.errors import BadRequest, EngineClosed, EngineFailed
-from locus_plugin_llamacpp.runtime import EngineOptions, discard, start
+from locus_plugin_llamacpp.runtime import EngineOptions, start
 from locus_plugin_llamacpp.store import Progress, silent
 
 __all__ = ["Engine", "OnRaw", "close_all", "shared"]
@@ -125,8 +125,7 @@ class Engine:
         while held < self._options.slots and self._slots.acquire(timeout=_CLOSE_TIMEOUT):
             held += 1
         if held == self._options.slots:
-            server, self._server = [self._server], None
-            discard(server)
+            self._server = None
         # Else a callback of the user hangs: freeing the model under a running request would crash the process.
         if held:
             self._slots.release(held)

@@ -6,7 +6,8 @@
   private folder, with a random key, and the folder is removed as soon as the server has bound it: nobody
   can connect, and nothing is left behind, not even by a process that is killed.
 - ``n_ctx`` is divided by the number of slots.
-- Ending a server now and then never returns when another one has failed to start before it in the same process.
+- A server that is ended before its own loop has begun never ends, and its destructor holds the interpreter's lock
+  meanwhile: a process would hang at its exit. So a new server answers one token before it is handed out.
 - A batch is what a cancellation has to wait for: 128 tokens process as fast as 2048 and end sooner.
 """
 
@@ -16,7 +17,6 @@ import os
 import secrets
 import shutil
 import tempfile
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,11 @@ from attrs import frozen
 from locus_plugin_llamacpp.errors import EngineFailed
 from locus_plugin_llamacpp.lazy import XLLAMACPP, resolve
 
-__all__ = ["EngineOptions", "cores", "discard", "start"]
+__all__ = ["EngineOptions", "cores", "start"]
 
 _BATCH = 128
 _PROMPT_CACHE_MIB = 1024  # conversations that wait for their next turn; 1.5B: about 37,000 tokens
-_END_TIMEOUT = 5.0  # seconds; it takes a third of one
+_FIRST = {"prompt": ".", "n_predict": 1, "temperature": 0}
 _SOCKET_PATH_LIMIT = 100  # bytes; the system's own limit is 104 or 108
 
 
@@ -71,7 +71,9 @@ def start(path: Path, options: EngineOptions) -> Any:
         raise EngineFailed(f"xllamacpp cannot be imported ({error}); run: pip install xllamacpp") from error
     folder = _private_folder()
     try:
-        return runtime.Server(_parameters(runtime, path, options, folder))
+        server = runtime.Server(_parameters(runtime, path, options, folder))
+        server.handle_completions(_FIRST)
+        return server
     except RuntimeError as error:
         raise EngineFailed(
             f"llama.cpp cannot load {path} ({error}); the file may be damaged, of an architecture it does not know, "
@@ -79,19 +81,6 @@ def start(path: Path, options: EngineOptions) -> Any:
         ) from error
     finally:
         shutil.rmtree(folder)
-
-
-def discard(held: list[Any]) -> bool:
-    """End the servers in ``held`` and empty it; whether they have ended, rather than been abandoned.
-
-    Args:
-        held: the only references to servers that no request runs on.
-    """
-    # A destructor cannot be timed out, but the thread that is stuck in it can be left behind.
-    thread = threading.Thread(target=held.clear, name="locus llamacpp end", daemon=True)
-    thread.start()
-    thread.join(_END_TIMEOUT)
-    return not thread.is_alive()
 
 
 def _private_folder() -> Path:
