@@ -186,11 +186,11 @@ async def test_native_tool_calls_are_parsed_with_the_packaged_template(model: Ll
     assert json.loads(call["function"]["arguments"]) == {"a": 12, "b": 30}
 
 
-def test_a_process_ends_although_a_file_was_refused_before_another_was_loaded(tmp_path: Path) -> None:
+def test_a_model_that_is_closed_as_soon_as_it_is_loaded_ends_and_a_broken_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "broken.gguf"
     path.write_bytes(b"GGUF" + b"\0" * 100)
 
-    assert run_program(FAIL_THEN_EXIT, str(path)) == (0, "failed True\nleaving\n")
+    assert run_program(LOAD_AND_CLOSE, str(path)) == (0, "failed True\n" * 5 + "leaving\n")
 
 
 async def test_nobody_can_connect_and_nothing_is_left_in_the_file_system(
@@ -208,19 +208,22 @@ async def test_nobody_can_connect_and_nothing_is_left_in_the_file_system(
     assert os.environ["GOMP_SPINCOUNT"]
 
 
-FAIL_THEN_EXIT = """
+LOAD_AND_CLOSE = """
 import sys
 import anyio
+from locus_plugin_llamacpp.engine import close_all
 from locus_plugin_llamacpp.errors import EngineFailed
 from locus_plugin_llamacpp.model import make
 from locus_plugin_llamacpp.settings import LlamaCppSettings
 
 async def main():
-    for name in (sys.argv[1], "qwen2.5-coder-0.5b"):
+    for _ in range(5):
         try:
-            await make(name, LlamaCppSettings(n_ctx=512, progress=False)).prepare()
+            await make(sys.argv[1], LlamaCppSettings(progress=False)).prepare()
         except EngineFailed as error:
             print("failed", "broken.gguf" in str(error), flush=True)
+        await make("qwen2.5-coder-0.5b", LlamaCppSettings(n_ctx=512, progress=False)).prepare()
+        close_all()
 
 anyio.run(main)
 print("leaving", flush=True)
