@@ -105,14 +105,29 @@ def test_an_answer_is_the_same_live_and_read_back() -> None:
 
 def test_lists_given_to_an_entry_are_kept_as_tuples() -> None:
     options = ["yes"]
-    asked = Asked(run_id="r", interrupt_id="i", step_id="s", question="?", options=options)  # type: ignore[arg-type]
-    step = ReasoningStep(iteration=0, actions=options)  # type: ignore[arg-type]
+    asked = Asked(run_id="r", interrupt_id="i", step_id="s", question="?", options=options)
+    step = ReasoningStep(iteration=0, actions=options)
     options.append("no")
     assert asked.options == step.actions == ("yes",)
 
 
 def test_an_entry_has_an_id() -> None:
     assert Entry(3, "w", "2:w", Intent(run_id="r", step_id="s")).id == "3:w"
+
+
+def plain(form: Any) -> bool:
+    """Whether it is made of what JSON is made of, and of nothing that only looks like it."""
+    if type(form) is dict:
+        return all(type(k) is str and plain(v) for k, v in form.items())
+    return all(map(plain, form)) if type(form) is list else type(form) in (str, int, float, bool, type(None))
+
+
+def test_the_form_of_an_entry_is_plain_data() -> None:
+    # A node is an enumeration of texts where the loop makes the transition.
+    transition = Transition(run_id="r", node=Role.USER, next_node=Role.TOOL, delta=StateDelta({"errors": ("e",)}))
+    form = entry_to_json(transition)
+    assert plain(form)
+    assert entry_from_json(form) == transition
 
 
 TRANSITION = entry_to_json(Transition(run_id="r", node=START, next_node=END, delta=StateDelta()))

@@ -97,9 +97,9 @@ def test_what_an_event_is_given_is_frozen_all_the_way_down() -> None:
     options, satisfied, calls = ["yes"], ["NoToolCalls"], [ToolCall("1", "t")]
     events = [
         ToolStartEvent(arguments=arguments),
-        InterruptEvent(options=options),  # type: ignore[arg-type]
-        TerminateEvent(satisfied=satisfied),  # type: ignore[arg-type]
-        ThinkEvent(tool_calls=calls),  # type: ignore[arg-type]
+        InterruptEvent(options=options),
+        TerminateEvent(satisfied=satisfied),
+        ThinkEvent(tool_calls=calls),
     ]
     arguments["list"].append(2)
     options.append("no")

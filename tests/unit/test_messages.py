@@ -102,7 +102,7 @@ def test_what_a_block_holds_is_frozen_all_the_way_down() -> None:
 
 def test_a_result_given_as_a_list_of_blocks_is_frozen_too() -> None:
     blocks = [TextBlock("a")]
-    result = ToolResult("1", blocks)  # type: ignore[arg-type]
+    result = ToolResult("1", blocks)
     blocks.append(TextBlock("b"))
     assert result.content == (TextBlock("a"),)
     hash(Message(Role.TOOL, result))

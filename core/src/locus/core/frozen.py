@@ -58,13 +58,17 @@ def freeze(value: Any) -> Any:
         return value
     if kind is FrozenDict:
         # Somebody may have made it by hand around a list.
-        made = {k: v if type(v) in _ATOMS else freeze(v) for k, v in value.items()}
-        return value if all(made[k] is v for k, v in value.items()) else FrozenDict(made)
+        for item in value.values():
+            if type(item) not in _ATOMS:
+                return FrozenDict({k: freeze(v) for k, v in value.items()})
+        return value
     if kind is dict or isinstance(value, Mapping):
         return FrozenDict({k: v if type(v) in _ATOMS else freeze(v) for k, v in value.items()})
     if kind is tuple:
-        frozen = tuple(map(freeze, value))
-        return value if all(a is b for a, b in zip(frozen, value, strict=True)) else frozen
+        for item in value:
+            if type(item) not in _ATOMS:
+                return tuple(map(freeze, value))
+        return value
     if isinstance(value, list):
         return tuple(map(freeze, value))
     if kind is set:
