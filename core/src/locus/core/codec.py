@@ -148,6 +148,8 @@ def _exactly(*kinds: type) -> Callable[[Any, Any], Any]:
     return structure
 
 
+# A node or a role is a text too, and is written as one.
+converter.register_unstructure_hook(str, lambda v: v if type(v) is str else str.__str__(v))
 converter.register_structure_hook(int, _exactly(int))
 converter.register_structure_hook(str, _exactly(str))
 converter.register_structure_hook(bool, _exactly(bool))
