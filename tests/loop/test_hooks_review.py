@@ -239,24 +239,24 @@ class Mask(Hook):
 
     @hookimpl
     async def locus_filter_input(self, prompt: Message, run: RunContext) -> str:
-        return prompt.text.replace("1234", "****")
+        return prompt.text.replace("XYZZY", "****")
 
 
 async def test_a_filtered_prompt_is_the_only_one_that_anybody_sees() -> None:
     store, recorder, model = MemoryStore(), Recorder(), ScriptedModel("ok")
     agent = Agent(model, hooks=[Mask(), recorder], checkpointer=store)
-    result = await agent.run("my card is 1234", thread_id="t")
+    result = await agent.run("my card is XYZZY", thread_id="t")
     assert result.state.messages[0].text == "my card is ****"
     assert of(recorder.events, RunStartEvent)[0].prompt == "my card is ****"
     assert model.requests[0].messages[0].text == "my card is ****"
-    assert "1234" not in repr(await store.read("t"))
+    assert "XYZZY" not in repr(await store.read("t"))
 
 
 async def test_each_turn_of_a_thread_is_filtered() -> None:
     model = ScriptedModel("ok", after="repeat")
     agent = Agent(model, hooks=[Mask()], checkpointer=MemoryStore())
-    await agent.run("1234", thread_id="t")
-    result = await agent.run("again 1234", thread_id="t")
+    await agent.run("XYZZY", thread_id="t")
+    result = await agent.run("again XYZZY", thread_id="t")
     assert [m.text for m in result.state.messages] == ["****", "ok", "again ****", "ok"]
 
 
@@ -299,10 +299,10 @@ async def test_a_refused_prompt_ends_the_run_before_the_model_is_asked() -> None
 
     store, recorder, model = MemoryStore(), Recorder(), ScriptedModel()
     agent = Agent(model, hooks=[Topic(), recorder], checkpointer=store)
-    result = await agent.run("my card is 1234", thread_id="t")
+    result = await agent.run("my card is XYZZY", thread_id="t")
     assert result.stop_reason == "Cancelled: off topic"
     assert model.requests == ()
-    assert "1234" not in repr((result.state, recorder.events, await store.read("t")))
+    assert "XYZZY" not in repr((result.state, recorder.events, await store.read("t")))
     assert kinds(recorder.events)[-1] == "terminate"
     last = [e.body for e in await store.read("t") if isinstance(e.body, Transition)][-1]
     assert last.next_node == "end"
@@ -315,16 +315,16 @@ async def test_a_thread_goes_on_after_a_refused_prompt() -> None:
             return Cancel("off topic") if "card" in prompt.text else None
 
     agent = Agent(ScriptedModel("hello"), hooks=[Topic()], checkpointer=MemoryStore())
-    await agent.run("my card is 1234", thread_id="t")
+    await agent.run("my card is XYZZY", thread_id="t")
     result = await agent.run("hi", thread_id="t")
     assert result.message == "hello"
-    assert "1234" not in repr(result.state)
+    assert "XYZZY" not in repr(result.state)
 
 
 @pytest.mark.parametrize("how", WAYS)
 async def test_a_filter_that_goes_wrong_is_skipped_and_reported(how: str) -> None:
     bad, recorder = wrong(how, "locus_filter_input", nonsense=7), Recorder()
-    result = await Agent(ScriptedModel("ok"), hooks=[bad, Mask(), recorder]).run("1234")
+    result = await Agent(ScriptedModel("ok"), hooks=[bad, Mask(), recorder]).run("XYZZY")
     assert (result.stop_reason, result.state.messages[0].text) == ("NoToolCalls", "****")
     assert [e.hook for e in of(recorder.events, HookFailedEvent)] == ["locus_filter_input"]
     assert [f.count for f in failures(result)] == [1]
@@ -332,12 +332,12 @@ async def test_a_filter_that_goes_wrong_is_skipped_and_reported(how: str) -> Non
 
 async def test_every_message_that_a_caller_hands_in_goes_through_the_filter() -> None:
     seeds: list[Any] = [
-        Message(Role.USER, "1234"),
-        [Message(Role.USER, "1234"), Message(Role.ASSISTANT, "hm"), Message(Role.USER, "again 1234")],
-        AgentState(messages=(Message(Role.USER, "1234"),)),
+        Message(Role.USER, "XYZZY"),
+        [Message(Role.USER, "XYZZY"), Message(Role.ASSISTANT, "hm"), Message(Role.USER, "again XYZZY")],
+        AgentState(messages=(Message(Role.USER, "XYZZY"),)),
     ]
     for seed in seeds:
         model = ScriptedModel("ok")
         await Agent(model, hooks=[Mask()]).run(seed)
         last = [m for m in model.requests[0].messages if m.role is Role.USER][-1]
-        assert "1234" not in last.text
+        assert "XYZZY" not in last.text
