@@ -22,6 +22,7 @@ LocusError
 ├── JournalError                the journal cannot do what was asked
 │   ├── ThreadBusy              another run holds the thread (`.thread_id`, `.holder`, `.since`)
 │   ├── Fenced                  this writer lost its claim
+│   ├── StoreError              the store could not read or write; nothing is half-written (`.store`)
 │   ├── StepFailed              a recorded step had raised
 │   ├── OutcomeUnknown          a crash came between an effect and its record
 │   ├── StepMismatch            a recorded step differs from the one the code asks for
@@ -73,6 +74,7 @@ __all__ = [
     "SettingsError",
     "StepFailed",
     "StepMismatch",
+    "StoreError",
     "ThreadBusy",
     "ToolDefinitionError",
     "ToolError",
@@ -295,6 +297,21 @@ class ThreadBusy(JournalError):
 
 class Fenced(JournalError):
     """Somebody else claimed the thread after this writer; what this writer tried to add was refused."""
+
+
+class StoreError(JournalError):
+    """The store could not read or write: a full disk, a damaged file, a lost connection. Nothing is half-written.
+
+    What the run had committed stands, and the run is left open: ``resume(thread_id)`` goes on once the cause is gone.
+
+    Args:
+        message: what happened, with which value, and what to do.
+        store: the store, as its owner calls it, or ``""``.
+    """
+
+    def __init__(self, message: str, *, store: str = "") -> None:
+        self.store = store
+        super().__init__(message)
 
 
 class StepFailed(JournalError):
