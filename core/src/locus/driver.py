@@ -183,9 +183,10 @@ async def _start_event(run: ActiveRun, prompt: str, *, resumed: bool) -> None:
 async def _loop(run: ActiveRun, state: AgentState, node: Node) -> Ended:
     _deadline(run, state)
     following: Node | None = node
-    before = cancellations()
+    cancelling = cancellations()
+    before = cancelling()
     while following is not None:
-        if cancellations() > before:
+        if cancelling() > before:
             # A body has swallowed it, or failed in its cleanup. A cancel scope asks again; a bare task does not.
             await anyio.lowlevel.checkpoint_if_cancelled()
             raise anyio.get_cancelled_exc_class()
@@ -226,7 +227,7 @@ async def _cancelled(run: ActiveRun) -> None:
     """The caller's task was cancelled: tell hooks and journal, within bounds, and leave the run open."""
     with anyio.move_on_after(SHIELD, shield=True):
         # Nobody reads events any more: the consumer is gone, waiting for it would be for ever.
-        run.sink = None
+        run.show_to(None)
         if run.ended:
             return
         host, last = run.host, run.host.last

@@ -193,7 +193,7 @@ class Engine:
         kept = store if store is not None else self.store
         own = kept if kept is not None else LatestStore()
         if sink is not None:
-            active.sink = sink
+            active.show_to(sink)
         ended = await self._driven(active, own, segment)
         return _result(active, ended, own if self.store is None else None)
 

@@ -12,7 +12,7 @@ from locus.core._condition import TerminationCondition, register_condition
 from locus.core._explain import Reading
 from locus.core._functions import ArgsTest, ask, function
 from locus.core.executions import ToolExecution
-from locus.core.messages import Message, Role
+from locus.core.messages import ASSISTANT, Message
 from locus.core.state import AgentState
 
 __all__ = ["ConfidenceMet", "CustomCondition", "NoToolCalls", "TextMention", "ToolCalled"]
@@ -23,7 +23,7 @@ def _answer(state: AgentState) -> Message | None:
     if state.pending_revision or not state.messages:
         return None
     last = state.messages[-1]
-    return last if last.role is Role.ASSISTANT and not last.tool_calls else None
+    return last if last.role is ASSISTANT and not last.tool_calls else None
 
 
 @final
@@ -39,13 +39,16 @@ class NoToolCalls(TerminationCondition):
 
     def check(self, state: AgentState) -> bool:
         """Whether the newest message is such an answer."""
-        return _answer(state) is not None
+        if state.pending_revision or not state.messages:
+            return False
+        last = state.messages[-1]
+        return last.role is ASSISTANT and not last.tool_calls
 
     def reading(self, state: AgentState) -> Reading:
         """The number of tool calls that the newest message asks for."""
         if state.pending_revision:
             return Reading(text="the answer was sent back for revision")
-        if not state.messages or state.messages[-1].role is not Role.ASSISTANT:
+        if not state.messages or state.messages[-1].role is not ASSISTANT:
             return Reading(text="the newest message is not the model's")
         calls = len(state.messages[-1].tool_calls)
         text = f"the model asks for {calls} tool(s)" if calls else "the model has answered"

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from typing import Any, TypeVar
 
 from locus.core.errors import CheckpointError, NotSerialisable
-from locus.core.frozen import FrozenDict
+from locus.core.frozen import VALUES, FrozenDict
 
 __all__ = ["decode_data", "encode_data", "register_value"]
 
@@ -40,6 +40,8 @@ def register_value(cls: type[T], tag: str, to_data: Callable[[T], Any], from_dat
         raise ValueError(f"the tag {tag!r} is taken; choose one that starts with your package's name")
     _VALUES[cls] = (tag, to_data, from_data)
     _TAGS[tag] = from_data
+    if not issubclass(cls, Mapping | list | set):
+        VALUES.add(cls)
 
 
 register_value(frozenset, "set", lambda v: sorted(v, key=repr), frozenset)

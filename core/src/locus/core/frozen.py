@@ -47,6 +47,9 @@ EMPTY: FrozenDict[str, Any] = FrozenDict()
 
 _ATOMS = frozenset({str, int, float, bool, type(None), bytes, datetime, date})
 
+#: Classes with a form of their own (`register_value`), which `freeze` leaves as they are.
+VALUES: set[type] = set()
+
 
 def freeze(value: Any) -> Any:
     """A deep-frozen equal of plain data: dict -> FrozenDict, list -> tuple, set -> frozenset.
@@ -54,9 +57,11 @@ def freeze(value: Any) -> Any:
     Anything else is returned as it is: it is either immutable already or not ours to copy.
     """
     kind = type(value)
-    if kind in _ATOMS:
+    if kind in _ATOMS or kind in VALUES:
         return value
     if kind is FrozenDict:
+        if not value:
+            return value
         # Somebody may have made it by hand around a list.
         for item in value.values():
             if type(item) not in _ATOMS:

@@ -40,6 +40,11 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
+#: The roles under short names, for what the loop reads every iteration: before Python 3.12 a member that is read
+#: from its class costs a function call.
+SYSTEM, USER, ASSISTANT, TOOL = Role
+
+
 @frozen
 class TextBlock:
     """Plain text. ``extras`` carries what a provider attaches to it (citations, ids), verbatim."""
@@ -134,8 +139,12 @@ def _role(role: Role | str) -> Role:
 
 
 def _blocks(content: str | Block | Iterable[Block]) -> tuple[Block, ...]:
-    if type(content) is tuple and all(type(block) in _KINDS for block in content):
-        return content
+    if type(content) is tuple:
+        for block in content:
+            if type(block) not in _KINDS:
+                break
+        else:
+            return content
     if isinstance(content, str):
         return (TextBlock(content),) if content else ()
     if isinstance(content, Block):
@@ -184,7 +193,10 @@ class Message:
         """The calls that this turn asks for, in order."""
         calls = self._calls
         if calls is None:
-            calls = tuple([b for b in self.content if type(b) is ToolCall])
+            content = self.content
+            found = [b for b in content if type(b) is ToolCall]
+            # A turn that is nothing but calls is its own list of them.
+            calls = cast("tuple[ToolCall, ...]", content) if len(found) == len(content) else tuple(found)
             object.__setattr__(self, "_calls", calls)
         return calls
 

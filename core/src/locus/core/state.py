@@ -22,7 +22,7 @@ from locus.core.errors import CheckpointError, CheckpointTooNew, NotSerialisable
 from locus.core.executions import ArgsPredicate, ExecutionIndex, ToolExecution
 from locus.core.frozen import EMPTY, FrozenDict, freeze
 from locus.core.lazy import Lazy
-from locus.core.messages import Message, Role, ToolCall, ToolResult, Usage
+from locus.core.messages import ASSISTANT, TOOL, USER, Message, ToolCall, ToolResult, Usage
 
 if TYPE_CHECKING:
     from locus.core import codec
@@ -61,7 +61,7 @@ class ReasoningStep:
 
 def not_run(call: ToolCall, reason: str) -> Message:
     """The tool message for a call that was not run."""
-    return Message(Role.TOOL, ToolResult(call.id, f"Error: not run: {reason}", is_error=True, name=call.name))
+    return Message(TOOL, ToolResult(call.id, f"Error: not run: {reason}", is_error=True, name=call.name))
 
 
 def _messages(value: Iterable[Message]) -> tuple[Message, ...]:
@@ -186,12 +186,12 @@ class AgentState:
 
     def _with(self, **changes: Any) -> AgentState:
         """A copy with some fields changed; the values are trusted (builders check what comes from outside)."""
-        new = object.__new__(AgentState)
-        values = new.__dict__
-        values.update(self.__dict__)
+        values = self.__dict__.copy()
         if values["_committed"]:
             values["_base"], values["_committed"] = self, False
         values.update(changes)
+        new = object.__new__(AgentState)
+        object.__setattr__(new, "__dict__", values)
         return new
 
     def with_message(self, message: Message) -> AgentState:
@@ -354,9 +354,9 @@ class AgentState:
         """The calls of the newest assistant turn that have no result yet, in order."""
         answered = 0
         for message in reversed(self.messages):
-            if message.role is Role.TOOL:
+            if message.role is TOOL:
                 answered += len(message.tool_results)
-            elif message.role is Role.ASSISTANT:
+            elif message.role is ASSISTANT:
                 # Results stand in call order; ids are not matched, because local models reuse them.
                 return message.tool_calls[answered:]
             else:
@@ -370,9 +370,9 @@ class AgentState:
         Looks back over tool results only (and reviewers' feedback), never past a user turn of an older run.
         """
         for message in reversed(self.messages):
-            if message.role is Role.ASSISTANT:
+            if message.role is ASSISTANT:
                 return message
-            if message.role is Role.USER and not self.pending_revision:
+            if message.role is USER and not self.pending_revision:
                 return None
         return None
 

@@ -6,7 +6,7 @@ mutable part of a run and nothing else does; the state itself only passes throug
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -90,6 +90,7 @@ class ActiveRun:
         "deps",
         "ended",
         "health",
+        "hears",
         "host",
         "loop",
         "output",
@@ -116,7 +117,6 @@ class ActiveRun:
         self.settings = loop.settings if settings is None else settings.over(loop.settings)
         self.output = output if output is not None else loop.output
         self.host: JournalHost = None  # type: ignore[assignment]  # set by the runner, once it is claimed
-        self.sink: Sink | None = parent.sink if parent is not None else None
         self.stash, self.health = Stash(), HookHealth(self.emit)
         self.stop: Stop | None = None
         #: Whether the end of the segment was told.
@@ -138,6 +138,7 @@ class ActiveRun:
         self._pending: Usage | None = None
         self._reports: dict[str, Any] = {}
         self._heard = loop.hooks.heard
+        self.show_to(parent.sink if parent is not None else None)
         self._now = loop.clock.now
         self._monotonic = loop.clock.monotonic
         self._mark = self._monotonic()
@@ -265,9 +266,12 @@ class ActiveRun:
 
     # -- events -----------------------------------------------------------------------------------
 
-    def hears(self, event: type[Event]) -> bool:
-        """Whether anybody listens to events of a kind."""
-        return self.sink is not None or bool(self._heard[event])
+    def show_to(self, sink: Sink | None) -> None:
+        """Hand every event to a consumer from now on, or to none any more."""
+        self.sink = sink
+        #: Whether anybody listens to events of a kind. Asked often and mostly answered by no, so it is the look-up
+        #: itself.
+        self.hears: Callable[[type[Event]], object] = self._heard.__getitem__ if sink is None else _always
 
     async def emit(self, event: Event) -> None:
         """Tell everybody who listens; fills in the envelope."""
@@ -325,13 +329,17 @@ class ActiveRun:
 
     async def decide(self, call: ToolCall) -> Allow | Reject | Cancel | Interrupt:
         """Ask the deciders about a call."""
-        impls = self.loop.hooks.impls("locus_decide_tool_call")
-        return await decide_tool_call(impls, call, self, self.health) if impls else _ALLOW
+        return await decide_tool_call(self.loop.hooks.impls("locus_decide_tool_call"), call, self, self.health)
+
+    @property
+    def decides(self) -> bool:
+        """Whether anybody decides about calls."""
+        return self.loop.decides
 
     @property
     def wraps_tools(self) -> bool:
         """Whether anybody wraps tool bodies."""
-        return bool(self.loop.hooks.impls("locus_wrap_tool_call"))
+        return self.loop.wraps_tools
 
     def wrapped(
         self, core: Callable[[ToolCall], Awaitable[CallOutcome]]
@@ -354,7 +362,7 @@ class ActiveRun:
 
     # -- models -----------------------------------------------------------------------------------
 
-    async def ask(self, request: ModelRequest, *, attempt: int = 0) -> tuple[ModelResponse, Usage, bool]:
+    def ask(self, request: ModelRequest, *, attempt: int = 0) -> Coroutine[Any, Any, tuple[ModelResponse, Usage, bool]]:
         """Think's model call: the answer, the usage of all attempts at it, and whether the journal gave it.
 
         Raises:
@@ -362,9 +370,7 @@ class ActiveRun:
         """
         iteration = self._state.iteration
         step_id = f"{iteration}/think/model" if not attempt else f"{iteration}/think/model#{attempt}"
-        replayed = self.host.recorded_any(step_id) is not None
-        response, usage = await model_step(self, request, self.loop.model, step_id=step_id)
-        return response, usage, replayed
+        return model_step(self, request, self.loop.model, step_id=step_id)
 
     async def call_model(
         self, request: ModelRequest, *, model: Model | str | None = None, purpose: str
@@ -393,9 +399,8 @@ class ActiveRun:
         asked[step_id] = times = asked.get(step_id, 0) + 1
         if times > 1:
             step_id = f"{step_id}#{times}"
-        replayed = self.host.recorded_any(step_id) is not None
         with unheard(self):
-            response, usage = await model_step(self, request, chosen, purpose=purpose, step_id=step_id)
+            response, usage, replayed = await model_step(self, request, chosen, purpose=purpose, step_id=step_id)
         if not replayed:
             self.charge(usage)
         return response
@@ -445,4 +450,5 @@ class ActiveRun:
         return await self.step(name, fn, effect="pure")
 
 
-_ALLOW = Allow()
+def _always(_: type[Event]) -> bool:
+    return True

@@ -78,6 +78,10 @@ class Loop:
     ceiling: Ceiling = field(init=False)
     #: Whether a plugin may divert routes.
     diverts: bool = field(init=False)
+    #: Whether a plugin decides about tool calls.
+    decides: bool = field(init=False)
+    #: Whether a plugin wraps tool bodies.
+    wraps_tools: bool = field(init=False)
 
     @ceiling.default
     def _ceiling(self) -> Ceiling:
@@ -86,6 +90,14 @@ class Loop:
     @diverts.default
     def _diverts(self) -> bool:
         return bool(self.hooks.impls("locus_decide_route"))
+
+    @decides.default
+    def _decides(self) -> bool:
+        return bool(self.hooks.impls("locus_decide_tool_call"))
+
+    @wraps_tools.default
+    def _wraps_tools(self) -> bool:
+        return bool(self.hooks.impls("locus_wrap_tool_call"))
 
     @classmethod
     def wire(cls, **parts: Any) -> Loop:

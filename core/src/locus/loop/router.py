@@ -46,6 +46,10 @@ class Node(StrEnum):
     TERMINATE = "terminate"
 
 
+#: The nodes under short names: before Python 3.12 a member that is read from its class costs a function call.
+THINK, EXECUTE, REFLECT, TERMINATE = Node
+
+
 @frozen
 class Route:
     """Where to go.
@@ -63,11 +67,18 @@ class Route:
 
 _EDGES = {
     # To Think again: the answer was sent back, or an answer does not end this run.
-    Node.THINK: frozenset({Node.EXECUTE, Node.THINK, Node.TERMINATE}),
-    Node.EXECUTE: frozenset({Node.REFLECT, Node.THINK, Node.TERMINATE}),
-    Node.REFLECT: frozenset({Node.THINK, Node.TERMINATE}),
-    Node.TERMINATE: frozenset({Node.TERMINATE}),
+    THINK: frozenset({EXECUTE, THINK, TERMINATE}),
+    EXECUTE: frozenset({REFLECT, THINK, TERMINATE}),
+    REFLECT: frozenset({THINK, TERMINATE}),
+    TERMINATE: frozenset({TERMINATE}),
 }
+
+
+_ASKED = Route(EXECUTE, "the model asks for tools")
+_SENT_BACK = Route(THINK, "the answer was sent back for revision")
+_GOES_ON = Route(THINK, "an answer does not end this run")
+_ANSWERED = Route(THINK, "the tools have answered")
+_REFLECTED = Route(THINK, "the reflection is done")
 
 
 def legal(node: Node, state: AgentState | None = None) -> frozenset[Node]:
@@ -77,9 +88,9 @@ def legal(node: Node, state: AgentState | None = None) -> frozenset[Node]:
     the model, and without calls there is nothing to execute.
     """
     edges = _EDGES[node]
-    if state is None or node is not Node.THINK:
+    if state is None or node is not THINK:
         return edges
-    return edges - {Node.THINK if state.unanswered else Node.EXECUTE}
+    return edges - {THINK if state.unanswered else EXECUTE}
 
 
 @final
@@ -112,23 +123,23 @@ class Router:
         Raises:
             ConditionError: a predicate of the condition raised, or the reflect policy did.
         """
-        if node is Node.TERMINATE:
-            return Route(Node.TERMINATE, "the run is over")
+        if node is TERMINATE:
+            return Route(TERMINATE, "the run is over")
         satisfied = self.condition.evaluate(state)
         if satisfied is not None:
             return _stop(satisfied)
-        if node is Node.THINK:
+        if node is THINK:
             if state.unanswered:
-                return Route(Node.EXECUTE, "the model asks for tools")
+                return _ASKED
             if state.pending_revision:
-                return self._think(state, "the answer was sent back for revision")
-            return self._think(state, "an answer does not end this run")
-        if node is Node.EXECUTE:
+                return self._think(state, _SENT_BACK)
+            return self._think(state, _GOES_ON)
+        if node is EXECUTE:
             why = self._reflect(state)
             if why is not None:
-                return Route(Node.REFLECT, why)
-            return self._think(state, "the tools have answered")
-        return self._think(state, "the reflection is done")
+                return Route(REFLECT, why)
+            return self._think(state, _ANSWERED)
+        return self._think(state, _REFLECTED)
 
     def divert(self, node: Node, state: AgentState, route: Route, to: Node) -> Route:
         """Another legal edge in place of the proposed one, still bound by the condition.
@@ -142,10 +153,10 @@ class Router:
             route: the proposed route.
             to: where to go instead.
         """
-        if route.next is Node.TERMINATE or to is route.next or to not in legal(node, state):
+        if route.next is TERMINATE or to is route.next or to not in legal(node, state):
             return route
         why = f"instead of {route.next}"
-        return self._think(state, why) if to is Node.THINK else Route(to, why)
+        return self._think(state, Route(to, why)) if to is THINK else Route(to, why)
 
     def _reflect(self, state: AgentState) -> str | None:
         if self.reflect is None:
@@ -158,14 +169,14 @@ class Router:
             raise ConditionError(repr(self.reflect), e) from e
         return why
 
-    def _think(self, state: AgentState, why: str) -> Route:
+    def _think(self, state: AgentState, route: Route) -> Route:
         # `MaxIterations` counts finished iterations: this one would be, if Think ran again.
         if state.iteration + 1 < self._turns_at:
-            return Route(Node.THINK, why)
+            return route
         satisfied = self.condition.evaluate(state.with_iteration(state.iteration + 1))
-        return Route(Node.THINK, why) if satisfied is None else _stop(satisfied)
+        return route if satisfied is None else _stop(satisfied)
 
 
 def _stop(satisfied: Satisfied) -> Route:
     why = f"{satisfied.reason}: {satisfied.detail}" if satisfied.detail else satisfied.reason
-    return Route(Node.TERMINATE, why, satisfied)
+    return Route(TERMINATE, why, satisfied)

@@ -6,8 +6,6 @@ what says that this worker must not go on.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from locus.core.directives import Cancel
 from locus.core.errors import ConditionError, Fenced, StepFailed, StepMismatch
 from locus.core.events import (
@@ -19,14 +17,11 @@ from locus.core.journal import END, START
 from locus.core.state import AgentState
 from locus.hooks.dispatch import decide_route
 from locus.loop.active import ActiveRun
-from locus.loop.router import Node, Route, legal
+from locus.loop.router import TERMINATE, THINK, Node, Route, legal
 from locus.memory.thread import (
     Stop,
     cancel_reason,
 )
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["advance_node", "commit", "tell_end"]
 
@@ -46,12 +41,12 @@ async def advance_node(run: ActiveRun, state: AgentState, node: Node) -> tuple[A
         Suspended: the run waits for a person; nothing was committed.
     """
     run.entered(state)
-    if node is Node.THINK and not run.halted and run.hears(IterationEvent):
+    if node is THINK and run.hears(IterationEvent) and not run.halted:
         await run.tell(IterationEvent(token_total=state.total_tokens_used, cost=state.cost))
         run.take_retry()
-    if run.halted and node is not Node.TERMINATE:
+    if run.halted and node is not TERMINATE:
         _stop_cancelled(run)
-        return await commit(run, state, run.charged(state), node, Node.TERMINATE, ""), Node.TERMINATE
+        return await commit(run, state, run.charged(state), node, TERMINATE, ""), TERMINATE
     try:
         new = await run.loop.nodes[node](state, run)
     except (Fenced, StepMismatch):
@@ -61,11 +56,11 @@ async def advance_node(run: ActiveRun, state: AgentState, node: Node) -> tuple[A
         new = run.charged(state).with_error(f"{node.value}: {type(e).__name__}: {e}")
     new = run.charged(new)
     run.show(new)
-    if node is Node.TERMINATE:
+    if node is TERMINATE:
         # Whatever stood in for Terminate: a history with open calls could not be gone on with.
         return await _finish(run, state, new.with_calls_closed(run.ending)), None
     route = _routed(run, node, new)
-    if route.next is not Node.TERMINATE and run.loop.diverts:
+    if route.next is not TERMINATE and run.loop.diverts:
         route = await _diverted(run, node, new, route)
     committed = await commit(run, state, new, node, route.next, route.why)
     return committed, route.next
@@ -79,7 +74,7 @@ def _routed(run: ActiveRun, node: Node, state: AgentState) -> Route:
             return _settled(run, run.loop.router(node, state))
         except ConditionError as e:
             run.stop = Stop("ConditionError", error=e)
-    return Route(Node.TERMINATE, run.ending)
+    return Route(TERMINATE, run.ending)
 
 
 async def _diverted(run: ActiveRun, node: Node, state: AgentState, route: Route) -> Route:
@@ -88,9 +83,9 @@ async def _diverted(run: ActiveRun, node: Node, state: AgentState, route: Route)
     if isinstance(chosen, Cancel):
         run.cancel(chosen.reason)
         _stop_cancelled(run)
-        return Route(Node.TERMINATE, run.ending)
+        return Route(TERMINATE, run.ending)
     route = _settled(run, run.loop.router.divert(node, state, route, chosen))
-    if route.next is Node.TERMINATE and run.stop is None:
+    if route.next is TERMINATE and run.stop is None:
         run.stop = Stop("Diverted", detail=route.why)
     return route
 
@@ -110,9 +105,9 @@ def _stop_cancelled(run: ActiveRun) -> None:
 
 async def commit(run: ActiveRun, old: AgentState, new: AgentState, node: str, following: str, why: str) -> AgentState:
     """Make a transition: one append, then the event that tells of it."""
-    again = following == Node.THINK and node != START
+    again = following == THINK and node != START
     stop, error = run.stop, None
-    if stop is not None and (following == Node.TERMINATE or following == END):
+    if stop is not None and following in (TERMINATE, END):
         # Written with the transition into Terminate as well, so that a crash in between does not lose it.
         why, error = stop.reason, stop.error
     state = await run.host.commit(
@@ -143,7 +138,7 @@ async def _finish(run: ActiveRun, old: AgentState, new: AgentState) -> AgentStat
     if stop is None:  # resumed right at Terminate: the transition before says why
         last = run.host.last
         stop = run.stop = Stop(last.why, last.satisfied) if last is not None else Stop("NoToolCalls")
-    return await commit(run, old, new, Node.TERMINATE, END, stop.reason)
+    return await commit(run, old, new, TERMINATE, END, stop.reason)
 
 
 async def tell_end(

@@ -35,7 +35,7 @@ from locus.core.journal import (
 from locus.memory.store import Appended, Claim, JournalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from locus.core.state import AgentState
 
@@ -258,13 +258,13 @@ class JournalHost:
         """What the journal says of the steps of the node under way that have ended."""
         return tuple(s for s in self._steps.values() if isinstance(s, Outcome))
 
-    async def intend(self, step_id: str, policy: Policy, digest: str = "") -> None:
+    def intend(self, step_id: str, policy: Policy, digest: str = "") -> Coroutine[Any, Any, None]:
         """Write that an effect is about to happen."""
-        await self._append(Intent(run_id=self.run_id, step_id=step_id, digest=digest, policy=policy))
+        return self._append(Intent(run_id=self.run_id, step_id=step_id, digest=digest, policy=policy))
 
-    async def settle(self, step_id: str, value: Any, digest: str = "", error: str | None = None) -> None:
+    def settle(self, step_id: str, value: Any, digest: str = "", error: str | None = None) -> Coroutine[Any, Any, None]:
         """Write what came of it."""
-        await self._append(Outcome(run_id=self.run_id, step_id=step_id, digest=digest, value=value, error=error))
+        return self._append(Outcome(run_id=self.run_id, step_id=step_id, digest=digest, value=value, error=error))
 
     async def step(self, step_id: str, fn: Callable[[], Awaitable[Any]], policy: Policy, digest: str = "") -> Any:
         """Run an effect unless its result is recorded.

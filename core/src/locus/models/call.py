@@ -18,11 +18,13 @@ from locus.core.data import register_value
 from locus.core.errors import Fenced, ModelError, NotSerialisable, StepMismatch
 from locus.core.events import Event, ModelChunkEvent, ModelCompleteEvent, ModelErrorEvent
 from locus.core.lazy import Lazy
-from locus.core.messages import Message, Role, Usage
+from locus.core.messages import ASSISTANT, Message, Usage
 from locus.hooks.dispatch import is_failure, onion
 from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, OnChunk, Price
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from locus.core import codec
     from locus.core.directives import Directive
     from locus.hooks.health import HookHealth
@@ -107,8 +109,9 @@ def _hashed(message: Message) -> bytes:
 
 def _counted(usage: Usage) -> Usage:
     """The usage without what cannot be: totals of a run only grow, whatever a provider says."""
-    cost, least = usage.cost, min(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
-    if least >= 0 and (cost is None or cost >= 0):
+    cost = usage.cost
+    possible = usage.prompt_tokens >= 0 and usage.completion_tokens >= 0 and usage.cached_tokens >= 0
+    if possible and (cost is None or cost >= 0):
         return usage
     return evolve(
         usage,
@@ -137,8 +140,9 @@ class ModelRun(Protocol):
         """What calls without a known price are charged, dollars per million tokens, or None."""
         ...
 
-    def hears(self, event: type[Event]) -> bool:
-        """Whether anybody listens."""
+    @property
+    def hears(self) -> Callable[[type[Event]], object]:
+        """Whether anybody listens to events of a kind: true or false."""
         ...
 
     async def tell(self, event: Event) -> Directive | None:
@@ -240,7 +244,7 @@ class Calling:
                 f"{self.model.name} returned {type(response).__name__}; Model.complete returns a ModelResponse"
             )
         message = response.message
-        if not isinstance(message, Message) or message.role is not Role.ASSISTANT:
+        if not isinstance(message, Message) or message.role is not ASSISTANT:
             raise ModelError(f"{self.model.name} returned {message!r:.80}; it answers with an assistant message")
         usage = price_of(self.model, _counted(response.usage), self.run.unknown_price)
         self.usage = usage if self.attempts == 1 else self.usage + usage
@@ -277,8 +281,8 @@ async def model_step(
     *,
     step_id: str,
     purpose: str = "think",
-) -> tuple[ModelResponse, Usage]:
-    """One model call as a step of the run: the answer, and the usage of all attempts at it.
+) -> tuple[ModelResponse, Usage, bool]:
+    """One model call as a step of the run: the answer, the usage of all attempts at it, and whether it was recorded.
 
     Raises:
         ModelError: it failed; whatever was raised is the cause, and what it used is charged.
@@ -309,7 +313,7 @@ async def model_step(
                 replayed=calling.replayed,
             )
         )
-    return called.response, called.usage
+    return called.response, called.usage, calling.replayed
 
 
 async def _tell_error(run: ModelRun, error: ModelError, calling: Calling) -> None:

@@ -60,12 +60,18 @@ class CallRun(Protocol):
         ...
 
     @property
+    def decides(self) -> bool:
+        """Whether anybody decides about calls."""
+        ...
+
+    @property
     def wraps_tools(self) -> bool:
         """Whether anybody wraps tool bodies."""
         ...
 
-    def hears(self, event: type[Event]) -> bool:
-        """Whether anybody listens."""
+    @property
+    def hears(self) -> Callable[[type[Event]], object]:
+        """Whether anybody listens to events of a kind: true or false."""
         ...
 
     def cancel(self, reason: str = "") -> None:

@@ -7,9 +7,12 @@ asyncio the task knows the difference; on trio only the runtime can raise `Cance
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["cancellations", "is_cancellation", "is_foreign_cancellation"]
 
@@ -19,18 +22,18 @@ def _asyncio() -> Any:
     return sys.modules.get("asyncio")
 
 
-def cancellations() -> int:
-    """How often the task under way was asked to end, on asyncio.
+def cancellations() -> Callable[[], int]:
+    """A counter of how often the task under way was asked to end, on asyncio.
 
-    There, a request is delivered once, and a body can swallow it or fail while it cleans up. On trio the answer is 0:
-    it asks again at every turn.
+    There, a request is delivered once, and a body can swallow it or fail while it cleans up. On trio the counter
+    stays at 0: it asks again at every turn.
     """
     asyncio = _asyncio()
     try:
         task = None if asyncio is None else asyncio.current_task()
     except RuntimeError:  # another library's event loop
-        return 0
-    return 0 if task is None else int(task.cancelling())
+        task = None
+    return int if task is None else cast("Callable[[], int]", task.cancelling)
 
 
 def is_cancellation(error: BaseException) -> bool:

@@ -148,8 +148,9 @@ async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallR
         for c in again:
             c.outcome, c.attempt, c.answered = None, c.attempt + 1, 0
         await _run_all(again, run)
-    if any(c.waiting for c in work):
-        raise Suspended
+    for c in work:
+        if c.waiting:
+            raise Suspended
     return [c.outcome for c in work]
 
 
@@ -281,7 +282,11 @@ async def _run_one(c: _Call, run: CallRun) -> None:
     try:
         if c.outcome is None and _lost(c, run, step_id, intended=found is not None):
             _unknown(c, run, step_id)
-        elif c.outcome is None and await _decided(c, run, step_id) and await _announced(c, run):
+        elif (
+            c.outcome is None
+            and (not run.decides or await _decided(c, run, step_id))
+            and (not run.hears(ToolStartEvent) or await _announced(c, run))
+        ):
             tool = c.tool
             assert tool is not None
             if found is None and tool.effect != "pure":
@@ -361,8 +366,6 @@ def _unknown(c: _Call, run: CallRun, step_id: str) -> None:
 
 async def _announced(c: _Call, run: CallRun) -> bool:
     """Tell that the body is about to run; False when a hook refuses the call or ends the run."""
-    if not run.hears(ToolStartEvent):
-        return True
     directive = await run.tell(ToolStartEvent(tool_name=c.call.name, arguments=c.call.arguments, call_id=c.call.id))
     if type(directive) is Reject:
         c.outcome = c.refused(f"Rejected: {directive.reason or 'a hook refuses this call'}")
@@ -456,8 +459,11 @@ async def _enter(tool: Tool[..., Any], bound: Bound, context: ToolContext[Any] |
 
 
 def _answer(c: _Call, run: CallRun, step_id: str) -> Answered | None:
+    answers = run.host.answers(step_id)
+    if not answers:
+        return None
     wanted = f"{step_id}?{c.question}"
-    return next((a for a in run.host.answers(step_id) if a.interrupt_id == wanted), None)
+    return next((a for a in answers if a.interrupt_id == wanted), None)
 
 
 async def _ask(c: _Call, asking: Interrupt, run: CallRun, step_id: str) -> None:

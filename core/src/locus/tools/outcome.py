@@ -9,7 +9,7 @@ from attrs import frozen
 from locus.core.data import register_value
 from locus.core.executions import ToolExecution
 from locus.core.lazy import Lazy
-from locus.core.messages import Block, Message, Role, ToolCall, ToolResult, Usage
+from locus.core.messages import TOOL, Block, Message, ToolCall, ToolResult, Usage
 
 if TYPE_CHECKING:
     from locus.core import codec
@@ -37,7 +37,7 @@ class CallOutcome:
         """The tool message that answers the call."""
         execution = self.execution
         return Message(
-            role=Role.TOOL,
+            role=TOOL,
             content=(ToolResult(call.id, self.content, execution.error is not None, call.name),),
         )
 
