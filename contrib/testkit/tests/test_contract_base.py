@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from locus_testkit import Contract, ContractBroken, StoreFeatures
-from locus_testkit.contracts.base import needs
+from locus_testkit import Contract, ContractBroken
 
 pytest_plugins = ["pytester"]
 
@@ -88,12 +87,6 @@ def test_promise_replaced_after_the_class_was_made_is_found_by_the_contract_itse
     monkeypatch.setattr(Patched, "test_it_works", nothing)
     with pytest.raises(AssertionError, match="test_it_works"):
         Patched().test_every_promise_is_kept_or_excused()
-
-
-def test_undeclared_feature_skips_and_is_named() -> None:
-    features = StoreFeatures(delete=False)
-    with pytest.raises(pytest.skip.Exception, match="not declared: delete"):
-        needs(features, "lists", "delete")
 
 
 def test_contracts_run_on_both_backends_whatever_the_project_says(pytester: pytest.Pytester) -> None:

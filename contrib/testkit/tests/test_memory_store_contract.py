@@ -22,6 +22,8 @@ class TestMemoryStore(JournalStoreContract):
 class TestLatestStore(JournalStoreContract):
     """The newest state of each thread, in memory."""
 
+    features = StoreFeatures(history=False)
+
     def make_store(self, folder: Path) -> LatestStore:
         return LatestStore()
 
@@ -29,7 +31,7 @@ class TestLatestStore(JournalStoreContract):
 class TestSnapshotAdapter(JournalStoreContract):
     """A backend that saves and loads files becomes a store without history."""
 
-    features = StoreFeatures(delete=False, persistent=True, lists=False)
+    features = StoreFeatures(history=False, delete=False, persistent=True, lists=False)
 
     def make_store(self, folder: Path) -> SnapshotAdapter:
         async def save(thread_id: str, checkpoint: dict[str, Any]) -> None:

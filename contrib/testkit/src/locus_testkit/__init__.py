@@ -15,12 +15,14 @@ from locus_testkit.clock import FakeClock  # noqa: E402  # the line above must c
 from locus_testkit.contracts import (  # noqa: E402  # the line above must come first
     Contract,
     ContractBroken,
+    FeatureUnknown,
     JournalStoreContract,
     ModelContract,
     ModelFeatures,
     PluginContract,
     Sent,
     StoreFeatures,
+    needs,
 )
 from locus_testkit.installed import Discovery, DiscoveryRefused, TemporaryPlugins  # noqa: E402  # the same
 from locus_testkit.scripted import (  # noqa: E402  # the same
@@ -42,6 +44,7 @@ __all__ = [
     "Discovery",
     "DiscoveryRefused",
     "FakeClock",
+    "FeatureUnknown",
     "JournalStoreContract",
     "ModelContract",
     "ModelFeatures",
@@ -54,5 +57,6 @@ __all__ = [
     "Turn",
     "call",
     "malformed_call",
+    "needs",
     "never",
 ]

@@ -1,4 +1,7 @@
-"""What pytest loads under the name `locus_testkit`: fixtures and a marker, nothing that acts unasked."""
+"""What pytest loads under the name `locus_testkit`: fixtures and a marker, nothing that acts unasked.
+
+Contracts ask: their tests of features that a class does not declare are deselected here.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ import pytest
 
 from locus.memory import MemoryStore
 from locus_testkit.clock import FakeClock
+from locus_testkit.contracts.base import LEFT_OUT, Contract, LeftOut
+from locus_testkit.contracts.features import undeclared
 from locus_testkit.installed import Discovery, TemporaryPlugins
 from locus_testkit.scripted import ScriptedModel, Turn
 
@@ -20,7 +25,8 @@ _BACKENDS = ("asyncio", "trio")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the marker."""
+    """Declare the marker, and that undeclared features are looked after."""
+    config.stash[LEFT_OUT] = {}
     config.addinivalue_line(
         "markers",
         "both_backends: run this test, which is marked anyio, on asyncio and on trio, whatever the project's "
@@ -33,6 +39,42 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marked = metafunc.definition.get_closest_marker("both_backends") is not None
     if marked and "anyio_backend" in metafunc.fixturenames:
         metafunc.parametrize("anyio_backend", _BACKENDS)
+
+
+# Last, so that the summary speaks of what was selected and not of the rest.
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the promises of features that a contract's class does not declare."""
+    missing = {item: _undeclared(item) for item in items}
+    left = [item for item in items if missing[item]]
+    if not left:
+        return
+    items[:] = [item for item in items if not missing[item]]
+    config.hook.pytest_deselected(items=left)
+    found = config.stash[LEFT_OUT]
+    for item in left:
+        owner = item.getparent(pytest.Class)
+        where = item.nodeid if owner is None else owner.nodeid
+        count, names = found.get(where, (0, frozenset()))
+        found[where] = (count + 1, names | set(missing[item]))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """One line a class: what it does not declare."""
+    for line in _lines(config.stash[LEFT_OUT]):
+        terminalreporter.write_line(line)
+
+
+def _undeclared(item: pytest.Item) -> tuple[str, ...]:
+    if not isinstance(item, pytest.Function) or item.cls is None or not issubclass(item.cls, Contract):
+        return ()
+    return undeclared(item.cls, item.originalname)
+
+
+def _lines(left_out: LeftOut) -> Iterator[str]:
+    for where, (count, names) in left_out.items():
+        tests = "1 test" if count == 1 else f"{count} tests"
+        yield f"{where} does not declare {', '.join(sorted(names))}: {tests} left out"
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from locus_testkit.contracts.base import Contract, ContractBroken
+from locus_testkit.contracts.features import FeatureUnknown, needs
 from locus_testkit.contracts.model import ModelContract, ModelFeatures, Sent
 from locus_testkit.contracts.plugin import PluginContract
 from locus_testkit.contracts.store import JournalStoreContract, StoreFeatures
@@ -10,10 +11,12 @@ from locus_testkit.contracts.store import JournalStoreContract, StoreFeatures
 __all__ = [
     "Contract",
     "ContractBroken",
+    "FeatureUnknown",
     "JournalStoreContract",
     "ModelContract",
     "ModelFeatures",
     "PluginContract",
     "Sent",
     "StoreFeatures",
+    "needs",
 ]

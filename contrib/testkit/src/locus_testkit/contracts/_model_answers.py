@@ -21,7 +21,7 @@ from locus_testkit.contracts._model import (
     check_text,
     result_of,
 )
-from locus_testkit.contracts.base import needs
+from locus_testkit.contracts.features import needs
 from locus_testkit.scripted import call
 
 __all__ = ["AnswerPromises"]
@@ -68,9 +68,9 @@ class AnswerPromises(Promises):
         if self.features.exact:
             assert response.message.text == "pong"
 
+    @needs("exact")
     async def test_empty_answer_is_an_answer(self, make: MakeModel) -> None:
         """A provider that returns nothing does not crash the model."""
-        needs(self.features, "exact")
         assert check_text(await (await make("")).complete(asked(_PONG))) == ""
 
     async def test_request_is_left_as_it_was(self, make: MakeModel) -> None:
@@ -87,9 +87,9 @@ class AnswerPromises(Promises):
         settings = ModelSettings(temperature=0.0, max_tokens=50, seed=1, stop=("\n\n\n",))
         check_text(await (await make("pong")).complete(asked(_PONG, settings=settings)))
 
+    @needs("max_tokens")
     async def test_answer_that_was_cut_off_says_so(self, make: MakeModel) -> None:
         """An answer that reached ``max_tokens`` has the stop reason "length"."""
-        needs(self.features, "max_tokens")
         cut = ModelResponse(
             message=Message(Role.ASSISTANT, "one two"),
             usage=Usage(prompt_tokens=9, completion_tokens=2),
@@ -108,9 +108,9 @@ class AnswerPromises(Promises):
             if listening and self.features.streaming:
                 assert "".join(p.text for p in pieces if p.kind == "text") == said
 
+    @needs("exact")
     async def test_long_answer_is_whole(self, make: MakeModel) -> None:
         """An answer of 100,000 characters arrives with all of them, streamed or not."""
-        needs(self.features, "exact")
         long = "0123456789" * 10_000
         for listening in (False, True):
             response, _ = await _heard(await make(long), asked("Say a lot."), listening=listening)
@@ -118,9 +118,9 @@ class AnswerPromises(Promises):
 
     # -- tools ------------------------------------------------------------------------------------
 
+    @needs("tools")
     async def test_tool_call_and_its_result(self, make: MakeModel) -> None:
         """The model asks for a call, gets its result and answers."""
-        needs(self.features, "tools")
         model = await make(call("temperature", city="Paris"), "It is 21 degrees in Paris.")
         first = await model.complete(asked(_PARIS, tools=(TEMPERATURE,)))
         calls = called(first)
@@ -129,9 +129,9 @@ class AnswerPromises(Promises):
         request = asked(_PARIS, first.message, *map(result_of, calls), tools=(TEMPERATURE,))
         assert check_text(await model.complete(request)).strip()
 
+    @needs("parallel_tools")
     async def test_several_tool_calls_and_their_results(self, make: MakeModel) -> None:
         """Calls of one turn come in order, and each result finds its call."""
-        needs(self.features, "parallel_tools")
         both = [call("temperature", city="Paris"), call("temperature", city="Rome")]
         model = await make(both, "It is 21 degrees in Paris and 25 in Rome.")
         first = await model.complete(asked(_BOTH, tools=(TEMPERATURE,)))
@@ -143,9 +143,9 @@ class AnswerPromises(Promises):
         request = asked(_BOTH, first.message, *results, tools=(TEMPERATURE,))
         assert check_text(await model.complete(request)).strip()
 
+    @needs("tools")
     async def test_failed_call_can_be_reported(self, make: MakeModel) -> None:
         """A result that is an error is accepted like any other."""
-        needs(self.features, "tools")
         model = await make(call("temperature", city="Paris"), "I could not find out.")
         first = await model.complete(asked(_PARIS, tools=(TEMPERATURE,)))
         failed = [result_of(c, "Error: TimeoutError: no answer", is_error=True) for c in called(first)]
@@ -154,9 +154,9 @@ class AnswerPromises(Promises):
 
     # -- streaming --------------------------------------------------------------------------------
 
+    @needs("streaming")
     async def test_streamed_answer_is_the_same_answer(self, make: MakeModel) -> None:
         """The pieces make up the text of the response, and listening does not change the response."""
-        needs(self.features, "streaming")
         response, pieces = await _heard(await make("pong ping pong"), asked(_PONG), listening=True)
         assert "".join(p.text for p in pieces if p.kind == "text") == check_text(response)
         assert "".join(p.text for p in pieces if p.kind == "reasoning") == response.message.reasoning
@@ -165,9 +165,9 @@ class AnswerPromises(Promises):
             plain, _ = await _heard(await make("pong ping pong"), asked(_PONG), listening=False)
             assert response == plain
 
+    @needs("streaming", "tools")
     async def test_streamed_tool_call_is_the_same_call(self, make: MakeModel) -> None:
         """Pieces of a call's arguments, where they are shown, make up the arguments; they are no text."""
-        needs(self.features, "streaming", "tools")
         model = await make(call("temperature", city="Paris"))
         response, pieces = await _heard(model, asked(_PARIS, tools=(TEMPERATURE,)), listening=True)
         calls = called(response)
@@ -176,9 +176,9 @@ class AnswerPromises(Promises):
             assert json.loads(shown) == dict(calls[0].arguments)
         assert "".join(p.text for p in pieces if p.kind == "text") == response.message.text
 
+    @needs("streaming")
     async def test_pieces_wait_for_a_slow_listener(self, make: MakeModel) -> None:
         """Each piece is awaited before the next: a slow listener slows the model and loses nothing."""
-        needs(self.features, "streaming")
         inside: list[Chunk] = []
         heard: list[str] = []
 
@@ -194,9 +194,9 @@ class AnswerPromises(Promises):
         assert inside == []
         assert "".join(heard) == response.message.text
 
+    @needs("streaming")
     async def test_listener_that_fails_ends_the_call(self, make: MakeModel) -> None:
         """What ``on_chunk`` raises comes out of the call: nothing swallows it, no further piece is shown."""
-        needs(self.features, "streaming")
         heard: list[Chunk] = []
 
         async def listen(chunk: Chunk) -> None:
@@ -213,15 +213,15 @@ class AnswerPromises(Promises):
         """Tokens are counted, parts are not more than their whole."""
         _check_usage((await (await make("pong")).complete(asked(_PONG))).usage)
 
+    @needs("streaming")
     async def test_usage_is_told_when_streaming(self, make: MakeModel) -> None:
         """... also where the provider tells the usage only at the end of the stream."""
-        needs(self.features, "streaming")
         response, _ = await _heard(await make("pong"), asked(_PONG), listening=True)
         _check_usage(response.usage)
 
+    @needs("structured_output")
     async def test_output_follows_its_schema(self, make: MakeModel) -> None:
         """With an `OutputSpec` the text is JSON of that schema, and nothing else."""
-        needs(self.features, "structured_output")
         model = await make('{"name": "Paris", "inhabitants": 2103000}')
         response = await model.complete(asked("Which city is the capital of France?", output=_CITY))
         data = json.loads(check_text(response))

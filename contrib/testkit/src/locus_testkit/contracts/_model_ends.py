@@ -9,7 +9,7 @@ import pytest
 from locus.core.errors import ContextOverflow, ModelError
 from locus.models.protocol import Chunk, ModelResponse
 from locus_testkit.contracts._model import MakeModel, Promises, asked, check_text
-from locus_testkit.contracts.base import needs
+from locus_testkit.contracts.features import needs
 from locus_testkit.scripted import never
 
 __all__ = ["EndPromises"]
@@ -21,9 +21,9 @@ _COUNT = "Count from one to one thousand in words, one a line."
 class EndPromises(Promises):
     """A call that ends early leaves nothing behind, and says what happened by type."""
 
+    @needs("exact")
     async def test_cancelling_ends_the_call(self, make: MakeModel) -> None:
         """A cancelled caller is free at once though the provider is silent, and the model goes on working."""
-        needs(self.features, "exact")
         model = await make(never, "pong")
         answered: list[ModelResponse] = []
 
@@ -39,9 +39,9 @@ class EndPromises(Promises):
         assert answered == [], "the call was to wait for ever, and ended"
         assert check_text(await model.complete(asked(_PONG))).strip()
 
+    @needs("streaming")
     async def test_cancelling_a_stream_ends_it(self, make: MakeModel) -> None:
         """A listener that cancels hears nothing more, the call is cancelled, the model goes on working."""
-        needs(self.features, "streaming")
         model = await make("one two three four five six seven eight nine ten", "pong")
         heard: list[Chunk] = []
         with anyio.CancelScope() as scope:
@@ -56,17 +56,17 @@ class EndPromises(Promises):
         assert len(heard) == 1
         assert check_text(await model.complete(asked(_PONG))).strip()
 
+    @needs("deadline", "exact")
     async def test_deadline_ends_the_call(self, make: MakeModel) -> None:
         """A provider that is silent until the deadline is a `ModelError`, in time."""
-        needs(self.features, "deadline", "exact")
         model = await make(never)
         began = anyio.current_time()
         with anyio.fail_after(self.patience), pytest.raises(ModelError):
             await model.complete(asked(_COUNT, deadline=began + 0.05))
 
+    @needs("deadline")
     async def test_deadline_in_the_past_fails_at_once(self, make: MakeModel) -> None:
         """There is no time left to ask in."""
-        needs(self.features, "deadline")
         model = await make("pong")
         with anyio.fail_after(self.patience), pytest.raises(ModelError):
             await model.complete(asked(_PONG, deadline=anyio.current_time() - 1))
@@ -80,9 +80,9 @@ class EndPromises(Promises):
         ],
         ids=["overloaded", "refused", "overflow"],
     )
+    @needs("exact", "failures")
     async def test_failure_is_typed(self, make: MakeModel, failure: ModelError, *, retryable: bool) -> None:
         """A provider's failure is a `ModelError` that says whether to try again; the next call works."""
-        needs(self.features, "exact", "failures")
         model = await make(failure, "pong")
         with pytest.raises(ModelError) as caught:
             await model.complete(asked(_PONG))

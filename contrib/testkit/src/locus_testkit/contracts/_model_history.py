@@ -25,7 +25,7 @@ from locus_testkit.contracts._model import (
     system,
     user,
 )
-from locus_testkit.contracts.base import needs
+from locus_testkit.contracts.features import needs
 from locus_testkit.scripted import call
 
 __all__ = ["HistoryPromises"]
@@ -36,9 +36,9 @@ _PARIS = "What is the temperature in Paris? Use the tool."
 class HistoryPromises(Promises):
     """A conversation of any provenance is accepted, and sent so that prompt caches work."""
 
+    @needs("exact", "tools", "wire")
     async def test_assistant_turn_goes_back_as_it_came(self, make: MakeModel) -> None:
         """The response holds every block of the turn; the next request sends each, once and in order."""
-        needs(self.features, "exact", "tools", "wire")
         turn = self._rich_turn()
         model = await make(turn, "Done.")
         first = await model.complete(asked(_PARIS, tools=(TEMPERATURE,)))
@@ -64,9 +64,9 @@ class HistoryPromises(Promises):
         blocks.append(ToolCall("", "temperature", freeze({"city": "city-7f3a"})))
         return Message(Role.ASSISTANT, tuple(blocks))
 
+    @needs("exact", "tools", "wire")
     async def test_every_request_begins_as_the_one_before(self, make: MakeModel) -> None:
         """System prompt and tools are the same bytes, old messages a prefix: prompt caches live on it."""
-        needs(self.features, "exact", "tools", "wire")
         turns = [
             call("temperature", city="Paris"),
             ["And Rome:", call("temperature", city="Rome")],
@@ -89,9 +89,9 @@ class HistoryPromises(Promises):
             assert now[: len(was)] == was
             assert len(now) > len(was)
 
+    @needs("tools")
     async def test_agent_runs_on_it(self, make: MakeModel) -> None:
         """The loop gets from a question over a tool call to an answer, and knows what it cost."""
-        needs(self.features, "tools")
         model = await make(call("temperature", city="Paris"), "It is 21 degrees in Paris.")
 
         def temperature(city: str) -> str:

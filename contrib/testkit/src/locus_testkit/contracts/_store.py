@@ -20,7 +20,6 @@ __all__ = [
     "StoreContract",
     "StoreFeatures",
     "add",
-    "needs_history",
     "reclaimed",
     "tell",
     "write",
@@ -35,12 +34,14 @@ class StoreFeatures:
     """What a store offers beyond the laws.
 
     Args:
+        history: it keeps every entry (`JournalStore.keeps_history`), not the newest state only.
         delete: it can forget a thread.
         persistent: another handle on the same place finds what the first one wrote.
         shared: handles on the same place, as several processes have them, fence each other.
         lists: another handle also finds which threads there are, and when they want to go on.
     """
 
+    history: bool = True
     delete: bool = True
     persistent: bool = False
     shared: bool = False
@@ -121,9 +122,3 @@ async def reclaimed(store: JournalStore, thread_id: str) -> Claim:
     claim = await store.claim(thread_id, "next")
     await store.release(claim)
     return claim
-
-
-def needs_history(store: JournalStore) -> None:
-    """Skip a law of journals for a store that keeps the newest state only."""
-    if not store.keeps_history:
-        pytest.skip(f"{type(store).__name__} keeps no history")

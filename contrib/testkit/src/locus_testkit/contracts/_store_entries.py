@@ -19,7 +19,8 @@ from locus_testkit.contracts._samples import (
     story,
     texts,
 )
-from locus_testkit.contracts._store import StoreContract, add, needs_history, reclaimed, tell, write
+from locus_testkit.contracts._store import StoreContract, add, reclaimed, tell, write
+from locus_testkit.contracts.features import needs
 
 __all__ = ["EntryLaws"]
 
@@ -35,6 +36,10 @@ class EntryLaws(StoreContract):
         """A store is recognised by its methods."""
         assert isinstance(store, JournalStore)
         assert store.snapshot_every is None or store.snapshot_every >= 1
+
+    async def test_history_is_kept_as_declared(self, store: JournalStore) -> None:
+        """No store of journals gets out of the laws that need a history by not declaring it."""
+        assert store.keeps_history is self.features.history
 
     async def test_new_thread_is_empty(self, store: JournalStore) -> None:
         """Claiming a thread that nobody used gives an empty journal."""
@@ -87,9 +92,9 @@ class EntryLaws(StoreContract):
         await write(store, "t", *texts(2, size=1_000_000))
         assert bodies_of((await reclaimed(store, "t")).entries) == list(texts(2, size=1_000_000))
 
+    @needs("history")
     async def test_entries_are_numbered_from_one(self, store: JournalStore) -> None:
         """Numbers have no gap, over several appends and claims, and the head is the last of them."""
-        needs_history(store)
         await write(store, "t", *texts(2))
         await write(store, "t", *texts(1))
         claim = await store.claim("t", "w")
@@ -98,9 +103,9 @@ class EntryLaws(StoreContract):
         assert claim.head == 3
         assert [entry.n for entry in claim.entries] == [1, 2, 3]
 
+    @needs("history")
     async def test_entries_name_their_writer(self, store: JournalStore) -> None:
         """Whoever lost an answer finds out by the tokens which entries are its own."""
-        needs_history(store)
         first = await store.claim("t", "w")
         await add(store, first, *texts(2))
         await store.release(first)
@@ -109,9 +114,9 @@ class EntryLaws(StoreContract):
         entries = await store.read("t")
         assert [entry.writer for entry in entries] == [first.token, first.token, second.token]
 
+    @needs("history")
     async def test_entries_name_their_parent(self, store: JournalStore) -> None:
         """An entry carries the id of the one before it, over several appends and claims."""
-        needs_history(store)
         for _ in range(2):
             claim = await store.claim("t", "w")
             await add(store, claim, *texts(2))
@@ -183,9 +188,9 @@ class EntryLaws(StoreContract):
         if store.keeps_history:
             assert [entry.parent for entry in again.entries] == ["", *(entry.id for entry in again.entries[:-1])]
 
+    @needs("history")
     async def test_snapshot_is_a_cache_of_the_fold(self, store: JournalStore) -> None:
         """Wherever a snapshot is taken, state and last transition are the same, and the rest follows it."""
-        needs_history(store)
         told = story(size=5)
         for at in range(1, 6):
             thread = f"thread-{at}"
@@ -199,9 +204,9 @@ class EntryLaws(StoreContract):
                 assert [e.n for e in again.entries] == list(range(again.snapshot.at + 1, again.head + 1))
                 assert again.snapshot.last == told.bodies[again.snapshot.at - 1]
 
+    @needs("history")
     async def test_older_snapshot_changes_nothing(self, store: JournalStore) -> None:
         """Snapshots that come out of order do not lose what happened between them."""
-        needs_history(store)
         told = story(size=5)
         claim = await store.claim("t", "w")
         await add(store, claim, *told.bodies)
@@ -210,9 +215,9 @@ class EntryLaws(StoreContract):
         await store.release(claim)
         assert folded(await reclaimed(store, "t")) == told.end
 
+    @needs("history")
     async def test_entries_after_a_snapshot_name_their_parents(self, store: JournalStore) -> None:
         """The chain of parents goes on where a snapshot was taken, and old entries stay readable."""
-        needs_history(store)
         told = story(size=4)
         claim = await store.claim("t", "w")
         await add(store, claim, *told.bodies)
@@ -234,9 +239,9 @@ class EntryLaws(StoreContract):
         await add(store, claim, *texts(1))
         assert await store.renew(claim)
 
+    @needs("history")
     async def test_reading_starts_after_a_number(self, store: JournalStore) -> None:
         """`after` leaves out what the reader has."""
-        needs_history(store)
         await write(store, "t", *texts(4))
         entries = await store.read("t")
         for after in range(6):

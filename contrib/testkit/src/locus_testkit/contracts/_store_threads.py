@@ -8,7 +8,7 @@ from locus.core.errors import ThreadBusy
 from locus.memory.store import Appended, JournalStore
 from locus_testkit.contracts._samples import NOON, Story, bodies_of, folded, steps, steps_since, story, texts
 from locus_testkit.contracts._store import OpenStore, StoreContract, add, reclaimed, tell, write
-from locus_testkit.contracts.base import needs
+from locus_testkit.contracts.features import needs
 
 __all__ = ["ThreadLaws"]
 
@@ -68,9 +68,9 @@ class ThreadLaws(StoreContract):
         if store.keeps_history:
             assert [info.head for info in await store.threads()] == [2, 4]
 
+    @needs("delete")
     async def test_deleted_thread_is_gone(self, store: JournalStore) -> None:
         """A forgotten thread has no entries, no snapshot and no time, and its id starts afresh."""
-        needs(self.features, "delete")
         told = story()
         stale = await store.claim("t", "w")
         await tell(store, stale, told)
@@ -83,18 +83,18 @@ class ThreadLaws(StoreContract):
         assert (fresh.head, fresh.snapshot, fresh.entries) == (0, None, ())
         assert await store.append(stale, texts(1)) is Appended.FENCED
 
+    @needs("delete")
     async def test_held_thread_cannot_be_deleted(self, store: JournalStore) -> None:
         """Nobody takes a journal away from the worker that writes it."""
-        needs(self.features, "delete")
         claim = await store.claim("t", "the worker")
         with pytest.raises(ThreadBusy, match="the worker"):
             await store.delete("t")
         await add(store, claim, *texts(1))
         assert len(await store.read("t")) == 1
 
+    @needs("persistent")
     async def test_another_handle_finds_the_same(self, open_store: OpenStore) -> None:
         """What was accepted is there when the place is opened again: entries, snapshot, time and listing."""
-        needs(self.features, "persistent")
         told = story(size=5)
         store = await open_store()
         claim = await store.claim("t", "w")
@@ -114,9 +114,9 @@ class ThreadLaws(StoreContract):
         assert folded(claimed) == told.end
         assert steps_since(claimed) == list(steps())
 
+    @needs("shared")
     async def test_handles_exclude_each_other(self, open_store: OpenStore) -> None:
         """Two processes on one place: one holds the thread, and its claim fences the other's."""
-        needs(self.features, "shared")
         here, there = await open_store(), await open_store()
         stale = await here.claim("t", "here")
         with pytest.raises(ThreadBusy, match="here"):

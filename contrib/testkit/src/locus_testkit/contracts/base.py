@@ -10,12 +10,19 @@ why, so that the report shows the gap, and a fix shows that the excuse is stale:
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
-import attrs
 import pytest
 
-__all__ = ["Contract", "ContractBroken", "needs"]
+from locus_testkit.contracts.features import check_features, undeclared
+
+__all__ = ["LEFT_OUT", "Contract", "ContractBroken", "LeftOut"]
+
+#: By node id of the class: how many of its tests are not asked for, and the features behind them.
+LeftOut: TypeAlias = dict[str, tuple[int, frozenset[str]]]
+
+#: What the test kit's plugin deselected; there from the start of every session that has the plugin.
+LEFT_OUT: pytest.StashKey[LeftOut] = pytest.StashKey()
 
 
 class ContractBroken(TypeError):
@@ -45,10 +52,21 @@ class Contract:
         broken = _silenced(cls)
         if broken:
             raise ContractBroken(cls, broken)
+        check_features(cls)
 
     @classmethod
     def pytest_generate_tests(cls, metafunc: pytest.Metafunc) -> None:
-        """Run each async test on each backend."""
+        """Run each async test on each backend.
+
+        Raises:
+            UsageError: the plugin that leaves out what is not declared is not loaded.
+        """
+        missing = undeclared(cls, metafunc.definition.originalname)
+        if missing and LEFT_OUT not in metafunc.config.stash:
+            raise pytest.UsageError(
+                f"{cls.__qualname__} does not declare {', '.join(missing)}, and nothing leaves its tests out: "
+                "load the test kit's pytest plugin, `-p locus_testkit`"
+            )
         if "anyio_backend" in metafunc.fixturenames:
             metafunc.parametrize("anyio_backend", cls.backends, scope="class")
 
@@ -76,11 +94,3 @@ def _excused(test: object) -> bool:
         mark.name == "xfail" and str(mark.kwargs.get("reason", "")).strip() and mark.kwargs.get("strict", True)
         for mark in marks
     )
-
-
-def needs(features: Any, *names: str) -> None:
-    """Skip a test of a contract whose optional features were not declared; the report names them."""
-    missing = [name for name in names if not getattr(features, name)]
-    if missing:
-        known = ", ".join(a.name for a in attrs.fields(type(features)))
-        pytest.skip(f"not declared: {', '.join(missing)} (features are {known})")
