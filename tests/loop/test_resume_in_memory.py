@@ -484,9 +484,6 @@ class Full(MemoryStore):
         return await super().append(claim, bodies)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="what a store raises ends the run as an error of the node, and its calls are closed"
-)
 async def test_a_store_that_fails_leaves_the_run_open_and_the_model_hears_no_untruth() -> None:
     bodies.clear()
     store = Full()

@@ -50,7 +50,7 @@ async def drive(run: ActiveRun, store: JournalStore, segment: Segment) -> Ended:
     """Run one segment to its end.
 
     Raises:
-        JournalError: the thread is busy, lost, or has nothing to resume.
+        JournalError: the thread is busy, lost, or has nothing to resume, or its store failed.
         InputError: the prompt cannot be used.
     """
     host = await JournalHost.open(store, segment.thread_id, segment.worker, run.loop.clock.now)
@@ -67,7 +67,10 @@ async def drive(run: ActiveRun, store: JournalStore, segment: Segment) -> Ended:
         if is_cancellation(e):
             await _cancelled(run)
         with anyio.CancelScope(shield=True):
-            await host.release()
+            try:
+                await host.release()
+            except JournalError as failed:
+                e.add_note(str(failed))  # what was wrong first is what is raised
         raise
     await host.release()
     return ended
@@ -75,7 +78,7 @@ async def drive(run: ActiveRun, store: JournalStore, segment: Segment) -> Ended:
 
 def _release_now(host: JournalHost) -> None:
     release = host.release()
-    with contextlib.suppress(StopIteration):
+    with contextlib.suppress(StopIteration, JournalError):
         release.send(None)
     release.close()
 
