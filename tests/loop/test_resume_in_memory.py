@@ -459,7 +459,6 @@ async def test_a_worker_that_lost_its_thread_stops_and_writes_nothing(calls: Any
     assert ("execute", "think") not in transitions(await journal(store))
 
 
-@pytest.mark.xfail(strict=True, reason="a segment that ends by an error of the journal raises it and tells nobody")
 async def test_a_worker_that_lost_its_thread_tells_its_hooks_that_the_segment_is_over() -> None:
     store, recorder = Stolen(), Recorder()
 

@@ -84,6 +84,7 @@ class ActiveRun:
         "_state",
         "_timed",
         "attempt",
+        "began",
         "bounds",
         "cleared",
         "deadline",
@@ -119,8 +120,8 @@ class ActiveRun:
         self.sink: Sink | None = parent.sink if parent is not None else None
         self.stash, self.health = Stash(), HookHealth(self._tell_failure)
         self.stop: Stop | None = None
-        #: Whether the end of the segment was told.
-        self.ended = False
+        #: Whether the beginning of the segment was told, and its end.
+        self.began = self.ended = False
         self.deadline: float | None = None
         self.retry_reason = ""
         #: How many attempts at the Think under way are void.
