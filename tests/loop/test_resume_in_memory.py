@@ -459,7 +459,6 @@ async def test_a_worker_that_lost_its_thread_stops_and_writes_nothing(calls: Any
     assert ("execute", "think") not in transitions(await journal(store))
 
 
-@pytest.mark.xfail(strict=True, reason="a segment that ends by an error of the journal raises it and tells nobody")
 async def test_a_worker_that_lost_its_thread_tells_its_hooks_that_the_segment_is_over() -> None:
     store, recorder = Stolen(), Recorder()
 
@@ -484,9 +483,6 @@ class Full(MemoryStore):
         return await super().append(claim, bodies)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="what a store raises ends the run as an error of the node, and its calls are closed"
-)
 async def test_a_store_that_fails_leaves_the_run_open_and_the_model_hears_no_untruth() -> None:
     bodies.clear()
     store = Full()

@@ -50,32 +50,48 @@ async def drive(run: ActiveRun, store: JournalStore, segment: Segment) -> Ended:
     """Run one segment to its end.
 
     Raises:
-        JournalError: the thread is busy, lost, or has nothing to resume.
+        JournalError: the thread is busy, lost, or has nothing to resume, or its store failed.
         InputError: the prompt cannot be used.
     """
     host = await JournalHost.open(store, segment.thread_id, segment.worker, run.loop.clock.now)
     run.host = host
     run.show(host.state)
     try:
-        state, node = await _begin(run, segment)
-        ended = await _loop(run, state, node)
+        ended = await _told(run, segment)
     except GeneratorExit:
         # Closed from outside any event loop: nothing can be awaited, so only what needs no waiting is done.
         _release_now(host)
         raise
     except BaseException as e:
-        if is_cancellation(e):
-            await _cancelled(run)
         with anyio.CancelScope(shield=True):
-            await host.release()
+            try:
+                await host.release()
+            except JournalError as failed:
+                e.add_note(str(failed))  # what was wrong first is what is raised
         raise
     await host.release()
     return ended
 
 
+async def _told(run: ActiveRun, segment: Segment) -> Ended:
+    """The segment; one that breaks off tells its end as well."""
+    try:
+        state, node = await _begin(run, segment)
+        return await _loop(run, state, node)
+    except GeneratorExit:
+        raise
+    except BaseException as e:
+        if is_cancellation(e):
+            await _cancelled(run)
+        elif isinstance(e, JournalError) and run.began and not run.ended:
+            _show_committed(run)
+            await tell_end(run, run.state, "JournalError", (), e)
+        raise
+
+
 def _release_now(host: JournalHost) -> None:
     release = host.release()
-    with contextlib.suppress(StopIteration):
+    with contextlib.suppress(StopIteration, JournalError):
         release.send(None)
     release.close()
 
@@ -165,6 +181,7 @@ async def _resume(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
 
 
 async def _start_event(run: ActiveRun, prompt: str, *, resumed: bool) -> None:
+    run.began = True
     if run.hears(RunStartEvent):
         await run.tell(
             RunStartEvent(
@@ -235,14 +252,22 @@ async def _cancelled(run: ActiveRun) -> None:
             # It had ended when the cancellation came.
             await tell_end(run, host.state, last.why, last.satisfied, None)
             return
-        reason = cancel_reason(run.cancelled or "")
-        if host.open_node is not None and last is not None and last.run_id == host.run_id:
-            run.show(host.state)
+        reason, error = cancel_reason(run.cancelled or ""), None
+        if _show_committed(run):
             try:
                 await host.pause(reason)
-            except JournalError:
-                return
-        await tell_end(run, run.state, reason, ("Cancelled",), None)
+            except JournalError as e:
+                error = e
+        await tell_end(run, run.state, reason, ("Cancelled",), error)
+
+
+def _show_committed(run: ActiveRun) -> bool:
+    """Let hooks see the state as it stands in the journal; False when nothing of the run does, or all of it."""
+    host, last = run.host, run.host.last
+    if host.open_node is None or last is None or last.run_id != host.run_id:
+        return False
+    run.show(host.state)
+    return True
 
 
 def _deadline(run: ActiveRun, state: AgentState) -> None:

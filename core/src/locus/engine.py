@@ -217,13 +217,13 @@ class Engine:
         store = self.store if self.store is not None else parent.host.store
         loop = child_loop(self.loop, budget or Budget(), parent)
         active = ActiveRun(loop, thread_id, deps=parent.deps, parent=parent)
-        before = await store.peek(thread_id)
+        before = await JournalHost.seen(store, thread_id)
         if before is None:
             segment = self._segment(thread_id, prompt)
         else:
             # The child's own journal remembers it: a finished child is not run again, an asking one still asks.
-            active.host = JournalHost(store, before)
-            ended = ended_before(active.host, answered=answers is not None)
+            active.host = before
+            ended = ended_before(before, answered=answers is not None)
             if ended is not None:
                 return _result(active, ended, None)
             segment = Segment(thread_id=thread_id, worker=_worker(), answers=answers, template=self.template)

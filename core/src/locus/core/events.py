@@ -397,7 +397,8 @@ class TerminateEvent(Event):
     """The end of a segment; exactly one each.
 
     Args:
-        reason: the condition's name, such as ``"NoToolCalls"`` or ``"ToolCalled AND ConfidenceMet"``.
+        reason: the condition's name, such as ``"NoToolCalls"`` or ``"ToolCalled AND ConfidenceMet"``;
+            ``"JournalError"`` when this worker must not go on: the run is left open and raises what ``error`` tells.
         satisfied: the leaves that were satisfied.
         final_message: the text of the answer, or ``""``.
         error: what went wrong, or None.

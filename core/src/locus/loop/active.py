@@ -11,8 +11,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from locus.core.directives import Allow, Cancel, Directive, Interrupt, Reject, Retry
-from locus.core.errors import BudgetExceeded, ConditionError, ModelError
-from locus.core.events import Event, ModelRestartEvent, stamp
+from locus.core.errors import BudgetExceeded, ConditionError, Fenced, ModelError, StepMismatch, StoreError
+from locus.core.events import Event, HookFailedEvent, ModelRestartEvent, stamp
 from locus.hooks.caller import unheard
 from locus.hooks.dispatch import decide_tool_call, notify, onion
 from locus.hooks.health import HookHealth
@@ -84,6 +84,7 @@ class ActiveRun:
         "_state",
         "_timed",
         "attempt",
+        "began",
         "bounds",
         "cleared",
         "deadline",
@@ -117,10 +118,10 @@ class ActiveRun:
         self.settings = loop.settings if settings is None else settings.over(loop.settings)
         self.output = output if output is not None else loop.output
         self.host: JournalHost = None  # type: ignore[assignment]  # set by the runner, once it is claimed
-        self.stash, self.health = Stash(), HookHealth(self.emit)
+        self.stash, self.health = Stash(), HookHealth(self._tell_failure)
         self.stop: Stop | None = None
-        #: Whether the end of the segment was told.
-        self.ended = False
+        #: Whether the beginning of the segment was told, and its end.
+        self.began = self.ended = False
         self.deadline: float | None = None
         self.retry_reason = ""
         #: How many attempts at the Think under way are void.
@@ -317,6 +318,12 @@ class ActiveRun:
                 await self.sink(each)
         return directive
 
+    async def _tell_failure(self, event: HookFailedEvent) -> None:
+        if self.host.stopped is not None and not self.ended:
+            # A hook cannot keep to itself that this worker must not go on.
+            raise self.host.stopped
+        await self.tell(event)
+
     async def _heard_by(self, impls: tuple[Impl, ...], event: Event) -> Directive | None:
         directive = await notify(impls, event, self, self.health)
         if type(directive) is Cancel:
@@ -354,7 +361,12 @@ class ActiveRun:
         """Run or resume a child; its journal is its own thread, named after this one and the step."""
         thread_id = f"{self.thread_id}/{self.run_id[:8]}/{step_id}"
         replayed = self.host.recorded_any(step_id) is not None
-        result = await agent.run_as_child(prompt, thread_id=thread_id, parent=self, budget=budget, answers=answers)
+        try:
+            result = await agent.run_as_child(prompt, thread_id=thread_id, parent=self, budget=budget, answers=answers)
+        except (Fenced, StepMismatch, StoreError) as e:
+            # The child is left open, and so is its parent: an error of the tool would give the child up.
+            self.host.stop(e)
+            raise
         if not result.interrupts and not replayed:
             self.charge(result.usage)
             await self.host.settle(step_id, Spent(result.usage))

@@ -7,7 +7,7 @@ what says that this worker must not go on.
 from __future__ import annotations
 
 from locus.core.directives import Cancel
-from locus.core.errors import ConditionError, Fenced, StepFailed, StepMismatch
+from locus.core.errors import ConditionError, StepFailed
 from locus.core.events import (
     CheckpointEvent,
     IterationEvent,
@@ -39,6 +39,7 @@ async def advance_node(run: ActiveRun, state: AgentState, node: Node) -> tuple[A
 
     Raises:
         Suspended: the run waits for a person; nothing was committed.
+        JournalError: this worker must not go on; the run is left open.
     """
     run.entered(state)
     if node is THINK and run.hears(IterationEvent) and not run.halted:
@@ -49,11 +50,8 @@ async def advance_node(run: ActiveRun, state: AgentState, node: Node) -> tuple[A
         return await commit(run, state, run.charged(state), node, TERMINATE, ""), TERMINATE
     try:
         new = await run.loop.nodes[node](state, run)
-    except (Fenced, StepMismatch):
-        raise
     except Exception as e:  # noqa: BLE001 - nothing that a plugin's node raises may leave the loop
-        run.stop = Stop("NodeError", detail=f"{node.value}: {type(e).__name__}: {e}", error=e)
-        new = run.charged(state).with_error(f"{node.value}: {type(e).__name__}: {e}")
+        new = _failed(run, node, state, e)
     new = run.charged(new)
     run.show(new)
     if node is TERMINATE:
@@ -64,6 +62,15 @@ async def advance_node(run: ActiveRun, state: AgentState, node: Node) -> tuple[A
         route = await _diverted(run, node, new, route)
     committed = await commit(run, state, new, node, route.next, route.why)
     return committed, route.next
+
+
+def _failed(run: ActiveRun, node: Node, state: AgentState, error: Exception) -> AgentState:
+    """The state after a node that raised."""
+    if run.host.stopped is not None:
+        raise run.host.stopped  # no failure of the node
+    told = f"{node.value}: {type(error).__name__}: {error}"
+    run.stop = Stop("NodeError", detail=told, error=error)
+    return run.charged(state).with_error(told)
 
 
 def _routed(run: ActiveRun, node: Node, state: AgentState) -> Route:

@@ -7,13 +7,23 @@ its own implements `StepHost` directly, and the same loop runs there.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
 import anyio
 
 from locus.core.directives import Suspended
-from locus.core.errors import Fenced, OutcomeUnknown, StepFailed, StepMismatch
+from locus.core.errors import (
+    Fenced,
+    JournalError,
+    LocusError,
+    NotSerialisable,
+    OutcomeUnknown,
+    StepFailed,
+    StepMismatch,
+    StoreError,
+)
 from locus.core.frozen import freeze
 from locus.core.journal import (
     BLANK,
@@ -35,7 +45,8 @@ from locus.core.journal import (
 from locus.memory.store import Appended, Claim, JournalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable
+    from typing import NoReturn
 
     from locus.core.state import AgentState
 
@@ -48,6 +59,11 @@ _IN_THE_STATE = StateDelta()
 
 class StepHost(Protocol):
     """The effects of a run, each at most once recorded."""
+
+    @property
+    def stopped(self) -> JournalError | None:
+        """What says that this worker must not go on, once something does; from then on nothing is written."""
+        ...
 
     def recorded(self, step_id: str, digest: str = "") -> Outcome | Intent | None:
         """What the journal says about a step of the node under way."""
@@ -122,7 +138,9 @@ class JournalHost:
     """`StepHost` over a claimed thread of a journal store."""
 
     __slots__ = (
+        "_add",
         "_answers",
+        "_cache",
         "_every",
         "_held",
         "_keeps",
@@ -136,12 +154,16 @@ class JournalHost:
         "run_id",
         "segment",
         "state",
+        "stopped",
         "store",
     )
 
     def __init__(self, store: JournalStore, claim: Claim, now: Callable[[], datetime] | None = None) -> None:
         self.store, self.claim, self.head = store, claim, claim.head
         self._now = now
+        self._add: Callable[..., Awaitable[Appended]] = store.append
+        self._cache: Callable[..., Awaitable[bool]] = store.snapshot
+        self.stopped: JournalError | None = None
         #: The state as last committed.
         self.state: AgentState = BLANK if claim.snapshot is None else claim.snapshot.state
         #: The last transition, None on a new thread.
@@ -155,8 +177,8 @@ class JournalHost:
             self._note(claim.snapshot.last)
         self._saved = claim.snapshot.at if claim.snapshot is not None else 0
         self._held: tuple[str, str, Any] | None = None
-        self._every = store.snapshot_every
         self._keeps = store.keeps_history
+        self._every = store.snapshot_every if self._keeps else None
         for entry in claim.entries:
             self._take(entry.body)
 
@@ -168,14 +190,40 @@ class JournalHost:
 
         Raises:
             ThreadBusy: another run holds it.
+            StoreError: the store failed; nothing was written.
+            CheckpointError: what stands in it cannot be read.
         """
-        claim = await store.claim(thread_id, worker)
+        try:
+            claim = await store.claim(thread_id, worker)
+        except LocusError:
+            raise
+        except Exception as e:
+            raise _store_error(store, thread_id, "take the thread", e, _UNCHANGED) from e
         try:
             return cls(store, claim, now)
-        except BaseException:
+        except BaseException as e:
             with anyio.CancelScope(shield=True):
-                await store.release(claim)
+                try:
+                    await store.release(claim)
+                except Exception as failed:  # noqa: BLE001  what was wrong first is what is raised
+                    e.add_note(f"and {type(store).__name__} could not give the thread back: {failed!r}")
             raise
+
+    @classmethod
+    async def seen(cls, store: JournalStore, thread_id: str) -> JournalHost | None:
+        """What stands in a thread, without taking it; None when nothing does.
+
+        Raises:
+            StoreError: the store failed.
+            CheckpointError: what stands in it cannot be read.
+        """
+        try:
+            found = await store.peek(thread_id)
+        except LocusError:
+            raise
+        except Exception as e:
+            raise _store_error(store, thread_id, "read the thread", e, _UNCHANGED) from e
+        return None if found is None else cls(store, found)
 
     def _take(self, body: Body) -> None:
         kind = type(body)
@@ -217,21 +265,58 @@ class JournalHost:
         return {i: q for i, q in self.asked.items() if i not in self._answers}
 
     async def _append(self, *bodies: Body) -> None:
-        if self._held is not None:
-            step_id, digest, value = self._held
+        held = self._held
+        if held is not None:
+            step_id, digest, value = held
             self._held = None
             bodies = (Outcome(run_id=self.run_id, step_id=step_id, digest=digest, value=value), *bodies)
-        got = await self.store.append(self.claim, bodies)
+        try:
+            got = await self._add(self.claim, bodies)
+        except NotSerialisable:
+            # No failure of the store: nothing was written, and whoever made the value hears of it.
+            self._held = held
+            raise
+        except Exception as e:  # noqa: BLE001  a store is somebody else's code
+            self._failed(e, f"save {_listed(bodies)}")
         if got is not Appended.OK:
-            raise self._fenced(got)
+            self._fenced(got)
         self.head += len(bodies)
 
-    def _fenced(self, got: Appended) -> Fenced:
+    async def _snapshot(self, state: AgentState, transition: Transition) -> bool:
+        try:
+            return await self._cache(self.claim, self.head, state, transition)
+        except Exception as e:  # noqa: BLE001  a store is somebody else's code
+            self._failed(e, f"save the state after {_listed((transition,))}")
+
+    def stop(self, error: JournalError) -> None:
+        """Write nothing more: behind an entry that is missing, a later one would tell of what never was.
+
+        Args:
+            error: what says so; it is raised by whatever would write from now on. The next claim starts afresh.
+        """
+        if self.stopped is None:
+            self.stopped = error
+            # Here and not in a test before each write: every iteration would pay for that.
+            self._add = self._cache = partial(_refuse, error)
+
+    def _failed(self, error: Exception, doing: str) -> NoReturn:
+        if isinstance(error, JournalError):
+            self.stop(error)
+            raise error
+        begun = self.last is not None and self.last.run_id == self.run_id
+        meaning = _NOT_BEGUN if not begun else _ENDED if self.open_node is None else _LEFT_OPEN
+        told = _store_error(self.store, self.claim.thread_id, doing, error, meaning)
+        self.stop(told)
+        raise told from error
+
+    def _fenced(self, got: Appended) -> NoReturn:
         # UNKNOWN is not guessed at: the run stops here, and the next claim tells what was stored.
-        return Fenced(
+        error = Fenced(
             f"thread {self.claim.thread_id!r}: another worker took the run over, or the store did not say "
             f"whether the entry was stored ({got.value}); this worker stops, resume(thread_id) goes on"
         )
+        self.stop(error)
+        raise error
 
     def recorded(self, step_id: str, digest: str = "") -> Outcome | Intent | None:
         """What the journal says about a step of the node under way.
@@ -243,10 +328,12 @@ class JournalHost:
             return None
         found = self._steps.get(step_id)
         if found is not None and found.digest != digest:
-            raise StepMismatch(
+            error = StepMismatch(
                 f"step {step_id!r} was recorded for {found.digest!r} and is asked for {digest!r}; the code or its "
                 "configuration changed since: finish the run with the version that started it"
             )
+            self.stop(error)
+            raise error
         return found
 
     def recorded_any(self, step_id: str) -> Outcome | Intent | None:
@@ -272,6 +359,8 @@ class JournalHost:
         Raises:
             StepFailed: it is recorded that it raised.
             OutcomeUnknown: policy ``"once"``, and a crash came between the effect and its record.
+            NotSerialisable: its result has no JSON form, and the store needs one.
+            Fenced, StepMismatch, StoreError: this worker must not go on, see `stopped`.
         """
         found = self.recorded(step_id, digest) if self._steps else None
         if type(found) is Outcome:
@@ -317,6 +406,7 @@ class JournalHost:
 
         Raises:
             Fenced: another worker took the thread over; nothing was written.
+            StoreError: the store failed; the transition before stands, and `resume` goes on from there.
         """
         now = datetime.now(UTC) if self._now is None else self._now()
         if self._keeps:
@@ -335,17 +425,20 @@ class JournalHost:
             error=error,
         )
         if self._keeps:
-            await self._append(transition)
-            if self._every is not None and self.head - self._saved >= self._every:
-                await self.store.snapshot(self.claim, self.head, state, transition)
-                self._saved = self.head
+            try:
+                await self._append(transition)
+            except NotSerialisable as e:  # the run cannot go on without it
+                self._failed(e, f"save {_listed((transition,))}")
         else:
             self._held = None  # the state holds what the model said
             self.head += 1
-            if not await self.store.snapshot(self.claim, self.head, state, transition):
-                raise self._fenced(Appended.FENCED)
+            if not await self._snapshot(state, transition):
+                self._fenced(Appended.FENCED)
         self._note(transition)
         self.state = state
+        if self._every is not None and self.head - self._saved >= self._every:
+            await self._snapshot(state, transition)
+            self._saved = self.head
         return state
 
     async def ask(self, question: Asked) -> None:
@@ -405,5 +498,44 @@ class JournalHost:
         return str(uuid4())
 
     async def release(self) -> None:
-        """Give the thread back."""
-        await self.store.release(self.claim)
+        """Give the thread back.
+
+        Raises:
+            StoreError: the store failed; what was committed stands.
+        """
+        try:
+            await self.store.release(self.claim)
+        except JournalError:
+            raise
+        except Exception as e:
+            doing = "give the thread back"
+            raise _store_error(self.store, self.claim.thread_id, doing, e, _HELD) from e
+
+
+#: What a failure of the store means, and what to do.
+_UNCHANGED = "nothing was written; try again once the cause is gone"
+_NOT_BEGUN = "nothing of this run was saved; run it again once the cause is gone"
+_LEFT_OPEN = (
+    "what was committed before stands and the run is left open: once the cause is gone, resume(thread_id) goes on"
+)
+_ENDED = "the run has ended, and what it did is saved"
+_HELD = "what the run did is saved; the thread stays busy until the store finds that its holder is gone"
+
+
+def _store_error(store: JournalStore, thread_id: str, doing: str, error: Exception, meaning: str) -> StoreError:
+    name = type(store).__name__
+    what = f"{type(error).__name__}: {error}"
+    return StoreError(f"thread {thread_id!r}: {name} could not {doing}: {what}; {meaning}", store=name)
+
+
+def _listed(bodies: Iterable[Body]) -> str:
+    """What was to be written, for people."""
+    names = []
+    for body in bodies:
+        about = f"{body.node} -> {body.next_node}" if isinstance(body, Transition) else getattr(body, "step_id", "")
+        names.append(f"{type(body).__name__} {about}".rstrip())
+    return ", ".join(names)
+
+
+async def _refuse(error: JournalError, *_: object) -> NoReturn:
+    raise error

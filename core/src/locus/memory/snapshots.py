@@ -65,15 +65,28 @@ class SnapshotAdapter(LatestStore):
         """Add steps and save them with the state they follow."""
         done = await super().append(claim, bodies)
         if done is Appended.OK:
-            await self._store(claim.thread_id)
+            thread = self._threads[claim.thread_id]
+            try:
+                await self._store(claim.thread_id)
+            except Exception:
+                # What was not saved was not appended: another save, or another claim, would find it here.
+                thread.tail = [kept for kept in thread.tail if not any(kept is body for body in bodies)]
+                raise
         return done
 
     async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
         """Save the newest state."""
+        thread = self._held(claim)
+        before = None if thread is None else (thread.snapshot, thread.tail)
         # The delta is in the state; keeping it as well would save the conversation twice.
         done = await super().snapshot(claim, at, state, evolve(last, delta=StateDelta()))
         if done:
-            await self._store(claim.thread_id)
+            try:
+                await self._store(claim.thread_id)
+            except Exception:
+                if thread is not None and before is not None:
+                    thread.snapshot, thread.tail = before
+                raise
         return done
 
     async def _store(self, thread_id: str) -> None:

@@ -83,7 +83,12 @@ class JournalStore(Protocol):
         ...
 
     async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
-        """Add entries after the claim's own last one: all of them or none, in one write."""
+        """Add entries after the claim's own last one: all of them or none, in one write.
+
+        Raises:
+            StoreError: the store failed; nothing was written, and the run breaks off. So it does at any other error.
+            NotSerialisable: a value has no JSON form; nothing was written, and the run goes on.
+        """
         ...
 
     @property

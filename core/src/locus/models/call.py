@@ -15,7 +15,7 @@ import anyio
 from attrs import evolve, frozen
 
 from locus.core.data import register_value
-from locus.core.errors import Fenced, ModelError, NotSerialisable, StepMismatch
+from locus.core.errors import ModelError, NotSerialisable
 from locus.core.events import Event, ModelChunkEvent, ModelCompleteEvent, ModelErrorEvent
 from locus.core.lazy import Lazy
 from locus.core.messages import ASSISTANT, Message, Usage
@@ -292,8 +292,8 @@ async def model_step(
     try:
         called: Called = await run.host.step(step_id, calling.step, "model", f"{model.name}:{len(request.messages)}")
     except BaseException as e:
-        if not is_failure(e) or isinstance(e, Fenced | StepMismatch):
-            raise  # no failure of the model: this run must not go on, another one may
+        if not is_failure(e) or run.host.stopped is not None:
+            raise  # no failure of the model: this worker must not go on, another one may
         error = e if isinstance(e, ModelError) else _model_error(model, e)
         if calling.usage is not _NOTHING:
             run.charge(calling.usage)

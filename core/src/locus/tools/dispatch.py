@@ -15,7 +15,7 @@ import anyio
 from attrs import define, evolve, field
 
 from locus.core.directives import Allow, Cancel, Interrupt, Reject, Suspended
-from locus.core.errors import JournalError, RetryableToolError
+from locus.core.errors import RetryableToolError
 from locus.core.events import (
     ToolCacheHitEvent,
     ToolCompleteEvent,
@@ -221,15 +221,12 @@ async def _run_together(work: Sequence[_Call], run: CallRun) -> None:
         async with anyio.create_task_group() as group:
             for c in work:
                 group.start_soon(_run_one, c, run)
-    except ExceptionGroup as group_error:
+    except ExceptionGroup:
         # Nothing but the journal fails here, and it fails for all of them alike.
-        journal, _ = group_error.split(JournalError)
-        if journal is None:
+        if run.host.stopped is None:
             raise
-        error: BaseException = journal
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        raise error from group_error
+    if run.host.stopped is not None:
+        raise run.host.stopped  # out of the handler: its own cause is what there is to tell
 
 
 def _stands(execution: ToolExecution) -> bool:
@@ -377,7 +374,7 @@ async def _wrapped(c: _Call, run: CallRun, step_id: str, call: ToolCall) -> Call
     try:
         return await run.wrapped(partial(_body, c, run, step_id))(call)
     except Exception as e:  # noqa: BLE001 - what a wrapper raises is the call's error
-        return c.raised(e, 0.0)
+        return _raised(c, e, run, 0.0)
 
 
 async def _body(c: _Call, run: CallRun, step_id: str, call: ToolCall) -> CallOutcome:
@@ -407,7 +404,7 @@ async def _body(c: _Call, run: CallRun, step_id: str, call: ToolCall) -> CallOut
                 late = TimeoutError(f"the tool did not finish within {limit:.3g} s and was stopped")
                 return c.raised(late, (time.perf_counter() - began) * 1000)
     except (Exception, SystemExit) as e:  # noqa: BLE001 - whatever a body raises is its call's error
-        return c.raised(e, (time.perf_counter() - began) * 1000)
+        return _raised(c, e, run, (time.perf_counter() - began) * 1000)
     except (Interrupt, BaseExceptionGroup) as e:
         asking = _asking(e)
         if asking is None:
@@ -426,6 +423,13 @@ async def _body(c: _Call, run: CallRun, step_id: str, call: ToolCall) -> CallOut
             raise
         return c.raised(e, (time.perf_counter() - began) * 1000)
     return c.returned(value, (time.perf_counter() - began) * 1000)
+
+
+def _raised(c: _Call, error: BaseException, run: CallRun, duration_ms: float) -> CallOutcome:
+    """The error as the call's, unless this worker must not go on: then nothing came of the call yet."""
+    if run.host.stopped is not None:
+        raise run.host.stopped
+    return c.raised(error, duration_ms)
 
 
 def _failed(error: BaseException) -> ExceptionGroup[Exception] | None:

@@ -1,0 +1,174 @@
+"""A segment that ends because its worker must not go on: it tells its end like any other, and then raises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import anyio
+import pytest
+from tests.loop.kit import Recorder, add, confirm, kinds, of
+
+from locus import Agent, AgentState, Event, Hook, RunStartEvent, TerminateEvent, ThinkEvent, ToolContext, tool
+from locus.core.errors import Fenced, JournalError, StepMismatch, StoreError
+from locus.core.journal import Body, Paused, Transition
+from locus.memory import MemoryStore
+from locus.memory.store import Appended, Claim
+from locus.run import Run
+from locus_testkit import ScriptedModel, call
+
+pytestmark = pytest.mark.anyio
+
+
+class Failing(MemoryStore):
+    """Cannot write what is asked for from its n-th write on; 0 = it can."""
+
+    def __init__(self, at: int, what: Callable[[Body], bool] = lambda body: True) -> None:
+        super().__init__()
+        self.at, self.what, self.writes = at, what, 0
+
+    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
+        self.writes += any(map(self.what, bodies))
+        if self.at and self.writes >= self.at:
+            raise OSError(28, "no space left on device")
+        return await super().append(claim, bodies)
+
+
+def agent(store: MemoryStore, *hooks: Hook) -> Agent[Any, Any]:
+    script: list[Any] = [[call("add", a=1), call("add", a=2)], call("confirm", what="pay"), "done"]
+    model = ScriptedModel(script=lambda request: script)
+    return Agent(model, tools=[add, confirm], hooks=hooks, checkpointer=store)
+
+
+async def follow(run: Run[Any], seen: list[Event]) -> None:
+    async for event in run:
+        seen.append(event)
+
+
+def assert_told(events: Sequence[Event], error: JournalError) -> None:
+    assert [e.seq for e in events] == list(range(1, len(events) + 1))
+    assert kinds(events)[0] == "run_start"
+    assert kinds(events).count("terminate") == 1
+    end = events[-1]
+    assert isinstance(end, TerminateEvent)
+    assert (end.reason, end.error) == ("JournalError", f"{type(error).__name__}: {error}")
+
+
+async def test_whichever_write_fails_the_segment_tells_its_end_once_and_then_raises() -> None:
+    untouched = Failing(0)
+    await agent(untouched).run("x", thread_id="t")
+    for at in range(1, untouched.writes + 1):
+        recorder, seen = Recorder(), list[Event]()
+        with pytest.raises(StoreError) as caught:
+            await follow(agent(Failing(at), recorder).run("x", thread_id="t"), seen)
+        assert_told(recorder.events, caught.value)
+        assert seen == recorder.events
+    assert untouched.writes > 5
+
+
+async def test_the_end_shows_what_is_committed() -> None:
+    seen: list[tuple[AgentState, TerminateEvent]] = []
+
+    class Look(Hook):
+        def on_terminate(self, event: TerminateEvent, run: Any) -> None:
+            seen.append((run.state, event))
+
+    store = Failing(2, lambda body: isinstance(body, Transition) and body.node == "think")
+    with pytest.raises(StoreError):
+        await agent(store, Look()).run("x", thread_id="t")
+    committed = await store.peek("t")
+    assert committed is not None
+    [(state, event)] = seen
+    assert (event.iterations_used, event.total_tool_calls, event.final_message) == (2, 2, "")
+    assert event.usage == state.usage
+    assert [len(m.tool_calls) for m in state.messages] == [0, 2, 0, 0]
+
+
+async def test_a_segment_that_could_not_begin_tells_nothing() -> None:
+    store, recorder = Failing(0), Recorder()
+    one = agent(store, recorder)
+    await one.run("x", thread_id="t")
+    recorder.events.clear()
+    store.at = 1
+    with pytest.raises(StoreError, match="could not save Resumed"):
+        await one.resume("t", "yes")
+    assert recorder.events == []
+
+
+async def test_a_worker_whose_code_has_changed_tells_its_end() -> None:
+    store, recorder = MemoryStore(), Recorder()
+    together = [call("add", a=1), call("confirm", what="pay")]
+    await Agent(ScriptedModel(together, "done"), tools=[add, confirm], checkpointer=store).run("x", thread_id="t")
+
+    @tool(name="add")
+    async def other(a: int, b: int = 5) -> int:
+        """The default has changed since."""
+        return a + b
+
+    changed = Agent(ScriptedModel("done"), tools=[other, confirm], hooks=[recorder], checkpointer=store)
+    with pytest.raises(StepMismatch) as caught:
+        await changed.resume("t", "yes")
+    assert_told(recorder.events, caught.value)
+    assert of(recorder.events, RunStartEvent)[0].resumed
+
+
+async def test_a_child_and_its_parent_tell_an_end_each() -> None:
+    recorder, theirs = Recorder(), Recorder()
+    child = Agent(ScriptedModel("two"), hooks=[theirs], checkpointer=Failing(2))
+
+    @tool
+    async def delegate(ctx: ToolContext[Any]) -> str:
+        """Have somebody else do it."""
+        return str((await ctx.run_child(child, "y")).message)
+
+    parent = Agent(ScriptedModel(call("delegate")), tools=[delegate], hooks=[recorder], checkpointer=MemoryStore())
+    with pytest.raises(StoreError) as caught:
+        await parent.run("x", thread_id="t")
+    assert_told(recorder.events, caught.value)
+    assert_told(theirs.events, caught.value)
+
+
+async def test_a_hook_that_fails_at_this_end_is_isolated_as_at_any_other() -> None:
+    class Fails(Hook):
+        def on_terminate(self, event: TerminateEvent) -> None:
+            raise LookupError("my mistake")
+
+    recorder = Recorder()
+    with pytest.raises(StoreError):
+        await agent(Failing(3), Fails(), recorder).run("x", thread_id="t")
+    assert kinds(recorder.events)[-2:] == ["terminate", "hook_failed"]
+
+
+async def test_a_cancellation_that_cannot_be_saved_is_told_all_the_same() -> None:
+    recorder = Recorder()
+    with anyio.CancelScope() as scope:
+
+        class Leave(Hook):
+            async def on_think(self, event: ThinkEvent) -> None:
+                scope.cancel()
+                await anyio.lowlevel.checkpoint()
+
+        store = Failing(1, lambda body: isinstance(body, Paused))
+        await agent(store, Leave(), recorder).run("x", thread_id="t")
+    [end] = of(recorder.events, TerminateEvent)
+    assert end.reason == "Cancelled"
+    assert end.error is not None
+    assert "no space left" in end.error
+
+
+async def test_a_lost_claim_is_told_with_what_it_was() -> None:
+    class Stolen(MemoryStore):
+        lost = False
+
+        async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
+            return Appended.FENCED if self.lost else await super().append(claim, bodies)
+
+    store, recorder = Stolen(), Recorder()
+
+    class Lose(Hook):
+        def on_think(self, event: ThinkEvent) -> None:
+            store.lost = True
+
+    with pytest.raises(Fenced) as caught:
+        await agent(store, Lose(), recorder).run("x", thread_id="t")
+    assert_told(recorder.events, caught.value)
