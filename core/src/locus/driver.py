@@ -55,7 +55,7 @@ async def drive(run: ActiveRun, store: JournalStore, segment: Segment) -> Ended:
     """
     host = await JournalHost.open(store, segment.thread_id, segment.worker, run.loop.clock.now)
     run.host = host
-    run.show(host.state)
+    run.state = host.state
     try:
         ended = await _told(run, segment)
     except GeneratorExit:
@@ -120,7 +120,7 @@ async def _begin(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
         state = state.with_metadata(key, value)
     base = host.state
     host.begin(run_id)
-    run.show(state)
+    run.state = state
     if segment.before:
         state = state.with_messages(segment.before)
     prompt = segment.prompt
@@ -131,7 +131,7 @@ async def _begin(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
         prompt = await _filtered(run, prompt)
         state = state.with_message(prompt)
     run.elapsed()
-    run.show(state)
+    run.state = state
     await _start_event(run, prompt.text if prompt is not None else "", resumed=False)
     # A seed may end with calls that nobody has run yet.
     node = Node.EXECUTE if state.unanswered else Node.THINK
@@ -175,7 +175,7 @@ async def _resume(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
         if isinstance(outcome.value, Called | Spent) and "/think/model" not in outcome.step_id:
             run.charge(outcome.value.usage)
     run.elapsed()
-    run.show(host.state)
+    run.state = host.state
     await _start_event(run, "", resumed=True)
     return host.state, Node(host.open_node)
 
@@ -225,7 +225,7 @@ async def _suspended(run: ActiveRun) -> Ended:
     questions = tuple(host.open_questions.values())
     await host.pause("Interrupted")
     state = run.charged(host.state, take=False)
-    run.show(state)
+    run.state = state
     for q in questions:
         await run.tell(
             InterruptEvent(
@@ -266,7 +266,7 @@ def _show_committed(run: ActiveRun) -> bool:
     host, last = run.host, run.host.last
     if host.open_node is None or last is None or last.run_id != host.run_id:
         return False
-    run.show(host.state)
+    run.state = host.state
     return True
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from locus.core.directives import Allow, Cancel, Directive, Interrupt, Reject, Retry
 from locus.core.errors import BudgetExceeded, ConditionError, Fenced, ModelError, StepMismatch, StoreError
 from locus.core.events import Event, HookFailedEvent, ModelRestartEvent, stamp
+from locus.core.journal import BLANK
 from locus.hooks.caller import unheard
 from locus.hooks.dispatch import decide_tool_call, notify, onion
 from locus.hooks.health import HookHealth
@@ -81,7 +82,6 @@ class ActiveRun:
         "_reports",
         "_retry",
         "_seq",
-        "_state",
         "_timed",
         "attempt",
         "began",
@@ -100,6 +100,7 @@ class ActiveRun:
         "settings",
         "sink",
         "stash",
+        "state",
         "stop",
         "thread_id",
     )
@@ -119,6 +120,8 @@ class ActiveRun:
         self.output = output if output is not None else loop.output
         self.host: JournalHost = None  # type: ignore[assignment]  # set by the runner, once it is claimed
         self.stash, self.health = Stash(), HookHealth(self._tell_failure)
+        #: The state as last committed, or as the node under way last showed it to hooks.
+        self.state: AgentState = BLANK
         self.stop: Stop | None = None
         #: Whether the beginning of the segment was told, and its end.
         self.began = self.ended = False
@@ -157,11 +160,6 @@ class ActiveRun:
         return self.parent.run_id if self.parent is not None else None
 
     @property
-    def state(self) -> AgentState:
-        """The state as last committed, or as the node under way last showed it."""
-        return self._state
-
-    @property
     def registry(self) -> ToolRegistry:
         """The tools."""
         return self.loop.tools
@@ -180,10 +178,6 @@ class ActiveRun:
     def reports(self) -> dict[str, Any]:
         """What plugins reported, by plugin."""
         return self._reports
-
-    def show(self, state: AgentState) -> None:
-        """Let hooks see a state that is not committed yet."""
-        self._state = state
 
     # -- stopping ---------------------------------------------------------------------------------
 
@@ -257,7 +251,7 @@ class ActiveRun:
 
     def entered(self, state: AgentState) -> None:
         """A node begins: what counts within a node starts afresh, so that a resumed node counts the same."""
-        self._state, self._asked, self._retry = state, None, False
+        self.state, self._asked, self._retry = state, None, False
         self.attempt, self.retry_reason = 0, ""
 
     def take_retry(self) -> bool:
@@ -288,7 +282,7 @@ class ActiveRun:
                 host.run_id,
                 self.thread_id,
                 self.parent_run_id,
-                self._state.iteration + 1,
+                self.state.iteration + 1,
                 host.segment,
                 self._now(),
                 seq,
@@ -380,7 +374,7 @@ class ActiveRun:
         Raises:
             ModelError: it failed. Its usage so far is charged.
         """
-        iteration = self._state.iteration
+        iteration = self.state.iteration
         step_id = f"{iteration}/think/model" if not attempt else f"{iteration}/think/model#{attempt}"
         return model_step(self, request, self.loop.model, step_id=step_id)
 
@@ -395,7 +389,7 @@ class ActiveRun:
         """
         if purpose == "think":
             raise ValueError("purpose 'think' is the loop's own; name what the call is for")
-        exceeded = self.ending if self.halted else self._exceeded(self.charged(self._state, take=False))
+        exceeded = self.ending if self.halted else self._exceeded(self.charged(self.state, take=False))
         if exceeded is not None:
             raise BudgetExceeded(exceeded)
         chosen: Model
@@ -406,7 +400,7 @@ class ActiveRun:
         else:
             chosen = self.loop.model if model is None else model
         # Named by what it asks, never by its number: a resumed node asks less, and concurrent calls in any order.
-        step_id = f"{self._state.iteration}/{purpose}/{question(request)}"
+        step_id = f"{self.state.iteration}/{purpose}/{question(request)}"
         self._asked = asked = self._asked or {}
         asked[step_id] = times = asked.get(step_id, 0) + 1
         if times > 1:
@@ -454,7 +448,7 @@ class ActiveRun:
 
     async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, effect: str = "once") -> T:
         """Run an effect once per node; after a crash its recorded result stands."""
-        result: T = await self.host.step(f"{self._state.iteration}/step/{name}", fn, effect)  # type: ignore[arg-type]
+        result: T = await self.host.step(f"{self.state.iteration}/step/{name}", fn, effect)  # type: ignore[arg-type]
         return result
 
     async def hook_step(self, name: str, fn: Callable[[], Awaitable[Any]]) -> Any:

@@ -65,7 +65,7 @@ async def think(state: AgentState, run: ActiveRun) -> AgentState:
         actions = tuple([c.name for c in message.tool_calls])
         step = ReasoningStep(iteration=state.iteration, thought=thought, actions=actions)
         answered = state.with_answer(message, step, usage)
-        run.show(answered)
+        run.state = answered
         if run.hears(ThinkEvent):
             await run.tell(
                 ThinkEvent(

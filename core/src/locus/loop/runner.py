@@ -53,7 +53,7 @@ async def advance_node(run: ActiveRun, state: AgentState, node: Node) -> tuple[A
     except Exception as e:  # noqa: BLE001 - nothing that a plugin's node raises may leave the loop
         new = _failed(run, node, state, e)
     new = run.charged(new)
-    run.show(new)
+    run.state = new
     if node is TERMINATE:
         # Whatever stood in for Terminate: a history with open calls could not be gone on with.
         return await _finish(run, state, new.with_calls_closed(run.ending)), None
@@ -128,7 +128,7 @@ async def commit(run: ActiveRun, old: AgentState, new: AgentState, node: str, fo
         active_seconds=new.active_seconds + run.elapsed(),
         iteration=new.iteration + 1 if again else new.iteration,
     )
-    run.show(state)
+    run.state = state
     if again:
         run.cleared = state
     if run.hears(CheckpointEvent):

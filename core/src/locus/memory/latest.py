@@ -29,7 +29,8 @@ __all__ = ["LatestStore"]
 class Thread:
     """One thread: its newest state, the steps since, and who holds it."""
 
-    snapshot: Snapshot | None = None
+    # The arguments of a `Snapshot`, which is made when somebody claims the thread: twice an iteration nobody does.
+    newest: tuple[int, AgentState, Transition] | None = None
     tail: list[Body] = field(factory=list)
     token: str = ""
     holder: str | None = None
@@ -41,7 +42,12 @@ class Thread:
     @property
     def head(self) -> int:
         """Number of the newest entry."""
-        return (0 if self.snapshot is None else self.snapshot.at) + len(self.tail)
+        return (0 if self.newest is None else self.newest[0]) + len(self.tail)
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The newest state, or None."""
+        return None if self.newest is None else Snapshot(*self.newest)
 
 
 class LatestStore:
@@ -85,18 +91,18 @@ class LatestStore:
     async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
         """Add steps."""
         # Without the lock: only the one holder writes, and `claim` gives a thread to nobody before it is released.
-        thread = self._held(claim)
-        if thread is None:
+        thread = self._threads.get(claim.thread_id)
+        if thread is None or thread.token != claim.token:
             return Appended.FENCED
         thread.tail.extend(bodies)
         return Appended.OK
 
     async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
         """The newest state; the steps before it are done with."""
-        thread = self._held(claim)
-        if thread is None:
+        thread = self._threads.get(claim.thread_id)
+        if thread is None or thread.token != claim.token:
             return False
-        thread.snapshot = Snapshot(at, state, last)
+        thread.newest = at, state, last
         if thread.tail:
             thread.tail = []
         return True

@@ -16,7 +16,7 @@ from attrs import evolve
 from locus.core.journal import Body, StateDelta, Transition, entry_from_json, entry_to_json
 from locus.core.state import AgentState
 from locus.memory.latest import LatestStore, Thread
-from locus.memory.store import Appended, Claim, Snapshot
+from locus.memory.store import Appended, Claim
 
 __all__ = ["SnapshotAdapter"]
 
@@ -77,7 +77,7 @@ class SnapshotAdapter(LatestStore):
     async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
         """Save the newest state."""
         thread = self._held(claim)
-        before = None if thread is None else (thread.snapshot, thread.tail)
+        before = None if thread is None else (thread.newest, thread.tail)
         # The delta is in the state; keeping it as well would save the conversation twice.
         done = await super().snapshot(claim, at, state, evolve(last, delta=StateDelta()))
         if done:
@@ -85,7 +85,7 @@ class SnapshotAdapter(LatestStore):
                 await self._store(claim.thread_id)
             except Exception:
                 if thread is not None and before is not None:
-                    thread.snapshot, thread.tail = before
+                    thread.newest, thread.tail = before
                 raise
         return done
 
@@ -119,5 +119,5 @@ def _loaded(data: Mapping[str, Any]) -> Thread:
     if not bodies or not isinstance(bodies[0], Transition):
         # A bare checkpoint, written by something else: the conversation is there, no run is open.
         last = Transition(run_id=state.run_id, node="terminate", next_node="end", delta=StateDelta())
-        return Thread(snapshot=Snapshot(1, state, last))
-    return Thread(snapshot=Snapshot(int(journal.get("at", 1)), state, bodies[0]), tail=bodies[1:])
+        return Thread(newest=(1, state, last))
+    return Thread(newest=(int(journal.get("at", 1)), state, bodies[0]), tail=bodies[1:])
