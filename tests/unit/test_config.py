@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 from tests.unit.toy_plugins import Shelf, shelf
 
 from locus.config import Config, check_config, load_config
@@ -163,7 +164,7 @@ def test_a_pyproject_without_the_table_is_refused_when_it_is_named(tmp_path: Pat
 def test_what_stands_above_the_file_joins_what_is_wanted(tmp_path: Path) -> None:
     config = load_config(written(tmp_path, FULL), environ={"LOCUS_PLUGINS": "beacon"})
 
-    wanted = config.wanted(plugins=("no:audit",), keywords={"level": 1}, cli=("x",), strict=True)
+    wanted = evolve(config, cli=("x",)).wanted(plugins=("no:audit",), keywords={"level": 1}, strict=True)
 
     assert (wanted.enabled, wanted.required, wanted.env, wanted.cli) == (
         ("audit", "guard"),

@@ -79,6 +79,7 @@ class Config:
         plugin_settings: the tables of settings by plugin, each with its file.
         agent: the defaults that are written down, by name; see `AgentDefaults`.
         env: the text of ``LOCUS_PLUGINS``.
+        cli: what a command line says, ``name``, ``no:name``, or ``no:*`` for none of the above.
     """
 
     source: str = ""
@@ -87,13 +88,13 @@ class Config:
     plugin_settings: FrozenDict[str, Layer] = field(default=EMPTY, converter=freeze)
     agent: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze)
     env: str = ""
+    cli: tuple[str, ...] = ()
 
     def wanted(
         self,
         *,
         plugins: Sequence[str | Plugin] = (),
         keywords: Mapping[str, Any] = EMPTY,
-        cli: Sequence[str] = (),
         strict: bool = False,
     ) -> Wanted:
         """What is asked for: this configuration, and what stands above it (see `Wanted`)."""
@@ -102,7 +103,7 @@ class Config:
             required=self.required,
             tables=self.plugin_settings,
             env=self.env,
-            cli=tuple(cli),
+            cli=self.cli,
             plugins=tuple(plugins),
             keywords=keywords,
             strict=strict,

@@ -55,7 +55,7 @@ def provider(name: str, **provides: Callable[..., Any]) -> Plugin:
 
 def project(*manifests: Plugin, model: str | None = None) -> Project:
     agent = {} if model is None else {"model": model}
-    return Project(Config(source="locus.toml", agent=agent), (), Catalogue.only(*manifests))
+    return Project(Config(source="locus.toml", agent=agent), Catalogue.only(*manifests))
 
 
 def test_what_the_user_says_wins_in_order() -> None:

@@ -377,3 +377,12 @@ def test_kept_thread_goes_on(locus: Locus) -> None:
 
     assert json.loads(done.out)["said"] == ["one", "two"]
     assert done.err == ""
+
+
+def test_a_plugin_that_is_required_cannot_be_switched_off_here(locus: Locus, here: Path) -> None:
+    (here / "locus.toml").write_text('required = ["toy"]\n')
+
+    done = locus("run", "x", "-m", "toy:product", "-p", "no:toy")
+
+    assert done.status == 2
+    assert done.err == "locus: plugin 'toy' is required and switched off by 'no:toy' (command line); drop one\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from locus.config import Config, load_config
 from locus.hooks.activation import Activation, activate
@@ -15,17 +15,20 @@ __all__ = ["Project"]
 
 @frozen
 class Project:
-    """The configuration, the plugins, and what the command line says about them.
+    """The configuration and the plugins.
 
     Args:
-        config: as read from the file.
-        switches: what ``-p`` and ``--no-plugins`` say, see `Given.switches`.
+        config: as read from the file, with what the command line says.
         catalogue: the installed plugins.
     """
 
     config: Config
-    switches: tuple[str, ...] = ()
     catalogue: Catalogue = field(factory=Catalogue)
+
+    @property
+    def switches(self) -> tuple[str, ...]:
+        """What ``-p`` and ``--no-plugins`` say, see `Given.switches`."""
+        return self.config.cli
 
     @classmethod
     def of(cls, given: Given) -> Project:
@@ -34,7 +37,7 @@ class Project:
         Raises:
             ConfigError: the configuration file cannot be read, or is wrong.
         """
-        return cls(load_config(given.config), given.switches)
+        return cls(evolve(load_config(given.config), cli=given.switches))
 
     def activation(self) -> Activation:
         """The plugins that an agent of this project has.
@@ -43,7 +46,7 @@ class Project:
             ConfigError: their settings, or what asks for them, is wrong.
             PluginError: one that must work cannot be used.
         """
-        return activate(self.config.wanted(cli=self.switches), self.catalogue)
+        return activate(self.config.wanted(), self.catalogue)
 
     def hooks(self) -> HookManager:
         """The hooks of these plugins, checked and in order.

@@ -92,7 +92,6 @@ class Session:
             max_iterations=self.options.max_iterations,
             model_settings=self.options.model_settings,
             checkpointer=self.store,
-            plugins=self.project.switches,
             config=self.project.config,
             catalogue=self.project.catalogue,
         )
