@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from typing import Any
 
 import anyio
 import pytest
-from tests.loop.kit import Recorder, answers, assert_valid_history, collect, confirm, kinds, of, results
+from attrs import evolve
+from tests.loop.kit import Recorder, add, answers, assert_valid_history, collect, confirm, kinds, of, results
 
 from locus import (
     Agent,
+    AgentState,
     Hook,
     Reject,
     RetryableToolError,
@@ -20,9 +24,10 @@ from locus import (
     tool,
 )
 from locus.core.directives import Allow, Decision
-from locus.core.messages import MediaBlock, ToolCall
+from locus.core.messages import MediaBlock, TextBlock, ToolCall
 from locus.core.termination import ToolCalled
-from locus.memory import MemoryStore
+from locus.memory import MemoryStore, SnapshotAdapter
+from locus.plugin import hookimpl
 from locus.tools.definition import Tool
 from locus_testkit import ScriptedModel, call
 
@@ -186,11 +191,87 @@ async def test_a_picture_is_shared_by_duplicates_in_one_turn() -> None:
     assert first == second == (MediaBlock("image", "image/png", data=b"png"),)
 
 
-@pytest.mark.xfail(strict=True, reason="an execution keeps the text of its result only, so a later hit has no picture")
-async def test_a_picture_is_given_again_in_a_later_turn() -> None:
-    result = await Agent(ScriptedModel(call("look"), call("look"), "done"), tools=[look]).run("x")
-    first, second = (a.content for a in answers(result.state))
-    assert first == second
+PICTURE = (MediaBlock("image", "image/png", data=b"png"),)
+
+
+@pytest.mark.parametrize("prompt", [None, "Be brief."])
+async def test_a_picture_is_given_again_in_every_later_turn(prompt: str | None) -> None:
+    turns: list[Any] = [[call("add", a=1), call("look")], call("add", a=1), [call("look"), call("look")], call("look")]
+    agent = Agent(ScriptedModel(*turns, "done"), tools=[look, add], system_prompt=prompt)
+    result = await agent.run("x")
+    pictures = [a.content for a in answers(result.state) if a.name == "look"]
+    assert pictures == [PICTURE] * 4
+    assert pictures[3] is pictures[0], "it is the one in the conversation and no copy"
+    assert [e.cache_hit for e in result.state.tool_executions if e.tool_name == "look"] == [False, True, True, True]
+
+
+async def test_a_picture_is_given_again_after_a_resume_from_bytes() -> None:
+    saved: dict[str, str] = {}
+
+    def agent() -> Agent[Any, Any]:
+        def save(thread_id: str, data: Any) -> None:
+            saved[thread_id] = json.dumps(data)
+
+        store = SnapshotAdapter(save, lambda thread_id: json.loads(saved.get(thread_id, "null")))
+        script: list[Any] = [call("look"), call("confirm", what="go on"), call("look"), "done"]
+        return Agent(ScriptedModel(script=lambda request: script), tools=[look, confirm], checkpointer=store)
+
+    await agent().run("x", thread_id="t")
+    result = await agent().resume("t", "yes")
+    first, _, second = (a.content for a in answers(result.state))
+    assert first == second == PICTURE
+    # The bytes are saved once a result, and not once more beside it.
+    assert saved["t"].count(base64.b64encode(b"png").decode()) == 2
+
+
+async def test_a_picture_is_given_again_in_later_turns_of_a_thread() -> None:
+    @tool(idempotent="thread")
+    async def see() -> Any:
+        """Take a picture."""
+        return ["Here:", MediaBlock("image", "image/png", data=b"png")]
+
+    store = MemoryStore()
+    for prompt in (None, "Be brief.", None):
+        agent = Agent(ScriptedModel(call("see"), "done"), tools=[see], system_prompt=prompt, checkpointer=store)
+        result = await agent.run("x", thread_id="t")
+    assert [e.cache_hit for e in result.state.tool_executions] == [True]
+    assert {a.content for a in answers(result.state)} == {(TextBlock("Here:"), *PICTURE)}
+
+
+async def test_a_picture_that_a_wrapper_put_in_place_of_text_is_given_again_and_one_it_took_away_is_not() -> None:
+    class Wrap(Hook):
+        @hookimpl
+        async def locus_wrap_tool_call(self, call_next: Any, call: ToolCall) -> Any:
+            outcome = await call_next(call)
+            return evolve(outcome, content=PICTURE if call.name == "draw" else "(no pictures, please)")
+
+    @tool(idempotent=True)
+    async def draw() -> str:
+        """Draws in words."""
+        return "a house"
+
+    turn = [call("draw"), call("look")]
+    result = await Agent(ScriptedModel(turn, turn, "done"), tools=[draw, look], hooks=[Wrap()]).run("x")
+    assert [a.content for a in answers(result.state)] == [PICTURE, "(no pictures, please)"] * 2
+
+
+async def test_a_picture_that_was_taken_out_of_the_conversation_is_given_again_as_its_text() -> None:
+    class Forgetful(Hook):
+        @hookimpl
+        async def locus_wrap_node(self, call_next: Any, node: str, state: AgentState) -> Any:
+            state = await call_next(state)
+            if node != "execute" or state.iteration:
+                return state
+            return evolve(state, messages=state.messages[:1] + state.messages[-2:])
+
+    @tool(idempotent=True)
+    async def see() -> Any:
+        """Take a picture."""
+        return ["Here:", MediaBlock("image", "image/png", data=b"png")]
+
+    model = ScriptedModel([call("see"), call("add", a=1), call("add", a=2)], call("see"), "done")
+    result = await Agent(model, tools=[see, add], hooks=[Forgetful()]).run("x")
+    assert answers(result.state)[-1].content == "Here:"
 
 
 # -- failures ---------------------------------------------------------------------------------------------

@@ -206,16 +206,7 @@ async def test_raising_the_exception_asks_as_well_and_its_answer_is_the_result()
     assert results(result) == ["no"]
 
 
-@pytest.mark.parametrize(
-    "by",
-    [
-        "result",
-        pytest.param(
-            "thread",
-            marks=pytest.mark.xfail(strict=True, reason="by thread id, a mapping is always taken for answers by id"),
-        ),
-    ],
-)
+@pytest.mark.parametrize("by", ["result", "thread"])
 async def test_an_answer_may_be_a_mapping(by: str) -> None:
     @tool
     async def ask(ctx: ToolContext[Any]) -> str:
@@ -227,6 +218,42 @@ async def test_an_answer_may_be_a_mapping(by: str) -> None:
     asked = await agent.run("x", thread_id="t")
     result = await agent.resume(asked if by == "result" else "t", {"where": "here", "when": "now"})
     assert results(result) == ["here, now"]
+
+
+async def test_a_mapping_by_id_answers_by_id_also_where_one_question_is_open() -> None:
+    agent = Agent(ScriptedModel(call("confirm", what="pay"), "done"), tools=[confirm], checkpointer=MemoryStore())
+    asked = await agent.run("x", thread_id="t")
+    result = await agent.resume("t", {asked.interrupts[0].interrupt_id: {"said": "yes"}})
+    assert results(result) == ["pay: {'said': 'yes'}"]
+
+
+async def test_no_answers_at_all_leave_the_question_open() -> None:
+    agent = Agent(ScriptedModel(call("confirm", what="pay"), "done"), tools=[confirm], checkpointer=MemoryStore())
+    await agent.run("x", thread_id="t")
+    assert (await agent.resume("t", {})).stop_reason == "Interrupted"
+    assert results(await agent.resume("t", {1: "one"})) == ["pay: {1: 'one'}"]
+
+
+async def test_an_answer_by_an_id_that_is_not_open_is_not_taken_for_the_answer_to_another_question() -> None:
+    turn = [call("confirm", what="pay"), call("confirm", what="ship")]
+    agent = Agent(ScriptedModel(turn, "done"), tools=[confirm], checkpointer=MemoryStore(), tool_execution="sequential")
+    asked = await agent.run("x", thread_id="t")
+    first, second = (q.interrupt_id for q in asked.interrupts)
+    await agent.resume("t", {first: "yes"})
+    with pytest.raises(InterruptMismatch, match="has its answer; open: "):
+        await agent.resume("t", {first: "yes", second: "no"})
+    with pytest.raises(InterruptMismatch, match="did you mean"):
+        await agent.resume("t", {second + "x": "no"})
+    assert results(await agent.resume("t", {second: "no"})) == ["pay: yes", "ship: no"]
+
+
+async def test_a_mapping_that_names_no_question_does_not_say_which_of_two_it_answers() -> None:
+    turn = [call("confirm", what="pay"), call("confirm", what="ship")]
+    agent = Agent(ScriptedModel(turn, "done"), tools=[confirm], checkpointer=MemoryStore())
+    asked = await agent.run("x", thread_id="t")
+    for thread in ("t", asked):
+        with pytest.raises(InterruptMismatch, match="2 questions are open"):
+            await agent.resume(thread, {"where": "here"})
 
 
 async def test_a_sync_body_asks_in_the_same_way() -> None:

@@ -258,8 +258,8 @@ class Agent(Generic[Deps, Out]):
 
         Args:
             thread: its thread id, or the `AgentResult` of the interrupted run.
-            answer: the answer to the open question; ``{interrupt_id: answer}`` when several are open; None
-                after a crash.
+            answer: the answer to the open question, a mapping too; ``{interrupt_id: answer}`` when several are
+                open; None after a crash.
             deps: again, because they are never saved.
             model_settings: as for `run`.
             output_schema: as for `run`.

@@ -165,7 +165,7 @@ async def _resume(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
     if last is not None and last.next_node == Node.TERMINATE:
         # It was on its way out: it ends for the reason that it had.
         run.stop = Stop(last.why, last.satisfied, error=recorded_error(last))
-    answers = matched_answers(host, segment.answers)
+    answers = matched_answers(host, segment.answer)
     await host.resume()
     if answers:
         await host.answer(answers)

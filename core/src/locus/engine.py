@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from locus.assembly import Parts, assemble, configured, schema_of
-from locus.core.errors import ConfigError, InterruptMismatch
+from locus.core.errors import ConfigError
 from locus.core.frozen import FrozenDict
 from locus.core.state import AgentState
 from locus.driver import drive
@@ -166,19 +166,16 @@ class Engine:
 
         Raises:
             ConfigError: nothing is kept under a thread id.
-            InterruptMismatch: the answer does not say which question it answers.
         """
-        store, questions, thread_id = None, None, thread
+        store, thread_id = None, thread
         if isinstance(thread, AgentResult):
             store, thread_id = thread.store, thread.thread_id
-            questions = tuple(q.interrupt_id for q in thread.interrupts)
         if store is None and self.store is None:
             raise ConfigError(
                 "this agent has no checkpointer, so nothing is kept under a thread id; resume with the AgentResult, "
                 "or build the agent with checkpointer="
             )
-        answers = _answers(answer, questions)
-        segment = Segment(thread_id=str(thread_id), worker=_worker(), answers=answers, template=self.template)
+        segment = Segment(thread_id=str(thread_id), worker=_worker(), answer=answer, template=self.template)
         return self._run(segment, how, store)
 
     def _run(self, segment: Segment, how: How, store: JournalStore | None) -> Run[Any]:
@@ -226,7 +223,7 @@ class Engine:
             ended = ended_before(before, answered=answers is not None)
             if ended is not None:
                 return _result(active, ended, None)
-            segment = Segment(thread_id=thread_id, worker=_worker(), answers=answers, template=self.template)
+            segment = Segment(thread_id=thread_id, worker=_worker(), answer=answers, template=self.template)
         return _result(active, await self._driven(active, store, segment), None)
 
     def cancel(self, reason: str, run_id: str | None, thread_id: str | None) -> int:
@@ -335,18 +332,6 @@ def _template(**fields: Any) -> FrozenDict[str, Any]:
 
 def _worker() -> str:
     return f"pid {os.getpid()}"
-
-
-def _answers(answer: Any, questions: tuple[str, ...] | None) -> dict[str, Any] | None:
-    if answer is None:
-        return None
-    if isinstance(answer, Mapping) and (questions is None or set(answer) <= set(questions)):
-        return dict(answer)
-    if questions is not None and len(questions) > 1:
-        raise InterruptMismatch(
-            f"{len(questions)} questions are open ({', '.join(questions)}); answer with {{id: answer}}"
-        )
-    return {"": answer}
 
 
 def _result(active: ActiveRun, ended: Ended, store: JournalStore | None) -> AgentResult[Any]:

@@ -34,6 +34,8 @@ class ToolExecution:
         iteration: 0-based index of the iteration it belongs to.
         started: the body was entered; refused and rejected calls are not.
         retryable: the body said that nothing happened (`RetryableToolError`).
+        media_at: where the result stands in the conversation, counted behind the system prompt, when it is more than
+            text (``result`` has its text alone); None for a result that is text.
     """
 
     tool_name: str
@@ -47,6 +49,7 @@ class ToolExecution:
     iteration: int = 0
     started: bool = True
     retryable: bool = False
+    media_at: int | None = None
 
     @property
     def succeeded(self) -> bool:

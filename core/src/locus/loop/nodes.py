@@ -155,7 +155,8 @@ def _remembered(state: AgentState, done: list[CallOutcome], run: ActiveRun) -> A
             and not execution.cache_hit
             and not execution.retryable
         ):
-            kept[execution.key] = (execution.result, execution.error)
+            at = execution.media_at
+            kept[execution.key] = (execution.result, execution.error, *(() if at is None else (at,)))
     if not kept:
         return state
     return state.with_metadata(dispatch.THREAD_MEMORY, {**state.metadata.get(dispatch.THREAD_MEMORY, {}), **kept})

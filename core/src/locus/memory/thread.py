@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field, frozen
@@ -14,8 +15,6 @@ from locus.core.state import not_run
 from locus.tools.outcome import CallOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from locus.core.journal import Transition
     from locus.core.state import AgentState
     from locus.memory.host import JournalHost
@@ -45,7 +44,7 @@ class Segment:
         seed: a state to start from, instead of what the thread holds.
         system: the system prompt, or None.
         metadata: entries to set on the state before the first node.
-        answers: answers to open questions, by interrupt id; ``{"": answer}`` means the only one.
+        answer: what the caller answers, see `matched_answers`; None for nothing.
         template: the fields of a new run's state that the agent decides (limits, names).
     """
 
@@ -56,7 +55,7 @@ class Segment:
     seed: AgentState | None = None
     system: Message | None = None
     metadata: Mapping[str, Any] = EMPTY
-    answers: Mapping[str, Any] | None = None
+    answer: Any = None
     template: Mapping[str, Any] = EMPTY
 
 
@@ -130,32 +129,58 @@ def with_system(state: AgentState, system: Message | None) -> AgentState:
     return evolve(state, messages=(system, *rest))
 
 
-def matched_answers(host: JournalHost, given: Mapping[str, Any] | None) -> dict[str, Any]:
+def matched_answers(host: JournalHost, given: Any) -> dict[str, Any]:
     """Answers by interrupt id.
 
+    A mapping all of whose keys are ids of open questions answers those. Anything else is the answer to the one
+    question that is open; a mapping too, unless a key is the id of a question that was asked before, or nearly one.
+
+    Args:
+        host: the thread.
+        given: what the caller answered; None for nothing.
+
     Raises:
-        InterruptMismatch: they do not fit the open questions.
+        InterruptMismatch: it does not fit the open questions.
     """
-    answers = dict(given or {})
+    if given is None:
+        return {}
     questions = host.open_questions
-    if "" in answers:
+    by_id = isinstance(given, Mapping) and all(key in questions for key in given)
+    if not by_id:
+        strange = _misnamed(host, given) if isinstance(given, Mapping) else None
+        if strange is not None:
+            raise InterruptMismatch(strange)
         if len(questions) != 1:
-            listed = "; ".join(f"{i!r}: {q.question}" for i, q in questions.items()) or "none"
-            raise InterruptMismatch(
-                f"{len(questions)} questions are open ({listed}); resume with {{id: answer}} for those you answer"
-            )
-        answers = {next(iter(questions)): answers[""]}
+            raise InterruptMismatch(_undecided(questions))
+    answers = dict(given) if by_id else {next(iter(questions)): given}
     for interrupt_id, answer in answers.items():
-        if interrupt_id not in questions:
-            near = closest(interrupt_id, questions)
-            hint = f"did you mean {near!r}?" if near else f"open: {', '.join(questions) or 'none'}"
-            raise InterruptMismatch(f"no open question has the id {interrupt_id!r}; {hint}")
         options = questions[interrupt_id].options
         if options and answer not in options:
             raise InterruptMismatch(
                 f"{answer!r} is no answer to {questions[interrupt_id].question!r}; choose one of {options}"
             )
     return answers
+
+
+def _undecided(questions: Mapping[str, Asked]) -> str:
+    if not questions:
+        return "0 questions are open; resume without an answer goes on"
+    listed = "; ".join(f"{i!r}: {q.question}" for i, q in questions.items())
+    return f"{len(questions)} questions are open ({listed}); resume with {{id: answer}} for those you answer"
+
+
+def _misnamed(host: JournalHost, given: Mapping[Any, Any]) -> str | None:
+    """What is wrong with a mapping that was meant to be answers by id; None when it was not."""
+    open_ids = host.open_questions
+    for key in given:
+        if not isinstance(key, str) or key in open_ids:
+            continue
+        if key in host.asked:
+            return f"the question {key!r} has its answer; open: {', '.join(open_ids) or 'none'}"
+        near = closest(key, open_ids)
+        if near is not None:
+            return f"no open question has the id {key!r}; did you mean {near!r}?"
+    return None
 
 
 def cancel_reason(reason: str) -> str:

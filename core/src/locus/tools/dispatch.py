@@ -27,6 +27,7 @@ from locus.core.journal import Answered, Asked, Outcome
 from locus.tools.cancellation import is_foreign_cancellation
 from locus.tools.context import ToolContext
 from locus.tools.definition import ArgumentError, Bound, Tool, call_key
+from locus.tools.media import given_again, placed
 from locus.tools.outcome import CallOutcome
 from locus.tools.result import error_text, result_content
 
@@ -102,8 +103,14 @@ class _Call:
 
     def returned(self, value: Any, duration_ms: float) -> CallOutcome:
         content = result_content(value, self.tool)
-        text = content if isinstance(content, str) else "".join(getattr(b, "text", "") for b in content)
-        return self._ended(text, content, None, duration_ms)
+        if isinstance(content, str):
+            return self._ended(content, content, None, duration_ms)
+        text = "".join(getattr(b, "text", "") for b in content)
+        return self.placed(self._ended(text, content, None, duration_ms))
+
+    def placed(self, outcome: CallOutcome) -> CallOutcome:
+        """The outcome with the place of its blocks, which later hits are given again from the conversation."""
+        return placed(outcome, self.state, int(self.step_id.rpartition("/")[2]))
 
     def raised(self, error: BaseException, duration_ms: float) -> CallOutcome:
         text = error_text(error)
@@ -243,7 +250,7 @@ async def _hit(c: _Call, earlier: ToolExecution, run: CallRun, content: str | tu
         cache_hit=True,
     )
     if content is None:
-        content = f"Error: {earlier.error}" if earlier.error is not None else earlier.result or ""
+        content = given_again(earlier, c.state)
     c.outcome = CallOutcome(execution, content)
     if run.hears(ToolCacheHitEvent):
         await run.tell(
@@ -304,9 +311,14 @@ def _earlier(c: _Call, run: CallRun) -> ToolExecution | None:
     if found is None and c.tool is not None and c.tool.idempotent == "thread":
         kept = c.state.metadata.get(THREAD_MEMORY, {}).get(c.key)
         if kept is not None:
-            result, error = kept
+            result, error, *at = kept
             found = ToolExecution(
-                tool_name=c.call.name, arguments=c.call.arguments, result=result, error=error, key=c.key
+                tool_name=c.call.name,
+                arguments=c.call.arguments,
+                result=result,
+                error=error,
+                key=c.key,
+                media_at=at[0] if at else None,
             )
     return found
 
@@ -372,9 +384,11 @@ async def _announced(c: _Call, run: CallRun) -> bool:
 async def _wrapped(c: _Call, run: CallRun, step_id: str, call: ToolCall) -> CallOutcome:
     """The body inside the onion."""
     try:
-        return await run.wrapped(partial(_body, c, run, step_id))(call)
+        outcome = await run.wrapped(partial(_body, c, run, step_id))(call)
     except Exception as e:  # noqa: BLE001 - what a wrapper raises is the call's error
         return _raised(c, e, run, 0.0)
+    # A wrapper may have put blocks in the place of text.
+    return outcome if isinstance(outcome.content, str) else c.placed(outcome)
 
 
 async def _body(c: _Call, run: CallRun, step_id: str, call: ToolCall) -> CallOutcome:

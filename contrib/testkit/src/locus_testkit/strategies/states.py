@@ -54,7 +54,8 @@ def tool_executions() -> SearchStrategy[ToolExecution]:
         "call_id": texts(max_size=8),
         "iteration": _COUNTS,
     }
-    good = st.builds(ToolExecution, **common, result=texts(), cache_hit=st.booleans())
+    places = st.none() | _COUNTS
+    good = st.builds(ToolExecution, **common, result=texts(), cache_hit=st.booleans(), media_at=places)
     bad = st.builds(ToolExecution, **common, error=texts(), started=st.booleans(), retryable=st.booleans())
     return good | bad
 
