@@ -183,10 +183,6 @@ class JournalStoreMachine(RuleBasedStateMachine):
         if expected is None or expected.holder is None:
             return
         self._do(self._store.release, expected.holder, NOON if due else None)
-        # It is stale when somebody else has claimed the thread; until then it is only released.
-        again: Claim = self._do(self._store.claim, thread, "next")
-        self._do(self._store.release, again, NOON if due else None)
-        self._tokens.add(again.token)
         self._stale.append(expected.holder)
         expected.holder, expected.due = None, due
 

@@ -35,7 +35,6 @@ class _Thread:
     # (number of the first entry, writer) for each claim that wrote: an append costs no object of its own.
     writers: list[tuple[int, str]] = field(factory=list)
     held: _Held | None = None
-    token: str = ""
     snapshot: Snapshot | None = None
     not_before: datetime | None = None
     changed: int = 0
@@ -65,7 +64,7 @@ class MemoryStore:
             thread = self._threads.setdefault(thread_id, _Thread())
             if thread.held is not None:
                 raise ThreadBusy(thread_id, thread.held.worker, thread.held.since.isoformat())
-            thread.held, thread.token = _Held(token, worker, datetime.now(UTC)), token
+            thread.held = _Held(token, worker, datetime.now(UTC))
             snapshot = thread.snapshot
             return Claim(
                 thread_id=thread_id,
@@ -79,7 +78,7 @@ class MemoryStore:
         """Add entries, all or none."""
         with self._lock:
             thread = self._threads.get(claim.thread_id)
-            if thread is None or thread.token != claim.token:
+            if thread is None or thread.held is None or thread.held.token != claim.token:
                 return Appended.FENCED
             if not thread.writers or thread.writers[-1][1] != claim.token:
                 thread.writers.append((len(thread.bodies) + 1, claim.token))
@@ -90,7 +89,7 @@ class MemoryStore:
         """Cache a fold."""
         with self._lock:
             thread = self._threads.get(claim.thread_id)
-            if thread is None or thread.token != claim.token or at > len(thread.bodies):
+            if thread is None or thread.held is None or thread.held.token != claim.token or at > len(thread.bodies):
                 return False
             thread.snapshot = Snapshot(at, state, last)
             return True
@@ -98,7 +97,7 @@ class MemoryStore:
     async def renew(self, claim: Claim) -> bool:
         """Whether the claim still stands; memory needs no lease."""
         thread = self._threads.get(claim.thread_id)
-        return thread is not None and thread.token == claim.token
+        return thread is not None and thread.held is not None and thread.held.token == claim.token
 
     async def release(self, claim: Claim, not_before: datetime | None = None) -> None:
         """Give the thread back."""

@@ -86,7 +86,9 @@ class LatestStore:
 
     def _held(self, claim: Claim) -> Thread | None:
         thread = self._threads.get(claim.thread_id)
-        return thread if thread is not None and thread.token == claim.token else None
+        if thread is None or thread.holder is None or thread.token != claim.token:
+            return None
+        return thread
 
     async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
         """Add steps."""

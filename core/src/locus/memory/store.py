@@ -26,7 +26,7 @@ class Appended(Enum):
 
     #: Stored; the head moved by the number of bodies.
     OK = "ok"
-    #: Refused: another claim was made since; nothing was stored.
+    #: Refused: another claim was made since, or this one was released; nothing was stored.
     FENCED = "fenced"
     #: Nobody knows (a lost connection): claim again and compare writer tokens.
     UNKNOWN = "unknown"
@@ -107,16 +107,19 @@ class JournalStore(Protocol):
     async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
         """Cache the fold of the first ``at`` entries, of which ``last`` is the newest.
 
-        A store that keeps history may ignore it. False: another claim was made since, nothing was stored.
+        A store that keeps history may ignore it. False: another claim was made since, or this one was released;
+        nothing was stored.
         """
         ...
 
     async def renew(self, claim: Claim) -> bool:
-        """Say that the worker lives; False when the claim was lost."""
+        """Say that the worker lives; False when the claim was lost or released."""
         ...
 
     async def release(self, claim: Claim, not_before: datetime | None = None) -> None:
         """Give the thread back; a lost claim is released silently.
+
+        The claim is over: what it would still append is `Appended.FENCED`, as after another claim.
 
         Args:
             claim: what `claim` returned.

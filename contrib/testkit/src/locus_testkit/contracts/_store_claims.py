@@ -9,7 +9,7 @@ import pytest
 
 from locus.core.errors import ThreadBusy
 from locus.memory.store import Appended, Claim, JournalStore
-from locus_testkit.contracts._samples import NOON, folded, story, texts
+from locus_testkit.contracts._samples import NOON, folded, steps_since, story, texts
 from locus_testkit.contracts._store import StoreContract, add, reclaimed, tell
 
 __all__ = ["ClaimLaws"]
@@ -66,6 +66,25 @@ class ClaimLaws(StoreContract):
         await store.release(claim)
         assert (await store.claim("t", "another")).token != claim.token
 
+    async def test_released_claim_is_over(self, store: JournalStore) -> None:
+        """Whoever gave the thread back cannot write to it, also while nobody else has taken it.
+
+        A free thread does not change: it may be deleted, forked and listed without a holder, and its time to go on
+        was decided with the release.
+        """
+        told = story(size=1)
+        over = await store.claim("t", "w")
+        await tell(store, over, told)
+        await store.release(over)
+        assert await store.append(over, texts(1)) is Appended.FENCED
+        assert await store.renew(over) is False
+        forged = story("forged", size=1)
+        accepted = await store.snapshot(over, 1, forged.end, forged.bodies[-1])
+        assert store.keeps_history or accepted is False, "this is how a store without history refuses a transition"
+        again = await reclaimed(store, "t")
+        assert folded(again) == told.end
+        assert steps_since(again) == []
+
     async def test_stale_claim_cannot_append(self, store: JournalStore) -> None:
         """A claim fences every older one: its append is refused and nothing is stored."""
         stale = await store.claim("t", "w")
@@ -80,7 +99,7 @@ class ClaimLaws(StoreContract):
         """The claim itself is the write that moves the head: an older worker is out before any new entry."""
         stale = await store.claim("t", "w")
         await store.release(stale)
-        await store.release(await store.claim("t", "another"))
+        await store.claim("t", "another")
         assert await store.append(stale, texts(1)) is Appended.FENCED
         assert await store.read("t") == ()
 
