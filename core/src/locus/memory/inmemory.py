@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from attrs import define, field, frozen
 
-from locus.core.errors import ThreadBusy
+from locus.core.errors import JournalError, NothingToResume, ThreadBusy
 from locus.core.journal import Body, Entry, Transition
 from locus.memory.store import Appended, Claim, Snapshot, ThreadInfo
 
@@ -148,6 +148,33 @@ class MemoryStore:
                 )
                 for thread_id, t in rows
             )
+
+    async def fork(self, thread_id: str, at: int, into: str, bodies: Sequence[Body] = ()) -> None:
+        """A new thread that begins with the first entries of another; the entries themselves are shared.
+
+        Raises:
+            NothingToResume: no such thread.
+            JournalError: ``into`` is taken, or ``at`` is no number of an entry.
+        """
+        with self._lock:
+            thread, taken = self._threads.get(thread_id), self._threads.get(into)
+            if thread is None or not thread.bodies:
+                raise NothingToResume(f"there is no thread {thread_id!r} to fork")
+            if taken is not None and (taken.bodies or taken.held is not None):
+                raise JournalError(f"cannot fork {thread_id!r} into {into!r}: there is such a thread; name another")
+            if not 1 <= at <= len(thread.bodies):
+                raise JournalError(
+                    f"cannot fork {thread_id!r} after entry {at}: it has the entries 1 to {len(thread.bodies)}"
+                )
+            self._changes += 1
+            made = self._threads[into] = _Thread(bodies=thread.bodies[:at], changed=self._changes)
+            made.writers = [(first, writer) for first, writer in thread.writers if first <= at]
+            made.updated_at = datetime.now(UTC)
+            if thread.snapshot is not None and thread.snapshot.at <= at:
+                made.snapshot = thread.snapshot
+            if bodies:
+                made.writers.append((at + 1, uuid4().hex))
+                made.bodies.extend(bodies)
 
     async def delete(self, thread_id: str) -> bool:
         """Forget a thread."""

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from attrs import define, field
 
-from locus.core.errors import ThreadBusy
+from locus.core.errors import JournalError, ThreadBusy
 from locus.core.journal import Body, Entry, Transition
 from locus.memory.store import Appended, Claim, Snapshot, ThreadInfo
 
@@ -151,6 +151,17 @@ class LatestStore:
         with self._lock:
             rows = sorted(self._threads.items(), key=lambda row: -row[1].turn)
             return tuple(ThreadInfo(thread_id=i, head=t.head, holder=t.holder, updated_at=t.since) for i, t in rows)
+
+    async def fork(self, thread_id: str, at: int, into: str, bodies: Sequence[Body] = ()) -> None:
+        """There is nothing to go back to.
+
+        Raises:
+            JournalError: always.
+        """
+        raise JournalError(
+            f"cannot fork {thread_id!r}: {type(self).__name__} keeps the newest state of a thread and no history; "
+            "give the agent a checkpointer that does, such as MemoryStore()"
+        )
 
     async def delete(self, thread_id: str) -> bool:
         """Forget a thread."""

@@ -143,8 +143,26 @@ class JournalStore(Protocol):
         """All threads, the most recently changed first."""
         ...
 
+    async def fork(self, thread_id: str, at: int, into: str, bodies: Sequence[Body] = ()) -> None:
+        """A new thread that begins with the first ``at`` entries of another; nobody holds it.
+
+        The entries keep their numbers, writers and parents, and are shared where a store can share them. The thread
+        that is forked may be held meanwhile: what it has accepted does not change.
+
+        Args:
+            thread_id: the thread to fork.
+            at: how many of its entries the new one begins with, from 1.
+            into: the new thread's id.
+            bodies: entries to write behind those, in the same write: all of it is stored or nothing.
+
+        Raises:
+            NothingToResume: no such thread.
+            JournalError: ``into`` is taken, ``at`` is no number of an entry, or the store keeps no history.
+        """
+        ...
+
     async def delete(self, thread_id: str) -> bool:
-        """Forget a thread; False when there was none.
+        """Forget a thread, and none of its forks; False when there was none.
 
         Raises:
             ThreadBusy: a live worker holds it.
