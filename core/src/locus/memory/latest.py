@@ -94,7 +94,7 @@ class LatestStore:
         """Add steps."""
         # Without the lock: only the one holder writes, and `claim` gives a thread to nobody before it is released.
         thread = self._threads.get(claim.thread_id)
-        if thread is None or thread.token != claim.token:
+        if thread is None or thread.token != claim.token or thread.holder is None:
             return Appended.FENCED
         thread.tail.extend(bodies)
         return Appended.OK
@@ -102,7 +102,7 @@ class LatestStore:
     async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
         """The newest state; the steps before it are done with."""
         thread = self._threads.get(claim.thread_id)
-        if thread is None or thread.token != claim.token:
+        if thread is None or thread.token != claim.token or thread.holder is None:
             return False
         thread.newest = at, state, last
         if thread.tail:
