@@ -191,6 +191,39 @@ async def test_reject_refuses_one_call_and_the_run_goes_on(at: str) -> None:
     assert len(of(recorder.events, ToolStartEvent)) == (2 if at == "decision" else 3)
 
 
+@pytest.mark.parametrize("effect", ["pure", "once"])
+@pytest.mark.parametrize("first", ["guard", "eager"])
+async def test_no_retry_undoes_a_reject_at_the_start(first: str, effect: Any) -> None:
+    entered: list[int] = []
+
+    @tool(effect=effect)
+    async def risky(a: int) -> str:
+        """Would fail, and be tried again."""
+        entered.append(a)
+        raise RetryableToolError("busy")
+
+    class Guard(Hook):
+        guard = True
+        asked = 0
+
+        def on_tool_start(self, event: ToolStartEvent) -> Reject | None:
+            self.asked += event.arguments["a"] == 2
+            return Reject("never two") if event.arguments["a"] == 2 else None
+
+    class Eager(Hook):
+        def on_event(self, event: Event) -> Retry | None:
+            return Retry("again") if isinstance(event, ToolStartEvent | ToolCompleteEvent) else None
+
+    guard = Guard()
+    hooks = [guard, Eager()] if first == "guard" else [Eager(), guard]
+    model = ScriptedModel([call("risky", a=1), call("risky", a=2)], "done")
+    result = await Agent(model, tools=[risky], hooks=hooks).run("x")
+    assert results(result)[1] == "Error: Rejected: never two"
+    assert 2 not in entered
+    assert entered.count(1) > 1
+    assert guard.asked == 1
+
+
 async def test_a_rejected_call_does_not_count_as_called() -> None:
     class Policy(Hook):
         def on_tool_call(self, call: ToolCall) -> Reject:
@@ -219,7 +252,7 @@ async def test_reject_elsewhere_is_nonsense_and_reported() -> None:
 
 
 @pytest.mark.parametrize("order", [1, -1])
-async def test_cancel_beats_retry_beats_reject(order: int) -> None:
+async def test_cancel_beats_reject_beats_retry(order: int) -> None:
     hooks = [Ask(ThinkEvent, Retry()), Ask(ThinkEvent, Cancel("stop")), Ask(ThinkEvent, Continue())][::order]
     model = ScriptedModel("hi")
     result = await Agent(model, hooks=hooks).run("x")
@@ -229,7 +262,7 @@ async def test_cancel_beats_retry_beats_reject(order: int) -> None:
     flaky = Flaky(RetryableToolError("busy"))
     both = [Ask(ToolStartEvent, Reject("no")), Ask(ToolStartEvent, Retry())][::order]
     result = await Agent(ScriptedModel(call("fetch"), "done"), tools=[flaky.make()], hooks=both).run("x")
-    assert flaky.entered >= 1
+    assert (flaky.entered, results(result)) == (0, ["Error: Rejected: no"])
 
 
 async def test_the_strictest_decision_wins_and_everybody_is_asked() -> None:

@@ -94,8 +94,8 @@ async def test_an_observers_directive_comes_back(is_async: bool) -> None:
 
 
 async def test_the_strictest_directive_wins_and_the_first_of_equals() -> None:
-    directives = [Continue(), Reject("a"), Retry("b"), Reject("c"), Retry("d"), Cancel("e"), Cancel("f")]
-    expected = [None, Reject("a"), Retry("b"), Retry("b"), Retry("b"), Cancel("e"), Cancel("e")]
+    directives = [Continue(), Retry("a"), Reject("b"), Retry("c"), Reject("d"), Cancel("e"), Cancel("f")]
+    expected = [None, Retry("a"), Reject("b"), Reject("b"), Reject("b"), Cancel("e"), Cancel("e")]
 
     for n, verdict in enumerate(expected):
         table = table_of(*[observer(directive) for directive in directives[: n + 1]])

@@ -83,10 +83,17 @@ async def _told(run: ActiveRun, segment: Segment) -> Ended:
     except BaseException as e:
         if is_cancellation(e):
             await _cancelled(run)
-        elif isinstance(e, JournalError) and run.began and not run.ended:
+        elif isinstance(e, JournalError) and not run.ended and await _has_begun(run):
             _show_committed(run)
             await tell_end(run, run.state, "JournalError", (), e)
         raise
+
+
+async def _has_begun(run: ActiveRun) -> bool:
+    """Whether there is a segment to tell the end of; what a filter left to tell is told, but no unfiltered prompt."""
+    if run.holds_back:
+        await _start_event(run, _WITHHELD.format("the prompt was not filtered to its end"), resumed=False)
+    return run.began
 
 
 def _release_now(host: JournalHost) -> None:
@@ -140,15 +147,20 @@ async def _begin(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
     return await commit(run, base, state, START, node, "a new turn"), node
 
 
+#: What stands in the place of a prompt that nobody may see.
+_WITHHELD = "[withheld: {}]"
+
+
 async def _filtered(run: ActiveRun, prompt: Message) -> Message:
     impls = run.loop.hooks.impls("locus_filter_input")
     if not impls:
         return prompt
+    run.hold_back()
     got = await filter_input(impls, prompt, run, run.health)
     if isinstance(got, Cancel):
         run.cancel(got.reason)
         # What a guard refused must not enter the journal.
-        return Message(Role.USER, "[withheld: the prompt was refused]")
+        return Message(Role.USER, _WITHHELD.format("the prompt was refused"))
     return got
 
 
@@ -181,17 +193,16 @@ async def _resume(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
 
 
 async def _start_event(run: ActiveRun, prompt: str, *, resumed: bool) -> None:
-    run.began = True
+    start = None
     if run.hears(RunStartEvent):
-        await run.tell(
-            RunStartEvent(
-                prompt=prompt,
-                agent_id=run.state.agent_id,
-                model=run.loop.model.name,
-                resumed=resumed,
-                plugins=run.loop.versions,
-            )
+        start = RunStartEvent(
+            prompt=prompt,
+            agent_id=run.state.agent_id,
+            model=run.loop.model.name,
+            resumed=resumed,
+            plugins=run.loop.versions,
         )
+    await run.begin(start)
 
 
 # -- going on and ending -----------------------------------------------------------------------------
@@ -258,7 +269,8 @@ async def _cancelled(run: ActiveRun) -> None:
                 await host.pause(reason)
             except JournalError as e:
                 error = e
-        await tell_end(run, run.state, reason, ("Cancelled",), error)
+        if await _has_begun(run):
+            await tell_end(run, run.state, reason, ("Cancelled",), error)
 
 
 def _show_committed(run: ActiveRun) -> bool:

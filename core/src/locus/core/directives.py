@@ -1,7 +1,8 @@
 """What a hook may answer: go on, stop, try again, or refuse one call.
 
-Of several directives Cancel beats Retry beats Reject beats Continue; of several decisions about a tool call Cancel
-beats Interrupt beats Reject beats Allow. The first of equals wins.
+Of several directives Cancel beats Reject beats Retry beats Continue: a Reject, which answers the start of a tool alone,
+is final for that call. Of several decisions about a tool call Cancel beats Interrupt beats Reject beats Allow. The
+first of equals wins.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Retry:
 
 @frozen
 class Reject:
-    """Refuse this one tool call; the model gets the reason as the call's error result."""
+    """Refuse this one tool call, whatever others answer; the model gets the reason as the call's error result."""
 
     reason: str = ""
 

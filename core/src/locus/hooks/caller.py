@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
-__all__ = ["as_caller", "deaf", "unheard"]
+__all__ = ["as_caller", "deaf", "still_deaf", "unheard"]
 
 T = TypeVar("T")
 
@@ -33,12 +33,19 @@ async def as_caller(plugin: str, awaitable: Awaitable[T]) -> T:
 
 
 @contextmanager
-def unheard(run: object) -> Iterator[None]:
-    """Let the plugin whose hook is at work hear no event of the run meanwhile."""
-    plugin, before = _CALLER.get(), _DEAF.get()
-    if plugin:
-        _DEAF.set((*before, (run, plugin)))
+def still_deaf(those: tuple[tuple[object, str], ...]) -> Iterator[None]:
+    """Tell now what happened when `deaf` gave these: they hear nothing of it."""
+    before = _DEAF.get()
+    _DEAF.set(those)
     try:
         yield
     finally:
         _DEAF.set(before)
+
+
+@contextmanager
+def unheard(run: object) -> Iterator[None]:
+    """Let the plugin whose hook is at work hear no event of the run meanwhile."""
+    plugin, before = _CALLER.get(), _DEAF.get()
+    with still_deaf((*before, (run, plugin)) if plugin else before):
+        yield

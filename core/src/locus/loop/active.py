@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from locus.core.directives import Allow, Cancel, Directive, Interrupt, Reject, Retry
 from locus.core.errors import BudgetExceeded, ConditionError, Fenced, ModelError, StepMismatch, StoreError
-from locus.core.events import Event, HookFailedEvent, ModelRestartEvent, stamp
+from locus.core.events import Event, HookFailedEvent, ModelRestartEvent, RunStartEvent, stamp
 from locus.core.journal import BLANK
-from locus.hooks.caller import unheard
+from locus.hooks.caller import deaf, still_deaf, unheard
 from locus.hooks.dispatch import decide_tool_call, notify, onion
 from locus.hooks.health import HookHealth
 from locus.hooks.stash import Stash
@@ -74,6 +74,7 @@ class ActiveRun:
     __slots__ = (
         "_asked",
         "_cancel",
+        "_early",
         "_heard",
         "_mark",
         "_monotonic",
@@ -137,6 +138,8 @@ class ActiveRun:
         self._cancel: str | None = None
         self._retry = False
         self._seq = 0
+        #: What is told once the segment has begun, each with who does not hear of it; None when nothing is held back.
+        self._early: list[tuple[Event, tuple[tuple[object, str], ...]]] | None = None
         #: How often plugins asked each question in the node under way.
         self._asked: dict[str, int] | None = None
         self._pending: Usage | None = None
@@ -268,12 +271,36 @@ class ActiveRun:
         #: itself.
         self.hears: Callable[[type[Event]], object] = self._heard.__getitem__ if sink is None else _always
 
+    @property
+    def holds_back(self) -> bool:
+        """Whether events wait for the segment to begin."""
+        return self._early is not None
+
+    def hold_back(self) -> None:
+        """Keep events until `begin`: whoever filters the prompt causes some before the first one can tell it."""
+        self._early = []
+
+    async def begin(self, start: RunStartEvent | None) -> None:
+        """Tell the first event of the segment, None where nobody hears it, and then what was held back."""
+        self.began = True
+        early, self._early = self._early, None
+        if start is not None:
+            await self.tell(start)
+        for event, those in early or ():
+            with still_deaf(those):
+                await self.tell(event)
+
     async def emit(self, event: Event) -> None:
         """Tell everybody who listens; fills in the envelope."""
         await self.tell(event)
 
     async def tell(self, event: Event) -> Directive | None:
         """`emit`, with the strictest directive of those who listen. Cancel and Retry are noted already."""
+        if self._early is not None:
+            if event.seq or any(each is event for each, _ in self._early):
+                raise ValueError(f"this {type(event).__name__} was emitted already; make a new one")
+            self._early.append((event, deaf()))
+            return None
         self._seq = seq = self._seq + 1
         host = self.host
         stamp(

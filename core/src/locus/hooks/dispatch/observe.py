@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["notify"]
 
 _EXPECTED = "None, Continue(), Cancel(...), Retry(...), or Reject(...) of a tool call"
-_STRICTNESS: dict[type, int] = {Continue: 0, Reject: 1, Retry: 2, Cancel: 3}
+# Reject answers the start of a tool alone, where a guard's refusal must not be undone by somebody's Retry.
+_STRICTNESS: dict[type, int] = {Continue: 0, Retry: 1, Reject: 2, Cancel: 3}
 
 
 async def notify(
@@ -33,7 +34,7 @@ async def notify(
             hearing of a failure: two observers that cannot hear of each other's would never stop.
 
     Returns:
-        The strictest directive, or None to go on: Cancel beats Retry beats Reject, the first of equals wins.
+        The strictest directive, or None to go on: Cancel beats Reject beats Retry, the first of equals wins.
     """
     strictest: Any = None
     failed: list[HookFailedEvent] | None = None

@@ -1,9 +1,9 @@
 """Observe: every event, as it is emitted.
 
 Sync or async; `locus_on_model_chunk` sync only, and an async `locus_on_event` does not hear chunks. Return
-None, or a directive: Cancel beats Retry beats Reject beats Continue, the first of equals wins. A failing
-observer is skipped and reported to everybody else; after its third failure in a run it is not called again.
-A failing guard cancels the run.
+None, or a directive: Cancel beats Reject beats Retry beats Continue, the first of equals wins. `Reject` answers
+`locus_on_tool_start` alone, where it is final for that call. A failing observer is skipped and reported to
+everybody else; after its third failure in a run it is not called again. A failing guard cancels the run.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def locus_on_model_restart(event: ModelRestartEvent, run: RunContext) -> Directi
 
 @spec(_SINCE)
 def locus_on_tool_start(event: ToolStartEvent, run: RunContext) -> Directive | None:
-    """A tool body is about to run. `Reject` refuses this one call, as a decider would."""
+    """A tool body is about to run. `Reject` refuses this one call, as a decider would; no `Retry` undoes it."""
 
 
 @spec(_SINCE)

@@ -33,5 +33,6 @@ def locus_filter_input(prompt: Message, run: RunContext) -> Message | str | Canc
     """The user's turn as it is to enter the conversation, before anything of it is saved.
 
     Each implementation gets what the one before made of it. A text replaces the whole content; None leaves
-    the turn as it is; `Cancel` refuses it and ends the run.
+    the turn as it is; `Cancel` refuses it and ends the run. Events that it causes are told right after the
+    `RunStartEvent`, which tells what it made of the turn.
     """
