@@ -30,7 +30,7 @@ from locus import (
     ToolStartEvent,
     tool,
 )
-from locus.core.errors import NothingToResume
+from locus.core.errors import NothingToResume, ThreadBusy
 from locus.core.journal import END, Paused, Transition
 from locus.core.messages import ToolCall
 from locus.memory import MemoryStore
@@ -590,6 +590,64 @@ async def test_a_dropped_run_ends_by_itself() -> None:
     assert [e.reason for e in of(recorder.events, TerminateEvent)] == ["Cancelled"]
     assert guarded.log == []  # it was left before the body was entered
     assert agent.cancel() == 0  # nothing is active any more
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("then", ["resume", "run"])
+async def test_a_thread_can_be_used_as_soon_as_its_loop_was_left(kept: bool, then: str) -> None:
+    recorder = Recorder()
+    agent = Agent[Any, str](
+        ScriptedModel(call("add", a=1), "done", after="cycle"),
+        tools=[add],
+        hooks=[recorder],
+        checkpointer=MemoryStore(),
+    )
+    held = [agent.run("x", thread_id="t")]
+    async for event in held[0] if kept else held.pop():
+        if isinstance(event, ToolCompleteEvent):
+            break
+
+    result = await (agent.resume("t") if then == "resume" else agent.run("y", thread_id="t"))
+
+    assert result.stop_reason == "NoToolCalls"
+    assert_valid_history(result.state.messages)
+    assert [e.reason for e in of(recorder.events, TerminateEvent)] == ["Cancelled", "NoToolCalls"]
+
+
+async def test_a_loop_in_a_block_may_be_left_and_entered_again() -> None:
+    async with Agent(ScriptedModel(call("add", a=1), "done"), tools=[add]).run("x") as run:
+        async for event in run:
+            if isinstance(event, ToolStartEvent):
+                break
+        rest = await collect(run)
+    assert kinds(rest)[-1] == "terminate"
+    assert run.result.message == "done"
+
+
+async def test_a_thread_that_a_left_run_does_not_give_back_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("locus.run.PATIENCE", 0.0)
+    inside, go_on = anyio.Event(), anyio.Event()
+
+    @tool
+    async def cling() -> str:
+        """Does not let itself be cancelled."""
+        inside.set()
+        with anyio.CancelScope(shield=True):
+            await go_on.wait()
+        return "at last"
+
+    store = MemoryStore()
+    agent = Agent(ScriptedModel([call("cling"), call("add", a=1)]), tools=[cling, add], checkpointer=store)
+    run = agent.run("x", thread_id="t")
+    async for event in run:
+        if isinstance(event, ToolCompleteEvent):
+            await inside.wait()
+            break
+    with pytest.raises(ThreadBusy):
+        await agent.resume("t")
+    go_on.set()
+    await run.aclose()
+    assert (await store.threads())[0].holder is None
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])

@@ -124,7 +124,7 @@ async def test_retry_in_execute_is_bounded() -> None:
             return Retry()
 
     result = await Agent(ScriptedModel(call("fetch"), "done"), tools=[flaky.make()], hooks=[Always()]).run("x")
-    assert 2 <= flaky.entered <= 5
+    assert flaky.entered == 4  # the call and three tries more
     assert results(result) == ["Error: RetryableToolError: busy"]
 
 
@@ -136,7 +136,7 @@ async def test_retry_of_think_is_bounded_and_every_attempt_is_paid() -> None:
     model = ScriptedModel("hi", after="repeat")
     result = await Agent(model, hooks=[Always()]).run("x")
     assert result.message == "hi"
-    assert 2 <= len(model.requests) <= 5
+    assert len(model.requests) == 4
     assert result.usage.total_tokens == 15 * len(model.requests)
     assert [m.text for m in result.state.messages] == ["x", "hi"]
 

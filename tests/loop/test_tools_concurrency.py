@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import threading
 from collections.abc import Callable
@@ -330,6 +331,31 @@ async def test_a_timeout_stops_its_tool_only() -> None:
 
     got = await answer(hang, patient, calls=[call("hang"), call("patient")])
     assert got[1] == "patient"
+
+
+@pytest.mark.parametrize("seconds", [None, 5.0])
+async def test_an_async_body_behind_a_plain_decorator_is_awaited(seconds: float | None) -> None:
+    def logged(fn: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(fn)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            return fn(*args, **kwargs)
+
+        return wrapper
+
+    @tool(timeout=seconds)
+    @logged
+    async def double(n: int, ctx: ToolContext[Any]) -> int:
+        """Double a number."""
+        await anyio.lowlevel.checkpoint()
+        if n < 0:
+            ctx.interrupt("Really?")
+        return 2 * n
+
+    calls = [call("double", n=2), call("double", n=3)]
+    assert await answer(double, calls=calls[0]) == ["4"]
+    assert await answer(double, calls=calls) == ["4", "6"]
+    asked = await Agent(ScriptedModel(call("double", n=-1), "done"), tools=[double]).run("go")
+    assert [q.question for q in asked.interrupts] == ["Really?"]
 
 
 # -- what the model asks for wrongly -------------------------------------------------------------------

@@ -32,7 +32,7 @@ from locus.models.output import OutputError
 from locus.models.protocol import ModelSettings
 from locus.prompt import Prompt, Turn, system_message, thread_name
 from locus.result import AgentResult
-from locus.run import Run, Sink
+from locus.run import Run, Sink, left
 
 if TYPE_CHECKING:
     from locus.config import Config
@@ -182,7 +182,7 @@ class Engine:
         loop = self.loop if how.termination is None else tightened(self.loop, how.termination)
         schema = None if how.output_schema is None else schema_of(how.output_schema)
         active = ActiveRun(loop, segment.thread_id, deps=how.deps, settings=how.settings, output=schema)
-        return Run(partial(self._main, active, segment, store), active.cancel)
+        return Run(partial(self._main, active, segment, store), active.cancel, segment.thread_id)
 
     async def _main(
         self, active: ActiveRun, segment: Segment, store: JournalStore | None, sink: Sink | None
@@ -191,6 +191,7 @@ class Engine:
         own = kept if kept is not None else LatestStore()
         if sink is not None:
             active.show_to(sink)
+        await left(segment.thread_id)
         ended = await self._driven(active, own, segment)
         return _result(active, ended, own if self.store is None else None)
 

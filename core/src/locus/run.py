@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from weakref import WeakSet
 
 import anyio
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
-__all__ = ["Run"]
+__all__ = ["Run", "left"]
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as DefaultTypeVar
@@ -87,16 +88,29 @@ class Channel:
 class Driver(Generic[Out]):
     """The task that drives an iterated run. It never refers to the `Run`, so a dropped Run can cancel it."""
 
-    __slots__ = ("_call_soon", "_main", "channel", "error", "finished", "result", "scope")
+    __slots__ = (
+        "__weakref__",
+        "_call_soon",
+        "_main",
+        "channel",
+        "error",
+        "finished",
+        "home",
+        "result",
+        "scope",
+        "thread_id",
+    )
 
-    def __init__(self, main: Callable[[Sink | None], Coroutine[Any, Any, AgentResult[Out]]]) -> None:
+    def __init__(self, main: Callable[[Sink | None], Coroutine[Any, Any, AgentResult[Out]]], thread_id: str) -> None:
         self._main = main
+        self.thread_id = thread_id
         self.channel = Channel()
         self.scope = anyio.CancelScope()
         self.finished = anyio.Event()
         self.result: AgentResult[Out] | None = None
         self.error: BaseException | None = None
         self._call_soon: Callable[..., object] | None = None
+        self.home: object = None
 
     async def __call__(self) -> None:
         """Drive the run; whatever it raises goes to the consumer."""
@@ -110,6 +124,7 @@ class Driver(Generic[Out]):
         finally:
             self.channel.close()
             self.finished.set()
+            _LEAVING.discard(self)
 
     def reraise(self) -> None:
         """Raise what the run raised, once."""
@@ -119,16 +134,14 @@ class Driver(Generic[Out]):
 
     def spawn(self) -> None:
         """Start as a task that belongs to nobody but this object."""
-        asyncio = sys.modules.get("asyncio")
-        trio = sys.modules.get("trio")
-        if trio is not None and trio.lowlevel.in_trio_task():
-            self._call_soon = trio.lowlevel.current_trio_token().run_sync_soon
-            trio.lowlevel.spawn_system_task(self, context=copy_context())
+        on_trio, home = _home()
+        self.home = home
+        if on_trio:
+            self._call_soon = home.run_sync_soon
+            sys.modules["trio"].lowlevel.spawn_system_task(self, context=copy_context())
             return
-        assert asyncio is not None
-        loop = asyncio.get_running_loop()
-        self._call_soon = loop.call_soon_threadsafe
-        task = loop.create_task(self(), name="locus run")
+        self._call_soon = home.call_soon_threadsafe
+        task = home.create_task(self(), name="locus run")
         # The event loop keeps weak references only: a run that waits for its consumer would be collected.
         _TASKS.add(task)
         task.add_done_callback(_TASKS.discard)
@@ -141,9 +154,49 @@ class Driver(Generic[Out]):
             self._call_soon(self.scope.cancel)
         except RuntimeError:
             return  # the event loop is closed and took the task with it
+        _LEAVING.add(self)
+
+
+def _home() -> tuple[bool, Any]:
+    """Whether this is trio, and the event loop: trio's token, or asyncio's loop."""
+    trio = sys.modules.get("trio")
+    if trio is not None and trio.lowlevel.in_trio_task():
+        return True, trio.lowlevel.current_trio_token()
+    return False, sys.modules["asyncio"].get_running_loop()
 
 
 _TASKS: set[Any] = set()
+
+#: Runs whose consumer has left, until they have taken note of it.
+_LEAVING: WeakSet[Driver[Any]] = WeakSet()
+
+#: Seconds that the next run on a thread waits for one that its consumer has left.
+PATIENCE = 10.0
+
+
+async def left(thread_id: str) -> None:
+    """Wait until the runs on a thread that were left in this event loop have given it back, within bounds."""
+    if not _LEAVING:
+        return
+    home = _home()[1]
+    with anyio.move_on_after(PATIENCE):
+        for driver in [d for d in _LEAVING if d.thread_id == thread_id and d.home is home]:
+            await driver.finished.wait()
+
+
+class _Events(AsyncIterator[Event]):
+    """What ``async for`` holds of a run. It goes when the loop is left, even where the run itself is kept."""
+
+    __slots__ = ("_leave", "_run")
+
+    def __init__(self, run: Run[Any], leave: Callable[[], None]) -> None:
+        self._run, self._leave = run, leave
+
+    def __anext__(self) -> Coroutine[Any, Any, Event]:
+        return self._run.__anext__()
+
+    def __del__(self) -> None:
+        self._leave()
 
 
 class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
@@ -157,14 +210,26 @@ class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
     be resumed. Each object serves once: `RunAlreadyUsed`.
     """
 
-    __slots__ = ("__weakref__", "_coroutine", "_driver", "_entered", "_main", "_result", "_used", "cancel")
+    __slots__ = (
+        "__weakref__",
+        "_coroutine",
+        "_driver",
+        "_entered",
+        "_main",
+        "_result",
+        "_thread_id",
+        "_used",
+        "cancel",
+    )
 
     def __init__(
         self,
         main: Callable[[Sink | None], Coroutine[Any, Any, AgentResult[Out]]],
         cancel: Callable[..., None],
+        thread_id: str = "",
     ) -> None:
         self._main = main
+        self._thread_id = thread_id
         self._used = ""
         self._coroutine: Coroutine[Any, Any, AgentResult[Out]] | None = None
         self._driver: Driver[Out] | None = None
@@ -231,16 +296,17 @@ class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
     # -- iterated ---------------------------------------------------------------------------------
 
     def __aiter__(self) -> AsyncIterator[Event]:
-        if self._entered is None:
-            self._use("iterated")
-        return self
+        if self._entered is not None:
+            return self  # leaving the block ends it, leaving a loop in the block does not
+        self._use("iterated")
+        return _Events(self, self._leave)
 
     async def __anext__(self) -> Event:
         driver = self._driver
         if driver is None:
             if self._used != "iterated":  # by anext() alone
                 self._use("iterated")
-            driver = self._driver = Driver(self._main)
+            driver = self._driver = Driver(self._main, self._thread_id)
             driver.spawn()
         try:
             event = await driver.channel.receive()
@@ -269,7 +335,7 @@ class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
         self._use("entered")
         group = anyio.create_task_group()
         self._entered = await group.__aenter__()
-        self._driver = Driver(self._main)
+        self._driver = Driver(self._main, self._thread_id)
         group.start_soon(self._driver)
         return self
 
@@ -283,6 +349,10 @@ class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
         self._entered = None
         if kind is None and self._driver is not None:
             self._driver.reraise()
+
+    def _leave(self) -> None:
+        if self._driver is not None:
+            self._driver.cancel()
 
     def __del__(self) -> None:
         driver = getattr(self, "_driver", None)

@@ -235,6 +235,26 @@ def test_tools_that_cannot_be_loaded_are_one_line(locus: Locus, here: Path, sour
     assert (done.status, len(done.lines)) == (2, 1)
 
 
+def test_tools_of_one_name_are_one_line_that_names_both(locus: Locus, here: Path, tools: str) -> None:
+    (here / "mine.py").write_text('def multiply(a: int) -> int:\n    """Mine."""\n    return a\n')
+
+    done = locus("run", "x", "-m", "toy:echo", "-t", tools, "-t", "mine.py")
+
+    assert (done.status, len(done.lines)) == (2, 1)
+    assert "'multiply'" in done.err
+    assert "mine" in done.err
+    assert "toy_tools" in done.err
+
+
+@pytest.mark.parametrize("prompt", [["x"], ["--resume"]])
+def test_thread_of_a_later_version_is_one_line_and_left_alone(locus: Locus, prompt: list[str]) -> None:
+    done = locus("run", *prompt, "-m", "toy:echo", "--thread", "t", "--checkpointer", "toy:newer")
+
+    assert (done.status, done.out, len(done.lines)) == (1, "", 1)
+    assert "99" in done.err
+    assert "Traceback" not in done.err
+
+
 def test_input_that_is_no_text_is_one_line(process: Locus) -> None:
     done = process("run", "-", "-m", "toy:echo", stdin=b"ab\xff")
 

@@ -17,7 +17,7 @@ from locus.core.errors import ModelError
 from locus.core.events import Event
 from locus.core.messages import Role, ThinkingBlock, Usage
 from locus.hooks.secret import Secret
-from locus.memory.inmemory import MemoryStore
+from locus.memory import JournalStore, MemoryStore, SnapshotAdapter
 from locus.models.protocol import ModelRequest
 from locus.plugin import Hook, Plugin, hookimpl
 from locus_testkit import ScriptedModel, Turn, call, never
@@ -137,9 +137,14 @@ def default_model(environ: Mapping[str, str]) -> tuple[int, str, str] | None:
     return (100, "toy:echo", "TOY_KEY is set") if environ.get("TOY_KEY") else None
 
 
-def store(text: str, settings: ToySettings) -> MemoryStore:
-    """A store that is shared by all who ask in this process."""
-    return _STORES.setdefault(text, MemoryStore())
+def store(text: str, settings: ToySettings) -> JournalStore:
+    """A store that is shared by all who ask in this process; ``newer`` holds what a later version has written."""
+    made = SnapshotAdapter(_refuse, lambda _: {"schema": 99}) if text == "newer" else MemoryStore()
+    return _STORES.setdefault(text, made)
 
 
-_STORES: dict[str, MemoryStore] = {}
+def _refuse(thread_id: str, checkpoint: object) -> None:
+    raise AssertionError(f"{thread_id} was written over")
+
+
+_STORES: dict[str, JournalStore] = {}

@@ -473,7 +473,14 @@ def _limit(tool: Tool[..., Any], run: CallRun) -> float | None:
 async def _enter(tool: Tool[..., Any], bound: Bound, context: ToolContext[Any] | None) -> Any:
     if tool.is_async:
         return await bound.call(context)
-    return await anyio.to_thread.run_sync(bound.call, context, abandon_on_cancel=True)
+    (value,) = await anyio.to_thread.run_sync(_called, bound, context, abandon_on_cancel=True)
+    # A decorator that is a plain function hands on what the coroutine function under it gave it.
+    return await value if hasattr(type(value), "__await__") else value
+
+
+def _called(bound: Bound, context: ToolContext[Any] | None) -> tuple[Any]:
+    # In a tuple: trio takes a coroutine that comes out of a thread for a mistake.
+    return (bound.call(context),)
 
 
 def _answer(c: _Call, run: CallRun, step_id: str) -> Answered | None:
