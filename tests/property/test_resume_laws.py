@@ -29,6 +29,7 @@ from locus import (
     Hook,
     Retry,
     RetryableToolError,
+    RunStartEvent,
     TerminateEvent,
     ToolCompleteEvent,
     ToolContext,
@@ -236,7 +237,7 @@ class Case:
     async def segment(self, plan: Break | None, answers: Any) -> AgentResult[Any] | None:
         """The result, or None when the segment broke off."""
         agent = self.agent()
-        before = len(of(self.recorder.events, TerminateEvent))
+        before = len(self.recorder.events)
         run = agent.run("x", thread_id="t") if not await self.begun() else agent.resume("t", answers)
         result: AgentResult[Any] | None = None
         with anyio.CancelScope() as scope:
@@ -249,8 +250,11 @@ class Case:
                 if not _died(e):
                     raise
         self.broken += result is None
-        ended = len(of(self.recorder.events, TerminateEvent)) - before
-        assert ended == 1 or (result is None and plan is not None and plan.how == "died" and ended == 0)
+        told = self.recorder.events[before:]
+        began, ended = len(of(told, RunStartEvent)), len(of(told, TerminateEvent))
+        assert began == 1 or (result is None and began == 0)
+        # Whoever dies tells nothing any more.
+        assert ended == began or (plan is not None and plan.how == "died" and ended == 0)
         return result
 
     async def _left(self, run: Any, plan: Break) -> AgentResult[Any] | None:
