@@ -88,10 +88,17 @@ def test_confidence_that_is_no_number_is_refused_and_not_taken_for_certainty() -
         AgentState().with_confidence(math.nan)
 
 
-@pytest.mark.parametrize("usage", [{"prompt_tokens": -1}, {"cost": -0.1}, {"cost": math.nan}], ids=str)
-def test_usage_is_never_negative(usage: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="nothing is negative"):
-        AgentState().with_token_usage(**usage)
+@pytest.mark.parametrize("name", ["prompt_tokens", "completion_tokens", "cached_tokens"])
+@pytest.mark.parametrize("value", [-1, 1.5, 2.0, math.nan, math.inf, True, "3", None], ids=repr)
+def test_tokens_are_counted_in_whole_numbers(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"{name} is {value!r}; it is an integer, 0 or more"):
+        AgentState().with_token_usage(**{name: value})
+
+
+@pytest.mark.parametrize("cost", [-0.1, math.nan, True, "3", None], ids=repr)
+def test_dollars_are_a_number_and_never_negative(cost: Any) -> None:
+    with pytest.raises(ValueError, match=f"cost is {cost!r}; it is a number of dollars, 0 or more"):
+        AgentState().with_token_usage(cost=cost)
 
 
 def test_a_state_cannot_be_changed() -> None:
