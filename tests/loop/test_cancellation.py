@@ -645,6 +645,9 @@ async def test_a_thread_that_a_left_run_does_not_give_back_is_busy(monkeypatch: 
             break
     with pytest.raises(ThreadBusy):
         await agent.resume("t")
+    monkeypatch.setattr("locus.run.PATIENCE", 60.0)
+    with anyio.fail_after(5):  # it is nobody's business on another thread
+        await Agent(ScriptedModel("hi"), checkpointer=store).run("x", thread_id="u")
     go_on.set()
     await run.aclose()
     assert (await store.threads())[0].holder is None

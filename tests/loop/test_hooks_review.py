@@ -25,7 +25,7 @@ from locus import (
     ThinkEvent,
 )
 from locus.core.journal import Transition
-from locus.core.messages import Block, MediaBlock, TextBlock
+from locus.core.messages import Block, MediaBlock, TextBlock, ToolCall, ToolResult
 from locus.core.termination import TextMention
 from locus.memory import MemoryStore
 from locus.plugin import RunContext, hookimpl
@@ -258,6 +258,59 @@ async def test_each_turn_of_a_thread_is_filtered() -> None:
     await agent.run("XYZZY", thread_id="t")
     result = await agent.run("again XYZZY", thread_id="t")
     assert [m.text for m in result.state.messages] == ["****", "ok", "again ****", "ok"]
+
+
+TRANSCRIPT = (
+    Message(Role.USER, "my card is XYZZY"),
+    Message(Role.ASSISTANT, "I see."),
+    Message(Role.USER, "XYZZY it is"),
+    Message(Role.USER, "well?"),
+)
+
+
+async def test_each_turn_of_the_users_in_a_transcript_is_filtered_in_order() -> None:
+    asked: list[str] = []
+
+    class Count(Hook):
+        @hookimpl
+        def locus_filter_input(self, prompt: Message) -> None:
+            asked.append(prompt.text)
+
+    store, recorder, model = MemoryStore(), Recorder(), ScriptedModel("ok")
+    agent = Agent(model, hooks=[Mask(), Count(), recorder], checkpointer=store, system_prompt="Be brief.")
+    result = await agent.run(list(TRANSCRIPT), thread_id="t")
+    assert asked == ["my card is ****", "**** it is", "well?"]
+    assert [m.text for m in result.state.messages[1:]] == ["my card is ****", "I see.", "**** it is", "well?", "ok"]
+    assert of(recorder.events, RunStartEvent)[0].prompt == "well?"
+    assert "XYZZY" not in repr((model.requests, recorder.events, await store.read("t")))
+
+
+async def test_nothing_that_was_not_filtered_stays_of_a_transcript_that_is_refused() -> None:
+    class Topic(Hook):
+        @hookimpl
+        def locus_filter_input(self, prompt: Message) -> Cancel | None:
+            return Cancel("off topic") if "XYZZY" in prompt.text else None
+
+    store, recorder, model = MemoryStore(), Recorder(), ScriptedModel()
+    agent = Agent(model, hooks=[Topic(), recorder], checkpointer=store)
+    result = await agent.run([Message(Role.USER, "hello"), *TRANSCRIPT], thread_id="t")
+    assert result.stop_reason == "Cancelled: off topic"
+    assert model.requests == ()
+    withheld = "[withheld: the prompt was refused]"
+    assert [m.text for m in result.state.messages] == ["hello", withheld, "I see.", withheld, withheld]
+    assert "XYZZY" not in repr((recorder.events, await store.read("t")))
+
+
+async def test_what_is_no_turn_of_the_users_is_not_filtered() -> None:
+    class Shout(Hook):
+        @hookimpl
+        def locus_filter_input(self, prompt: Message) -> str:
+            return prompt.text.upper()
+
+    asking = Message(Role.ASSISTANT, ToolCall("1", "add", {"a": 1}))
+    given = [Message(Role.USER, "one more?"), asking, Message(Role.TOOL, ToolResult("1", "2", name="add"))]
+    result = await Agent(ScriptedModel("two"), tools=[add], hooks=[Shout()]).run(given)
+    assert result.state.messages[:3] == (Message(Role.USER, "ONE MORE?"), *given[1:])
 
 
 async def test_a_resumed_run_has_no_new_prompt_to_filter() -> None:

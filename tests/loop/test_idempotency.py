@@ -109,20 +109,22 @@ async def test_duplicates_in_one_turn_share_one_execution(mode: Any) -> None:
     ],
 )
 async def test_a_call_is_the_same_however_its_arguments_are_written(again: dict[str, Any]) -> None:
-    bookings = Bookings()
+    bookings, recorder = Bookings(), Recorder()
     model = ScriptedModel(call("book", flight="A", seats=2), call("book", **again), "done")
-    result = await Agent(model, tools=[bookings.tool(idempotent=True)]).run("x")
+    result = await Agent(model, tools=[bookings.tool(idempotent=True)], hooks=[recorder]).run("x")
     assert bookings.made == [("A", 2)], results(result)
+    assert events_of(recorder) == RUN + HIT
 
 
 @pytest.mark.parametrize("first", [{"flight": "A"}, {"flight": "A", "seats": 1}])
 async def test_a_default_spelled_out_is_the_same_call(first: dict[str, Any]) -> None:
-    bookings = Bookings()
+    bookings, recorder = Bookings(), Recorder()
     turn = [call("book", flight="A", seats=1), call("book", flight="A")]
     model = ScriptedModel(call("book", **first), turn, "done")
-    result = await Agent(model, tools=[bookings.tool(idempotent=True)]).run("x")
+    result = await Agent(model, tools=[bookings.tool(idempotent=True)], hooks=[recorder]).run("x")
     assert bookings.made == [("A", 1)]
     assert results(result) == ["BK-1"] * 3
+    assert events_of(recorder) == RUN + HIT + HIT
 
 
 async def test_other_arguments_are_another_call() -> None:
@@ -389,6 +391,33 @@ async def test_a_failure_stands_over_the_thread_as_well() -> None:
     again = await agent.run("book again", thread_id="t")
     assert len(bookings.made) == 1
     assert results(again)[-1] == "Error: ConnectionError: lost"
+
+
+async def test_a_body_that_says_that_nothing_happened_may_be_entered_again_in_a_later_turn() -> None:
+    bookings = Bookings(RetryableToolError("busy"))
+    book = call("book", flight="A")
+    agent = Agent(
+        ScriptedModel(book, "done", after="cycle"),
+        tools=[bookings.tool(idempotent="thread")],
+        checkpointer=MemoryStore(),
+    )
+    await agent.run("book", thread_id="t")
+    again = await agent.run("book again", thread_id="t")
+    assert results(again) == ["Error: RetryableToolError: busy", "BK-2"]
+    assert bookings.keys[0] == bookings.keys[1]
+
+
+async def test_the_key_given_to_services_is_that_of_the_thread_where_the_execution_is() -> None:
+    bookings = Bookings()
+    agent = Agent(
+        ScriptedModel(call("book", flight="A"), "done", after="cycle"),
+        tools=[bookings.tool(idempotent="thread")],
+        checkpointer=MemoryStore(),
+    )
+    result = await agent.run("book", thread_id="t")
+    await agent.run("book", thread_id="u")
+    key = result.state.tool_executions[0].key
+    assert bookings.keys == [f"t/{key}", f"u/{key}"]
 
 
 async def test_parallel_runs_do_not_share_executions() -> None:

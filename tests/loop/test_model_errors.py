@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -31,7 +32,7 @@ from locus.core.errors import ContextOverflow, RunFailed
 from locus.core.messages import RawBlock, TextBlock, ThinkingBlock, ToolCall
 from locus.core.termination import TokenLimit
 from locus.memory import MemoryStore
-from locus.models.protocol import Chunk, OnChunk
+from locus.models.protocol import Chunk, OnChunk, Price
 from locus.plugin import RunContext, hookimpl
 from locus_testkit import ScriptedModel, call, never
 
@@ -169,12 +170,26 @@ async def test_an_answer_cut_off_by_the_provider_is_an_answer_and_says_so() -> N
     assert of(recorder.events, ModelCompleteEvent)[0].stop_reason == "length"
 
 
-async def test_usage_that_a_provider_got_wrong_harms_nobody() -> None:
-    wrong = ModelResponse(message=Message(Role.ASSISTANT, "hi"), usage=Usage(prompt_tokens=-5, completion_tokens=2))
-    result = await Agent(ScriptedModel(wrong), termination=TokenLimit(100), max_iterations=3).run("x")
-    assert result.message == "hi"
-    assert result.state.prompt_tokens_used == 0
+@pytest.mark.parametrize(("said", "counted"), [(-5, 0), (2.7, 2), (math.nan, 0), (math.inf, 0), (None, 0), ("7", 7)])
+async def test_usage_that_a_provider_got_wrong_harms_nobody(said: Any, counted: int) -> None:
+    class Judge(Hook):
+        async def on_think(self, event: ThinkEvent, run: RunContext) -> None:
+            await run.call_model(ModelRequest(messages=(Message(Role.USER, "Well?"),)), purpose="judge")
+
+    wrong = ModelResponse(
+        message=Message(Role.ASSISTANT, "hi"), usage=Usage(prompt_tokens=said, completion_tokens=2, cost=math.nan)
+    )
+    agent = Agent(ScriptedModel(wrong, wrong), hooks=[Judge()], termination=TokenLimit(100), max_iterations=3)
+    result = await agent.run("x")
+    assert (result.message, result.stop_reason) == ("hi", "NoToolCalls")
+    assert (result.state.prompt_tokens_used, result.state.completion_tokens_used) == (2 * counted, 4)
     assert type(result.state).from_checkpoint(result.state.to_checkpoint()) == result.state
+
+
+async def test_more_cached_tokens_than_the_prompt_has_pay_nothing_back() -> None:
+    odd = ModelResponse(message=Message(Role.ASSISTANT, "hi"), usage=Usage(prompt_tokens=1, cached_tokens=1_000_000))
+    result = await Agent(ScriptedModel(odd, price=Price(prompt=3.0, completion=15.0, cached=0.3))).run("x")
+    assert result.state.cost == 0.0
 
 
 # -- another try --------------------------------------------------------------------------------------

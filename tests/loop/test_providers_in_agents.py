@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 from tests.loop.hook_kit import Crash, plugins
 from tests.loop.kit import Recorder, add, assert_valid_history, bodies, confirm, kinds, results
 from tests.unit.toy_plugins import Shelf, shelf
 
-from locus import Agent, AgentState, CheckpointEvent, Event, Hook, Message, Role, tool
+from locus import Agent, AgentState, CheckpointEvent, Event, Hook, Message, ModelRequest, Role, ThinkEvent, tool
 from locus.config import load_config
 from locus.core.errors import (
     CheckpointTooNew,
@@ -27,8 +28,10 @@ from locus.core.errors import (
     SettingsError,
     UnknownName,
 )
+from locus.hooks.discovery import Catalogue
 from locus.hooks.windows import WINDOWS
 from locus.memory import MemoryStore, SnapshotAdapter
+from locus.plugin import RunContext
 from locus_testkit import ScriptedModel, call
 from locus_testkit.installed import TemporaryPlugins
 
@@ -99,6 +102,30 @@ async def test_a_providers_settings_come_from_the_file_and_from_the_program(
     assert (await agent.run("x")).message == "salut from a file"
     agent = Agent("toy:code", config=config, catalogue=toy.catalogue, toy={"greeting": "hi"})
     assert (await agent.run("x")).message == "hi from code"
+
+
+async def test_a_manifest_that_is_handed_in_provides_what_it_provides(plugin_catalogue: TemporaryPlugins) -> None:
+    provides = {"model": "model", "checkpointer": "checkpointer"}
+    manifest = plugin_catalogue.write("toy", PROVIDER, provides=provides, settings="Settings")
+
+    class Asks(Hook):
+        async def on_think(self, event: ThinkEvent, run: RunContext) -> None:
+            answer = await run.call_model(
+                ModelRequest(messages=(Message(Role.USER, "Well?"),)), model="toy:judge", purpose="judge"
+            )
+            run.report("asks", answer.message.text)
+
+    # Nothing is looked for on the machine: what is asked for is there.
+    agent: Agent[None, str] = Agent("toy:large", plugins=[manifest], checkpointer="toy:handed in", hooks=[Asks()])
+    result = await agent.run("x", thread_id="t")
+    assert (result.message, result.reports["asks"]) == ("hello from large", "hello from judge")
+    nothing = Catalogue.only()
+    agent = Agent("toy:large", plugins=[manifest], catalogue=nothing, toy={"greeting": "hi"})
+    assert (await agent.run("x")).message == "hi from large"
+    module = manifest.provides["model"].partition(":")[0]
+    other = evolve(manifest, summary="It hides an installed one.", provides={"model": f"{module}:fails"})
+    with pytest.raises(LookupError, match="no large today"):
+        Agent("toy:large", plugins=[other], catalogue=plugin_catalogue.catalogue)
 
 
 async def test_an_agent_without_a_model_says_what_to_do() -> None:

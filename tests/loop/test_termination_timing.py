@@ -24,6 +24,7 @@ from locus import (
     Role,
     TerminateEvent,
     ThinkEvent,
+    ToolContext,
     tool,
 )
 from locus.core.errors import ConditionError, ConfigError
@@ -362,6 +363,30 @@ async def test_a_tool_that_never_returns_is_stopped_by_the_time_limit() -> None:
         result = await Agent(ScriptedModel(call("hang")), tools=[hang], termination=TimeLimit(0.02)).run("x")
     assert result.stop_reason == "TimeLimit"
     assert results(result)[0].startswith("Error: TimeoutError")
+
+
+@pytest.mark.parametrize("kind", ["limit", "deadline"])
+async def test_tools_and_models_are_told_how_much_time_is_left(kind: str) -> None:
+    clock, told = FakeClock(), list[float | None]()
+
+    @tool
+    async def look(ctx: ToolContext[Any]) -> str:
+        """Look at the clock."""
+        told.append(ctx.deadline)
+        return "looked"
+
+    limit: TerminationCondition = TimeLimit(60)
+    if kind == "deadline":
+        limit = Deadline(clock.now() + timedelta(seconds=60))
+    model = ScriptedModel(call("look"), "done", after="cycle")
+    before = anyio.current_time()
+    await Agent(model, tools=[look], termination=limit, clock=clock).run("x")
+    told += [r.deadline for r in model.requests]
+    assert len(told) == 3
+    assert all(at is not None and before + 60 <= at <= anyio.current_time() + 60 for at in told)
+
+    await Agent(model, tools=[look], max_iterations=9).run("x")
+    assert [*told[3:], *(r.deadline for r in model.requests[2:])] == [None] * 3
 
 
 # -- always an end ----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from tests.loop.kit import Recorder, add, assert_valid_history, confirm, of, res
 
 from locus import Agent, AgentState, Hook, Message, Role, RunStartEvent, TerminateEvent, ThinkEvent, tool
 from locus.core.errors import ConfigError, NothingToResume, ThreadBusy
+from locus.core.journal import Paused
 from locus.core.reflect import EveryIterations
 from locus.core.termination import TimeLimit, TokenLimit, ToolCalled
 from locus.memory import MemoryStore, SnapshotAdapter
@@ -19,6 +20,24 @@ from locus_testkit import ScriptedModel, call
 from locus_testkit.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
+
+
+async def test_threads_are_listed_by_their_last_change_also_while_they_are_held() -> None:
+    async def listed() -> list[str]:
+        return [info.thread_id for info in await store.threads()]
+
+    store = MemoryStore()
+    claims = {name: await store.claim(name, "w") for name in ("a", "b", "c")}
+    assert await listed() == ["c", "b", "a"]
+    for name in ("a", "b", "a", "a"):
+        await store.append(claims[name], [Paused(run_id="r", segment=0, reason="")])
+    assert await listed() == ["a", "b", "c"]
+    await store.release(claims["c"])
+    await store.append(claims["b"], [Paused(run_id="r", segment=0, reason="")])
+    assert await listed() == ["b", "c", "a"]
+    await store.release(claims["b"])
+    await store.delete("b")
+    assert await listed() == ["c", "a"]
 
 
 async def test_a_second_turn_is_a_new_run_on_the_same_conversation() -> None:

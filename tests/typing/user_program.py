@@ -33,7 +33,7 @@ from locus import (
     tool,
 )
 from locus.core.events import IterationEvent
-from locus.core.messages import ToolCall
+from locus.core.messages import MediaBlock, ToolCall
 from locus.core.termination import (
     Bounds,
     CustomCondition,
@@ -197,6 +197,8 @@ def agents_know_their_types() -> None:
     assert_type(typed.run("How many?", output_schema=Row), Run[Row])
     assert_type(typed.run_sync("How many?").usage.total_tokens, int)
     assert_type(inferred.run("?"), Run[Report])
+    assert_type(inferred.run(["Which of these?", MediaBlock("image", url="https://example.org/1.png")]), Run[Report])
+    assert_type(inferred.run(["One.", "Two."]), Run[Report])
     assert_type(rows.run("?"), Run[Row])
     typed.run("How many?", deps="a database")  # type: ignore[call-overload]
     simple.run("Go.", thread="t")  # type: ignore[call-overload]

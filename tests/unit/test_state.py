@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
+import weakref
 from datetime import UTC, date, datetime
 from typing import Any, ClassVar
 from uuid import UUID
@@ -13,6 +15,7 @@ from attrs import evolve, frozen
 
 from locus.core.codec import register_value
 from locus.core.errors import CheckpointError, CheckpointTooNew, NotSerialisable
+from locus.core.executions import QUESTIONS
 from locus.core.frozen import FrozenDict
 from locus.core.journal import apply, delta
 from locus.core.messages import Message, Role, TextBlock, ToolCall, ToolResult
@@ -88,10 +91,17 @@ def test_confidence_that_is_no_number_is_refused_and_not_taken_for_certainty() -
         AgentState().with_confidence(math.nan)
 
 
-@pytest.mark.parametrize("usage", [{"prompt_tokens": -1}, {"cost": -0.1}, {"cost": math.nan}], ids=str)
-def test_usage_is_never_negative(usage: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="nothing is negative"):
-        AgentState().with_token_usage(**usage)
+@pytest.mark.parametrize("name", ["prompt_tokens", "completion_tokens", "cached_tokens"])
+@pytest.mark.parametrize("value", [-1, 1.5, 2.0, math.nan, math.inf, True, "3", None], ids=repr)
+def test_tokens_are_counted_in_whole_numbers(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"{name} is {value!r}; it is an integer, 0 or more"):
+        AgentState().with_token_usage(**{name: value})
+
+
+@pytest.mark.parametrize("cost", [-0.1, math.nan, True, "3", None], ids=repr)
+def test_dollars_are_a_number_and_never_negative(cost: Any) -> None:
+    with pytest.raises(ValueError, match=f"cost is {cost!r}; it is a number of dollars, 0 or more"):
+        AgentState().with_token_usage(cost=cost)
 
 
 def test_a_state_cannot_be_changed() -> None:
@@ -215,6 +225,28 @@ def test_the_first_execution_that_matches_is_found_and_each_is_asked_once() -> N
     assert found is not None
     assert found.arguments["n"] == 3
     assert asked == [0, 1, 2, 3]
+
+
+def test_questions_that_are_made_anew_each_time_do_not_pile_up() -> None:
+    asked: list[int] = []
+
+    def never(arguments: Any) -> bool:
+        asked.append(arguments["n"])
+        return False
+
+    state = AgentState()
+    alive = weakref.WeakSet[Any]()
+    for n in range(400):
+        state = state.with_tool_execution(ToolExecution(tool_name="t", arguments={"n": n}))
+        fresh = lambda arguments, n=n: bool(arguments["n"] > n)  # noqa: E731
+        alive.add(fresh)
+        assert state.first_execution("t", fresh) is None
+        assert state.first_execution("t", never) is None
+    del fresh
+    gc.collect()
+    assert len(alive) <= QUESTIONS
+    # What is asked all the time is never forgotten, so nothing is tested twice for it.
+    assert asked == list(range(400))
 
 
 def test_an_execution_stands_for_its_key_unless_nothing_happened() -> None:

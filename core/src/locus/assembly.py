@@ -15,7 +15,9 @@ from locus.core.errors import ConfigError
 from locus.core.frozen import EMPTY
 from locus.core.reflect import AnyOf, ReflectPolicy
 from locus.hooks.activation import Activation, Wanted, activate
+from locus.hooks.discovery import Catalogue
 from locus.hooks.manager import HookManager
+from locus.hooks.manifest import Plugin
 from locus.hooks.providers import provide
 from locus.memory.store import JournalStore
 from locus.models.output import OutputSchema, output_schema
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from locus.config import Config
-    from locus.hooks.discovery import Catalogue
-    from locus.hooks.manifest import Plugin
     from locus.models.protocol import Model
 
 __all__ = ["Parts", "assemble", "configured", "schema_of"]
@@ -72,6 +72,9 @@ def assemble(
         ConfigError: something is misspelled, missing or contradictory.
         PluginError: a plugin that was asked for cannot be used.
     """
+    given = [plugin for plugin in plugins if isinstance(plugin, Plugin)]
+    if given:  # they provide by scheme what they provide, like the installed ones
+        catalogue = (Catalogue() if catalogue is None else catalogue).extended(given)
     active = _active(plugins, config, options, own_options, catalogue)
     manager = HookManager.build(active.plugins, hooks, reports=active.reports)
     contributed = manager.contributed

@@ -128,18 +128,17 @@ async def _begin(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
     base = host.state
     host.begin(run_id)
     run.state = state
-    if segment.before:
-        state = state.with_messages(segment.before)
-    prompt = segment.prompt
+    given = () if segment.prompt is None else (*segment.before, segment.prompt)
     if segment.seed is not None and state.messages[-1].role is Role.USER:
         # The user's turn is filtered and told of, in whatever form it was handed in.
-        state, prompt = evolve(state, messages=state.messages[:-1]), state.messages[-1]
-    if prompt is not None:
-        prompt = await _filtered(run, prompt)
-        state = state.with_message(prompt)
+        state, given = evolve(state, messages=state.messages[:-1]), state.messages[-1:]
+    if given:
+        if run.loop.hooks.impls("locus_filter_input"):
+            given = await _filtered(run, given)
+        state = state.with_messages(given)
     run.elapsed()
     run.state = state
-    await _start_event(run, prompt.text if prompt is not None else "", resumed=False)
+    await _start_event(run, given[-1].text if given else "", resumed=False)
     # A seed may end with calls that nobody has run yet.
     node = Node.EXECUTE if state.unanswered else Node.THINK
     if host.last is None:
@@ -151,17 +150,22 @@ async def _begin(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
 _WITHHELD = "[withheld: {}]"
 
 
-async def _filtered(run: ActiveRun, prompt: Message) -> Message:
+async def _filtered(run: ActiveRun, given: tuple[Message, ...]) -> tuple[Message, ...]:
+    """What the caller gave with every turn of the user's filtered, those of a transcript too."""
     impls = run.loop.hooks.impls("locus_filter_input")
-    if not impls:
-        return prompt
     run.hold_back()
-    got = await filter_input(impls, prompt, run, run.health)
-    if isinstance(got, Cancel):
-        run.cancel(got.reason)
-        # What a guard refused must not enter the journal.
-        return Message(Role.USER, _WITHHELD.format("the prompt was refused"))
-    return got
+    withheld = Message(Role.USER, _WITHHELD.format("the prompt was refused"))
+    passed, refused = [], False
+    for message in given:
+        got: Message | Cancel = message
+        if message.role is Role.USER:
+            got = withheld if refused else await filter_input(impls, message, run, run.health)
+        if isinstance(got, Cancel):
+            run.cancel(got.reason)
+            # What a guard refuses, and what is not filtered because of that, must not enter the journal.
+            refused, got = True, withheld
+        passed.append(got)
+    return tuple(passed)
 
 
 async def _resume(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:

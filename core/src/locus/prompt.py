@@ -13,8 +13,9 @@ from locus.core.state import AgentState
 
 __all__ = ["Prompt", "Turn", "system_message", "thread_name"]
 
-#: Text, blocks of one user turn, messages, or a state to start from.
-Prompt = str | Block | Message | AgentState | Sequence[Block] | Sequence[Message]
+#: Text; blocks and texts of one user turn; messages; or a state to start from. One kind of sequence although texts and
+#: messages do not go together: of two, a type checker would choose neither for a list that is written in its place.
+Prompt = str | Block | Message | AgentState | Sequence[str | Block | Message]
 
 
 @frozen

@@ -17,6 +17,10 @@ from locus.core.frozen import EMPTY, FrozenDict, freeze
 
 __all__ = ["ExecutionIndex", "ToolExecution"]
 
+#: How many questions an index remembers how far it has answered. A predicate that is made anew each time is another
+#: question each time, and would be kept alive for as long as the run.
+QUESTIONS = 128
+
 
 @frozen(kw_only=True)
 class ToolExecution:
@@ -119,5 +123,7 @@ class ExecutionIndex:
                 hit = at[seen]
             seen += 1
         with self._lock:
+            if self._found.pop(question, None) is None and len(self._found) >= QUESTIONS:
+                del self._found[next(iter(self._found))]  # the one that nobody has asked for longest
             self._found[question] = (seen, hit)
         return None if hit is None or hit >= owned else self._entries[hit]

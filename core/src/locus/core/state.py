@@ -106,9 +106,13 @@ def _kept(key: str, value: Any) -> Any:
     return item
 
 
-def _not_negative(_: object, attribute: Attribute[Any], value: Any) -> None:
+def _refuse_unless_counted(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{attribute.name} is {value!r}; it is an integer, 0 or more")
+        raise ValueError(f"{name} is {value!r}; it is an integer, 0 or more")
+
+
+def _not_negative(_: object, attribute: Attribute[Any], value: Any) -> None:
+    _refuse_unless_counted(attribute.name, value)
 
 
 def _aware(_: object, attribute: Attribute[Any], value: datetime) -> None:
@@ -204,8 +208,7 @@ class AgentState:
 
     def with_iteration(self, iteration: int) -> AgentState:
         """Another iteration index."""
-        if isinstance(iteration, bool) or not isinstance(iteration, int) or iteration < 0:
-            raise ValueError(f"iteration is {iteration!r}; it is an integer, 0 or more")
+        _refuse_unless_counted("iteration", iteration)
         return self._with(iteration=iteration)
 
     def with_tool_execution(self, execution: ToolExecution) -> AgentState:
@@ -248,11 +251,19 @@ class AgentState:
     def with_token_usage(
         self, *, prompt_tokens: int = 0, completion_tokens: int = 0, cached_tokens: int = 0, cost: float = 0.0
     ) -> AgentState:
-        """Tokens and dollars of one more call, added to the totals."""
-        if prompt_tokens < 0 or completion_tokens < 0 or cached_tokens < 0 or not cost >= 0:
-            raise ValueError(
-                f"usage is ({prompt_tokens}, {completion_tokens}, {cached_tokens}, {cost}); nothing is negative"
-            )
+        """Tokens and dollars of one more call, added to the totals.
+
+        Raises:
+            ValueError: a number of tokens is no integer, or something is negative or NaN.
+        """
+        for name, value in (
+            ("prompt_tokens", prompt_tokens),
+            ("completion_tokens", completion_tokens),
+            ("cached_tokens", cached_tokens),
+        ):
+            _refuse_unless_counted(name, value)
+        if isinstance(cost, bool) or not isinstance(cost, int | float) or not cost >= 0:
+            raise ValueError(f"cost is {cost!r}; it is a number of dollars, 0 or more")
         return self._with(
             prompt_tokens_used=self.prompt_tokens_used + prompt_tokens,
             completion_tokens_used=self.completion_tokens_used + completion_tokens,

@@ -52,6 +52,13 @@ class MemoryStore:
         self._threads: dict[str, _Thread] = {}
         self._lock = Lock()
         self._changes = 0
+        self._changed: _Thread | None = None
+
+    def _change(self, thread: _Thread) -> None:
+        """This thread was changed last."""
+        self._changed = thread
+        self._changes += 1
+        thread.changed = self._changes
 
     async def claim(self, thread_id: str, worker: str) -> Claim:
         """Take a thread.
@@ -65,6 +72,7 @@ class MemoryStore:
             if thread.held is not None:
                 raise ThreadBusy(thread_id, thread.held.worker, thread.held.since.isoformat())
             thread.held = _Held(token, worker, datetime.now(UTC))
+            self._change(thread)
             snapshot = thread.snapshot
             return Claim(
                 thread_id=thread_id,
@@ -83,6 +91,8 @@ class MemoryStore:
             if not thread.writers or thread.writers[-1][1] != claim.token:
                 thread.writers.append((len(thread.bodies) + 1, claim.token))
             thread.bodies.extend(bodies)
+            if thread is not self._changed:
+                self._change(thread)
             return Appended.OK
 
     async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
@@ -105,9 +115,8 @@ class MemoryStore:
             thread = self._threads.get(claim.thread_id)
             if thread is None or thread.held is None or thread.held.token != claim.token:
                 return
-            self._changes += 1
-            thread.held, thread.not_before = None, not_before
-            thread.changed, thread.updated_at = self._changes, datetime.now(UTC)
+            thread.held, thread.not_before, thread.updated_at = None, not_before, datetime.now(UTC)
+            self._change(thread)
 
     async def next_ready(self, now: datetime) -> str | None:
         """The thread that has waited longest for its time to come."""
@@ -136,7 +145,7 @@ class MemoryStore:
             return Claim(thread_id=thread_id, token="", head=len(thread.bodies), snapshot=snapshot, entries=entries)
 
     async def threads(self) -> tuple[ThreadInfo, ...]:
-        """All threads, the most recently released first."""
+        """All threads, the most recently changed first: taken, written to or given back."""
         with self._lock:
             rows = sorted(self._threads.items(), key=lambda row: -row[1].changed)
             return tuple(
@@ -166,8 +175,8 @@ class MemoryStore:
                 raise JournalError(
                     f"cannot fork {thread_id!r} after entry {at}: it has the entries 1 to {len(thread.bodies)}"
                 )
-            self._changes += 1
-            made = self._threads[into] = _Thread(bodies=thread.bodies[:at], changed=self._changes)
+            made = self._threads[into] = _Thread(bodies=thread.bodies[:at])
+            self._change(made)
             made.writers = [(first, writer) for first, writer in thread.writers if first <= at]
             made.updated_at = datetime.now(UTC)
             if thread.snapshot is not None and thread.snapshot.at <= at:
@@ -185,6 +194,7 @@ class MemoryStore:
             if thread.held is not None:
                 raise ThreadBusy(thread_id, thread.held.worker, thread.held.since.isoformat())
             del self._threads[thread_id]
+            self._changed = None
             return True
 
     @staticmethod

@@ -85,7 +85,8 @@ def price_of(model: Model, usage: Usage, unknown: float | None = None) -> Usage:
         return usage
     price: Price | None = getattr(model, "price", None)
     if price is not None:
-        return evolve(usage, cost=price.of(usage))
+        # A provider that counts cached tokens apart from the prompt's would be paid back for them.
+        return evolve(usage, cost=max(0.0, price.of(usage)))
     return usage if unknown is None else evolve(usage, cost=usage.total_tokens * unknown / 1_000_000)
 
 
@@ -110,16 +111,27 @@ def _hashed(message: Message) -> bytes:
 def _counted(usage: Usage) -> Usage:
     """The usage without what cannot be: totals of a run only grow, whatever a provider says."""
     cost = usage.cost
-    possible = usage.prompt_tokens >= 0 and usage.completion_tokens >= 0 and usage.cached_tokens >= 0
+    try:
+        # Negative when one of them is, and no operation of anything but integers.
+        possible = usage.prompt_tokens | usage.completion_tokens | usage.cached_tokens >= 0
+    except TypeError:
+        possible = False
     if possible and (cost is None or cost >= 0):
         return usage
     return evolve(
         usage,
-        prompt_tokens=max(0, usage.prompt_tokens),
-        completion_tokens=max(0, usage.completion_tokens),
-        cached_tokens=max(0, usage.cached_tokens),
+        prompt_tokens=_whole(usage.prompt_tokens),
+        completion_tokens=_whole(usage.completion_tokens),
+        cached_tokens=_whole(usage.cached_tokens),
         cost=cost if cost is not None and cost >= 0 else None,
     )
+
+
+def _whole(tokens: Any) -> int:
+    try:
+        return max(0, int(tokens))
+    except (TypeError, ValueError, OverflowError):  # None, NaN, infinity
+        return 0
 
 
 class ModelRun(Protocol):

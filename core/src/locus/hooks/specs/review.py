@@ -32,6 +32,7 @@ def locus_review_answer(answer: Message, state: AgentState, run: RunContext) -> 
 def locus_filter_input(prompt: Message, run: RunContext) -> Message | str | Cancel | None:
     """The user's turn as it is to enter the conversation, before anything of it is saved.
 
+    Of a prompt that is a transcript, each turn of the user's, in order; when one is refused, so are those after it.
     Each implementation gets what the one before made of it. A text replaces the whole content; None leaves
     the turn as it is; `Cancel` refuses it and ends the run. Events that it causes are told right after the
     `RunStartEvent`, which tells what it made of the turn.
