@@ -372,6 +372,9 @@ class JournalHost:
                 await self.intend(step_id, policy, digest)
             elif policy == "once":
                 raise OutcomeUnknown(step_id)
+        if policy == "model" and self._held is not None:
+            # Another call in this node: a crash in its middle must not repeat the one before it as well.
+            await self._append()
         try:
             # Frozen here, so that a replay returns what the first time returned.
             value = freeze(await fn())
