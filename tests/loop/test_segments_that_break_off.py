@@ -10,7 +10,7 @@ import pytest
 from tests.loop.kit import Recorder, add, confirm, kinds, of
 
 from locus import Agent, AgentState, Event, Hook, RunStartEvent, TerminateEvent, ThinkEvent, ToolContext, tool
-from locus.core.errors import Fenced, JournalError, StepMismatch, StoreError
+from locus.core.errors import Fenced, InterruptMismatch, JournalError, NothingToResume, StepMismatch, StoreError
 from locus.core.journal import Body, Paused, Transition
 from locus.memory import MemoryStore
 from locus.memory.store import Appended, Claim
@@ -84,14 +84,50 @@ async def test_the_end_shows_what_is_committed() -> None:
     assert [len(m.tool_calls) for m in state.messages] == [0, 2, 0, 0]
 
 
-async def test_a_segment_that_could_not_begin_tells_nothing() -> None:
+async def test_a_segment_that_breaks_off_at_its_first_write_tells_its_start_and_its_end() -> None:
     store, recorder = Failing(0), Recorder()
     one = agent(store, recorder)
     await one.run("x", thread_id="t")
     recorder.events.clear()
     store.at = 1
-    with pytest.raises(StoreError, match="could not save Resumed"):
+    with pytest.raises(StoreError, match="could not save Resumed") as caught:
         await one.resume("t", "yes")
+    assert_told(recorder.events, caught.value)
+    assert kinds(recorder.events) == ["run_start", "terminate"]
+    assert of(recorder.events, RunStartEvent)[0].resumed
+
+
+async def test_a_resume_that_is_cancelled_at_its_first_write_tells_its_start_and_its_end() -> None:
+    class Slow(MemoryStore):
+        scope: anyio.CancelScope | None = None
+
+        async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
+            if self.scope is not None:
+                self.scope.cancel()
+                self.scope = None
+                await anyio.lowlevel.checkpoint()
+            return await super().append(claim, bodies)
+
+    store, recorder = Slow(), Recorder()
+    one = agent(store, recorder)
+    await one.run("x", thread_id="t")
+    recorder.events.clear()
+    with anyio.CancelScope() as scope:
+        store.scope = scope
+        await one.resume("t", "yes")
+    assert kinds(recorder.events) == ["run_start", "terminate"]
+    assert (await one.resume("t", "yes")).message == "done"
+
+
+@pytest.mark.parametrize("refusal", ["nothing", "mismatch"])
+async def test_a_resume_that_is_refused_is_no_segment(refusal: str) -> None:
+    recorder = Recorder()
+    one = agent(MemoryStore(), recorder)
+    if refusal == "mismatch":
+        await one.run("x", thread_id="t")
+        recorder.events.clear()
+    with pytest.raises(NothingToResume if refusal == "nothing" else InterruptMismatch):
+        await one.resume("t", {"1/execute/0?O": "yes"})
     assert recorder.events == []
 
 

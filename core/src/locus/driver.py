@@ -82,18 +82,20 @@ async def _told(run: ActiveRun, segment: Segment) -> Ended:
         raise
     except BaseException as e:
         if is_cancellation(e):
-            await _cancelled(run)
-        elif isinstance(e, JournalError) and not run.ended and await _has_begun(run):
+            await _cancelled(run, segment)
+        elif isinstance(e, JournalError) and run.host.stopped is not None and not run.ended:
             _show_committed(run)
+            await _ensure_begun(run, segment)
             await tell_end(run, run.state, "JournalError", (), e)
         raise
 
 
-async def _has_begun(run: ActiveRun) -> bool:
-    """Whether there is a segment to tell the end of; what a filter left to tell is told, but no unfiltered prompt."""
-    if run.holds_back:
-        await _start_event(run, _WITHHELD.format("the prompt was not filtered to its end"), resumed=False)
-    return run.began
+async def _ensure_begun(run: ActiveRun, segment: Segment) -> None:
+    """Tell the start of a segment that broke off before it was told, and what a filter left to tell."""
+    if not run.began:
+        resumed = segment.prompt is None and segment.seed is None
+        prompt = "" if resumed else _WITHHELD.format("the prompt was not filtered to its end")
+        await _start_event(run, prompt, resumed=resumed)
 
 
 def _release_now(host: JournalHost) -> None:
@@ -255,7 +257,7 @@ async def _suspended(run: ActiveRun) -> Ended:
     return Ended(state=state, reason="Interrupted", questions=questions)
 
 
-async def _cancelled(run: ActiveRun) -> None:
+async def _cancelled(run: ActiveRun, segment: Segment) -> None:
     """The caller's task was cancelled: tell hooks and journal, within bounds, and leave the run open."""
     with anyio.move_on_after(SHIELD, shield=True):
         # Nobody reads events any more: the consumer is gone, waiting for it would be for ever.
@@ -273,8 +275,8 @@ async def _cancelled(run: ActiveRun) -> None:
                 await host.pause(reason)
             except JournalError as e:
                 error = e
-        if await _has_begun(run):
-            await tell_end(run, run.state, reason, ("Cancelled",), error)
+        await _ensure_begun(run, segment)
+        await tell_end(run, run.state, reason, ("Cancelled",), error)
 
 
 def _show_committed(run: ActiveRun) -> bool:

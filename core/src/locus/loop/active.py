@@ -271,11 +271,6 @@ class ActiveRun:
         #: itself.
         self.hears: Callable[[type[Event]], object] = self._heard.__getitem__ if sink is None else _always
 
-    @property
-    def holds_back(self) -> bool:
-        """Whether events wait for the segment to begin."""
-        return self._early is not None
-
     def hold_back(self) -> None:
         """Keep events until `begin`: whoever filters the prompt causes some before the first one can tell it."""
         self._early = []
