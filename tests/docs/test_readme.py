@@ -101,12 +101,16 @@ def test_a_document_begins_with_its_title_and_fits_its_lines(path: Path) -> None
 # --- the two commands ----------------------------------------------------------------------------
 
 
-def test_the_run_command_names_what_is_there() -> None:
-    text = only("run-command").text
-    for folder, extra in re.findall(r"(\./[\w/]+)(?:\[([\w.-]+)\])?", text):
-        project = (ROOT / folder / "pyproject.toml").read_text(encoding="utf-8")
-        assert not extra or f'"{extra}" = [' in project, f"{folder} has no extra {extra}"
-    (tools,) = re.findall(r"--tools (\S+)", text)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=shown)
+def test_what_is_installed_from_the_checkout_is_there(path: Path) -> None:
+    for block in blocks(path):
+        for folder, extra in re.findall(r"(\./[\w/]+)(?:\[([\w.-]+)\])?", block.text) if block.language == "sh" else ():
+            project = (ROOT / folder / "pyproject.toml").read_text(encoding="utf-8")
+            assert not extra or f'"{extra}" = [' in project, f"{block.where}: {folder} has no extra {extra}"
+
+
+def test_the_run_command_names_tools_that_are_there() -> None:
+    (tools,) = re.findall(r"--tools (\S+)", only("run-command").text)
     assert (ROOT / tools).is_file()
 
 

@@ -129,7 +129,29 @@ async def test_metadata_that_cannot_be_kept_is_refused_and_named() -> None:
     assert (await one.run("x", metadata={"tags": ["a"]})).state.metadata == {"tags": ("a",)}
 
 
-@pytest.mark.parametrize("thread_id", ["", 3, b"t"])
+@pytest.mark.parametrize("metadata", [["tags"], "tags", 3])
+def test_metadata_that_is_no_mapping_is_refused(metadata: Any) -> None:
+    with pytest.raises(InputError, match=r"metadata is .*mapping"):
+        agent().run("x", metadata=metadata)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"model_settings": {"temperature": 1}}, "ModelSettings"),
+        ({"termination": "MaxIterations(3)"}, "MaxIterations"),
+        ({"output_schema": 3}, "3"),
+    ],
+    ids=str,
+)
+def test_options_of_a_run_are_checked_before_it_starts(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        agent().run("x", **options)
+    with pytest.raises(ConfigError, match=told):
+        agent(checkpointer=MemoryStore()).resume("t", **options)
+
+
+@pytest.mark.parametrize("thread_id", ["", 3, b"t", "\ud800"])
 def test_a_thread_id_is_a_name(thread_id: Any) -> None:
     with pytest.raises(InputError, match="thread_id"):
         agent().run("x", thread_id=thread_id)
@@ -198,6 +220,12 @@ def test_an_unknown_keyword_is_refused_with_the_closest_one() -> None:
         ({"termination": "MaxIterations"}, "MaxIterations"),
         ({"termination": MaxIterations}, "MaxIterations"),
         ({"confidence_threshold": float("nan")}, "nan"),
+        ({"confidence_threshold": 90}, "90"),
+        ({"system_prompt": 3}, "system_prompt is 3"),
+        ({"model_settings": {"temperature": 1}}, "ModelSettings(temperature"),
+        ({"conversation_manager": 3}, "view"),
+        ({"hooks": 3}, "hooks is 3"),
+        ({"config": {"plugins": {}}}, "load_config"),
         ({"tool_loop_threshold": -1}, "-1"),
         ({"max_revisions": -1}, "-1"),
         ({"terminal_tools": "submit"}, "submit"),

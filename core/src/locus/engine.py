@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from locus.assembly import Parts, assemble, configured, schema_of
-from locus.core.errors import ConfigError
+from locus.assembly import Parts, assemble, configured, refuse_foreign, schema_of
+from locus.core.errors import ConfigError, InputError
 from locus.core.frozen import FrozenDict
 from locus.core.state import AgentState
 from locus.driver import drive
 from locus.hooks.report import run_report
-from locus.limits import Budget, agent_condition, child_loop, tightened
+from locus.limits import Budget, agent_condition, child_loop, condition_given, tightened
 from locus.loop.active import ActiveRun
 from locus.loop.react import Loop
 from locus.loop.router import Router
@@ -157,7 +157,7 @@ class Engine:
             prompt=turn.message,
             seed=turn.seed,
             system=self.system,
-            metadata=FrozenDict(metadata or {}),
+            metadata=_entries(metadata),
             template=self.template,
         )
 
@@ -179,7 +179,9 @@ class Engine:
         return self._run(segment, how, store)
 
     def _run(self, segment: Segment, how: How, store: JournalStore | None) -> Run[Any]:
-        loop = self.loop if how.termination is None else tightened(self.loop, how.termination)
+        if how.settings is not None:
+            refuse_foreign(model_settings=how.settings)
+        loop = self.loop if how.termination is None else tightened(self.loop, condition_given(how.termination))
         schema = None if how.output_schema is None else schema_of(how.output_schema)
         active = ActiveRun(loop, segment.thread_id, deps=how.deps, settings=how.settings, output=schema)
         return Run(partial(self._main, active, segment, store), active.cancel, segment.thread_id)
@@ -270,7 +272,14 @@ def build(
         ConfigError: something is misspelled, missing or contradictory.
         PluginError: a plugin that was asked for cannot be used.
     """
-    _refuse_odd(tool_execution, max_revisions, terminal_tools)
+    _refuse_odd(tool_execution, max_revisions, terminal_tools, confidence_threshold)
+    refuse_foreign(
+        system_prompt=system_prompt,
+        model_settings=model_settings,
+        conversation_manager=conversation_manager,
+        hooks=hooks,
+        config=config,
+    )
     parts = assemble(
         model=model,
         tools=tools,
@@ -312,7 +321,7 @@ def build(
     )
 
 
-def _refuse_odd(tool_execution: object, max_revisions: object, terminal_tools: object) -> None:
+def _refuse_odd(tool_execution: object, max_revisions: object, terminal_tools: object, threshold: object) -> None:
     if tool_execution not in ("concurrent", "sequential"):
         raise ConfigError(f"tool_execution is {tool_execution!r}; use 'concurrent' or 'sequential'")
     if isinstance(max_revisions, bool) or not isinstance(max_revisions, int) or max_revisions < 0:
@@ -320,6 +329,14 @@ def _refuse_odd(tool_execution: object, max_revisions: object, terminal_tools: o
     if isinstance(terminal_tools, str):
         # A text is an iterable of texts: it would name a tool by each of its letters.
         raise ConfigError(f"terminal_tools is {terminal_tools!r}; give a set of names: {{{terminal_tools!r}}}")
+    if not isinstance(threshold, int | float) or not 0.0 <= threshold <= 1.0:
+        raise ConfigError(f"confidence_threshold is {threshold!r}; it is a number from 0.0 to 1.0")
+
+
+def _entries(metadata: Mapping[str, Any] | None) -> FrozenDict[str, Any]:
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise InputError(f"metadata is {metadata!r:.80}; it is a mapping from names to data")
+    return FrozenDict(metadata or {})
 
 
 def _template(**fields: Any) -> FrozenDict[str, Any]:

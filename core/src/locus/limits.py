@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from locus.loop.react import Loop
     from locus.models.protocol import Model
 
-__all__ = ["Budget", "NoHaltWarning", "agent_condition", "child_loop", "tightened"]
+__all__ = ["Budget", "NoHaltWarning", "agent_condition", "child_loop", "condition_given", "tightened"]
 
 
 class NoHaltWarning(UserWarning):
@@ -60,11 +60,8 @@ def agent_condition(
     Raises:
         ConfigError: it is no condition, or a cost limit has no price to count with.
     """
-    if termination is not None and not isinstance(termination, TerminationCondition):
-        raise ConfigError(
-            f"termination is {termination!r}; use conditions of locus.core.termination, "
-            "such as MaxIterations(10) | TokenLimit(50_000)"
-        )
+    if termination is not None:
+        condition_given(termination)
     if max_iterations is None and termination is None:
         max_iterations = configured.get("max_iterations")
     wanted = termination
@@ -88,6 +85,20 @@ def agent_condition(
         )
     refuse_unpriced(condition, model)
     return condition
+
+
+def condition_given(termination: object) -> TerminationCondition:
+    """What was given as ``termination=``.
+
+    Raises:
+        ConfigError: it is no condition.
+    """
+    if not isinstance(termination, TerminationCondition):
+        raise ConfigError(
+            f"termination is {termination!r}; use conditions of locus.core.termination, "
+            "such as MaxIterations(10) | TokenLimit(50_000)"
+        )
+    return termination
 
 
 def refuse_unpriced(condition: TerminationCondition, model: Model) -> None:

@@ -74,7 +74,7 @@ def thread_name(thread_id: object) -> str:
         return f"thread-{uuid4().hex}"
     if not isinstance(thread_id, str) or not thread_id:
         raise InputError(f"thread_id is {thread_id!r}; it is a text that names the conversation")
-    return thread_id
+    return _encodable(thread_id, "thread_id")
 
 
 def system_message(text: str | None) -> Message | None:
@@ -97,13 +97,13 @@ def _text(text: str) -> str:
     return _encodable(text)
 
 
-def _encodable(text: str) -> str:
+def _encodable(text: str, what: str = "the prompt") -> str:
     try:
         text.encode()
     except UnicodeEncodeError as e:
         raise InputError(
-            f"the prompt has a lone surrogate ({text[e.start]!r}) at position {e.start}: it is no valid text and "
-            "no provider takes it; decode its source with the right encoding, or with errors='replace'"
+            f"{what} has a lone surrogate ({text[e.start]!r}) at position {e.start}: it is no valid text and cannot "
+            "be sent or stored; decode its source with the right encoding, or with errors='replace'"
         ) from None
     return text
 

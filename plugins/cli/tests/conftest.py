@@ -117,7 +117,8 @@ def locus(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
 @pytest.fixture
 def environment(here: Path, site: Path) -> dict[str, str]:
     """The environment of a process in which the toy plugin is installed."""
-    return {**os.environ, "PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1", "TERM": "xterm", "COLUMNS": "200"}
+    path = os.pathsep.join(filter(None, (str(site), os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "TERM": "xterm", "COLUMNS": "200"}
 
 
 @pytest.fixture

@@ -54,6 +54,20 @@ def test_ctrl_c_ends_the_run_at_its_next_safe_point(terminal: Open, tools: str) 
     assert "Traceback" not in running.output
 
 
+def test_ctrl_c_lets_a_tool_under_way_finish_and_says_what_was_done(terminal: Open, tools: str, here: Path) -> None:
+    running = terminal("run", "x", "-m", "toy:gated", "-t", tools)
+
+    running.expect("gate is running")
+    running.send(CTRL_C)
+    running.expect("ending at the next safe point")
+    (here / "gate").touch()
+    running.expect("): the gate is open")
+    running.expect("stopped: Cancelled: Ctrl-C")
+    running.expect("stopped by Ctrl-C after 1 iteration, 1 tool call ran (gate)")
+    assert running.finish() == 130
+    assert "I went through." not in running.output
+
+
 def test_second_ctrl_c_ends_it_at_once(terminal: Open, tools: str) -> None:
     running = terminal("run", "x", "-m", "toy:naps_long", "-t", tools)
 

@@ -108,6 +108,7 @@ SCRIPTS: Mapping[str, Sequence[Turn]] = {
     "asks_twice": [[call("ask", question="One?"), call("ask", question="Two?")], "Done."],
     "naps": [call("nap", seconds=0.01)],
     "naps_long": [call("nap", seconds=60.0), "Awake."],
+    "gated": [call("gate"), "I went through."],
     "silent": [never],
     "pauses": [_pause],
     "prepares": [_prepare],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 from locus import ToolContext, tool
 
@@ -24,3 +25,11 @@ def nap(seconds: float) -> str:
     """Sleep."""
     time.sleep(seconds)
     return "slept"
+
+
+@tool
+def gate() -> str:
+    """Wait until the test opens the gate: a file in the working directory."""
+    while not Path("gate").exists():
+        time.sleep(0.01)
+    return "the gate is open"
