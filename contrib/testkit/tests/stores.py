@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from datetime import datetime
 
-from locus.core.errors import JournalError, NothingToResume
 from locus.memory import Claim, JournalStore, MemoryStore
 from locus_testkit import JournalStoreContract, StoreFeatures
 
@@ -26,7 +25,7 @@ def law_of(test: str) -> int | None:
 
 
 class Complete(MemoryStore):
-    """Journals in memory, with leases that run out when a test says so, and with forks."""
+    """Journals in memory, with leases that run out when a test says so."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,20 +56,6 @@ class Complete(MemoryStore):
         due = {i: t for i in free if (t := self._threads[i].not_before) is not None and t <= now}
         return min(due, key=lambda i: due[i], default=None)
 
-    async def fork(self, thread_id: str, at: int, into: str) -> None:
-        """A new thread with the first entries of another."""
-        origin = self._threads.get(thread_id)
-        if origin is None or not origin.bodies:
-            raise NothingToResume(f"there is no thread {thread_id!r} to fork")
-        if not 1 <= at <= len(origin.bodies):
-            raise JournalError(f"thread {thread_id!r} has {len(origin.bodies)} entries; it cannot be forked at {at}")
-        if into in self._threads:
-            raise JournalError(f"there is a thread {into!r} already; fork into a new one")
-        await super().release(await super().claim(into, "fork"))
-        made = self._threads[into]
-        made.bodies = origin.bodies[:at]
-        made.writers = [(first, writer) for first, writer in origin.writers if first <= at]
-
 
 class Opened(JournalStoreContract):
     """The contract with every feature, over one kind of store.
@@ -79,7 +64,7 @@ class Opened(JournalStoreContract):
         kind: makes a handle.
     """
 
-    features = StoreFeatures(persistent=True, shared=True, leases=True, forks=True)
+    features = StoreFeatures(persistent=True, shared=True, leases=True)
 
     def __init__(self, kind: Callable[[], JournalStore]) -> None:
         self.kind = kind

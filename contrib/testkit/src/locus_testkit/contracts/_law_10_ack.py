@@ -24,8 +24,7 @@ class AckLaws(StoreContract):
 
     async def test_law_10_acknowledged_entries_are_there_at_once(self, open_store: OpenStore) -> None:
         """After each answer, whoever looks sees the entry, through whatever handle, while its writer is at work."""
-        place = await self.place(open_store)
-        here, there = place.stores if self.features.shared else (place.stores[0], place.stores[0])
+        here, there = await self.handles(open_store)
         claim, told = await here.claim("t", "w"), story(size=2)
         await tell(here, claim, told)
         for n in range(1, 4):
@@ -75,13 +74,14 @@ class AckLaws(StoreContract):
         for minutes in range(3):
             assert await store.next_ready(NOON + timedelta(minutes=minutes)) == "t"
 
-    @needs("leases")
-    async def test_law_10_thread_of_a_dead_worker_is_offered_again(self, store: JournalStore) -> None:
+    @needs("leases", "lists")
+    async def test_law_10_thread_of_a_dead_worker_is_offered_again(self, open_store: OpenStore) -> None:
         """Taking it is not having gone on with it: until it is given back, its time stands."""
-        await store.release(await store.claim("t", "w"), NOON)
-        dead = await store.claim("t", "dead")
-        assert await store.next_ready(NOON) is None
-        await self.expire(store, dead)
-        assert await store.next_ready(NOON) == "t"
-        await store.release(await store.claim("t", "next"))
-        assert await store.next_ready(NOON) is None
+        here, there = await self.handles(open_store)
+        await here.release(await here.claim("t", "w"), NOON)
+        dead = await here.claim("t", "dead")
+        assert await there.next_ready(NOON) is None
+        await self.expire(here, dead)
+        assert await there.next_ready(NOON) == "t"
+        await there.release(await there.claim("t", "next"))
+        assert await there.next_ready(NOON) is None

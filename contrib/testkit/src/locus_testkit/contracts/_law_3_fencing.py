@@ -198,17 +198,18 @@ class FencingLaws(StoreContract):
         assert await here.read("t") == await there.read("t")
 
     @needs("leases")
-    async def test_law_3_silent_worker_loses_its_thread_to_the_next(self, store: JournalStore) -> None:
+    async def test_law_3_silent_worker_loses_its_thread_to_the_next(self, open_store: OpenStore) -> None:
         """A thread whose holder died is free for whoever asks, and that claim fences the holder."""
-        dead = await store.claim("t", "dead")
-        await add(store, dead, *texts(1))
-        await self.expire(store, dead)
-        fresh = await store.claim("t", "another")
+        here, there = await self.handles(open_store)
+        dead = await here.claim("t", "dead")
+        await add(here, dead, *texts(1))
+        await self.expire(here, dead)
+        fresh = await there.claim("t", "another")
         assert bodies_of(fresh.entries) == list(texts(1))
-        assert await store.append(dead, texts(2)) is Appended.FENCED
-        assert await store.renew(dead) is False
-        await add(store, fresh, *texts(1))
-        assert len(await store.read("t")) == 2
+        assert await here.append(dead, texts(2)) is Appended.FENCED
+        assert await here.renew(dead) is False
+        await add(there, fresh, *texts(1))
+        assert len(await here.read("t")) == 2
 
     @needs("leases")
     async def test_law_3_lease_that_ran_out_fences_nobody(self, store: JournalStore) -> None:
@@ -219,13 +220,14 @@ class FencingLaws(StoreContract):
         assert await store.renew(claim) is True
 
     @needs("leases")
-    async def test_law_3_renewed_lease_keeps_others_out(self, store: JournalStore) -> None:
+    async def test_law_3_renewed_lease_keeps_others_out(self, open_store: OpenStore) -> None:
         """Whoever says in time that it lives is not overtaken."""
-        claim = await store.claim("t", "w")
-        await self.expire(store, claim)
-        assert await store.renew(claim) is True
+        here, there = await self.handles(open_store)
+        claim = await here.claim("t", "w")
+        await self.expire(here, claim)
+        assert await here.renew(claim) is True
         with pytest.raises(ThreadBusy):
-            await store.claim("t", "another")
+            await there.claim("t", "another")
 
     async def test_law_3_run_that_lost_its_thread_is_stopped(self, open_store: OpenStore) -> None:
         """A worker comes back after another one finished its run: nothing of what it still does is kept."""

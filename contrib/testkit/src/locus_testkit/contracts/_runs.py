@@ -152,6 +152,9 @@ class Process:
     async def threads(self) -> tuple[ThreadInfo, ...]:
         return await self.store.threads()
 
+    async def fork(self, thread_id: str, at: int, into: str, bodies: Sequence[Body] = ()) -> None:
+        await self._write(lambda: self.store.fork(thread_id, at, into, bodies), None, ())
+
     async def delete(self, thread_id: str) -> bool:
         return await self.store.delete(thread_id)
 

@@ -42,8 +42,7 @@ class StoreFeatures:
         lists: another handle also finds which threads there are, and when they want to go on.
         leases: a worker that says nothing for a while loses its thread to whoever asks; needs
             `JournalStoreContract.expire`.
-        forks: it has ``fork(thread_id, at, into)``: a new thread that shares the first entries of another; needs
-            ``history``.
+        forks: it can fork a thread; needs ``history``. A store that cannot says so with a `JournalError`.
     """
 
     history: bool = True
@@ -52,7 +51,7 @@ class StoreFeatures:
     shared: bool = False
     lists: bool = True
     leases: bool = False
-    forks: bool = False
+    forks: bool = True
 
 
 @pytest.mark.anyio
@@ -79,7 +78,7 @@ class StoreContract(Contract):
         """Let the lease of a claim run out, as if its worker had said nothing for long enough (feature ``leases``).
 
         Args:
-            store: the handle that made the claim.
+            store: the handle that made the claim; where handles fence each other, another one asks then.
             claim: what it is about.
         """
         raise NotImplementedError(
@@ -97,6 +96,11 @@ class StoreContract(Contract):
         """Where the runs of one test are kept: two handles, if the second one finds what the first wrote."""
         first = await open_store()
         return Place(stores=(first, await open_store() if self.features.persistent else first), abandon=self.abandon)
+
+    async def handles(self, open_store: OpenStore) -> tuple[JournalStore, JournalStore]:
+        """Where two workers of one test are: each at a handle of its own, if handles fence each other."""
+        first = await open_store()
+        return first, await open_store() if self.features.shared else first
 
     @pytest.fixture
     async def open_store(self, tmp_path: Path) -> AsyncIterator[OpenStore]:

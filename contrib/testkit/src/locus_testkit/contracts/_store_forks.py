@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+import anyio
 import pytest
 
 from locus.core.errors import JournalError
 from locus.core.journal import Body
 from locus.memory.store import Claim, JournalStore
-from locus_testkit.contracts._samples import NOON, bodies_of, folded, state_of, steps_since, story, texts
+from locus_testkit.contracts._samples import NOON, Story, bodies_of, folded, state_of, steps_since, story, texts
 from locus_testkit.contracts._store import OpenStore, StoreContract, add, reclaimed, tell
 from locus_testkit.contracts.features import needs
 
@@ -20,6 +20,18 @@ __all__ = ["ForkLaws"]
 class ForkLaws(StoreContract):
     """What a fork has is what stood there; what is written later stays where it is written."""
 
+    async def test_thread_is_forked_or_that_is_refused(self, store: JournalStore) -> None:
+        """A store that cannot do it says so, and makes no thread that is something else."""
+        told = story(size=2)
+        await _write(store, "t", told)
+        if self.features.forks and self.features.history:
+            await store.fork("t", 2, "fork")
+            assert folded(await reclaimed(store, "fork")) == told.end
+            return
+        with pytest.raises(JournalError):
+            await store.fork("t", 2, "fork")
+        assert await store.peek("fork") is None
+
     @needs("forks", "history")
     async def test_fork_has_the_first_entries(self, store: JournalStore) -> None:
         """Wherever it is made, state, place, numbers and parents are those of its origin at that entry."""
@@ -27,18 +39,43 @@ class ForkLaws(StoreContract):
         await _write(store, "t", told)
         entries = await store.read("t")
         for at in range(1, 6):
-            await _fork(store, "t", at, f"fork-{at}")
+            await store.fork("t", at, f"fork-{at}")
             assert await store.read(f"fork-{at}") == entries[:at]
             again = await reclaimed(store, f"fork-{at}")
             assert (again.thread_id, again.head, folded(again)) == (f"fork-{at}", at, told.states[at - 1])
         assert await store.read("t") == entries
 
     @needs("forks", "history")
+    async def test_fork_goes_on_with_what_it_is_given(self, store: JournalStore) -> None:
+        """Bodies are written behind the shared entries, by a writer of their own, and into the fork alone."""
+        told, other = story(size=3), story("other", start=story(size=3).states[1], size=2)
+        await _write(store, "t", told)
+        entries = await store.read("t")
+        await store.fork("t", 2, "fork", [*other.bodies, *texts(1)])
+        made = await store.read("fork")
+        assert made[:2] == entries[:2]
+        assert bodies_of(made[2:]) == [*other.bodies, *texts(1)]
+        assert [entry.n for entry in made] == [1, 2, 3, 4, 5]
+        assert [entry.parent for entry in made] == ["", *(entry.id for entry in made[:-1])]
+        assert len({entry.writer for entry in made[2:]} - {entry.writer for entry in entries}) == 1
+        assert folded(await reclaimed(store, "fork")) == other.end
+        assert await store.read("t") == entries
+
+    @needs("forks", "history")
+    async def test_cancelled_fork_is_whole_or_not_there(self, store: JournalStore) -> None:
+        """What it shares and what it is given are one write."""
+        await _write(store, "t", story(size=3))
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await store.fork("t", 2, "fork", texts(20))
+        assert len(await store.read("fork")) in (0, 22)
+
+    @needs("forks", "history")
     async def test_fork_goes_its_own_way(self, store: JournalStore) -> None:
         """Entries and claims of one do not touch the other, and each keeps its chain."""
         told, other = story(size=3), story("other", start=story(size=3).states[1], size=2)
         await _write(store, "t", told)
-        await _fork(store, "t", 2, "fork")
+        await store.fork("t", 2, "fork")
         here, there = await store.claim("t", "w"), await store.claim("fork", "w")
         assert here.token != there.token
         await add(store, here, *texts(2, "here"))
@@ -66,7 +103,7 @@ class ForkLaws(StoreContract):
             await store.snapshot(claim, cached, told.states[cached - 1], told.bodies[cached - 1])
             await store.release(claim)
             for at in (2, 4):
-                await _fork(store, origin, at, f"{origin}-{at}")
+                await store.fork(origin, at, f"{origin}-{at}")
                 assert folded(await reclaimed(store, f"{origin}-{at}")) == told.states[at - 1]
                 assert bodies_of(await store.read(f"{origin}-{at}")) == list(told.bodies[:at])
 
@@ -75,12 +112,12 @@ class ForkLaws(StoreContract):
         """A fork is a thread like any other: its own entries are shared as those that it shares."""
         told = story(size=5)
         await _write(store, "t", told)
-        await _fork(store, "t", 3, "one")
+        await store.fork("t", 3, "one")
         await store.release(await _written(store, "one", texts(2, "one")))
-        await _fork(store, "one", 4, "two")
-        await _fork(store, "one", 2, "three")
+        await store.fork("one", 4, "two")
+        await store.fork("one", 2, "three")
         await store.release(await _written(store, "two", texts(1, "two")))
-        await _fork(store, "two", 5, "four")
+        await store.fork("two", 5, "four")
         wanted = [*told.bodies[:3], *texts(1, "one"), *texts(1, "two")]
         assert bodies_of(await store.read("two")) == wanted
         assert bodies_of(await store.read("four")) == wanted
@@ -92,7 +129,7 @@ class ForkLaws(StoreContract):
         told = story(size=3)
         claim = await store.claim("t", "w")
         await tell(store, claim, told)
-        await _fork(store, "t", 2, "fork")
+        await store.fork("t", 2, "fork")
         assert folded(await reclaimed(store, "fork")) == told.states[1]
         await add(store, claim, *texts(1))
         assert await store.renew(claim)
@@ -102,9 +139,9 @@ class ForkLaws(StoreContract):
         """A time or a holder of its origin is not its own."""
         claim = await store.claim("t", "the worker")
         await tell(store, claim, story(size=3))
-        await _fork(store, "t", 3, "held")
+        await store.fork("t", 3, "held")
         await store.release(claim, NOON)
-        await _fork(store, "t", 2, "due")
+        await store.fork("t", 2, "due")
         listed = {info.thread_id: (info.head, info.holder) for info in await store.threads()}
         assert listed == {"t": (3, None), "held": (3, None), "due": (2, None)}
         await store.claim("t", "w")
@@ -119,12 +156,13 @@ class ForkLaws(StoreContract):
         for origin, at, into in (
             ("nobody", 1, "new"),
             ("t", 4, "new"),
+            ("t", 0, "new"),
             ("t", -1, "new"),
             ("t", 2, "taken"),
             ("t", 2, "t"),
         ):
             with pytest.raises(JournalError):
-                await _fork(store, origin, at, into)
+                await store.fork(origin, at, into)
         assert {info.thread_id for info in await store.threads()} == {"t", "taken"}
         assert {thread: await store.read(thread) for thread in before} == before
         assert await store.read("new") == ()
@@ -138,8 +176,8 @@ class ForkLaws(StoreContract):
         await tell(store, claim, told)
         await add(store, claim, *large)
         await store.release(claim)
-        await _fork(store, "t", 4, "one")
-        await _fork(store, "t", 4, "two")
+        await store.fork("t", 4, "one")
+        await store.fork("t", 4, "two")
         assert await store.delete("one")
         assert bodies_of(await store.read("t")) == [*told.bodies, *large]
         assert await store.delete("t")
@@ -152,13 +190,13 @@ class ForkLaws(StoreContract):
         """It is kept like the thread that it came from."""
         told, store = story(size=3), await open_store()
         await _write(store, "t", told)
-        await _fork(store, "t", 2, "fork")
+        await store.fork("t", 2, "fork")
         again = await open_store()
         assert await again.read("fork") == (await store.read("t"))[:2]
         assert folded(await reclaimed(again, "fork")) == told.states[1]
 
 
-async def _write(store: JournalStore, thread_id: str, told: Any) -> None:
+async def _write(store: JournalStore, thread_id: str, told: Story) -> None:
     claim = await store.claim(thread_id, "w")
     await tell(store, claim, told)
     await store.release(claim)
@@ -168,7 +206,3 @@ async def _written(store: JournalStore, thread_id: str, bodies: Sequence[Body]) 
     claim = await store.claim(thread_id, "w")
     await add(store, claim, *bodies)
     return claim
-
-
-async def _fork(store: Any, thread_id: str, at: int, into: str) -> None:
-    await store.fork(thread_id, at, into)
