@@ -48,12 +48,11 @@ class ForgetsToFence(MemoryStore):
 
 
 class ForksByReference(MemoryStore):
-    """A fork and its origin are one journal, until somebody looks."""
+    """A fork and its origin are one journal."""
 
     async def fork(self, thread_id: str, at: int, into: str, bodies: Sequence[Body] = ()) -> None:
         await super().fork(thread_id, at, into, bodies)
-        if not bodies and at == len(self._threads[thread_id].bodies):
-            self._threads[into].bodies = self._threads[thread_id].bodies
+        self._threads[into].bodies = self._threads[thread_id].bodies
 
 
 class Broken(JournalStoreMachine):

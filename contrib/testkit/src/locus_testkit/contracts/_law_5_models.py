@@ -65,10 +65,11 @@ class ModelCallLaws(StoreContract):
         """A call that was stored by itself, before the rest of its node, is not made again when the node is."""
         place = await self.place(open_store)
         notes: dict[str, _Notes] = {}
+        talks: dict[str, Talk] = {}
 
         def make(thread_id: str) -> Case:
             talk, manager, world = Talk(call("act", n=1), "done"), _Notes(), World()
-            notes[thread_id] = manager
+            notes[thread_id], talks[thread_id] = manager, talk
 
             def agent(store: JournalStore) -> Agent[object, object]:
                 tools = [world.effect("act", "pure")]
@@ -79,6 +80,8 @@ class ModelCallLaws(StoreContract):
         found = 0
         for case in await every_crash(make):
             asked, state = notes[case.thread_id].asked, await case.state()
+            calls = sum(asked.values()) + sum(talks[case.thread_id].asked.values())
+            assert calls <= 5, f"{case.died.crash}: more than the call in flight was repeated"
             for number in (0, 1):
                 stored = any(f"{number}/notes/" in b.step_id for b in case.died.arrived if isinstance(b, Outcome))
                 found += stored
