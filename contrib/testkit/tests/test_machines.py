@@ -47,9 +47,22 @@ class ForgetsToFence(MemoryStore):
         return await super().append(claim, bodies)
 
 
+class ForksByReference(MemoryStore):
+    """A fork and its origin are one journal."""
+
+    async def fork(self, thread_id: str, at: int, into: str, bodies: Sequence[Body] = ()) -> None:
+        await super().fork(thread_id, at, into, bodies)
+        self._threads[into].bodies = self._threads[thread_id].bodies
+
+
 class Broken(JournalStoreMachine):
     def make_store(self, folder: Path) -> ForgetsToFence:
         return ForgetsToFence()
+
+
+class BrokenForks(JournalStoreMachine):
+    def make_store(self, folder: Path) -> ForksByReference:
+        return ForksByReference()
 
 
 @pytest.mark.parametrize("machine", [InMemory, Latest])
@@ -57,6 +70,7 @@ def test_machine_finds_nothing_in_a_store_that_is_right(machine: type[JournalSto
     run_state_machine_as_test(machine, settings=_FEW)
 
 
-def test_machine_finds_a_store_that_is_wrong() -> None:
-    with pytest.raises(AssertionError):
-        run_state_machine_as_test(Broken, settings=_ENOUGH_TO_FIND)
+@pytest.mark.parametrize("machine", [Broken, BrokenForks])
+def test_machine_finds_a_store_that_is_wrong(machine: type[JournalStoreMachine]) -> None:
+    with pytest.raises((AssertionError, ExceptionGroup)):
+        run_state_machine_as_test(machine, settings=_ENOUGH_TO_FIND)

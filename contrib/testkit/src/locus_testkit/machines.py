@@ -1,4 +1,4 @@
-"""A state machine for journal stores: any order of claims, appends, snapshots, releases and restarts.
+"""A state machine for journal stores: any order of claims, appends, snapshots, releases, forks and restarts.
 
 The contract tests the laws one by one; this finds the orders that nobody thought of. What is right is decided by
 a model of the store that is too simple to be wrong: a list of entries a thread, and who may write.
@@ -30,7 +30,8 @@ from locus_testkit.strategies import grown, states, step_bodies
 
 __all__ = ["JournalStoreMachine"]
 
-_THREADS = st.sampled_from(["a", "b"])
+_NAMES = ("a", "b", "c")
+_THREADS = st.sampled_from(_NAMES)
 
 
 @define
@@ -105,9 +106,16 @@ class JournalStoreMachine(RuleBasedStateMachine):
         if close is not None:
             self._portal.call(close)
 
-    def _held(self, thread: str) -> _Expected | None:
-        expected = self._expected.get(thread)
-        return expected if expected is not None and expected.holder is not None else None
+    def _held(self) -> list[str]:
+        return [thread for thread, expected in self._expected.items() if expected.holder is not None]
+
+    def _some_held(self, data: DataObject) -> _Expected:
+        return self._expected[data.draw(st.sampled_from(self._held()))]
+
+    def _forkable(self) -> list[str]:
+        if not self.features.forks or not self._store.keeps_history or len(self._expected) == len(_NAMES):
+            return []
+        return [thread for thread, expected in self._expected.items() if expected.bodies]
 
     def _do(self, method: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
         return self._portal.call(method, *arguments)
@@ -135,20 +143,19 @@ class JournalStoreMachine(RuleBasedStateMachine):
         self._tokens.add(claim.token)
         expected.holder = claim
 
-    @rule(thread=_THREADS, steps=st.lists(step_bodies(), min_size=1, max_size=3))
-    def append(self, thread: str, steps: list[Body]) -> None:
+    @precondition(lambda self: self._held())
+    @rule(steps=st.lists(step_bodies(), min_size=1, max_size=3), data=st.data())
+    def append(self, steps: list[Body], data: DataObject) -> None:
         """Record what happens in a node."""
-        expected = self._held(thread)
-        if expected is not None:
-            assert self._do(self._store.append, expected.holder, steps) is Appended.OK
-            expected.accept(steps)
+        expected = self._some_held(data)
+        assert self._do(self._store.append, expected.holder, steps) is Appended.OK
+        expected.accept(steps)
 
-    @rule(thread=_THREADS, data=st.data())
-    def commit(self, thread: str, data: DataObject) -> None:
+    @precondition(lambda self: self._held())
+    @rule(data=st.data())
+    def commit(self, data: DataObject) -> None:
         """Make a transition, the way the loop does with such a store."""
-        expected = self._held(thread)
-        if expected is None:
-            return
+        expected = self._some_held(data)
         old = expected.state
         new = data.draw(states() if old is BLANK else grown(st.just(old), max_steps=2))
         body = Transition(run_id="run", node="think", next_node="think", delta=delta(old, new))
@@ -167,24 +174,37 @@ class JournalStoreMachine(RuleBasedStateMachine):
         assert self._do(self._store.renew, claim) is False
         self._do(self._store.release, claim, NOON)
 
-    @rule(thread=_THREADS)
-    def snapshot(self, thread: str) -> None:
+    @precondition(lambda self: self._held())
+    @rule(data=st.data())
+    def snapshot(self, data: DataObject) -> None:
         """Cache the fold up to the newest transition."""
-        expected = self._held(thread)
-        at = expected.last_transition if expected is not None else 0
-        if expected is not None and at and self._store.keeps_history:
+        expected = self._some_held(data)
+        at = expected.last_transition
+        if at and self._store.keeps_history:
             last = expected.bodies[at - 1]
             self._do(self._store.snapshot, expected.holder, at, fold(BLANK, expected.bodies[:at]), last)
 
-    @rule(thread=_THREADS, due=st.booleans())
-    def release(self, thread: str, due: bool) -> None:  # noqa: FBT001  # hypothesis calls it by name
+    @precondition(lambda self: self._held())
+    @rule(due=st.booleans(), data=st.data())
+    def release(self, due: bool, data: DataObject) -> None:  # noqa: FBT001  # hypothesis calls it by name
         """Give a thread back, wanting to go on at noon or not."""
-        expected = self._held(thread)
-        if expected is None or expected.holder is None:
-            return
+        expected = self._some_held(data)
+        assert expected.holder is not None
         self._do(self._store.release, expected.holder, NOON if due else None)
         self._stale.append(expected.holder)
         expected.holder, expected.due = None, due
+
+    @precondition(lambda self: self._forkable())
+    @rule(more=st.lists(step_bodies(), max_size=2), data=st.data())
+    def fork(self, more: list[Body], data: DataObject) -> None:
+        """Let a new thread begin as another one did, whatever either does next."""
+        origin = data.draw(st.sampled_from(self._forkable()))
+        into = next(name for name in _NAMES if name not in self._expected)
+        expected = self._expected[origin]
+        at = data.draw(st.integers(1, len(expected.bodies)))
+        self._do(self._store.fork, origin, at, into, more)
+        own = [entry.writer for entry in self._do(self._store.read, into, at)]
+        self._expected[into] = _Expected([*expected.bodies[:at], *more], [*expected.writers[:at], *own])
 
     @rule(thread=_THREADS)
     def delete(self, thread: str) -> None:

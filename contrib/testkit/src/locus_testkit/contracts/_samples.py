@@ -97,6 +97,16 @@ class Story:
         """The state after all of them."""
         return self.states[-1]
 
+    def grown(self, state: AgentState, *, not_before: datetime | None = None) -> Story:
+        """The same with one more transition.
+
+        Args:
+            state: the state after it.
+            not_before: when the node that follows may start.
+        """
+        body = _transition(self.end, state, "think", "think", not_before=not_before)
+        return Story((*self.states, state), (*self.bodies, body))
+
 
 def story(run_id: str = "run", *, start: AgentState = BLANK, size: int = 4) -> Story:
     """A run with a tool call an iteration.
@@ -129,7 +139,9 @@ def story(run_id: str = "run", *, start: AgentState = BLANK, size: int = 4) -> S
     return Story(tuple(states), tuple(bodies))
 
 
-def _transition(old: AgentState, new: AgentState, node: str, next_node: str) -> Transition:
+def _transition(
+    old: AgentState, new: AgentState, node: str, next_node: str, *, not_before: datetime | None = NOON
+) -> Transition:
     return Transition(
         run_id=new.run_id,
         node=node,
@@ -137,7 +149,7 @@ def _transition(old: AgentState, new: AgentState, node: str, next_node: str) -> 
         delta=delta(old, new),
         why="because",
         satisfied=("NoToolCalls",) if next_node == END else (),
-        not_before=NOON,
+        not_before=not_before,
     )
 
 

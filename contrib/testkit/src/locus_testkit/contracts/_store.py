@@ -12,6 +12,7 @@ from attrs import frozen
 
 from locus.core.journal import Body
 from locus.memory.store import Appended, Claim, JournalStore
+from locus_testkit.contracts._runs import Place
 from locus_testkit.contracts._samples import Story
 from locus_testkit.contracts.base import Contract
 
@@ -39,6 +40,9 @@ class StoreFeatures:
         persistent: another handle on the same place finds what the first one wrote.
         shared: handles on the same place, as several processes have them, fence each other.
         lists: another handle also finds which threads there are, and when they want to go on.
+        leases: a worker that says nothing for a while loses its thread to whoever asks; needs
+            `JournalStoreContract.expire`.
+        forks: it can fork a thread; needs ``history``. A store that cannot says so with a `JournalError`.
     """
 
     history: bool = True
@@ -46,6 +50,8 @@ class StoreFeatures:
     persistent: bool = False
     shared: bool = False
     lists: bool = True
+    leases: bool = False
+    forks: bool = True
 
 
 @pytest.mark.anyio
@@ -67,6 +73,34 @@ class StoreContract(Contract):
         close = getattr(store, "aclose", None)
         if close is not None:
             await close()
+
+    async def expire(self, store: JournalStore, claim: Claim) -> None:
+        """Let the lease of a claim run out, as if its worker had said nothing for long enough (feature ``leases``).
+
+        Args:
+            store: the handle that made the claim; where handles fence each other, another one asks then.
+            claim: what it is about.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} declares the feature leases and needs expire(self, store, claim)"
+        )
+
+    async def abandon(self, store: JournalStore, claim: Claim) -> None:
+        """Free the thread of a worker that died: its lease runs out, or, without leases, it is released for it."""
+        if self.features.leases:
+            await self.expire(store, claim)
+        else:
+            await store.release(claim)
+
+    async def place(self, open_store: OpenStore) -> Place:
+        """Where the runs of one test are kept: two handles, if the second one finds what the first wrote."""
+        first = await open_store()
+        return Place(stores=(first, await open_store() if self.features.persistent else first), abandon=self.abandon)
+
+    async def handles(self, open_store: OpenStore) -> tuple[JournalStore, JournalStore]:
+        """Where two workers of one test are: each at a handle of its own, if handles fence each other."""
+        first = await open_store()
+        return first, await open_store() if self.features.shared else first
 
     @pytest.fixture
     async def open_store(self, tmp_path: Path) -> AsyncIterator[OpenStore]:

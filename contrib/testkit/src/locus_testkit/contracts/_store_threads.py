@@ -1,4 +1,4 @@
-"""Threads side by side, and one place seen through several handles."""
+"""Threads side by side, and one place seen through several handles: no law of runs, and relied on all the same."""
 
 from __future__ import annotations
 
@@ -14,7 +14,61 @@ __all__ = ["ThreadLaws"]
 
 
 class ThreadLaws(StoreContract):
-    """Threads are independent, named by any text, listed, forgotten, and the same for every process."""
+    """Threads are independent, named by any text, read by anybody, listed, forgotten, the same for every process."""
+
+    async def test_store_has_every_method_of_the_protocol(self, store: JournalStore) -> None:
+        """A store is recognised by its methods."""
+        assert isinstance(store, JournalStore)
+        assert store.snapshot_every is None or store.snapshot_every >= 1
+
+    async def test_history_is_kept_as_declared(self, store: JournalStore) -> None:
+        """No store of journals gets out of the laws that need a history by not declaring it."""
+        assert store.keeps_history is self.features.history
+
+    async def test_new_thread_is_empty(self, store: JournalStore) -> None:
+        """Claiming a thread that nobody used gives an empty journal."""
+        claim = await store.claim("t", "w")
+        assert (claim.thread_id, claim.head, claim.snapshot, claim.entries) == ("t", 0, None, ())
+
+    async def test_reading_needs_no_claim(self, store: JournalStore) -> None:
+        """Anybody can read a thread while a worker holds it, and does not disturb that worker."""
+        claim = await store.claim("t", "w")
+        await add(store, claim, *texts(3))
+        assert bodies_of(await store.read("t")) == list(texts(3))
+        await add(store, claim, *texts(1))
+        assert await store.renew(claim)
+
+    @needs("history")
+    async def test_reading_starts_after_a_number(self, store: JournalStore) -> None:
+        """`after` leaves out what the reader has."""
+        await write(store, "t", *texts(4))
+        entries = await store.read("t")
+        for after in range(6):
+            assert await store.read("t", after) == entries[after:]
+
+    async def test_reading_an_unknown_thread_gives_nothing(self, store: JournalStore) -> None:
+        """... and does not create it."""
+        assert await store.read("nobody") == ()
+        assert await store.threads() == ()
+
+    async def test_peeking_shows_what_a_claim_would(self, store: JournalStore) -> None:
+        """... of a free thread and of a held one, without a token, without taking it, without creating it."""
+        assert await store.peek("t") is None
+        assert await store.threads() == ()
+        claim = await store.claim("t", "w")
+        await tell(store, claim, story())
+        await add(store, claim, *texts(2))
+        held = await store.peek("t")
+        assert held is not None
+        assert (held.token, held.thread_id, held.head) == ("", "t", 6)
+        assert folded(held) == story().end
+        assert await store.append(held, texts(1)) is Appended.FENCED
+        await add(store, claim, *texts(1))
+        await store.release(claim)
+        free, taken = await store.peek("t"), await store.claim("t", "w")
+        assert free is not None
+        assert (free.token, free.head, free.snapshot) == ("", taken.head, taken.snapshot)
+        assert bodies_of(free.entries) == bodies_of(taken.entries)
 
     async def test_threads_are_independent(self, store: JournalStore) -> None:
         """Entries, claims and snapshots of one thread do not touch another."""
@@ -113,16 +167,3 @@ class ThreadLaws(StoreContract):
         claimed = await again.claim("t", "w")
         assert folded(claimed) == told.end
         assert steps_since(claimed) == list(steps())
-
-    @needs("shared")
-    async def test_handles_exclude_each_other(self, open_store: OpenStore) -> None:
-        """Two processes on one place: one holds the thread, and its claim fences the other's."""
-        here, there = await open_store(), await open_store()
-        stale = await here.claim("t", "here")
-        with pytest.raises(ThreadBusy, match="here"):
-            await there.claim("t", "there")
-        await here.release(stale)
-        fresh = await there.claim("t", "there")
-        assert await here.append(stale, texts(1)) is Appended.FENCED
-        await add(there, fresh, *texts(1))
-        assert await here.read("t") == await there.read("t")

@@ -6,15 +6,38 @@ fold of what was accepted, and when of two workers that believe they own a threa
 
 from __future__ import annotations
 
+from locus_testkit.contracts._law_1_fold import FoldLaws
+from locus_testkit.contracts._law_2_commit import CommitLaws
+from locus_testkit.contracts._law_3_fencing import FencingLaws
+from locus_testkit.contracts._law_4_effects import EffectLaws
+from locus_testkit.contracts._law_5_models import ModelCallLaws
+from locus_testkit.contracts._law_6_size import SizeLaws
+from locus_testkit.contracts._law_7_steps import StepLaws
+from locus_testkit.contracts._law_8_time import TimeLaws
+from locus_testkit.contracts._law_9_bounds import BoundLaws
+from locus_testkit.contracts._law_10_ack import AckLaws
 from locus_testkit.contracts._store import OpenStore, StoreFeatures
-from locus_testkit.contracts._store_claims import ClaimLaws
-from locus_testkit.contracts._store_entries import EntryLaws
+from locus_testkit.contracts._store_forks import ForkLaws
 from locus_testkit.contracts._store_threads import ThreadLaws
 
 __all__ = ["JournalStoreContract", "OpenStore", "StoreFeatures"]
 
 
-class JournalStoreContract(EntryLaws, ClaimLaws, ThreadLaws):
+# pytest collects from the last base to the first: the report lists the laws in their order.
+class JournalStoreContract(
+    ForkLaws,
+    ThreadLaws,
+    AckLaws,
+    BoundLaws,
+    TimeLaws,
+    StepLaws,
+    SizeLaws,
+    ModelCallLaws,
+    EffectLaws,
+    FencingLaws,
+    CommitLaws,
+    FoldLaws,
+):
     """The laws of a journal store. Subclass it and say how yours is made.
 
     Example::

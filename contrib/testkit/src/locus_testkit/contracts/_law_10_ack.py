@@ -1,0 +1,87 @@
+"""Law 10: what was acknowledged is there, and what was offered is offered until somebody has it.
+
+Acknowledging first, and writing or working then, loses what a crash comes between.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from locus.agent import Agent
+from locus.core.journal import Resumed
+from locus.memory.store import JournalStore
+from locus_testkit.contracts._runs import Case, Crash, Talk, World, every_crash
+from locus_testkit.contracts._samples import NOON, bodies_of, folded, steps_since, story, texts
+from locus_testkit.contracts._store import OpenStore, StoreContract, add, tell
+from locus_testkit.contracts.features import needs
+from locus_testkit.scripted import call
+
+__all__ = ["AckLaws"]
+
+
+class AckLaws(StoreContract):
+    """An answer of the store is the last thing that it does."""
+
+    async def test_law_10_acknowledged_entries_are_there_at_once(self, open_store: OpenStore) -> None:
+        """After each answer, whoever looks sees the entry, through whatever handle, while its writer is at work."""
+        here, there = await self.handles(open_store)
+        claim, told = await here.claim("t", "w"), story(size=2)
+        await tell(here, claim, told)
+        for n in range(1, 4):
+            await add(here, claim, *texts(1, f"run-{n}"))
+            for store in (here, there):
+                held = await store.peek("t")
+                assert held is not None
+                assert (held.head, folded(held)) == (2 + n, told.end)
+                assert steps_since(held) == [body for i in range(1, n + 1) for body in texts(1, f"run-{i}")]
+                if self.features.history:
+                    assert bodies_of(await store.read("t", 1 + n)) == list(texts(1, f"run-{n}"))
+
+    @needs("history")
+    async def test_law_10_acknowledged_entries_outlive_their_worker(self, open_store: OpenStore) -> None:
+        """Whatever a process got to know as stored is what the next one finds, in order."""
+        place = await self.place(open_store)
+
+        def make(thread_id: str) -> Case:
+            talk, world = Talk([call("act", n=1), call("act", n=2)], "done"), World()
+            tools = [world.effect("act", "pure")]
+
+            def agent(store: JournalStore) -> Agent[object, object]:
+                return Agent(talk.model, tools=tools, checkpointer=store, tool_execution="sequential")
+
+            return Case(place, thread_id, agent)
+
+        for case in await every_crash(make):
+            bodies = bodies_of(await place.stores[1].read(case.thread_id))
+            wanted = [body for one in case.processes for body in one.arrived]
+            assert bodies == wanted, case.died.crash
+            assert wanted[: len(case.died.acknowledged)] == case.died.acknowledged
+
+    @needs("history")
+    async def test_law_10_attempts_are_counted_in_the_journal(self, open_store: OpenStore) -> None:
+        """What kills its worker each time is found by counting: each attempt has left an entry."""
+        place = await self.place(open_store)
+        talk, world = Talk(call("act", n=1), "done"), World()
+        tools = [world.effect("act", "pure")]
+        case = Case(place, "t", lambda store: Agent(talk.model, tools=tools, checkpointer=store))
+        await case.run(Crash(3, stored=False), *[Crash(2, stored=False)] * 5)
+        bodies = bodies_of(await place.stores[0].read("t"))
+        assert [body.segment for body in bodies if isinstance(body, Resumed)] == [1, 2, 3, 4, 5, 6]
+
+    async def test_law_10_thread_is_offered_until_somebody_takes_it(self, store: JournalStore) -> None:
+        """Being told of a thread is not taking it: a worker may die on its way."""
+        await store.release(await store.claim("t", "w"), NOON)
+        for minutes in range(3):
+            assert await store.next_ready(NOON + timedelta(minutes=minutes)) == "t"
+
+    @needs("leases", "lists")
+    async def test_law_10_thread_of_a_dead_worker_is_offered_again(self, open_store: OpenStore) -> None:
+        """Taking it is not having gone on with it: until it is given back, its time stands."""
+        here, there = await self.handles(open_store)
+        await here.release(await here.claim("t", "w"), NOON)
+        dead = await here.claim("t", "dead")
+        assert await there.next_ready(NOON) is None
+        await self.expire(here, dead)
+        assert await there.next_ready(NOON) == "t"
+        await there.release(await there.claim("t", "next"))
+        assert await there.next_ready(NOON) is None

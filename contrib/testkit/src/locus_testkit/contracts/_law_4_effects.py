@@ -1,0 +1,106 @@
+"""Law 4: effects happen at least once with a key, or at most once with a confession.
+
+The kernel decides what may happen again, by what the store kept: an intent that is lost repeats what may happen once,
+an outcome that is lost repeats what was finished. Each run here dies at each of its writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from locus.agent import Agent
+from locus.core.journal import Answered, Asked
+from locus.memory.store import JournalStore
+from locus.tools.decorator import tool
+from locus_testkit.contracts._runs import UNKNOWN, Case, Context, Effect, Place, Talk, World, every_crash, heard
+from locus_testkit.contracts._store import OpenStore, StoreContract
+from locus_testkit.scripted import call
+
+__all__ = ["EffectLaws"]
+
+
+class EffectLaws(StoreContract):
+    """What happens outside is remembered as far as it can be known."""
+
+    async def test_law_4_pure_effect_happens_again(self, open_store: OpenStore) -> None:
+        """It needs no intent: it is entered again unless its outcome was stored."""
+        runs = await _every_crash(await self.place(open_store), ["pure"])
+        assert {world.entered["pure"] for _, world in runs} == {1, 2}
+
+    async def test_law_4_keyed_effect_happens_again_under_its_key(self, open_store: OpenStore) -> None:
+        """The service behind it is given the same key, so that it can tell the second attempt from another wish."""
+        runs = await _every_crash(await self.place(open_store), ["keyed"])
+        assert {world.entered["keyed"] for _, world in runs} == {1, 2}
+
+    async def test_law_4_effect_that_happens_once_is_confessed(self, open_store: OpenStore) -> None:
+        """Between its intent and its outcome nobody knows: it is not entered again, and the model hears so."""
+        runs = await _every_crash(await self.place(open_store), ["once"])
+        unknown = [heard(await case.state())["once"].startswith(UNKNOWN) for case, _ in runs]
+        assert sorted({world.entered["once"] for _, world in runs}) == [0, 1]
+        assert unknown.count(True) == 2, "when its intent was stored, and when its outcome was not"
+
+    async def test_law_4_parallel_effects_are_recorded_each_by_itself(self, open_store: OpenStore) -> None:
+        """Of the calls of one turn, those that had finished stay finished."""
+        runs = await _every_crash(await self.place(open_store), ["once", "keyed", "pure"])
+        assert len(runs) >= 16
+
+    async def test_law_4_person_is_asked_once(self, open_store: OpenStore) -> None:
+        """A question that was stored is not asked again, and neither is a person whose answer was stored."""
+        place = await self.place(open_store)
+
+        def make(thread_id: str) -> Case:
+            talk = Talk(call("confirm", what="paying"), "done")
+
+            @tool(effect="pure")
+            async def confirm(what: str, ctx: Context) -> str:
+                """Ask a person."""
+                return f"a person said: {ctx.interrupt(what)}"
+
+            return Case(place, thread_id, lambda store: Agent(talk.model, tools=[confirm], checkpointer=store))
+
+        cases = [*await every_crash(make), *await every_crash(make, after=1)]
+        for case in cases:
+            assert heard(await case.state())["confirm"] == "a person said: yes, paying", case.died.crash
+            for kind in (Asked, Answered):
+                given = [body for one in case.processes for body in one.arrived if isinstance(body, kind)]
+                assert len(given) == 1, case.died.crash
+        for kind in (Asked, Answered):
+            assert any(isinstance(body, kind) for case in cases for body in case.died.arrived), "no crash came after it"
+
+
+async def _every_crash(place: Place, effects: Sequence[Effect]) -> list[tuple[Case, World]]:
+    """Runs that call a tool of each effect in one turn, and die at each write; each keeps the law."""
+    worlds: dict[str, World] = {}
+
+    def make(thread_id: str) -> Case:
+        talk, world = Talk([call(effect, n=1) for effect in effects], "done"), World()
+        worlds[thread_id] = world
+
+        def agent(store: JournalStore) -> Agent[object, object]:
+            return Agent(talk.model, tools=[world.effect(each, each) for each in effects], checkpointer=store)
+
+        return Case(place, thread_id, agent)
+
+    cases = await every_crash(make)
+    for case in cases:
+        state = await case.state()
+        for ordinal, effect in enumerate(effects):
+            _check(case, worlds[case.thread_id], effect, f"0/execute/{ordinal}", heard(state)[effect])
+    return [(case, worlds[case.thread_id]) for case in cases]
+
+
+def _check(case: Case, world: World, effect: Effect, step_id: str, told: str) -> None:
+    """One call in one run: how often it happened, under which key, and what the model heard of it."""
+    where, entered = case.died.crash, world.entered[effect]
+    intended, settled = case.died.intended(step_id), case.died.settled(step_id)
+    unknown = told.startswith(UNKNOWN)
+    if not case.died.in_doubt(step_id):
+        assert unknown is (effect == "once" and intended and not settled), where
+    assert told == f"{effect} is done" or (unknown and effect == "once"), where
+    assert len(world.keys.get(effect, ())) == (1 if entered else 0), where
+    if settled:
+        assert entered == 1, f"finished, and done again after {where}"
+    elif effect == "once":
+        assert entered <= 1, f"done twice after {where}"
+    else:
+        assert 1 <= entered <= 2, where

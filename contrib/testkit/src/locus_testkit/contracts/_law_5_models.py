@@ -1,0 +1,106 @@
+"""Law 5: a model call is a step. An answer that was recorded is paid for once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from locus.agent import Agent
+from locus.core.journal import Outcome
+from locus.core.messages import Message, Role
+from locus.core.state import AgentState
+from locus.memory.store import JournalStore
+from locus.memory.view import View
+from locus.models.call import Called
+from locus.models.protocol import ModelRequest
+from locus_testkit.contracts._runs import Case, Talk, World, every_crash
+from locus_testkit.contracts._store import OpenStore, StoreContract
+from locus_testkit.contracts.features import needs
+from locus_testkit.scripted import ScriptedModel, call
+
+__all__ = ["ModelCallLaws"]
+
+
+class _Notes:
+    """A conversation manager that asks a model of its own before each Think: a node with two model calls."""
+
+    def __init__(self) -> None:
+        self.asked: Counter[int] = Counter()
+
+    async def view(self, state: AgentState, run: Any) -> View:
+        """All messages, and the model's notes on them."""
+        number = state.iteration
+
+        def answer(_: ModelRequest) -> str:
+            self.asked[number] += 1
+            return f"notes {number}, asked {self.asked[number]} times"
+
+        request = ModelRequest(messages=(Message(Role.USER, f"notes of {number}"),))
+        response = await run.call_model(request, model=ScriptedModel(answer), purpose="notes")
+        return View(state.messages, metadata={f"notes {number}": response.message.text})
+
+
+class ModelCallLaws(StoreContract):
+    """A crash repeats the call in flight, and no other."""
+
+    async def test_law_5_crash_repeats_one_model_call_at_most(self, open_store: OpenStore) -> None:
+        """Whatever the point, one more call than the plain run makes, and each answer stands once in the history."""
+        place = await self.place(open_store)
+        talks: dict[str, Talk] = {}
+
+        def make(thread_id: str) -> Case:
+            talk, world = Talk(call("act", n=1), call("act", n=2), "done"), World()
+            talks[thread_id] = talk
+            tools = [world.effect("act", "pure")]
+            return Case(place, thread_id, lambda store: Agent(talk.model, tools=tools, checkpointer=store))
+
+        cases = await every_crash(make)
+        assert {sum(talks[case.thread_id].asked.values()) for case in cases} == {3, 4}
+        for case in cases:
+            said = [m.text for m in (await case.state()).messages if m.role is Role.ASSISTANT]
+            assert [text.split(",")[0] for text in said] == ["turn 0", "turn 1", "turn 2"], case.died.crash
+            assert len(said) == 3
+
+    async def test_law_5_recorded_answer_is_not_asked_for_again(self, open_store: OpenStore) -> None:
+        """A call that was stored by itself, before the rest of its node, is not made again when the node is."""
+        place = await self.place(open_store)
+        notes: dict[str, _Notes] = {}
+        talks: dict[str, Talk] = {}
+
+        def make(thread_id: str) -> Case:
+            talk, manager, world = Talk(call("act", n=1), "done"), _Notes(), World()
+            notes[thread_id], talks[thread_id] = manager, talk
+
+            def agent(store: JournalStore) -> Agent[object, object]:
+                tools = [world.effect("act", "pure")]
+                return Agent(talk.model, tools=tools, checkpointer=store, conversation_manager=manager)
+
+            return Case(place, thread_id, agent)
+
+        found = 0
+        for case in await every_crash(make):
+            asked, state = notes[case.thread_id].asked, await case.state()
+            calls = sum(asked.values()) + sum(talks[case.thread_id].asked.values())
+            assert calls <= 5, f"{case.died.crash}: more than the call in flight was repeated"
+            for number in (0, 1):
+                stored = any(f"{number}/notes/" in b.step_id for b in case.died.arrived if isinstance(b, Outcome))
+                found += stored
+                assert asked[number] == 1 or not stored, f"{case.died.crash}: the answer was stored"
+                assert state.metadata[f"notes {number}"] == f"notes {number}, asked {asked[number]} times"
+        assert found, "no crash came between the two calls of a node"
+
+    @needs("history")
+    async def test_law_5_history_says_what_was_recorded(self, open_store: OpenStore) -> None:
+        """Every answer in the conversation is the recorded outcome of a model step, and every outcome stands there."""
+        place = await self.place(open_store)
+
+        def make(thread_id: str) -> Case:
+            talk, world = Talk(call("act", n=1), "done"), World()
+            tools = [world.effect("act", "pure")]
+            return Case(place, thread_id, lambda store: Agent(talk.model, tools=tools, checkpointer=store))
+
+        for case in await every_crash(make):
+            bodies = [entry.body for entry in await place.stores[0].read(case.thread_id)]
+            recorded = [b.value for b in bodies if isinstance(b, Outcome) and isinstance(b.value, Called)]
+            said = [m for m in (await case.state()).messages if m.role is Role.ASSISTANT]
+            assert [each.response.message for each in recorded] == said, case.died.crash

@@ -1,0 +1,98 @@
+"""A store that keeps every law and has every feature, and the contract over such stores, called by hand."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from datetime import datetime
+
+from locus.memory import Claim, JournalStore, MemoryStore
+from locus_testkit import JournalStoreContract, StoreFeatures
+
+__all__ = ["LAWS", "Complete", "Opened", "law_of", "shared"]
+
+#: Not a law of stores: `test_contract_base.py` has it.
+_OF_THE_CONTRACT = "test_every_promise_is_kept_or_excused"
+#: The tests of the contract.
+LAWS = sorted(n for n in dir(JournalStoreContract) if n.startswith("test_") and n != _OF_THE_CONTRACT)
+
+
+def law_of(test: str) -> int | None:
+    """The number of the law that a test proves; None for what is no law of runs."""
+    found = re.match(r"test_law_(\d+)_", test)
+    return None if found is None else int(found.group(1))
+
+
+class Complete(MemoryStore):
+    """Journals in memory, with leases that run out when a test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lapsed: set[str] = set()
+
+    def holder(self, thread_id: str) -> str:
+        """The token of the worker that holds a thread, or ``""``."""
+        thread = self._threads.get(thread_id)
+        return "" if thread is None or thread.held is None else thread.held.token
+
+    async def expire(self, claim: Claim) -> None:
+        """Let a lease run out."""
+        self.lapsed.add(claim.token)
+
+    async def claim(self, thread_id: str, worker: str) -> Claim:
+        if self.holder(thread_id) in self.lapsed:
+            self._threads[thread_id].held = None
+        return await super().claim(thread_id, worker)
+
+    async def renew(self, claim: Claim) -> bool:
+        alive = await super().renew(claim)
+        if alive:
+            self.lapsed.discard(claim.token)
+        return alive
+
+    async def next_ready(self, now: datetime) -> str | None:
+        free = [i for i, t in self._threads.items() if t.held is None or t.held.token in self.lapsed]
+        due = {i: t for i in free if (t := self._threads[i].not_before) is not None and t <= now}
+        return min(due, key=lambda i: due[i], default=None)
+
+
+class Opened(JournalStoreContract):
+    """The contract with every feature, over one kind of store.
+
+    Args:
+        kind: makes a handle.
+    """
+
+    features = StoreFeatures(persistent=True, shared=True, leases=True)
+
+    def __init__(self, kind: Callable[[], JournalStore]) -> None:
+        self.kind = kind
+
+    async def expire(self, store: JournalStore, claim: Claim) -> None:
+        assert isinstance(store, Complete)
+        await store.expire(claim)
+
+    async def obey(self, test: str) -> None:
+        """Run one test of the contract."""
+
+        async def open_store() -> JournalStore:
+            return self.kind()
+
+        method = getattr(self, test)
+        if "open_store" in inspect.signature(method).parameters:
+            await method(open_store)
+        else:
+            await method(await open_store())
+
+
+def shared(kind: Callable[[], JournalStore]) -> Callable[[], JournalStore]:
+    """Several handles on one store."""
+    one: list[JournalStore] = []
+
+    def handle() -> JournalStore:
+        if not one:
+            one.append(kind())
+        return one[0]
+
+    return handle
