@@ -117,7 +117,7 @@ async def _begin(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
     if state is None and host.last is not None:
         state = closed_state(host).next_turn(run_id=run_id, now=now)
     if state is None:
-        state = AgentState(run_id=run_id, started_at=now, updated_at=now, **segment.template)
+        state = segment.blank.begun(run_id=run_id, now=now)
     else:
         state = evolve(state, **segment.template)
         if segment.seed is not None and not host.run_id:

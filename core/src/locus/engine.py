@@ -101,7 +101,7 @@ class Engine:
         template: the fields of a new run's state that the agent decides.
     """
 
-    __slots__ = ("live", "loop", "store", "system", "template")
+    __slots__ = ("blank", "live", "loop", "store", "system", "template")
 
     def __init__(
         self,
@@ -135,7 +135,8 @@ class Engine:
         self.store = parts.store
         self.system = system_message(system)
         iterations = condition.bounds().iterations
-        self.template = _template(**template, max_iterations=iterations if iterations is not None else 0)
+        self.template = FrozenDict({**template, "max_iterations": iterations if iterations is not None else 0})
+        self.blank = _blank(self.template)
         self.live = _Live()
 
     # -- starting ---------------------------------------------------------------------------------
@@ -159,6 +160,7 @@ class Engine:
             system=self.system,
             metadata=_entries(metadata),
             template=self.template,
+            blank=self.blank,
         )
 
     def resume(self, thread: str | AgentResult[Any], answer: Any, how: How) -> Run[Any]:
@@ -175,7 +177,9 @@ class Engine:
                 "this agent has no checkpointer, so nothing is kept under a thread id; resume with the AgentResult, "
                 "or build the agent with checkpointer="
             )
-        segment = Segment(thread_id=str(thread_id), worker=_worker(), answer=answer, template=self.template)
+        segment = Segment(
+            thread_id=str(thread_id), worker=_worker(), answer=answer, template=self.template, blank=self.blank
+        )
         return self._run(segment, how, store)
 
     def _run(self, segment: Segment, how: How, store: JournalStore | None) -> Run[Any]:
@@ -226,7 +230,9 @@ class Engine:
             ended = ended_before(before, answered=answers is not None)
             if ended is not None:
                 return _result(active, ended, None)
-            segment = Segment(thread_id=thread_id, worker=_worker(), answer=answers, template=self.template)
+            segment = Segment(
+                thread_id=thread_id, worker=_worker(), answer=answers, template=self.template, blank=self.blank
+            )
         return _result(active, await self._driven(active, store, segment), None)
 
     def cancel(self, reason: str, run_id: str | None, thread_id: str | None) -> int:
@@ -339,13 +345,12 @@ def _entries(metadata: Mapping[str, Any] | None) -> FrozenDict[str, Any]:
     return FrozenDict(metadata or {})
 
 
-def _template(**fields: Any) -> FrozenDict[str, Any]:
-    """The fields of a new run's state; what is out of range is refused here and not in the first run."""
+def _blank(template: Mapping[str, Any]) -> AgentState:
+    """What each new run starts from; what is out of range is refused here and not in the first run."""
     try:
-        AgentState(**fields)
+        return AgentState(**template)
     except ValueError as e:
         raise ConfigError(str(e)) from e
-    return FrozenDict(fields)
 
 
 def _worker() -> str:

@@ -327,6 +327,10 @@ class AgentState:
         """The state as it is at a later time; nothing else changes."""
         return self._with(updated_at=updated_at, active_seconds=active_seconds)
 
+    def begun(self, *, run_id: str, now: datetime) -> AgentState:
+        """The start of a run that has this state for its template."""
+        return self._with(run_id=run_id, started_at=now, updated_at=now)
+
     def next_turn(self, *, run_id: str, now: datetime) -> AgentState:
         """The start of a new run on the same conversation: everything but the conversation starts afresh."""
         return AgentState(

@@ -9,7 +9,7 @@ from attrs import evolve, field, frozen
 
 from locus.core.errors import InterruptMismatch, StepFailed, closest
 from locus.core.frozen import EMPTY
-from locus.core.journal import Asked, Outcome
+from locus.core.journal import BLANK, Asked, Outcome
 from locus.core.messages import Message, Role
 from locus.core.state import not_run
 from locus.tools.outcome import CallOutcome
@@ -46,6 +46,7 @@ class Segment:
         metadata: entries to set on the state before the first node.
         answer: what the caller answers, see `matched_answers`; None for nothing.
         template: the fields of a new run's state that the agent decides (limits, names).
+        blank: a state with these fields and nothing else.
     """
 
     thread_id: str
@@ -57,6 +58,7 @@ class Segment:
     metadata: Mapping[str, Any] = EMPTY
     answer: Any = None
     template: Mapping[str, Any] = EMPTY
+    blank: AgentState = BLANK
 
 
 @frozen
