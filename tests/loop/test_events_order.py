@@ -389,7 +389,7 @@ class Asks(Hook):
     async def locus_filter_input(self, prompt: Message, run: RunContext) -> str:
         await run.emit(ReflectEvent(judgment="looks odd"))
         await run.call_model(question("Is this fine?"), purpose="guard")
-        return prompt.text.replace("4711", "[code]")
+        return prompt.text.replace("XYZZY", "[code]")
 
     def on_event(self, event: Event) -> None:
         self.heard.append(event.type)
@@ -415,9 +415,9 @@ async def test_the_start_comes_before_whatever_a_filter_causes(how: str) -> None
 
 
 async def test_the_start_tells_the_prompt_as_it_was_filtered() -> None:
-    events = await collect(Agent(ScriptedModel("yes", "hi"), hooks=[Asks()]).run("The code is 4711."))
+    events = await collect(Agent(ScriptedModel("yes", "hi"), hooks=[Asks()]).run("The code is XYZZY."))
     assert of(events, RunStartEvent)[0].prompt == "The code is [code]."
-    assert not any("4711" in json.dumps(event_to_json(e)) for e in events)
+    assert not any("XYZZY" in json.dumps(event_to_json(e)) for e in events)
 
 
 async def test_who_filters_does_not_hear_of_the_call_that_it_makes_although_it_is_told_later() -> None:
@@ -465,7 +465,7 @@ async def test_a_filter_that_is_cancelled_in_the_middle_shows_no_prompt_and_the_
                 return "never"
 
         recorder, store = Recorder(), MemoryStore()
-        await Agent(ScriptedModel("hi"), hooks=[Slow(), recorder], checkpointer=store).run("4711", thread_id="t")
+        await Agent(ScriptedModel("hi"), hooks=[Slow(), recorder], checkpointer=store).run("XYZZY", thread_id="t")
     assert kinds(recorder.events) == ["run_start", "reflect", "terminate"]
     assert of(recorder.events, RunStartEvent)[0].prompt == "[withheld: the prompt was not filtered to its end]"
     assert of(recorder.events, TerminateEvent)[0].reason == "Cancelled"
@@ -487,9 +487,9 @@ async def test_a_filter_whose_step_cannot_be_saved_shows_no_prompt_and_the_end_i
 
     recorder = Recorder()
     with pytest.raises(StoreError):
-        await Agent(ScriptedModel("hi"), hooks=[Steps(), recorder], checkpointer=Full()).run("4711", thread_id="t")
+        await Agent(ScriptedModel("hi"), hooks=[Steps(), recorder], checkpointer=Full()).run("XYZZY", thread_id="t")
     assert kinds(recorder.events) == ["run_start", "terminate"]
-    assert "4711" not in of(recorder.events, RunStartEvent)[0].prompt
+    assert "XYZZY" not in of(recorder.events, RunStartEvent)[0].prompt
 
 
 async def test_what_hooks_emit_at_an_event_comes_after_it_for_the_consumer() -> None:
