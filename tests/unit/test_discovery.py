@@ -47,15 +47,35 @@ def test_a_scan_is_made_once_and_another_catalogue_sees_what_is_new(shelf: Shelf
     assert "beacon" in Catalogue().names()
 
 
-def test_an_unknown_name_comes_with_the_nearest_and_how_to_install_it(shelf: Shelf) -> None:
+def test_a_misspelled_name_comes_with_the_nearest_and_no_advice_to_install_it(shelf: Shelf) -> None:
     shelf.plugin("audit")
 
     with pytest.raises(UnknownName) as caught:
         Catalogue().manifest("audti")
 
-    assert "unknown plugin 'audti'; did you mean 'audit'?" in str(caught.value)
-    assert "pip install locus-plugin-audti" in str(caught.value)
+    assert str(caught.value) == "unknown plugin 'audti'; did you mean 'audit'?"
     assert caught.value.name == "audti"
+
+
+@pytest.mark.parametrize(
+    ("name", "install"),
+    [("beacon", "pip install locus-plugin-beacon"), ("Sea_Lion", "pip install locus-plugin-sea-lion")],
+)
+def test_an_unknown_name_comes_with_how_to_install_it(shelf: Shelf, name: str, install: str) -> None:
+    shelf.plugin("audit")
+
+    with pytest.raises(UnknownName, match=f"if there is a plugin of that name: {install}"):
+        Catalogue().manifest(name)
+
+
+def test_a_name_that_no_distribution_can_have_comes_without_a_way_to_install_it(shelf: Shelf) -> None:
+    shelf.plugin("audit")
+
+    with pytest.raises(UnknownName) as caught:
+        Catalogue().manifest("*")
+
+    assert "unknown plugin '*'; known: audit" in str(caught.value)
+    assert "pip install" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -233,7 +233,7 @@ def test_an_unknown_keyword_names_the_nearest_plugin_keyword_or_option(audit: Sh
         activate(Wanted(keywords={keyword: 1}), options=("model", "max_iterations"))
 
     assert f"unknown option of Agent {keyword!r}; did you mean {near}?" in str(caught.value)
-    assert f"pip install locus-plugin-{keyword.replace('_', '-')}" in str(caught.value)
+    assert "pip install" not in str(caught.value)
 
 
 def test_a_keyword_that_two_plugins_declare_is_an_error_that_names_both(audit: Shelf) -> None:

@@ -89,7 +89,7 @@ def test_a_missing_name_says_who_came_nearest_and_how_names_get_there(shelf: She
 
     assert "cannot import 'AuditHok' from 'locus.hooks.builtin': no installed plugin offers it" in text
     assert "the nearest is locus.hooks.builtin.AuditHook of plugin 'audit'" in text
-    assert "pip install locus-plugin-audithok" in text
+    assert "pip install" not in text
 
 
 def test_a_missing_module_says_so_as_well(shelf: Shelf) -> None:
@@ -98,7 +98,7 @@ def test_a_missing_module_says_so_as_well(shelf: Shelf) -> None:
     text = missing("import locus.reasoning.audti")
 
     assert "the nearest is locus.reasoning.audit of plugin 'audit'" in text
-    assert "pip install locus-plugin-audti" in text
+    assert "pip install" not in text
 
 
 def test_plugins_that_cannot_be_read_are_mentioned_and_stand_in_nobodys_way(shelf: Shelf) -> None:

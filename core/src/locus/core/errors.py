@@ -83,9 +83,15 @@ __all__ = [
 ]
 
 
-def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that a misspelled one most likely meant, or None when nothing is near."""
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+def closest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The known name that a misspelled one most likely meant, or None when nothing is near.
+
+    Args:
+        name: as it was written.
+        known: what it may have been meant to be.
+        cutoff: how near, from 0.0 to 1.0 (the same).
+    """
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
     return found[0] if found else None
 
 

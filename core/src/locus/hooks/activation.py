@@ -163,7 +163,8 @@ def _declared(keyword: str, catalogue: Catalogue, options: tuple[str, ...]) -> t
         rivals = " and ".join(name for name, _ in found)
         raise ConfigError(f"the keyword {keyword!r} is declared by more than one plugin: {rivals}; uninstall one")
     declared = [k for m in manifests for k in m.keywords]
-    raise UnknownName("option of Agent", keyword, (*options, *catalogue.names(), *declared), pip_hint(keyword))
+    known = (*options, *catalogue.names(), *declared)
+    raise UnknownName("option of Agent", keyword, known, pip_hint(keyword, known))
 
 
 class _Chooser:

@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from locus.core.errors import PluginError, PluginIncompatible, PluginLoadError, UnknownName
+from locus.core.errors import PluginError, PluginIncompatible, PluginLoadError, UnknownName, closest
 from locus.core.frozen import EMPTY
 from locus.hooks.manifest import API, Plugin
 from locus.hooks.reference import load, resolve
@@ -22,10 +22,23 @@ __all__ = ["GROUP", "Catalogue", "pip_hint"]
 #: The group of entry points; the name of each is the plugin's name.
 GROUP = "locus.plugins"
 
+#: How near to an installed name a slip of it is: one letter or two. Two providers may well be less far apart than
+#: what `closest` suggests, as ollama is from llama.
+_SLIP = 0.75
 
-def pip_hint(name: str) -> str:
-    """How a plugin of that name most likely gets installed."""
-    return f"is it installed? pip install locus-plugin-{re.sub('[^a-z0-9]+', '-', name.lower()).strip('-')}"
+
+def pip_hint(name: str, known: Iterable[str] = ()) -> str:
+    """How a plugin of that name most likely gets installed.
+
+    Args:
+        name: as it was written.
+        known: what it may have been meant to be. A slip of one of these gets ``""``: a misspelled name is what
+            somebody would register who waits for those who install it.
+    """
+    slug = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
+    if not slug or closest(name, known, _SLIP) is not None:
+        return ""
+    return f"if there is a plugin of that name: pip install locus-plugin-{slug}"
 
 
 @frozen
@@ -86,7 +99,7 @@ class Catalogue:
         """
         if name not in self._manifests:
             if name not in self._scan():
-                raise UnknownName("plugin", name, self.names(), pip_hint(name))
+                raise UnknownName("plugin", name, self.names(), pip_hint(name, self.names()))
             try:
                 self._manifests[name] = self._load(name)
             except PluginError as e:
@@ -122,7 +135,7 @@ class Catalogue:
             if reference is not None:
                 return reference
         known = [m.name for m in self.manifests() if kind in m.provides]
-        hint = f"the plugin is installed and provides no {kind}" if installed else pip_hint(scheme)
+        hint = f"the plugin is installed and provides no {kind}" if installed else pip_hint(scheme, known)
         raise UnknownName(f"{kind} provider", scheme, known, hint)
 
     def _known(self, name: str) -> Plugin | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from locus.core.errors import ConfigError, PluginLoadError, SettingsError
 from locus.core.frozen import EMPTY
-from locus.hooks.discovery import Catalogue, pip_hint
+from locus.hooks.discovery import Catalogue
 from locus.hooks.manifest import Plugin
 from locus.hooks.reference import load
 from locus.hooks.settings import Layer, structure
@@ -29,7 +29,7 @@ def scheme_of(kind: str, text: str) -> tuple[str, str]:
     if not colon or not scheme:
         raise ConfigError(
             f"{kind} {text!r} names no plugin; write 'plugin:{rest or text or kind}', with the name of the plugin "
-            f"that provides it ({pip_hint(text) if text and not colon else 'see locus plugins'})"
+            "that provides it, one of those that `locus plugins` lists"
         )
     return scheme, rest
 
@@ -59,8 +59,10 @@ def provide(
         SettingsError: its settings are wrong.
         Exception: whatever the factory raises, with a note that names the plugin.
     """
-    scheme, rest = scheme_of(kind, text)
     known = Catalogue() if catalogue is None else catalogue
+    if ":" not in text and text in known.names():
+        raise ConfigError(f"{kind} {text!r} is the name of a plugin alone; write '{text}:NAME', with what it provides")
+    scheme, rest = scheme_of(kind, text)
     reference = known.provides(kind, scheme)
     manifest = known.manifest(scheme)
     given = settings.get(scheme)

@@ -125,4 +125,5 @@ def _missing(package: str, name: str, offers: list[Offer]) -> str:
     broken = [r.name for r in Catalogue().status() if r.status != "available"]
     if broken:
         text += f"; these are installed and cannot be read: {', '.join(broken)} (see locus plugins)"
-    return f"{text}. Names get there from plugins; {pip_hint(name)}"
+    hint = pip_hint(name, by_name)
+    return f"{text}. Names get there from plugins{f'; {hint}' if hint else ''}"
