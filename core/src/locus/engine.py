@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
+from locus.arguments import refuse_odd_agent, refuse_odd_run
 from locus.assembly import Parts, assemble, configured, schema_of
 from locus.core.errors import ConfigError
 from locus.core.frozen import FrozenDict
@@ -144,8 +145,10 @@ class Engine:
         """A run on a prompt.
 
         Raises:
-            InputError: the prompt cannot be used.
+            InputError: the prompt or the metadata cannot be used.
+            ConfigError: the model settings cannot be used.
         """
+        refuse_odd_run(how, metadata)
         return self._run(self._segment(thread_name(thread_id), prompt, metadata), how, None)
 
     def _segment(self, thread_id: str, prompt: Prompt, metadata: Mapping[str, Any] | None = None) -> Segment:
@@ -167,6 +170,7 @@ class Engine:
         Raises:
             ConfigError: nothing is kept under a thread id.
         """
+        refuse_odd_run(how)
         store, thread_id = None, thread
         if isinstance(thread, AgentResult):
             store, thread_id = thread.store, thread.thread_id
@@ -270,7 +274,17 @@ def build(
         ConfigError: something is misspelled, missing or contradictory.
         PluginError: a plugin that was asked for cannot be used.
     """
-    _refuse_odd(tool_execution, max_revisions, terminal_tools)
+    refuse_odd_agent(
+        tool_execution=tool_execution,
+        max_revisions=max_revisions,
+        terminal_tools=terminal_tools,
+        system_prompt=system_prompt,
+        name=name,
+        plugins=plugins,
+        model_settings=model_settings,
+        conversation_manager=conversation_manager,
+        config=config,
+    )
     parts = assemble(
         model=model,
         tools=tools,
@@ -310,16 +324,6 @@ def build(
             "token_budget": token_budget,
         },
     )
-
-
-def _refuse_odd(tool_execution: object, max_revisions: object, terminal_tools: object) -> None:
-    if tool_execution not in ("concurrent", "sequential"):
-        raise ConfigError(f"tool_execution is {tool_execution!r}; use 'concurrent' or 'sequential'")
-    if isinstance(max_revisions, bool) or not isinstance(max_revisions, int) or max_revisions < 0:
-        raise ConfigError(f"max_revisions is {max_revisions!r}; it is an integer, 0 or more")
-    if isinstance(terminal_tools, str):
-        # A text is an iterable of texts: it would name a tool by each of its letters.
-        raise ConfigError(f"terminal_tools is {terminal_tools!r}; give a set of names: {{{terminal_tools!r}}}")
 
 
 def _template(**fields: Any) -> FrozenDict[str, Any]:
