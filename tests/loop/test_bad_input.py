@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.loop.kit import add, results
 
-from locus import Agent, AgentState, ConfigError, LocusError, Message, Role, tool
+from locus import Agent, AgentState, ConfigError, LocusError, Message, ModelSettings, Role, tool
 from locus.core.errors import (
     CheckpointError,
     CheckpointTooNew,
@@ -249,6 +249,55 @@ def test_an_agent_needs_a_model() -> None:
         Agent("gpt")
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"system_prompt": 3}, "system_prompt is 3; it is text"),
+        ({"name": ["a"]}, r"name is \['a'\]; it is text"),
+        ({"plugins": "audit"}, r"plugins is 'audit'; give a list of names: \['audit'\]"),
+        ({"terminal_tools": "submit"}, "terminal_tools is 'submit'; give a set of names: {'submit'}"),
+        ({"model_settings": {"temperature": 1}}, r"model_settings is {.*}; write ModelSettings\(temperature=1\)"),
+        ({"model_settings": 3}, "model_settings is 3; write ModelSettings"),
+        ({"conversation_manager": 3}, "conversation_manager is 3; it needs .* as SlidingWindowManager"),
+        ({"config": "locus.toml"}, r"config is 'locus.toml'; it is what locus.config.load_config\(path\) returns"),
+    ],
+)
+def test_an_option_of_the_wrong_kind_is_refused_with_its_value_and_what_was_meant(
+    options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        agent(**options)
+
+
+def test_arguments_of_a_run_of_the_wrong_kind_are_refused_where_they_are_given() -> None:
+    settings: Any = {"seed": 1}
+    with pytest.raises(ConfigError, match=r"write ModelSettings\(seed=1\)"):
+        agent().run("x", model_settings=settings)
+    with pytest.raises(ConfigError, match=r"write ModelSettings\(seed=1\)"):
+        agent(checkpointer=MemoryStore()).resume("x", model_settings=settings)
+    metadata: Any = 3
+    with pytest.raises(InputError, match="metadata is 3; it is a mapping"):
+        agent().run("x", metadata=metadata)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"temperature": float("nan")}, "temperature is nan; it is a finite number, 0 or more"),
+        ({"temperature": float("inf")}, "temperature is inf"),
+        ({"temperature": -0.1}, "temperature is -0.1"),
+        ({"temperature": "1"}, "temperature is '1'"),
+        ({"temperature": True}, "temperature is True"),
+        ({"max_tokens": 0}, "max_tokens is 0; it is an integer, 1 or more"),
+        ({"max_tokens": 2.5}, "max_tokens is 2.5"),
+        ({"seed": "1"}, "seed is '1'; it is an integer"),
+    ],
+)
+def test_numbers_that_no_model_takes_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ModelSettings(**options)
+
+
 def test_an_agent_cannot_be_changed() -> None:
     one = agent(name="fixed")
     with pytest.raises(AttributeError, match="immutable"):
@@ -256,7 +305,7 @@ def test_an_agent_cannot_be_changed() -> None:
 
 
 async def test_run_sync_inside_an_event_loop_says_what_to_do() -> None:
-    with pytest.raises(RuntimeError, match=r"await|already running|Already running"):
+    with pytest.raises(RuntimeError, match=r"an event loop runs in this one; write `await agent.run\(...\)` here"):
         agent().run_sync("x")
 
 

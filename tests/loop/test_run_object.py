@@ -183,8 +183,10 @@ async def test_a_run_serves_once() -> None:
         for second in (awaited, collect, entered):
             run = adding().run("x")
             await first(run)
-            with pytest.raises(RunAlreadyUsed, match="run"):
+            with pytest.raises(RunAlreadyUsed, match="run") as caught:
                 await second(run)
+            # A run whose block was left before its first event has no result.
+            assert ("run.result is what came of it" in str(caught.value)) is (first is not entered)
 
 
 async def test_asking_for_the_next_event_is_a_use_as_well() -> None:

@@ -315,6 +315,12 @@ def test_a_module_is_loaded_by_its_dotted_name(tmp_path: Path, monkeypatch: pyte
         ("def broken(:", "cannot be loaded: SyntaxError"),
         ("import no_such_package", "ModuleNotFoundError: No module named 'no_such_package'"),
         ("import sys; sys.exit(3)", "cannot be loaded: SystemExit: 3"),
+        ("x = 1\ny = {}[x]\n", "tools.py, line 2, cannot be loaded: KeyError: 1"),
+        ("def f():\n    raise OSError\n\nf()\n", "tools.py, line 2, cannot be loaded: OSError: no message"),
+        (
+            "from locus import tool\n\n@tool\ndef f(x) -> int:\n    return 1\n",
+            "tools.py, line 3, cannot be loaded: f: parameter 'x' has no annotation",
+        ),
         ('def f(x):\n    """Doc."""', "parameter 'x' has no annotation"),
     ],
 )
@@ -329,6 +335,7 @@ def test_a_file_that_cannot_be_used_says_why(source: str, message: str, tmp_path
     ("reference", "message"),
     [
         ("no_such_file.py", "there is no file 'no_such_file.py'"),
+        (f"{Path(__file__).parent}/", "is a folder; name a file in it that ends in .py"),
         ("a/folder", "there is no file 'a/folder'"),
         ("no\0file.py", "there is no file"),
         ("x" * 5000 + ".py", "there is no file"),
@@ -340,7 +347,7 @@ def test_a_file_that_cannot_be_used_says_why(source: str, message: str, tmp_path
         ("not a module", "neither a file that ends in .py nor the dotted name"),
         ("", "neither a file"),
     ],
-    ids=["file", "folder", "NUL", "long", "module", "submodule", "words", "empty"],
+    ids=["file", "existing folder", "folder", "NUL", "long", "module", "submodule", "words", "empty"],
 )
 def test_what_is_not_there_is_named(reference: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:

@@ -288,6 +288,10 @@ class Agent(Generic[Deps, Out]):
         Raises:
             RuntimeError: an event loop runs in this thread; use ``await agent.run(...)`` there.
         """
+        if _in_event_loop():
+            raise RuntimeError(
+                "run_sync blocks its thread, and an event loop runs in this one; write `await agent.run(...)` here"
+            )
         run = self.run(
             prompt,
             thread_id=thread_id,
@@ -327,6 +331,14 @@ class Agent(Generic[Deps, Out]):
     ) -> AgentResult[Any]:
         """Run as a part of another agent's run; for ``ctx.run_child``."""
         return await self._engine.child(prompt, thread_id=thread_id, parent=parent, budget=budget, answers=answers)
+
+
+def _in_event_loop() -> bool:
+    try:
+        anyio.get_cancelled_exc_class()
+    except RuntimeError:  # there is none: nothing says how a task of it is cancelled
+        return False
+    return True
 
 
 _OPTIONS = tuple(n for n in Agent.__init__.__annotations__ if n not in ("return", "options"))

@@ -6,7 +6,6 @@ Loaded when the first agent is built: this is where the plugin machinery and the
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,29 +21,16 @@ from locus.hooks.manifest import Plugin
 from locus.hooks.providers import provide
 from locus.memory.store import JournalStore
 from locus.models.output import OutputSchema, output_schema
-from locus.models.protocol import ModelSettings
 from locus.models.registry import get_model
 from locus.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from locus.config import Config
     from locus.models.protocol import Model
 
-__all__ = ["Parts", "assemble", "configured", "refuse_foreign", "schema_of"]
-
-#: What some options must be, for those who do not run a type checker: a test, and how to say it.
-_KINDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "system_prompt": (lambda given: isinstance(given, str), "it is a text"),
-    "model_settings": (lambda given: isinstance(given, ModelSettings), "use ModelSettings(temperature=...)"),
-    "conversation_manager": (
-        lambda given: callable(getattr(given, "view", None)),
-        "it needs `async view(state, run)`, as LLMCompactor() has",
-    ),
-    "hooks": (lambda given: isinstance(given, Iterable), "it is a list of hook objects"),
-    "config": (lambda given: hasattr(given, "plugin_settings"), "it is what locus.config.load_config() returns"),
-}
+__all__ = ["Parts", "assemble", "configured", "schema_of"]
 
 
 @frozen(kw_only=True)
@@ -66,18 +52,6 @@ class Parts:
     reflect: ReflectPolicy | None
     store: JournalStore | None
     resolve: partial[Model]
-
-
-def refuse_foreign(**options: object) -> None:
-    """Refuse options that are something else than they must be; None is no option.
-
-    Raises:
-        ConfigError: one is; the message says what it should be.
-    """
-    for name, given in options.items():
-        fits, expected = _KINDS[name]
-        if given is not None and not fits(given):
-            raise ConfigError(f"{name} is {given!r:.80}; {expected}")
 
 
 def assemble(

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from locus.assembly import Parts, assemble, configured, refuse_foreign, schema_of
-from locus.core.errors import ConfigError, InputError
+from locus.arguments import refuse_odd_agent, refuse_odd_run
+from locus.assembly import Parts, assemble, configured, schema_of
+from locus.core.errors import ConfigError
 from locus.core.frozen import FrozenDict
 from locus.core.state import AgentState
 from locus.driver import drive
@@ -145,8 +146,10 @@ class Engine:
         """A run on a prompt.
 
         Raises:
-            InputError: the prompt cannot be used.
+            InputError: the prompt or the metadata cannot be used.
+            ConfigError: the model settings cannot be used.
         """
+        refuse_odd_run(how, metadata)
         return self._run(self._segment(thread_name(thread_id), prompt, metadata), how, None)
 
     def _segment(self, thread_id: str, prompt: Prompt, metadata: Mapping[str, Any] | None = None) -> Segment:
@@ -158,7 +161,7 @@ class Engine:
             prompt=turn.message,
             seed=turn.seed,
             system=self.system,
-            metadata=_entries(metadata),
+            metadata=FrozenDict(metadata or {}),
             template=self.template,
             blank=self.blank,
         )
@@ -169,6 +172,7 @@ class Engine:
         Raises:
             ConfigError: nothing is kept under a thread id.
         """
+        refuse_odd_run(how)
         store, thread_id = None, thread
         if isinstance(thread, AgentResult):
             store, thread_id = thread.store, thread.thread_id
@@ -183,8 +187,6 @@ class Engine:
         return self._run(segment, how, store)
 
     def _run(self, segment: Segment, how: How, store: JournalStore | None) -> Run[Any]:
-        if how.settings is not None:
-            refuse_foreign(model_settings=how.settings)
         loop = self.loop if how.termination is None else tightened(self.loop, condition_given(how.termination))
         schema = None if how.output_schema is None else schema_of(how.output_schema)
         active = ActiveRun(loop, segment.thread_id, deps=how.deps, settings=how.settings, output=schema)
@@ -278,12 +280,17 @@ def build(
         ConfigError: something is misspelled, missing or contradictory.
         PluginError: a plugin that was asked for cannot be used.
     """
-    _refuse_odd(tool_execution, max_revisions, terminal_tools, confidence_threshold)
-    refuse_foreign(
+    refuse_odd_agent(
+        tool_execution=tool_execution,
+        max_revisions=max_revisions,
+        terminal_tools=terminal_tools,
+        confidence_threshold=confidence_threshold,
         system_prompt=system_prompt,
+        name=name,
+        plugins=plugins,
+        hooks=hooks,
         model_settings=model_settings,
         conversation_manager=conversation_manager,
-        hooks=hooks,
         config=config,
     )
     parts = assemble(
@@ -325,24 +332,6 @@ def build(
             "token_budget": token_budget,
         },
     )
-
-
-def _refuse_odd(tool_execution: object, max_revisions: object, terminal_tools: object, threshold: object) -> None:
-    if tool_execution not in ("concurrent", "sequential"):
-        raise ConfigError(f"tool_execution is {tool_execution!r}; use 'concurrent' or 'sequential'")
-    if isinstance(max_revisions, bool) or not isinstance(max_revisions, int) or max_revisions < 0:
-        raise ConfigError(f"max_revisions is {max_revisions!r}; it is an integer, 0 or more")
-    if isinstance(terminal_tools, str):
-        # A text is an iterable of texts: it would name a tool by each of its letters.
-        raise ConfigError(f"terminal_tools is {terminal_tools!r}; give a set of names: {{{terminal_tools!r}}}")
-    if not isinstance(threshold, int | float) or not 0.0 <= threshold <= 1.0:
-        raise ConfigError(f"confidence_threshold is {threshold!r}; it is a number from 0.0 to 1.0")
-
-
-def _entries(metadata: Mapping[str, Any] | None) -> FrozenDict[str, Any]:
-    if metadata is not None and not isinstance(metadata, Mapping):
-        raise InputError(f"metadata is {metadata!r:.80}; it is a mapping from names to data")
-    return FrozenDict(metadata or {})
 
 
 def _blank(template: Mapping[str, Any]) -> AgentState:

@@ -240,7 +240,9 @@ class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
 
     def _use(self, how: str) -> None:
         if self._used:
-            raise RunAlreadyUsed(f"this run was {self._used} already; call agent.run(...) again for another")
+            ended = self._result is not None or (self._driver is not None and self._driver.result is not None)
+            have = "; run.result is what came of it" if ended else ""
+            raise RunAlreadyUsed(f"this run was {self._used} already{have}; call agent.run(...) again for another")
         self._used = how
 
     @property

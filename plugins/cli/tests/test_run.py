@@ -36,6 +36,12 @@ def test_run_shows_text_calls_results_tokens_and_why_it_stopped(locus: Locus, to
     assert "\x1b" not in done.out
 
 
+def test_tools_that_are_named_twice_are_loaded_once(locus: Locus, tools: str) -> None:
+    done = locus("run", "x", "-m", "toy:product", "-t", tools, "-t", tools)
+
+    assert (done.status, done.err) == (0, "")
+
+
 def test_failed_calls_are_shown_with_their_errors(locus: Locus, tools: str) -> None:
     done = locus("run", "x", "-m", "toy:wrong", "-t", tools)
 

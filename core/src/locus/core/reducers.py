@@ -1,4 +1,4 @@
-"""Reducers: how a graph merges what two parallel branches made of one field (requirements rows 84 and 85).
+"""Reducers: how a graph merges what two parallel branches made of one field.
 
 Each is a pure function of two values in which None means "this branch has nothing to say", so ``f(None, x)`` and
 ``f(x, None)`` are ``x``. Each is associative, so it does not matter how branches are grouped (the exceptions are in

@@ -127,7 +127,7 @@ def _now() -> datetime:
 
 @frozen(kw_only=True, slots=False)
 class AgentState:
-    """One agent run (requirements rows 70 to 82).
+    """One agent run.
 
     Args:
         run_id: a UUID, new for each user turn, kept over interrupt and resume.

@@ -22,8 +22,8 @@ __all__ = ["GROUP", "Catalogue", "pip_hint"]
 #: The group of entry points; the name of each is the plugin's name.
 GROUP = "locus.plugins"
 
-#: How near to an installed name a slip of it is: one letter or two. Two providers may well be less far apart than
-#: what `closest` suggests, as ollama is from llama.
+#: How near to an installed name a slip of it is: one letter or two. The names of two providers may well be less
+#: far apart than what `closest` suggests.
 _SLIP = 0.75
 
 

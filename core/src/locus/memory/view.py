@@ -31,7 +31,7 @@ class View:
 
 @runtime_checkable
 class ConversationManager(Protocol):
-    """Keeps a long conversation inside the model's window (requirements row 67).
+    """Keeps a long conversation inside the model's window.
 
     An implementation is shared by all runs of an agent, so it holds no state of a run: what must last goes
     into `View.metadata`, what may be lost into ``run.stash``.

@@ -6,10 +6,11 @@ call and close what it opened.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from attrs import field, frozen
+from attrs import Attribute, field, frozen
 
 from locus.core.frozen import EMPTY, FrozenDict, freeze
 from locus.core.messages import Message, ToolCall, Usage
@@ -34,23 +35,43 @@ StopReason = Literal["stop", "tool_calls", "length", "filter", "other"]
 ToolChoice = str
 
 
+def _temperature(settings: ModelSettings, attribute: Attribute[float | None], value: object) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        raise ValueError(f"temperature is {value!r}; it is a finite number, 0 or more")
+
+
+def _max_tokens(settings: ModelSettings, attribute: Attribute[int | None], value: object) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise ValueError(f"max_tokens is {value!r}; it is an integer, 1 or more")
+
+
+def _seed(settings: ModelSettings, attribute: Attribute[int | None], value: object) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+        raise ValueError(f"seed is {value!r}; it is an integer")
+
+
 @frozen(kw_only=True)
 class ModelSettings:
     """How a model is to answer; what is None is left to the provider.
 
     Args:
         temperature: 0.0 and up.
-        max_tokens: the most tokens of one answer.
+        max_tokens: the most tokens of one answer, 1 or more.
         tool_choice: see `ToolChoice`.
         seed: for providers that can repeat an answer.
         stop: texts that end the answer.
         extras: provider-specific settings, passed on verbatim.
+
+    Raises:
+        ValueError: a number is none, or out of range.
     """
 
-    temperature: float | None = None
-    max_tokens: int | None = None
+    temperature: float | None = field(default=None, validator=_temperature)
+    max_tokens: int | None = field(default=None, validator=_max_tokens)
     tool_choice: ToolChoice | None = None
-    seed: int | None = None
+    seed: int | None = field(default=None, validator=_seed)
     stop: tuple[str, ...] = ()
     extras: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze)
 

@@ -8,6 +8,7 @@ import os
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from traceback import walk_tb
 from types import ModuleType
 from typing import Any
 from zlib import crc32
@@ -55,8 +56,12 @@ def load_tools(reference: str) -> tuple[Tool[..., Any], ...]:
 def _from_file(path: Path) -> ModuleType:
     try:
         path = path.resolve(strict=True)
+    except FileNotFoundError as e:
+        raise ToolDefinitionError(f"there is no file {shown(str(path))}") from e
     except (OSError, ValueError) as e:  # a NUL in the name is a ValueError
         raise ToolDefinitionError(f"there is no file {shown(str(path))}: {error_text(e)}") from e
+    if path.is_dir():
+        raise ToolDefinitionError(f"{path} is a folder; name a file in it that ends in .py")
     spec = spec_from_file_location(f"locus_tools_{path.stem}_{crc32(bytes(path)):08x}", path)
     if spec is None or spec.loader is None:
         raise ToolDefinitionError(f"{path} is no Python file; its name must end in .py")
@@ -70,8 +75,20 @@ def _from_file(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as e:
         del sys.modules[spec.name]
-        raise ToolDefinitionError(f"{path} cannot be loaded: {error_text(e)}") from e
+        raise ToolDefinitionError(f"{path}{_line(path, e)} cannot be loaded: {_why(e, spec.name)}") from e
     return module
+
+
+def _line(path: Path, error: BaseException) -> str:
+    """Where in the file it happened: the innermost of its lines; ``""`` when the error itself says so."""
+    lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == str(path)]
+    return f", line {lines[-1]}," if lines else ""
+
+
+def _why(error: BaseException, module: str) -> str:
+    """The error as its author reads it: nobody has ever written the module's made-up name."""
+    text = str(error) if isinstance(error, ToolDefinitionError) else error_text(error)
+    return text.replace(f"{module}.", "")
 
 
 def _from_module(name: str) -> ModuleType:

@@ -60,7 +60,7 @@ class Session:
             PluginError: a plugin that was asked for cannot be used.
         """
         # Tools first: a typing mistake in a file should not cost the loading of a model.
-        tools = tuple(tool for reference in options.tools for tool in _tools(reference))
+        tools = tuple(tool for reference in dict.fromkeys(options.tools) for tool in _tools(reference))
         chosen = choose(options.model, project, os.environ)
         return cls(
             options=options,
