@@ -15,4 +15,6 @@ _SLOW = (HealthCheck.too_slow,)  # two cores shared by several environments: slo
 settings.register_profile("quick", max_examples=40, deadline=None, derandomize=True, suppress_health_check=_SLOW)
 settings.register_profile("thorough", max_examples=200, deadline=None, derandomize=True, suppress_health_check=_SLOW)
 settings.register_profile("search", max_examples=5000, deadline=None, suppress_health_check=_SLOW)
+#: For the examples of documents: that they run is what is shown there, the laws have tests of their own.
+settings.register_profile("document", max_examples=5, deadline=None, derandomize=True, suppress_health_check=_SLOW)
 settings.load_profile(os.environ.get("LOCUS_PROOFS", "quick"))

@@ -12,6 +12,7 @@ from typing import Any
 
 import importlib_metadata
 import pytest
+from hypothesis import settings
 from tests.docs.markdown import ROOT, Block, blocks, documents
 from tests.docs.session import Session, console
 
@@ -74,9 +75,18 @@ def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return made
 
 
+@pytest.fixture
+def few_examples() -> Iterator[None]:
+    """Property tests of a document try a few examples only."""
+    usual = settings.get_current_profile_name()
+    settings.load_profile("document")
+    yield
+    settings.load_profile(usual)
+
+
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("path", DOCUMENTS, ids=shown)
-@pytest.mark.usefixtures("scripted_provider")
+@pytest.mark.usefixtures("scripted_provider", "few_examples")
 def test_a_document_can_be_followed(path: Path, backend: str, module: ModuleType, folder: Path) -> None:
     session = Session(module, folder, backend)
     for block in blocks(path):
