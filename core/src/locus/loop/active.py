@@ -385,7 +385,7 @@ class ActiveRun:
             raise
         if not result.interrupts and not replayed:
             self.charge(result.usage)
-            await self.host.settle(step_id, Spent(result.usage))
+            await self.host.settle(step_id, Spent(result.usage, thread_id))
         return result
 
     # -- models -----------------------------------------------------------------------------------

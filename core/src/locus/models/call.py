@@ -63,13 +63,22 @@ register_value(Called, "locus.called", _to_data, _from_data)
 
 @frozen
 class Spent:
-    """What a child run has spent, recorded as a step of the body that ran it: a resumed run charges it again."""
+    """What a child run has spent, recorded as a step of the body that ran it: a resumed run charges it again.
+
+    Args:
+        usage: its tokens and dollars.
+        thread_id: the child's own thread, or ``""``.
+    """
 
     usage: Usage
+    thread_id: str = ""
 
 
 register_value(
-    Spent, "locus.spent", lambda spent: codec.encode(spent.usage), lambda data: Spent(codec.decode(data, Usage))
+    Spent,
+    "locus.spent",
+    lambda spent: {"usage": codec.encode(spent.usage), "thread_id": spent.thread_id},
+    lambda data: Spent(codec.decode(data["usage"], Usage), data["thread_id"]),
 )
 
 
