@@ -100,6 +100,7 @@ class ActiveRun:
         "retry_reason",
         "settings",
         "sink",
+        "standing",
         "stash",
         "state",
         "stop",
@@ -128,6 +129,8 @@ class ActiveRun:
         self.began = self.ended = False
         self.deadline: float | None = None
         self.retry_reason = ""
+        #: The fingerprint of what every request of this segment says again, where a history is kept.
+        self.standing = ""
         #: How many attempts at the Think under way are void.
         self.attempt = 0
         #: What the condition guarantees.
@@ -398,7 +401,7 @@ class ActiveRun:
         """
         iteration = self.state.iteration
         step_id = f"{iteration}/think/model" if not attempt else f"{iteration}/think/model#{attempt}"
-        return model_step(self, request, self.loop.model, step_id=step_id)
+        return model_step(self, request, self.loop.model, step_id=step_id, standing=self.standing)
 
     async def call_model(
         self, request: ModelRequest, *, model: Model | str | None = None, purpose: str

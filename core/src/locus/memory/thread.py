@@ -42,7 +42,7 @@ class Segment:
         before: messages that precede the prompt (a transcript).
         prompt: the user's turn; None to resume.
         seed: a state to start from, instead of what the thread holds.
-        system: the system prompt, or None.
+        system: the agent's system prompt, or None.
         metadata: entries to set on the state before the first node.
         answer: what the caller answers, see `matched_answers`; None for nothing.
         template: the fields of a new run's state that the agent decides (limits, names).
