@@ -243,6 +243,18 @@ class Engine:
             segment = self._resuming(thread_id, answers)
         return _result(active, await self._driven(active, store, segment), None)
 
+    def kept(self) -> JournalStore:
+        """Where threads are kept.
+
+        Raises:
+            ConfigError: the agent has no checkpointer.
+        """
+        if self.store is None:
+            raise ConfigError(
+                "this agent has no checkpointer, so nothing is kept under a thread id; build it with checkpointer="
+            )
+        return self.store
+
     def cancel(self, reason: str, run_id: str | None, thread_id: str | None) -> int:
         """Tell active runs to end; gives how many were told."""
         told = 0

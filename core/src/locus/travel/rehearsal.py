@@ -1,0 +1,372 @@
+"""A run on its own journal: every effect is answered from the record, and what the code makes of it is compared.
+
+`Rehearsal` stands where the journal's host stands and `RehearsedRun` where the live run does; the nodes, the router and
+the driver between them are the ones of every run. No model is called and no tool's body entered; observers, deciders
+and the wrappers of calls are not asked, because what they decided is in the record. Time is the record's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve
+
+from locus.core.errors import JournalError, ModelError, OutcomeUnknown, ReplayDiffers, StepFailed
+from locus.core.fingerprint import PARTS, bare, parts_of
+from locus.core.journal import BLANK, Intent, Outcome, delta
+from locus.hooks.health import STRIKES
+from locus.hooks.table import HookTable, Impl
+from locus.loop.active import ActiveRun
+from locus.loop.router import Node
+from locus.memory.host import JournalHost
+from locus.memory.store import Claim
+from locus.travel.difference import Difference, differing_field, same
+from locus.travel.record import attempt_of
+from locus.travel.text import call_text
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from locus.core.events import Event
+    from locus.core.messages import ToolCall
+    from locus.core.state import AgentState
+    from locus.loop.active import Sink
+    from locus.loop.react import Loop, NodeFunction
+    from locus.memory.store import JournalStore
+    from locus.travel.record import Passage
+
+__all__ = ["EndOfRecord", "Rehearsal", "RehearsedRun", "rehearsed"]
+
+_ACCEPT = {"type": "accept"}
+
+
+class EndOfRecord(JournalError):
+    """The journal leaves a node in the middle, and this is where."""
+
+
+class RecordedClock:
+    """Shows the time of a committed state."""
+
+    __slots__ = ("_state",)
+
+    def __init__(self) -> None:
+        self._state: AgentState = BLANK
+
+    def show(self, state: AgentState) -> None:
+        """Stand still at the time at which a state was committed."""
+        self._state = state
+
+    def now(self) -> datetime:
+        """The time of the commit."""
+        return self._state.updated_at
+
+    def monotonic(self) -> float:
+        """The seconds that the run had been at work by then."""
+        return self._state.active_seconds
+
+
+class Rehearsal(JournalHost):
+    """The journal's host of a replay: it writes nothing, and raises `ReplayDiffers` at the first difference.
+
+    Args:
+        store: where the thread is kept.
+        thread_id: the thread.
+    """
+
+    __slots__ = ("_asked_for", "_attempt", "_called", "_rounds", "_suspect", "clock", "passage", "run")
+
+    def __init__(self, store: JournalStore, thread_id: str) -> None:
+        super().__init__(store, Claim(thread_id=thread_id, token="", head=0))
+        self.clock = RecordedClock()
+        self.passage: Passage
+        self.run: RehearsedRun
+
+    # -- one node ---------------------------------------------------------------------------------
+
+    def enter(self, passage: Passage, run: RehearsedRun) -> None:
+        """Be ready for a node: what it had on record, the time it began, what others had spent by then."""
+        self.passage, self.run, self.stopped = passage, run, None
+        self._steps, self.asked, self._answers = {}, {}, {}
+        for body in passage.bodies:
+            self._take(body)
+        self._asked_for: list[str] = []
+        # The attempt at the model that was asked for last, and how often calls were asked to run again.
+        self._attempt, self._rounds = -1, 0
+        # A model call that the record does not have: it failed then, or it is new.
+        self._suspect: Difference | None = None
+        self._called = False
+        self.clock.show(passage.before)
+        run.begin(passage)
+        charges = passage.charges(None)
+        for usage in charges:
+            run.charge(usage)
+        if not (self._ahead if passage.node == Node.THINK else charges):
+            self.clock.show(passage.after)
+
+    def pass_by(self, passage: Passage) -> None:
+        """Take a transition as it stands: no node made it."""
+        for body in passage.bodies:
+            self._take(body)
+        assert passage.transition is not None
+        self._note(passage.transition)
+        self.state = passage.after
+
+    @property
+    def _ahead(self) -> bool:
+        """Whether the model was still to be asked, with an answer or in vain."""
+        passage = self.passage
+        return any(k > self._attempt for k in passage.attempts) or (passage.failure is not None and not self._called)
+
+    def differs(self, step: str, recorded: Any, actual: Any) -> ReplayDiffers:
+        """Stop at a difference, by raising this; the first one that was suspected is the one to tell."""
+        passage = self.passage
+        found = Difference(n=passage.n, node=passage.node, step=step, recorded=recorded, actual=actual)
+        error = ReplayDiffers(self.claim.thread_id, self._suspect or found)
+        self.stop(error)
+        return error
+
+    def _ended(self) -> EndOfRecord:
+        error = EndOfRecord(f"thread {self.claim.thread_id!r} was left here")
+        self.stop(error)
+        return error
+
+    # -- steps ------------------------------------------------------------------------------------
+
+    def recorded(self, step_id: str, digest: str = "") -> Outcome | Intent | None:
+        """What the journal says about a step; it must have been asked for the same then."""
+        found = self._steps.get(step_id)
+        self._asked_for.append(step_id)
+        if found is not None:
+            self._compare(step_id, found.digest, digest)
+        elif self.passage.cancelled is not None:
+            self.run.cancel(self.passage.cancelled)  # a call that was not run any more
+        return found
+
+    def _compare(self, step_id: str, recorded: str, actual: str) -> None:
+        if recorded == actual:
+            return
+        if bare(recorded) != bare(actual):
+            raise self.differs(step_id, bare(recorded), bare(actual))
+        then, now = parts_of(recorded), parts_of(actual)
+        if then is None or now is None:
+            return
+        for letter, what in PARTS.items():
+            if letter == "p" and letter not in then:
+                continue  # the conversation began under another prompt than the agent's
+            if then.get(letter) != now.get(letter):
+                raise self.differs(step_id, f"{what} {then.get(letter, 'none')}", f"{what} {now.get(letter, 'none')}")
+
+    async def step(self, step_id: str, fn: Callable[[], Awaitable[Any]], policy: Any, digest: str = "") -> Any:
+        """The recorded result."""
+        found = self.recorded(step_id, digest)
+        attempt = attempt_of(step_id, self.passage.before.iteration)
+        if attempt is not None:
+            self._attempt = attempt
+        if isinstance(found, Outcome):
+            if attempt is not None:
+                self._answered(attempt)
+            if found.error is not None:
+                raise StepFailed(found.error)
+            return found.value
+        if self.passage.transition is None:
+            raise self._ended()
+        if policy == "model":
+            raise self._unanswered(step_id, digest, think=attempt is not None)
+        if found is not None and policy == "once":
+            raise OutcomeUnknown(step_id)
+        raise self.differs(step_id, None, "asked for")
+
+    def _answered(self, attempt: int) -> None:
+        if not self._ahead:
+            self.clock.show(self.passage.after)
+        for usage in self.passage.charges(attempt):
+            self.run.charge(usage)
+
+    def _unanswered(self, step_id: str, digest: str, *, think: bool) -> ModelError:
+        # A model call that fails leaves no step behind; whether it did shows in what the node made of it.
+        passage = self.passage
+        if not think or passage.failure is None:
+            asked = Difference(n=passage.n, node=passage.node, step=step_id, recorded=None, actual=bare(digest))
+            self._suspect = self._suspect or asked
+        if think:
+            self._called = not any(k > self._attempt for k in passage.attempts)
+            self.clock.show(passage.before if self._ahead else passage.after)
+        return ModelError(passage.failure if think and passage.failure is not None else "the record has no answer")
+
+    # -- what hooks and people decided ------------------------------------------------------------
+
+    def unheard_of(self, call: ToolCall) -> JournalError:
+        """A call is about to be run that the record does not have."""
+        if self.passage.transition is None:
+            return self._ended()
+        return self.differs(self._asked_for[-1], None, call_text(call.name, call.arguments))
+
+    def retried(self) -> bool:
+        """Whether a hook asked for another try here."""
+        passage = self.passage
+        if passage.node == Node.EXECUTE:
+            self._rounds += 1
+            return passage.rerun(self._rounds)
+        if passage.node != Node.THINK or self._attempt < 0:
+            return False
+        if any(k > self._attempt for k in passage.attempts):
+            return True
+        if passage.transition is None:
+            return False
+        if self._attempt in passage.attempts:
+            return passage.failure is not None or not passage.answered
+        # It failed, and nothing says so: it was tried again, and that was stopped.
+        return passage.failure is None
+
+    def before_call(self, run: RehearsedRun) -> None:
+        """Right before the model is asked: cancelled here, if it was."""
+        passage = self.passage
+        if passage.node == Node.THINK and passage.cancelled is not None and not self._ahead:
+            run.cancel(passage.cancelled)
+
+    def closed(self, run: RehearsedRun) -> None:
+        """The node is done: cancelled by now, if it was, and every verdict on record was asked for."""
+        passage = self.passage
+        if passage.cancelled is not None:
+            run.cancel(passage.cancelled)
+        for step_id, found in self._steps.items():
+            if "/step/review/" in step_id and step_id not in self._asked_for:
+                raise self.differs(step_id, getattr(found, "value", None), None)
+
+    def diverted(self, node: str, state: AgentState, proposed: str) -> str | None:
+        """The route that a hook decided on."""
+        made = self.passage.transition
+        if made is None or made.next_node == proposed:
+            return None
+        if made.next_node != Node.TERMINATE:
+            return made.next_node if made.why == f"instead of {proposed}" else None
+        if made.why == "Diverted":
+            return Node.TERMINATE
+        return Node.THINK if made.satisfied and proposed != Node.THINK else None
+
+    # -- the transition ---------------------------------------------------------------------------
+
+    async def commit(
+        self,
+        old: AgentState,
+        new: AgentState,
+        *,
+        node: str,
+        next_node: str,
+        why: str = "",
+        satisfied: tuple[str, ...] = (),
+        error: str | None = None,
+        active_seconds: float = 0.0,
+        iteration: int = 0,
+    ) -> AgentState:
+        """Compare the transition with the recorded one, and go on from that."""
+        if self.stopped is not None:
+            raise self.stopped
+        made, after = self.passage.transition, self.passage.after
+        if made is None:
+            raise self._ended()
+        if next_node != made.next_node:
+            raise self.differs("the next node", _route(made.next_node, made.why), _route(next_node, why))
+        if next_node in (Node.TERMINATE, "end") and (why, satisfied) != (made.why, made.satisfied):
+            raise self.differs("the reason", (made.why, *made.satisfied), (why, *satisfied))
+        in_vain = self.passage.failure is not None
+        if not in_vain and not same(made.error, error):
+            raise self.differs("the error", made.error, error)
+        change = delta(old, new)
+        found = differing_field(after, new.with_iteration(iteration), made.delta, change, spent=not in_vain)
+        if found is not None:
+            raise self.differs(*found)
+        self._note(made)
+        self.state = after
+        return after
+
+
+def _route(next_node: str, why: str) -> str:
+    return f"{next_node} ({why})" if why else next_node
+
+
+class RehearsedRun(ActiveRun):
+    """The live part of a replay: nobody hears of it, and whom it would ask is answered for by the record."""
+
+    __slots__ = ("_verdicts",)
+
+    host: Rehearsal
+
+    def __init__(self, loop: Loop, thread_id: str, **what: Any) -> None:
+        super().__init__(loop, thread_id, **what)
+        #: How often each reviewer has let an answer pass.
+        self._verdicts: Counter[str] = Counter()
+
+    def begin(self, passage: Passage) -> None:
+        """A node begins, as if nothing had been tried before."""
+        self.stop, self._cancel, self._pending = None, None, None
+        self.show(passage.before)
+        self.elapsed()
+        if passage.cancelled is not None and passage.idle:
+            self.cancel(passage.cancelled)
+
+    def show_to(self, sink: Sink | None) -> None:
+        """Show nothing to anybody."""
+        self.sink = None
+        self.hears = _to_nobody
+
+    async def tell(self, event: Event) -> None:
+        """Tell nobody."""
+
+    @property
+    def decides(self) -> bool:
+        """The record has decided about every call that was made."""
+        return True
+
+    async def decide(self, call: ToolCall) -> Any:
+        """A call without a record."""
+        raise self.host.unheard_of(call)
+
+    def take_retry(self) -> bool:
+        """Whether a hook asked for another try then."""
+        return self.host.retried()
+
+    def over_budget(self, state: AgentState) -> bool:
+        """As in a run, at the time and with the cancellation of the record."""
+        self.host.before_call(self)
+        return super().over_budget(state)
+
+    async def hook_step(self, name: str, fn: Callable[[], Awaitable[Any]]) -> Any:
+        """A reviewer's recorded verdict."""
+        step_id = f"{self.state.iteration}/step/{name}"
+        if self.host.recorded_any(step_id) is None and self._verdicts[name] >= STRIKES:
+            return _ACCEPT  # it failed so often that it was not asked any more
+        verdict = await super().hook_step(name, fn)
+        self._verdicts[name] += verdict == _ACCEPT
+        return verdict
+
+
+def _to_nobody(event: type[Event]) -> bool:
+    return False
+
+
+def rehearsed(loop: Loop, nodes: Mapping[Node, NodeFunction], host: Rehearsal) -> Loop:
+    """An agent's loop as a replay runs it: on the record's time, with the routes that hooks decided on.
+
+    Args:
+        loop: the agent's wiring.
+        nodes: its nodes, with or without what plugins wrap around them.
+        host: the record.
+    """
+    hooks = loop.hooks
+    if loop.diverts:
+        name = "locus_decide_route"
+        hooks = HookTable({**hooks.hooks, name: (Impl(call=host.diverted, plugin="", hook=name),)})
+    closing = {node: _closing(function, host) for node, function in nodes.items()}
+    return evolve(loop, hooks=hooks, nodes=closing, clock=host.clock)
+
+
+def _closing(function: NodeFunction, host: Rehearsal) -> NodeFunction:
+    async def node(state: AgentState, run: Any) -> AgentState:
+        new = await function(state, run)
+        host.closed(run)
+        return new
+
+    return node
