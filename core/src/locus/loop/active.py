@@ -417,24 +417,40 @@ class ActiveRun:
         exceeded = self.ending if self.halted else self._exceeded(self.charged(self.state, take=False))
         if exceeded is not None:
             raise BudgetExceeded(exceeded)
-        chosen: Model
-        if isinstance(model, str):
-            if self.loop.resolve is None:
-                raise ModelError(f"no provider for {model!r}: pass the model as an object")
-            chosen = self.loop.resolve(model)
-        else:
-            chosen = self.loop.model if model is None else model
-        # Named by what it asks, never by its number: a resumed node asks less, and concurrent calls in any order.
-        step_id = f"{self.state.iteration}/{purpose}/{question(request)}"
-        self._asked = asked = self._asked or {}
-        asked[step_id] = times = asked.get(step_id, 0) + 1
-        if times > 1:
-            step_id = f"{step_id}#{times}"
+        chosen = self.model_for(model)
+        about = self._about(request, purpose)
+        step_id = self._numbered(about)
+        self._asked = {**(self._asked or {}), about: self._times(about) + 1}
         with unheard(self):
             response, usage, replayed = await model_step(self, request, chosen, purpose=purpose, step_id=step_id)
         if not replayed:
             self.charge(usage)
         return response
+
+    def model_for(self, model: Model | str | None) -> Model:
+        """The model that a plugin means.
+
+        Raises:
+            ModelError: nothing is known of a provider of that name.
+        """
+        if not isinstance(model, str):
+            return self.loop.model if model is None else model
+        if self.loop.resolve is None:
+            raise ModelError(f"no provider for {model!r}: pass the model as an object")
+        return self.loop.resolve(model)
+
+    # A plugin's call is named by what it asks, never by its number: a resumed node asks less, and concurrent calls in
+    # any order.
+
+    def _about(self, request: ModelRequest, purpose: str) -> str:
+        return f"{self.state.iteration}/{purpose}/{question(request)}"
+
+    def _times(self, about: str) -> int:
+        return 0 if self._asked is None else self._asked.get(about, 0)
+
+    def _numbered(self, about: str) -> str:
+        times = self._times(about) + 1
+        return about if times == 1 else f"{about}#{times}"
 
     def model_wraps(self) -> tuple[tuple[Impl, ...], bool]:
         """The wrappers of a Think call, and whether one must see the whole answer."""

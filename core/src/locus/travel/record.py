@@ -90,20 +90,18 @@ class Passage:
         """Whether an answer of the model stood."""
         return any(m.role is ASSISTANT for m in self._grown("messages"))
 
-    def charges(self, attempt: int | None) -> tuple[Usage, ...]:
-        """What plugins' calls and child runs have spent after an attempt at the model and before the next one.
+    @cached_property
+    def spending(self) -> tuple[tuple[str, Usage], ...]:
+        """The steps that spent something, in order: plugins' calls and child runs, and between them Think's own.
 
-        Args:
-            attempt: its number; None = before the first one.
+        Think's answers bring their own charge, so that nothing stands beside their names.
         """
-        found: list[Usage] = []
-        newest: int | None = None
+        found: list[tuple[str, Usage]] = []
         for step_id, outcome in self._outcomes.items():
-            number = attempt_of(step_id, self.before.iteration)
-            if number is not None:
-                newest = number
-            elif newest == attempt and isinstance(outcome.value, Called | Spent):
-                found.append(outcome.value.usage)
+            if attempt_of(step_id, self.before.iteration) is not None:
+                found.append((step_id, Usage()))
+            elif isinstance(outcome.value, Called | Spent):
+                found.append((step_id, outcome.value.usage))
         return tuple(found)
 
     # -- Execute ----------------------------------------------------------------------------------

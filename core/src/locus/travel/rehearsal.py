@@ -1,70 +1,41 @@
-"""A run on its own journal: every effect is answered from the record, and what the code makes of it is compared.
+"""`Rehearsal`: stands where the journal's host stands, answers from the record and compares in place of writing.
 
-`Rehearsal` stands where the journal's host stands and `RehearsedRun` where the live run does; the nodes, the router and
-the driver between them are the ones of every run. No model is called and no tool's body entered; observers, deciders
-and the wrappers of calls are not asked, because what they decided is in the record. Time is the record's.
+What is not in the record as such, `Passage` reads from it: when a hook asked for another try, when the run was
+cancelled, that a model failed.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
-
-from attrs import evolve
 
 from locus.core.errors import JournalError, ModelError, OutcomeUnknown, ReplayDiffers, StepFailed
 from locus.core.fingerprint import PARTS, bare, parts_of
-from locus.core.journal import BLANK, Intent, Outcome, delta
-from locus.hooks.health import STRIKES
-from locus.hooks.table import HookTable, Impl
-from locus.loop.active import ActiveRun
+from locus.core.journal import Body, Intent, Outcome, delta
+from locus.core.messages import Usage
 from locus.loop.router import Node
 from locus.memory.host import JournalHost
 from locus.memory.store import Claim
+from locus.tools.outcome import CallOutcome
 from locus.travel.difference import Difference, differing_field, same
 from locus.travel.record import attempt_of
 from locus.travel.text import call_text
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable
 
-    from locus.core.events import Event
     from locus.core.messages import ToolCall
     from locus.core.state import AgentState
-    from locus.loop.active import Sink
-    from locus.loop.react import Loop, NodeFunction
     from locus.memory.store import JournalStore
     from locus.travel.record import Passage
+    from locus.travel.rehearsed import RecordedClock, RehearsedRun
 
-__all__ = ["EndOfRecord", "Rehearsal", "RehearsedRun", "rehearsed"]
+__all__ = ["EndOfRecord", "Rehearsal"]
 
-_ACCEPT = {"type": "accept"}
+_NOTHING = Usage()
 
 
 class EndOfRecord(JournalError):
     """The journal leaves a node in the middle, and this is where."""
-
-
-class RecordedClock:
-    """Shows the time of a committed state."""
-
-    __slots__ = ("_state",)
-
-    def __init__(self) -> None:
-        self._state: AgentState = BLANK
-
-    def show(self, state: AgentState) -> None:
-        """Stand still at the time at which a state was committed."""
-        self._state = state
-
-    def now(self) -> datetime:
-        """The time of the commit."""
-        return self._state.updated_at
-
-    def monotonic(self) -> float:
-        """The seconds that the run had been at work by then."""
-        return self._state.active_seconds
 
 
 class Rehearsal(JournalHost):
@@ -73,13 +44,28 @@ class Rehearsal(JournalHost):
     Args:
         store: where the thread is kept.
         thread_id: the thread.
+        clock: shows the time of the record.
     """
 
-    __slots__ = ("_asked_for", "_attempt", "_called", "_rounds", "_suspect", "clock", "passage", "run")
+    __slots__ = (
+        "_again",
+        "_asked_for",
+        "_attempt",
+        "_called",
+        "_carried",
+        "_due",
+        "_rounds",
+        "_suspect",
+        "clock",
+        "passage",
+        "run",
+    )
 
-    def __init__(self, store: JournalStore, thread_id: str) -> None:
+    def __init__(self, store: JournalStore, thread_id: str, clock: RecordedClock) -> None:
         super().__init__(store, Claim(thread_id=thread_id, token="", head=0))
-        self.clock = RecordedClock()
+        self.clock = clock
+        # What was spent before the first node of a run: it is charged there.
+        self._carried: tuple[tuple[str, Usage], ...] = ()
         self.passage: Passage
         self.run: RehearsedRun
 
@@ -89,8 +75,16 @@ class Rehearsal(JournalHost):
         """Be ready for a node: what it had on record, the time it began, what others had spent by then."""
         self.passage, self.run, self.stopped = passage, run, None
         self._steps, self.asked, self._answers = {}, {}, {}
+        # A node that was run twice by what wraps it has written its steps twice.
+        self._again: dict[str, list[Outcome]] = {}
         for body in passage.bodies:
             self._take(body)
+            if isinstance(body, Outcome) and body.run_id == self.run_id:
+                self._again.setdefault(body.step_id, []).append(body)
+        self._steps.update((i, outcomes[0]) for i, outcomes in self._again.items() if len(outcomes) > 1)
+        carried, self._carried = self._carried, ()
+        # What was spent and is not charged yet; a resumed segment does not know what was spent before its node.
+        self._due = [*(() if passage.resumed else carried), *passage.spending]
         self._asked_for: list[str] = []
         # The attempt at the model that was asked for last, and how often calls were asked to run again.
         self._attempt, self._rounds = -1, 0
@@ -99,11 +93,10 @@ class Rehearsal(JournalHost):
         self._called = False
         self.clock.show(passage.before)
         run.begin(passage)
-        charges = passage.charges(None)
-        for usage in charges:
-            run.charge(usage)
-        if not (self._ahead if passage.node == Node.THINK else charges):
+        if not (self._ahead if passage.node == Node.THINK else self._due):
             self.clock.show(passage.after)
+        if run.halted:
+            self.spend()
 
     def pass_by(self, passage: Passage) -> None:
         """Take a transition as it stands: no node made it."""
@@ -112,6 +105,18 @@ class Rehearsal(JournalHost):
         assert passage.transition is not None
         self._note(passage.transition)
         self.state = passage.after
+        self._carried = passage.spending
+
+    def spend(self, until: str | None = None) -> None:
+        """Charge what the record has as spent, up to a step and including it; None = all of it."""
+        ids = [step_id for step_id, _ in self._due]
+        if until is not None and until not in ids:
+            return
+        end = len(ids) if until is None else ids.index(until) + 1
+        now, self._due = self._due[:end], self._due[end:]
+        for _, usage in now:
+            if usage != _NOTHING:
+                self.run.charge(usage)
 
     @property
     def _ahead(self) -> bool:
@@ -140,7 +145,7 @@ class Rehearsal(JournalHost):
         self._asked_for.append(step_id)
         if found is not None:
             self._compare(step_id, found.digest, digest)
-        elif self.passage.cancelled is not None:
+        elif self.passage.node == Node.EXECUTE and self.passage.cancelled is not None:
             self.run.cancel(self.passage.cancelled)  # a call that was not run any more
         return found
 
@@ -165,8 +170,7 @@ class Rehearsal(JournalHost):
         if attempt is not None:
             self._attempt = attempt
         if isinstance(found, Outcome):
-            if attempt is not None:
-                self._answered(attempt)
+            self._used(step_id, think=attempt is not None)
             if found.error is not None:
                 raise StepFailed(found.error)
             return found.value
@@ -178,11 +182,13 @@ class Rehearsal(JournalHost):
             raise OutcomeUnknown(step_id)
         raise self.differs(step_id, None, "asked for")
 
-    def _answered(self, attempt: int) -> None:
-        if not self._ahead:
+    def _used(self, step_id: str, *, think: bool) -> None:
+        if len(self._again.get(step_id, ())) > 1:
+            self._again[step_id].pop(0)
+            self._steps[step_id] = self._again[step_id][0]
+        self.spend(step_id)
+        if think and not self._ahead:
             self.clock.show(self.passage.after)
-        for usage in self.passage.charges(attempt):
-            self.run.charge(usage)
 
     def _unanswered(self, step_id: str, digest: str, *, think: bool) -> ModelError:
         # A model call that fails leaves no step behind; whether it did shows in what the node made of it.
@@ -190,10 +196,20 @@ class Rehearsal(JournalHost):
         if not think or passage.failure is None:
             asked = Difference(n=passage.n, node=passage.node, step=step_id, recorded=None, actual=bare(digest))
             self._suspect = self._suspect or asked
+        self.spend()
         if think:
             self._called = not any(k > self._attempt for k in passage.attempts)
             self.clock.show(passage.before if self._ahead else passage.after)
         return ModelError(passage.failure if think and passage.failure is not None else "the record has no answer")
+
+    async def _append(self, *bodies: Body) -> None:
+        # The code comes to something that the record does not have, and would write it.
+        if self.passage.transition is None:
+            raise self._ended()
+        body = bodies[0]
+        value = getattr(body, "value", None)
+        told = value.content if isinstance(value, CallOutcome) else type(body).__name__
+        raise self.differs(getattr(body, "step_id", type(body).__name__), None, told)
 
     # -- what hooks and people decided ------------------------------------------------------------
 
@@ -223,12 +239,16 @@ class Rehearsal(JournalHost):
     def before_call(self, run: RehearsedRun) -> None:
         """Right before the model is asked: cancelled here, if it was."""
         passage = self.passage
-        if passage.node == Node.THINK and passage.cancelled is not None and not self._ahead:
+        if passage.node != Node.THINK or self._ahead:
+            return
+        self.spend()
+        if passage.cancelled is not None:
             run.cancel(passage.cancelled)
 
     def closed(self, run: RehearsedRun) -> None:
         """The node is done: cancelled by now, if it was, and every verdict on record was asked for."""
         passage = self.passage
+        self.spend()
         if passage.cancelled is not None:
             run.cancel(passage.cancelled)
         for step_id, found in self._steps.items():
@@ -285,88 +305,3 @@ class Rehearsal(JournalHost):
 
 def _route(next_node: str, why: str) -> str:
     return f"{next_node} ({why})" if why else next_node
-
-
-class RehearsedRun(ActiveRun):
-    """The live part of a replay: nobody hears of it, and whom it would ask is answered for by the record."""
-
-    __slots__ = ("_verdicts",)
-
-    host: Rehearsal
-
-    def __init__(self, loop: Loop, thread_id: str, **what: Any) -> None:
-        super().__init__(loop, thread_id, **what)
-        #: How often each reviewer has let an answer pass.
-        self._verdicts: Counter[str] = Counter()
-
-    def begin(self, passage: Passage) -> None:
-        """A node begins, as if nothing had been tried before."""
-        self.stop, self._cancel, self._pending = None, None, None
-        self.show(passage.before)
-        self.elapsed()
-        if passage.cancelled is not None and passage.idle:
-            self.cancel(passage.cancelled)
-
-    def show_to(self, sink: Sink | None) -> None:
-        """Show nothing to anybody."""
-        self.sink = None
-        self.hears = _to_nobody
-
-    async def tell(self, event: Event) -> None:
-        """Tell nobody."""
-
-    @property
-    def decides(self) -> bool:
-        """The record has decided about every call that was made."""
-        return True
-
-    async def decide(self, call: ToolCall) -> Any:
-        """A call without a record."""
-        raise self.host.unheard_of(call)
-
-    def take_retry(self) -> bool:
-        """Whether a hook asked for another try then."""
-        return self.host.retried()
-
-    def over_budget(self, state: AgentState) -> bool:
-        """As in a run, at the time and with the cancellation of the record."""
-        self.host.before_call(self)
-        return super().over_budget(state)
-
-    async def hook_step(self, name: str, fn: Callable[[], Awaitable[Any]]) -> Any:
-        """A reviewer's recorded verdict."""
-        step_id = f"{self.state.iteration}/step/{name}"
-        if self.host.recorded_any(step_id) is None and self._verdicts[name] >= STRIKES:
-            return _ACCEPT  # it failed so often that it was not asked any more
-        verdict = await super().hook_step(name, fn)
-        self._verdicts[name] += verdict == _ACCEPT
-        return verdict
-
-
-def _to_nobody(event: type[Event]) -> bool:
-    return False
-
-
-def rehearsed(loop: Loop, nodes: Mapping[Node, NodeFunction], host: Rehearsal) -> Loop:
-    """An agent's loop as a replay runs it: on the record's time, with the routes that hooks decided on.
-
-    Args:
-        loop: the agent's wiring.
-        nodes: its nodes, with or without what plugins wrap around them.
-        host: the record.
-    """
-    hooks = loop.hooks
-    if loop.diverts:
-        name = "locus_decide_route"
-        hooks = HookTable({**hooks.hooks, name: (Impl(call=host.diverted, plugin="", hook=name),)})
-    closing = {node: _closing(function, host) for node, function in nodes.items()}
-    return evolve(loop, hooks=hooks, nodes=closing, clock=host.clock)
-
-
-def _closing(function: NodeFunction, host: Rehearsal) -> NodeFunction:
-    async def node(state: AgentState, run: Any) -> AgentState:
-        new = await function(state, run)
-        host.closed(run)
-        return new
-
-    return node

@@ -26,7 +26,8 @@ from locus.models.standing import standing
 from locus.travel.difference import Difference, same
 from locus.travel.moments import recorded_entries
 from locus.travel.record import passages
-from locus.travel.rehearsal import EndOfRecord, Rehearsal, RehearsedRun, rehearsed
+from locus.travel.rehearsal import EndOfRecord, Rehearsal
+from locus.travel.rehearsed import RecordedClock, RehearsedRun, rehearsed
 
 if TYPE_CHECKING:
     from locus.core.messages import Message
@@ -107,7 +108,7 @@ class _Walk:
     def __init__(self, engine: Engine, store: JournalStore, thread_id: str, how: How) -> None:
         self._engine, self._thread_id, self._how = engine, thread_id, how
         self._output = None if how.output_schema is None else schema_of(how.output_schema)
-        self._host = Rehearsal(store, thread_id)
+        self._host = Rehearsal(store, thread_id, RecordedClock())
         self._run: RehearsedRun
         # The loop of the segment with its nodes as plugins wrap them, or None where nobody does.
         self._wrapped: Loop | None = None
