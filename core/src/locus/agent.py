@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from locus.prompt import Prompt
     from locus.result import AgentResult
     from locus.run import Run
-    from locus.travel import History, Replay
+    from locus.travel import Diff, History, Replay, WhatIf
+    from locus.travel.whatif import RouterLike
 else:
     anyio = Lazy("anyio")
     engine = Lazy("locus.engine")
@@ -385,6 +386,42 @@ class Agent(Generic[Deps, Out]):
         """
         how = engine.How(deps=deps, settings=model_settings, output_schema=output_schema, termination=termination)
         return await travel.replay(self._engine, self._engine.kept(), thread_id, how)
+
+    async def what_if(
+        self,
+        thread_id: str,
+        *,
+        termination: TerminationCondition | None = None,
+        router: RouterLike | None = None,
+        run_id: str | None = None,
+    ) -> WhatIf:
+        """Where a run would have stopped under another rule, from its journal alone.
+
+        With neither a condition nor a router the agent's own are asked.
+
+        Args:
+            thread_id: the thread.
+            termination: another condition in place of the agent's; terminal tools and an answer without tool calls
+                end the run as they do in this agent.
+            router: another router, or any pure function ``(node, state) -> Route``.
+            run_id: which of the thread's runs; None = the last one.
+
+        Raises:
+            ConfigError: both are given, or one that is none; otherwise as for `history`.
+        """
+        rule = self.loop.router if termination is None and router is None else router
+        return await travel.what_if(
+            self._engine.kept(), thread_id, termination=termination, router=rule, run_id=run_id, loop=self.loop
+        )
+
+    async def diff(self, thread_a: str, thread_b: str) -> Diff:
+        """Two threads side by side, and where they part.
+
+        Raises:
+            ConfigError, NothingToResume, JournalError: as for `history`.
+        """
+        store = self._engine.kept()
+        return travel.diff(await travel.history(store, thread_a), await travel.history(store, thread_b))
 
     async def run_as_child(
         self,

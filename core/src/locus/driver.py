@@ -24,6 +24,7 @@ from locus.loop.router import Node
 from locus.loop.runner import advance_node, commit, tell_end
 from locus.memory.host import JournalHost
 from locus.memory.thread import (
+    WENT_ON,
     Ended,
     Segment,
     Stop,
@@ -138,6 +139,8 @@ async def _begin(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
     if segment.seed is not None and state.messages[-1].role is Role.USER:
         # The user's turn is filtered and told of, in whatever form it was handed in.
         state, given = evolve(state, messages=state.messages[:-1]), state.messages[-1:]
+        # A state from the middle of a run may have open calls, and the turn stands behind them.
+        state = state.with_calls_closed(WENT_ON)
     if given:
         if run.loop.hooks.impls("locus_filter_input"):
             given = await _filtered(run, given)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from locus.memory.host import JournalHost
 
 __all__ = [
+    "WENT_ON",
     "Ended",
     "Segment",
     "Stop",
@@ -30,6 +31,9 @@ __all__ = [
     "recorded_error",
     "with_system",
 ]
+
+#: Why the calls of a run were not run that the user left behind.
+WENT_ON = "the user went on with something else"
 
 
 @frozen(kw_only=True)
@@ -118,7 +122,7 @@ def closed_state(host: JournalHost) -> AgentState:
         if isinstance(found, Outcome) and isinstance(found.value, CallOutcome):
             messages.append(found.value.message(call))
         else:
-            messages.append(not_run(call, "the user went on with something else"))
+            messages.append(not_run(call, WENT_ON))
     return state.with_messages(messages)
 
 

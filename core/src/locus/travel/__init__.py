@@ -5,23 +5,51 @@ from typing import TYPE_CHECKING
 from locus.core.lazy import exports
 
 if TYPE_CHECKING:
+    from locus.travel.comparing import Act, Diff, Row, diff
     from locus.travel.difference import Difference
     from locus.travel.forking import fork
     from locus.travel.moments import History, Moment, history, state_at
     from locus.travel.replays import Replay, replay
+    from locus.travel.transfer import export_thread, import_thread
+    from locus.travel.whatif import WhatIf, what_if
 
-__all__ = ["Difference", "History", "Moment", "Replay", "fork", "history", "replay", "state_at"]
+__all__ = [
+    "Act",
+    "Diff",
+    "Difference",
+    "History",
+    "Moment",
+    "Replay",
+    "Row",
+    "WhatIf",
+    "diff",
+    "export_thread",
+    "fork",
+    "history",
+    "import_thread",
+    "replay",
+    "state_at",
+    "what_if",
+]
 
 __getattr__, __dir__ = exports(
     __name__,
     {
+        "Act": "locus.travel.comparing",
+        "Diff": "locus.travel.comparing",
         "Difference": "locus.travel.difference",
         "History": "locus.travel.moments",
         "Moment": "locus.travel.moments",
         "Replay": "locus.travel.replays",
+        "Row": "locus.travel.comparing",
+        "WhatIf": "locus.travel.whatif",
+        "diff": "locus.travel.comparing",
+        "export_thread": "locus.travel.transfer",
         "fork": "locus.travel.forking",
         "history": "locus.travel.moments",
+        "import_thread": "locus.travel.transfer",
         "replay": "locus.travel.replays",
         "state_at": "locus.travel.moments",
+        "what_if": "locus.travel.whatif",
     },
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, overload
 
 from attrs import field, frozen
@@ -211,7 +212,7 @@ class History(Sequence[Moment]):
     def runs(self) -> tuple[tuple[Moment, ...], ...]:
         """The transitions by run: one run for each user turn, what it was forked from included."""
         starts = [i for i, moment in enumerate(self.moments) if moment.node == START]
-        return tuple(self.moments[a:b] for a, b in zip(starts, [*starts[1:], len(self.moments)], strict=True))
+        return tuple(self.moments[a:b] for a, b in pairwise([*starts, len(self.moments)]))
 
     def __str__(self) -> str:
         return listing(self)
