@@ -9,6 +9,7 @@ import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.property.loaded_world import Load, Loaded, loads
 from tests.property.loop_world import awkward_scripts
 from tests.property.test_loop_laws import Moody, Ran
 from tests.property.test_resume_laws import Case, breaks, scripts
@@ -16,7 +17,7 @@ from tests.property.test_resume_laws import Case, breaks, scripts
 from locus import Agent, Cancel, Event, Hook
 from locus.core.journal import entry_from_json, entry_to_json
 from locus.memory import Appended, JournalStore, MemoryStore
-from locus.travel import Replay
+from locus.travel import Replay, history
 from locus_testkit import Turn
 
 both_backends = pytest.mark.parametrize("backend", ["asyncio", "trio"])
@@ -108,3 +109,23 @@ def test_a_run_that_broke_off_anywhere_is_replayed_as_far_as_it_got(
     backend: str, script: list[Turn], mode: Mode, plans: list[Any]
 ) -> None:
     anyio.run(Watched(script, mode).whole, plans, backend=backend)
+
+
+@both_backends
+@given(load=loads())
+def test_whatever_an_agent_has_its_replay_finds_nothing(backend: str, load: Load) -> None:
+    async def main() -> None:
+        loaded, store = Loaded(load), MemoryStore()
+        await loaded.run(store)
+        asked = len(loaded.model.requests), len(loaded.judge.requests), sum(loaded.world.entered.values())
+        found = await loaded.agent(store).replay("t")
+        assert found, f"{found}\n{await history(store, 't')}"
+        again = await loaded.agent(await as_from_disk(store, "t")).replay("t")
+        assert again, str(again)
+        assert asked == (
+            len(loaded.model.requests),
+            len(loaded.judge.requests),
+            sum(loaded.world.entered.values()),
+        )
+
+    anyio.run(main, backend=backend)

@@ -164,7 +164,7 @@ async def test_a_fork_on_its_way_out_ends_for_the_same_reason() -> None:
 
 async def test_every_transition_is_a_place_to_fork_and_go_on() -> None:
     store = MemoryStore()
-    script = [[call("add", a=1), call("add", a=2)], call("add", a=3), "done"]
+    script: list[Any] = [[call("add", a=1), call("add", a=2)], call("add", a=3), "done"]
     a = Agent(ScriptedModel(script=lambda _: script, ids="per_turn"), tools=[add], checkpointer=store)
     result = await a.run("x", thread_id="t")
     past = await a.history("t")

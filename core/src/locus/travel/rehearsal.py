@@ -82,9 +82,8 @@ class Rehearsal(JournalHost):
             if isinstance(body, Outcome) and body.run_id == self.run_id:
                 self._again.setdefault(body.step_id, []).append(body)
         self._steps.update((i, outcomes[0]) for i, outcomes in self._again.items() if len(outcomes) > 1)
-        carried, self._carried = self._carried, ()
         # What was spent and is not charged yet; a resumed segment does not know what was spent before its node.
-        self._due = [*(() if passage.resumed else carried), *passage.spending]
+        self._due = [*(() if passage.resumed else self._carried), *passage.spending]
         self._asked_for: list[str] = []
         # The attempt at the model that was asked for last, and how often calls were asked to run again.
         self._attempt, self._rounds = -1, 0
@@ -299,7 +298,7 @@ class Rehearsal(JournalHost):
         if found is not None:
             raise self.differs(*found)
         self._note(made)
-        self.state = after
+        self.state, self._carried = after, ()
         return after
 
 

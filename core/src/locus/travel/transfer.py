@@ -8,7 +8,7 @@ which services know its effects.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncIterable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +33,8 @@ FORMAT = 1
 _KIND = "locus.thread"
 
 
-async def export_thread(store: JournalStore, thread_id: str) -> AsyncIterator[str]:
-    """The lines of a thread, without line ends: a header, and one line an entry.
+async def export_thread(store: JournalStore, thread_id: str) -> Iterator[str]:
+    """The lines of a thread, without line ends: a header, and one line an entry. Each is made when it is asked for.
 
     Args:
         store: where the thread is kept; a run may hold it meanwhile.
@@ -44,7 +44,10 @@ async def export_thread(store: JournalStore, thread_id: str) -> AsyncIterator[st
         NothingToResume: nothing stands under that id.
         JournalError: the store keeps no history.
     """
-    entries = await recorded_entries(store, thread_id)
+    return _lines(thread_id, await recorded_entries(store, thread_id))
+
+
+def _lines(thread_id: str, entries: Sequence[Entry]) -> Iterator[str]:
     chain = _Chain()
     yield chain.line({"kind": _KIND, "format": FORMAT, "schema": SCHEMA, "thread_id": thread_id, "head": len(entries)})
     for entry in entries:
@@ -71,7 +74,7 @@ async def import_thread(store: JournalStore, lines: Iterable[str] | AsyncIterabl
         JournalError: there is a thread of that id, or the store keeps no history.
         InputError: ``into`` is no name.
     """
-    bodies, exported = await _read(lines)
+    bodies, exported = _read([line async for line in lines] if isinstance(lines, AsyncIterable) else lines)
     name = exported if into is None else thread_name(into)
     if not store.keeps_history:
         raise JournalError(f"cannot import a thread into {type(store).__name__}: it keeps no history")
@@ -103,12 +106,11 @@ async def _undone(store: JournalStore, name: str, error: BaseException) -> None:
         error.add_note(f"thread {name!r} could not be deleted: {type(e).__name__}: {e}")
 
 
-async def _read(lines: Iterable[str] | AsyncIterable[str]) -> tuple[list[Body], str]:
+def _read(lines: Iterable[str]) -> tuple[list[Body], str]:
     chain, head, thread_id, number = _Chain(), None, "", 0
     bodies: list[Body] = []
     newest = ""
-    async for line in _each(lines):
-        number += 1
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         form = _parsed(line, number)
@@ -173,15 +175,6 @@ def _body(form: dict[str, Any], number: int) -> Body:
         return entry_from_json(body)
     except CheckpointError as e:
         raise CheckpointError(f"line {number}", str(e)) from e
-
-
-async def _each(lines: Iterable[str] | AsyncIterable[str]) -> AsyncIterator[str]:
-    if isinstance(lines, AsyncIterable):
-        async for line in lines:
-            yield line
-    else:
-        for line in lines:
-            yield line
 
 
 class _Chain:

@@ -176,6 +176,8 @@ class _Asked:
             early = self._before_call(passage)
             if early is not None:
                 return early
+        if passage.failure is not None and passage.cancelled is None:
+            return self._failed(passage)
         if self._ended_otherwise(passage):
             return self._told(passage)
         try:
@@ -198,20 +200,31 @@ class _Asked:
         condition = getattr(self._router, "condition", None)
         if condition is None:
             return None
-        before, after = passage.before, passage.after
         silent = not passage.attempts and passage.failure is None and not passage.answered
-        if silent:
-            # The model was not asked: time may have passed by then.
-            before = before.at(updated_at=after.updated_at, active_seconds=after.active_seconds)
+        if silent and passage.cancelled is not None:
+            return None  # the cancellation came first
+        # Where the model was not asked, what had passed by then, time and tokens, is what the transition has.
+        seen = passage.after if silent else passage.before
         try:
-            found = condition.evaluate(before)
+            found = condition.evaluate(seen)
         except ConditionError:
             found = Satisfied("ConditionError", ())
         if found is not None:
-            return self._stopped(passage, passage.before, found.reason, found.leaves, before_call=True)
+            stop = self._stopped(passage, seen, found.reason, found.leaves)
+            return evolve(stop, verdict=stop.verdict if silent else "earlier", before_call=True)
         # It was not asked, for a reason that this rule does not share: what it would have said nobody knows.
         stopped = _next(passage) == Node.TERMINATE and not self._ended_otherwise(passage)
         return self._beyond(Node.THINK) if stopped and silent else None
+
+    def _failed(self, passage: Passage) -> WhatIf:
+        """The model had failed, and where the rule explains the end better, it does."""
+        condition = getattr(self._router, "condition", None)
+        try:
+            found = condition.evaluate(passage.after) if condition is not None else None
+        except ConditionError:
+            found = Satisfied("ConditionError", ())
+        found = found or Satisfied("ModelError", ())
+        return self._stopped(passage, passage.after, found.reason, found.leaves)
 
     @staticmethod
     def _ended_otherwise(passage: Passage) -> bool:
@@ -238,12 +251,9 @@ class _Asked:
 
     # -- answers ----------------------------------------------------------------------------------
 
-    def _stopped(
-        self, passage: Passage, state: AgentState, reason: str, satisfied: tuple[str, ...], *, before_call: bool = False
-    ) -> WhatIf:
+    def _stopped(self, passage: Passage, state: AgentState, reason: str, satisfied: tuple[str, ...]) -> WhatIf:
         verdict: Verdict = "same" if passage.n == self._end else "earlier"
-        found = self._found(verdict, reason, passage, state)
-        return evolve(found, satisfied=satisfied, before_call=before_call)
+        return evolve(self._found(verdict, reason, passage, state), satisfied=satisfied)
 
     def _told(self, passage: Passage) -> WhatIf:
         made = passage.transition
