@@ -126,6 +126,10 @@ class StepHost(Protocol):
         """
         ...
 
+    async def note(self, step_id: str, value: Any) -> None:
+        """Keep something for those who read the journal, written together with what comes next."""
+        ...
+
     def now(self) -> datetime:
         """The time that goes into the next entry, UTC."""
         ...

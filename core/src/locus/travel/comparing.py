@@ -7,6 +7,7 @@ differ between any two runs and are left out.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -142,8 +143,14 @@ def diff(a: Side, b: Side) -> Diff:
         left, right = _acts(a), _acts(b)
     else:
         left, right = list(_told(a.state)), list(_told(b.state))
-    rows = tuple(Row(x, y) for x, y in zip_longest(left, right))
-    return Diff(a=_name(a), b=_name(b), rows=rows, usage_a=a.usage, usage_b=b.usage)
+    return Diff(a=_name(a), b=_name(b), rows=tuple(_rows(left, right)), usage_a=a.usage, usage_b=b.usage)
+
+
+def _rows(left: Sequence[Act], right: Sequence[Act]) -> Iterator[Row]:
+    """Side by side, with what both did beside each other where one did something in between."""
+    for kind, i, j, k, m in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+        pairs = zip(left[i:j], right[k:m], strict=True) if kind == "equal" else zip_longest(left[i:j], right[k:m])
+        yield from (Row(a, b) for a, b in pairs)
 
 
 def _name(side: Side) -> str:

@@ -91,7 +91,7 @@ class Rehearsal(JournalHost):
         self._suspect: Difference | None = None
         self._called = False
         self.clock.show(passage.before)
-        run.begin(passage)
+        run.take_up(passage)
         if not (self._ahead if passage.node == Node.THINK else self._due):
             self.clock.show(passage.after)
         if run.halted:

@@ -71,10 +71,10 @@ class RehearsedRun(ActiveRun):
         # The step that a plugin's model call is about to be.
         self._next = ""
 
-    def begin(self, passage: Passage) -> None:
+    def take_up(self, passage: Passage) -> None:
         """A node begins, as if nothing had been tried before."""
         self.stop, self._cancel, self._pending = None, None, None
-        self.show(passage.before)
+        self.state = passage.before
         self.elapsed()
         if passage.cancelled is not None and passage.idle:
             self.cancel(passage.cancelled)
