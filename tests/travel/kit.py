@@ -11,7 +11,7 @@ from locus import Agent, Hook, Message, ModelRequest, ModelResponse, Revise
 from locus.plugin import hookimpl
 from locus_testkit import ScriptedModel
 
-__all__ = ["Answer", "Dead", "Strict", "dead", "made", "same"]
+__all__ = ["Answer", "Dead", "Strict", "dead", "judge", "made", "same"]
 
 
 @frozen
@@ -50,6 +50,11 @@ def dead(store: Any, **options: Any) -> Agent[Any, Any]:
 def _agent(model: Any, store: Any, options: dict[str, Any]) -> Agent[Any, Any]:
     usual: dict[str, Any] = {"tools": [add, confirm], "checkpointer": store, "name": "a", "max_iterations": 20}
     return Agent[Any, Any](model, **{**usual, **options})
+
+
+def judge(name: str, settings: Any) -> ScriptedModel:
+    """What a plugin provides as models."""
+    return ScriptedModel("fine", name=f"acme:{name}", after="repeat")
 
 
 async def same(agent: Agent[Any, Any], thread: str = "t", **how: Any) -> None:

@@ -32,8 +32,9 @@ from locus import (
 from locus.core.errors import ModelError
 from locus.core.reflect import EveryIterations
 from locus.core.termination import CustomCondition, Deadline, MaxIterations, TimeLimit, TokenLimit
+from locus.hooks.discovery import Catalogue
 from locus.memory import MemoryStore, SlidingWindowManager, SummarizingManager
-from locus.plugin import RunContext, hookimpl
+from locus.plugin import Plugin, RunContext, hookimpl
 from locus_testkit import FakeClock, ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
@@ -367,6 +368,24 @@ async def test_what_observers_spend_is_in_the_record(store: MemoryStore) -> None
     assert result.usage.total_tokens > 10 * 15
     await same(dead(store))
     assert not await dead(store, termination=TokenLimit(100)).replay("t")
+
+
+async def test_a_model_that_is_named_needs_no_provider(store: MemoryStore) -> None:
+    acme = Plugin(name="acme", api=(1, 0), summary="Judges.", provides={"model": "tests.travel.kit:judge"})
+
+    class Judging(Hook):
+        @hookimpl
+        async def locus_reflect(self, state: AgentState, run: RunContext) -> AgentState:
+            got = await run.call_model(question("well?"), model="acme:judge", purpose="judge")
+            return state.with_metadata("judged", got.message.text)
+
+        @hookimpl
+        def locus_register_reflect_policies(self) -> Any:
+            return [EveryIterations(1)]
+
+    agent = made(store, call("add", a=1), "2", hooks=[Judging()], catalogue=Catalogue.only(acme))
+    assert (await agent.run("x", thread_id="t")).state.metadata["judged"] == "fine"
+    await same(dead(store, hooks=[Judging()]))
 
 
 async def test_reflection(store: MemoryStore) -> None:

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from locus.prompt import Prompt
     from locus.result import AgentResult
     from locus.run import Run
-    from locus.travel import Diff, History, Replay, WhatIf
-    from locus.travel.whatif import RouterLike
+    from locus.travel import Diff, History, Replay, RouterLike, WhatIf, replays
 else:
     anyio = Lazy("anyio")
     engine = Lazy("locus.engine")
     travel = Lazy("locus.travel")
+    replays = Lazy("locus.travel.replays")
 
 __all__ = ["Agent"]
 
@@ -385,7 +385,7 @@ class Agent(Generic[Deps, Out]):
             ConfigError, NothingToResume, JournalError: as for `history`. A difference is no exception.
         """
         how = engine.How(deps=deps, settings=model_settings, output_schema=output_schema, termination=termination)
-        return await travel.replay(self._engine, self._engine.kept(), thread_id, how)
+        return await replays.replay(self._engine, self._engine.kept(), thread_id, how)
 
     async def what_if(
         self,

@@ -78,7 +78,7 @@ register_value(
     Spent,
     "locus.spent",
     lambda spent: {"usage": codec.encode(spent.usage), "thread_id": spent.thread_id},
-    lambda data: Spent(codec.decode(data["usage"], Usage), data["thread_id"]),
+    lambda data: Spent(codec.decode(data.get("usage", data), Usage), data.get("thread_id", "")),
 )
 
 

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from locus.travel.difference import Difference
     from locus.travel.forking import fork
     from locus.travel.moments import History, Moment, history, state_at
-    from locus.travel.replays import Replay, replay
+    from locus.travel.replays import Replay
     from locus.travel.transfer import export_thread, import_thread
-    from locus.travel.whatif import WhatIf, what_if
+    from locus.travel.whatif import RouterLike, WhatIf, what_if
 
 __all__ = [
     "Act",
@@ -20,6 +20,7 @@ __all__ = [
     "History",
     "Moment",
     "Replay",
+    "RouterLike",
     "Row",
     "WhatIf",
     "diff",
@@ -27,7 +28,6 @@ __all__ = [
     "fork",
     "history",
     "import_thread",
-    "replay",
     "state_at",
     "what_if",
 ]
@@ -41,6 +41,7 @@ __getattr__, __dir__ = exports(
         "History": "locus.travel.moments",
         "Moment": "locus.travel.moments",
         "Replay": "locus.travel.replays",
+        "RouterLike": "locus.travel.whatif",
         "Row": "locus.travel.comparing",
         "WhatIf": "locus.travel.whatif",
         "diff": "locus.travel.comparing",
@@ -48,7 +49,6 @@ __getattr__, __dir__ = exports(
         "fork": "locus.travel.forking",
         "history": "locus.travel.moments",
         "import_thread": "locus.travel.transfer",
-        "replay": "locus.travel.replays",
         "state_at": "locus.travel.moments",
         "what_if": "locus.travel.whatif",
     },

@@ -124,6 +124,20 @@ class Passage:
                     return True
         return False
 
+    # -- where it went ----------------------------------------------------------------------------
+
+    def diverted(self, proposed: str) -> str | None:
+        """The node that a hook named in place of the router's, or None."""
+        made = self.transition
+        if made is None or made.next_node == proposed:
+            return None
+        if made.next_node != Node.TERMINATE:
+            return made.next_node if made.why == f"instead of {proposed}" else None
+        if made.why == "Diverted":
+            return Node.TERMINATE
+        # Only Think is entered where the condition lets it, and is a stop otherwise.
+        return Node.THINK if made.satisfied and proposed != Node.THINK else None
+
     # -- the end ----------------------------------------------------------------------------------
 
     @cached_property

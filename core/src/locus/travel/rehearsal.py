@@ -86,10 +86,9 @@ class Rehearsal(JournalHost):
         self._due = [*(() if passage.resumed else self._carried), *passage.spending]
         self._asked_for: list[str] = []
         # The attempt at the model that was asked for last, and how often calls were asked to run again.
-        self._attempt, self._rounds = -1, 0
+        self._attempt, self._rounds, self._called = -1, 0, False
         # A model call that the record does not have: it failed then, or it is new.
         self._suspect: Difference | None = None
-        self._called = False
         self.clock.show(passage.before)
         run.take_up(passage)
         if not (self._ahead if passage.node == Node.THINK else self._due):
@@ -126,7 +125,7 @@ class Rehearsal(JournalHost):
     def differs(self, step: str, recorded: Any, actual: Any) -> ReplayDiffers:
         """Stop at a difference, by raising this; the first one that was suspected is the one to tell."""
         passage = self.passage
-        found = Difference(n=passage.n, node=passage.node, step=step, recorded=recorded, actual=actual)
+        found = Difference(n=passage.n, node=str(passage.node), step=step, recorded=recorded, actual=actual)
         error = ReplayDiffers(self.claim.thread_id, self._suspect or found)
         self.stop(error)
         return error
@@ -193,7 +192,7 @@ class Rehearsal(JournalHost):
         # A model call that fails leaves no step behind; whether it did shows in what the node made of it.
         passage = self.passage
         if not think or passage.failure is None:
-            asked = Difference(n=passage.n, node=passage.node, step=step_id, recorded=None, actual=bare(digest))
+            asked = Difference(n=passage.n, node=str(passage.node), step=step_id, recorded=None, actual=bare(digest))
             self._suspect = self._suspect or asked
         self.spend()
         if think:
@@ -256,14 +255,7 @@ class Rehearsal(JournalHost):
 
     def diverted(self, node: str, state: AgentState, proposed: str) -> str | None:
         """The route that a hook decided on."""
-        made = self.passage.transition
-        if made is None or made.next_node == proposed:
-            return None
-        if made.next_node != Node.TERMINATE:
-            return made.next_node if made.why == f"instead of {proposed}" else None
-        if made.why == "Diverted":
-            return Node.TERMINATE
-        return Node.THINK if made.satisfied and proposed != Node.THINK else None
+        return self.passage.diverted(proposed)
 
     # -- the transition ---------------------------------------------------------------------------
 

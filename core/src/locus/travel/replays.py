@@ -199,7 +199,7 @@ class _Walk:
 
     @staticmethod
     def _differs(passage: Passage, step: str, recorded: object, actual: object) -> Difference:
-        return Difference(n=passage.n, node=passage.node, step=step, recorded=recorded, actual=actual)
+        return Difference(n=passage.n, node=str(passage.node), step=step, recorded=recorded, actual=actual)
 
 
 def _prompt(message: Message | None) -> str | None:
