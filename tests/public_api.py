@@ -43,6 +43,7 @@ MODULES = (
     "locus.models",
     "locus.models.output",
     "locus.tools",
+    "locus.travel",
 )
 
 _ODD = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

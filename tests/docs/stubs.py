@@ -35,6 +35,7 @@ MODULES = (
     "locus.models.output",
     "locus.models.protocol",
     "locus.tools",
+    "locus.travel",
 )
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from locus.run import Run
     from locus.tools.context import ToolContext
     from locus.tools.decorator import tool
+    from locus.travel.comparing import diff
 
 __version__ = "0.1.0"
 
@@ -111,6 +112,7 @@ __all__ = [
     "ToolStartEvent",
     "Usage",
     "Verdict",
+    "diff",
     "tool",
 ]
 
@@ -166,6 +168,7 @@ __getattr__, __dir__ = exports(
         "ToolStartEvent": "locus.core.events",
         "Usage": "locus.core.messages",
         "Verdict": "locus.core.directives",
+        "diff": "locus.travel.comparing",
         "tool": "locus.tools.decorator",
     },
 )

@@ -14,8 +14,9 @@ from locus.core.lazy import Lazy
 if TYPE_CHECKING:
     import anyio
 
-    from locus import engine
+    from locus import engine, travel
     from locus.config import Config
+    from locus.core.state import AgentState
     from locus.core.termination import TerminationCondition
     from locus.hooks.discovery import Catalogue
     from locus.hooks.manifest import Plugin
@@ -30,9 +31,12 @@ if TYPE_CHECKING:
     from locus.prompt import Prompt
     from locus.result import AgentResult
     from locus.run import Run
+    from locus.travel import Diff, History, Replay, RouterLike, WhatIf, replays
 else:
     anyio = Lazy("anyio")
     engine = Lazy("locus.engine")
+    travel = Lazy("locus.travel")
+    replays = Lazy("locus.travel.replays")
 
 __all__ = ["Agent"]
 
@@ -319,6 +323,105 @@ class Agent(Generic[Deps, Out]):
             How many runs were told; runs that start later are not concerned.
         """
         return self._engine.cancel(reason, run_id, thread_id)
+
+    # -- what its store remembers -----------------------------------------------------------------
+
+    async def history(self, thread_id: str) -> History:
+        """What happened on a thread: a `Moment` for each transition.
+
+        Raises:
+            ConfigError: the agent has no checkpointer.
+            NothingToResume: nothing is kept under that id.
+            JournalError: the checkpointer keeps no history.
+        """
+        return await travel.history(self._engine.kept(), thread_id)
+
+    async def state_at(self, thread_id: str, n: int) -> AgentState:
+        """The state that a thread's n-th transition committed.
+
+        Raises:
+            JournalError: there is no such transition; otherwise as for `history`.
+        """
+        return await travel.state_at(self._engine.kept(), thread_id, n)
+
+    async def fork(self, thread_id: str, *, at: int | None = None, into: str | None = None) -> str:
+        """Make another thread that begins like this one, up to a transition; gives its id.
+
+        `resume` goes on with it where the run was open there, and ``run(prompt, thread_id=...)`` takes the next turn.
+        A run that is open at that point is another run in the fork, with an id and idempotency keys of its own.
+
+        Args:
+            thread_id: the thread.
+            at: the number of the last transition that both have, as in `history`; None = the newest.
+            into: the new thread's id; None = one made of the old.
+
+        Raises:
+            JournalError: there is no such transition, or ``into`` is taken; otherwise as for `history`.
+        """
+        return await travel.fork(self._engine.kept(), thread_id, at, into)
+
+    async def replay(
+        self,
+        thread_id: str,
+        *,
+        deps: Deps | None = None,
+        model_settings: ModelSettings | None = None,
+        output_schema: Any = None,
+        termination: TerminationCondition | None = None,
+    ) -> Replay:
+        """Run this agent's code against a thread's journal; no model is called and no tool's body entered.
+
+        Nodes, router, conversation manager and the binding of arguments run as ever; observers, deciders, reviewers
+        and the wrappers of calls do not, because what they decided is in the journal.
+
+        Args:
+            thread_id: the thread; nothing is written to it.
+            deps: what plugins' nodes get as ``run.deps``.
+            model_settings: what its runs were called with.
+            output_schema: what its runs were called with.
+            termination: what its runs were called with, where that has no JSON form and so is not in the journal.
+
+        Raises:
+            ConfigError, NothingToResume, JournalError: as for `history`. A difference is no exception.
+        """
+        how = engine.How(deps=deps, settings=model_settings, output_schema=output_schema, termination=termination)
+        return await replays.replay(self._engine, self._engine.kept(), thread_id, how)
+
+    async def what_if(
+        self,
+        thread_id: str,
+        *,
+        termination: TerminationCondition | None = None,
+        router: RouterLike | None = None,
+        run_id: str | None = None,
+    ) -> WhatIf:
+        """Where a run would have stopped under another rule, from its journal alone.
+
+        With neither a condition nor a router the agent's own are asked.
+
+        Args:
+            thread_id: the thread.
+            termination: another condition in place of the agent's; terminal tools and an answer without tool calls
+                end the run as they do in this agent.
+            router: another router, or any pure function ``(node, state) -> Route``.
+            run_id: which of the thread's runs; None = the last one.
+
+        Raises:
+            ConfigError: both are given, or one that is none; otherwise as for `history`.
+        """
+        rule = self.loop.router if termination is None and router is None else router
+        return await travel.what_if(
+            self._engine.kept(), thread_id, termination=termination, router=rule, run_id=run_id, loop=self.loop
+        )
+
+    async def diff(self, thread_a: str, thread_b: str) -> Diff:
+        """Two threads side by side, and where they part.
+
+        Raises:
+            ConfigError, NothingToResume, JournalError: as for `history`.
+        """
+        store = self._engine.kept()
+        return travel.diff(await travel.history(store, thread_a), await travel.history(store, thread_b))
 
     async def run_as_child(
         self,

@@ -14,7 +14,7 @@ import anyio.lowlevel
 from attrs import evolve
 
 from locus.core.directives import Cancel, Suspended
-from locus.core.errors import JournalError, NothingToResume
+from locus.core.errors import JournalError, NothingToResume, NotSerialisable
 from locus.core.events import InterruptEvent, RunStartEvent
 from locus.core.journal import BLANK, END, START
 from locus.core.messages import Message, Role
@@ -24,6 +24,7 @@ from locus.loop.router import Node
 from locus.loop.runner import advance_node, commit, tell_end
 from locus.memory.host import JournalHost
 from locus.memory.thread import (
+    WENT_ON,
     Ended,
     Segment,
     Stop,
@@ -34,13 +35,17 @@ from locus.memory.thread import (
     with_system,
 )
 from locus.models.call import Called, Spent
+from locus.models.standing import standing
 from locus.tools.cancellation import cancellations, is_cancellation
 
 if TYPE_CHECKING:
     from locus.loop.active import ActiveRun
     from locus.memory.store import JournalStore
 
-__all__ = ["drive"]
+__all__ = ["LIMITS", "drive"]
+
+#: The name under which a segment's own limits are on record, with the segment's number behind it.
+LIMITS = "limits"
 
 #: Seconds that hooks and the journal get to take note of a cancellation.
 SHIELD = 5.0
@@ -134,6 +139,8 @@ async def _begin(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
     if segment.seed is not None and state.messages[-1].role is Role.USER:
         # The user's turn is filtered and told of, in whatever form it was handed in.
         state, given = evolve(state, messages=state.messages[:-1]), state.messages[-1:]
+        # A state from the middle of a run may have open calls, and the turn stands behind them.
+        state = state.with_calls_closed(WENT_ON)
     if given:
         if run.loop.hooks.impls("locus_filter_input"):
             given = await _filtered(run, given)
@@ -145,6 +152,7 @@ async def _begin(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
     node = Node.EXECUTE if state.unanswered else Node.THINK
     if host.last is None:
         base = BLANK
+    await _stand(run, segment, state, host.segment)
     return await commit(run, base, state, START, node, "a new turn"), node
 
 
@@ -184,6 +192,7 @@ async def _resume(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
         # It was on its way out: it ends for the reason that it had.
         run.stop = Stop(last.why, last.satisfied, error=recorded_error(last))
     answers = matched_answers(host, segment.answer)
+    await _stand(run, segment, host.state, host.segment + 1)
     await host.resume()
     if answers:
         await host.answer(answers)
@@ -196,6 +205,21 @@ async def _resume(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
     run.state = host.state
     await _start_event(run, "", resumed=True)
     return host.state, Node(host.open_node)
+
+
+async def _stand(run: ActiveRun, segment: Segment, state: AgentState, number: int) -> None:
+    """Put on record what the segment is run with and the journal would not tell: a replay asks for it."""
+    loop, host = run.loop, run.host
+    if not host.store.keeps_history:
+        return
+    spec = run.output.spec if run.output is not None else None
+    run.standing = standing(state, segment.system, loop.tools, run.settings, spec)
+    if loop.limits:
+        try:
+            limits = [limit.to_json() for limit in loop.limits]
+        except NotSerialisable:  # a lambda: then the record says only that there was something
+            limits = []
+        await host.note(f"{LIMITS}/{number}", limits)
 
 
 async def _start_event(run: ActiveRun, prompt: str, *, resumed: bool) -> None:

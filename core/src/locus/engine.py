@@ -166,6 +166,16 @@ class Engine:
             blank=self.blank,
         )
 
+    def _resuming(self, thread_id: str, answer: Any) -> Segment:
+        return Segment(
+            thread_id=thread_id,
+            worker=_worker(),
+            answer=answer,
+            system=self.system,
+            template=self.template,
+            blank=self.blank,
+        )
+
     def resume(self, thread: str | AgentResult[Any], answer: Any, how: How) -> Run[Any]:
         """A run that goes on with an open one.
 
@@ -181,9 +191,7 @@ class Engine:
                 "this agent has no checkpointer, so nothing is kept under a thread id; resume with the AgentResult, "
                 "or build the agent with checkpointer="
             )
-        segment = Segment(
-            thread_id=str(thread_id), worker=_worker(), answer=answer, template=self.template, blank=self.blank
-        )
+        segment = self._resuming(str(thread_id), answer)
         return self._run(segment, how, store)
 
     def _run(self, segment: Segment, how: How, store: JournalStore | None) -> Run[Any]:
@@ -232,10 +240,20 @@ class Engine:
             ended = ended_before(before, answered=answers is not None)
             if ended is not None:
                 return _result(active, ended, None)
-            segment = Segment(
-                thread_id=thread_id, worker=_worker(), answer=answers, template=self.template, blank=self.blank
-            )
+            segment = self._resuming(thread_id, answers)
         return _result(active, await self._driven(active, store, segment), None)
+
+    def kept(self) -> JournalStore:
+        """Where threads are kept.
+
+        Raises:
+            ConfigError: the agent has no checkpointer.
+        """
+        if self.store is None:
+            raise ConfigError(
+                "this agent has no checkpointer, so nothing is kept under a thread id; build it with checkpointer="
+            )
+        return self.store
 
     def cancel(self, reason: str, run_id: str | None, thread_id: str | None) -> int:
         """Tell active runs to end; gives how many were told."""

@@ -121,7 +121,7 @@ def tightened(loop: Loop, *limits: TerminationCondition) -> Loop:
     for limit in reversed(limits):
         condition = limit | condition
     refuse_unpriced(condition, loop.model)
-    return evolve(loop, router=evolve(loop.router, condition=condition))
+    return evolve(loop, router=evolve(loop.router, condition=condition), limits=(*loop.limits, *limits))
 
 
 def child_loop(loop: Loop, budget: Budget, parent: ActiveRun) -> Loop:

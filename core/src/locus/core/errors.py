@@ -26,6 +26,7 @@ LocusError
 │   ├── StepFailed              a recorded step had raised
 │   ├── OutcomeUnknown          a crash came between an effect and its record
 │   ├── StepMismatch            a recorded step differs from the one the code asks for
+│   ├── ReplayDiffers           a replay came to something else than the journal (`.difference`)
 │   ├── NothingToResume         no open run on the thread
 │   └── InterruptMismatch       an answer names no open interrupt, or does not say which
 └── RunError                    misuse of a run
@@ -66,6 +67,7 @@ __all__ = [
     "PluginError",
     "PluginIncompatible",
     "PluginLoadError",
+    "ReplayDiffers",
     "RetryableToolError",
     "RunAlreadyUsed",
     "RunError",
@@ -340,6 +342,19 @@ class OutcomeUnknown(JournalError):
 
 class StepMismatch(JournalError):
     """The code asks for a step that differs from the recorded one: it is not the code that was running."""
+
+
+class ReplayDiffers(JournalError):
+    """A replay of a thread came to something else than its journal says.
+
+    Args:
+        thread_id: the thread.
+        difference: the first `locus.travel.Difference`.
+    """
+
+    def __init__(self, thread_id: str, difference: Any) -> None:
+        self.thread_id, self.difference = thread_id, difference
+        super().__init__(f"thread {thread_id!r}: {difference}")
 
 
 class NothingToResume(JournalError):

@@ -26,6 +26,7 @@ else:
 __all__ = [
     "BLANK",
     "END",
+    "FORK",
     "START",
     "Answered",
     "Asked",
@@ -49,8 +50,8 @@ __all__ = [
 #: What may happen to an effect after a crash in its middle. ``"model"``: asked again, without an intent.
 Policy = Literal["pure", "keyed", "once", "model"]
 
-#: Pseudo-nodes: before the first node of a run, and after Terminate.
-START, END = "start", "end"
+#: Pseudo-nodes: before the first node of a run, after Terminate, and where a fork of an open run goes its own way.
+START, END, FORK = "start", "end", "fork"
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -214,7 +215,7 @@ class Transition:
     """A node finished: the state's difference and the node that follows, committed together.
 
     Args:
-        node: the node that finished, or `START`.
+        node: the node that finished, or `START`, or `FORK`.
         next_node: the node that follows, or `END`.
         why: why the router chose it; for `END` the reason the run ended.
         satisfied: the leaves of the condition that ended the run.

@@ -100,6 +100,7 @@ class ActiveRun:
         "retry_reason",
         "settings",
         "sink",
+        "standing",
         "stash",
         "state",
         "stop",
@@ -128,6 +129,8 @@ class ActiveRun:
         self.began = self.ended = False
         self.deadline: float | None = None
         self.retry_reason = ""
+        #: The fingerprint of what every request of this segment says again, where a history is kept.
+        self.standing = ""
         #: How many attempts at the Think under way are void.
         self.attempt = 0
         #: What the condition guarantees.
@@ -385,7 +388,7 @@ class ActiveRun:
             raise
         if not result.interrupts and not replayed:
             self.charge(result.usage)
-            await self.host.settle(step_id, Spent(result.usage))
+            await self.host.settle(step_id, Spent(result.usage, thread_id))
         return result
 
     # -- models -----------------------------------------------------------------------------------
@@ -398,7 +401,7 @@ class ActiveRun:
         """
         iteration = self.state.iteration
         step_id = f"{iteration}/think/model" if not attempt else f"{iteration}/think/model#{attempt}"
-        return model_step(self, request, self.loop.model, step_id=step_id)
+        return model_step(self, request, self.loop.model, step_id=step_id, standing=self.standing)
 
     async def call_model(
         self, request: ModelRequest, *, model: Model | str | None = None, purpose: str
@@ -414,24 +417,40 @@ class ActiveRun:
         exceeded = self.ending if self.halted else self._exceeded(self.charged(self.state, take=False))
         if exceeded is not None:
             raise BudgetExceeded(exceeded)
-        chosen: Model
-        if isinstance(model, str):
-            if self.loop.resolve is None:
-                raise ModelError(f"no provider for {model!r}: pass the model as an object")
-            chosen = self.loop.resolve(model)
-        else:
-            chosen = self.loop.model if model is None else model
-        # Named by what it asks, never by its number: a resumed node asks less, and concurrent calls in any order.
-        step_id = f"{self.state.iteration}/{purpose}/{question(request)}"
-        self._asked = asked = self._asked or {}
-        asked[step_id] = times = asked.get(step_id, 0) + 1
-        if times > 1:
-            step_id = f"{step_id}#{times}"
+        chosen = self.model_for(model)
+        about = self._about(request, purpose)
+        step_id = self._numbered(about)
+        self._asked = {**(self._asked or {}), about: self._times(about) + 1}
         with unheard(self):
             response, usage, replayed = await model_step(self, request, chosen, purpose=purpose, step_id=step_id)
         if not replayed:
             self.charge(usage)
         return response
+
+    def model_for(self, model: Model | str | None) -> Model:
+        """The model that a plugin means.
+
+        Raises:
+            ModelError: nothing is known of a provider of that name.
+        """
+        if not isinstance(model, str):
+            return self.loop.model if model is None else model
+        if self.loop.resolve is None:
+            raise ModelError(f"no provider for {model!r}: pass the model as an object")
+        return self.loop.resolve(model)
+
+    # A plugin's call is named by what it asks, never by its number: a resumed node asks less, and concurrent calls in
+    # any order.
+
+    def _about(self, request: ModelRequest, purpose: str) -> str:
+        return f"{self.state.iteration}/{purpose}/{question(request)}"
+
+    def _times(self, about: str) -> int:
+        return 0 if self._asked is None else self._asked.get(about, 0)
+
+    def _numbered(self, about: str) -> str:
+        times = self._times(about) + 1
+        return about if times == 1 else f"{about}#{times}"
 
     def model_wraps(self) -> tuple[tuple[Impl, ...], bool]:
         """The wrappers of a Think call, and whether one must see the whole answer."""

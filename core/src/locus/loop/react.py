@@ -22,6 +22,7 @@ from locus.memory.clock import Clock, SystemClock
 from locus.models.protocol import Model, ModelSettings
 
 if TYPE_CHECKING:
+    from locus.core.termination import TerminationCondition
     from locus.hooks.report import PluginReport
     from locus.loop.active import ActiveRun
     from locus.memory.conversation import ConversationManager
@@ -58,6 +59,7 @@ class Loop:
         sequential: run the calls of a turn one after another.
         resolve: from a model's name to the model, for plugins that bring their own.
         clock: the only source of time.
+        limits: what was or-ed to the agent's condition for one run.
     """
 
     model: Model
@@ -73,6 +75,7 @@ class Loop:
     sequential: bool = False
     resolve: Callable[[str], Model] | None = None
     clock: Clock = SystemClock()
+    limits: tuple[TerminationCondition, ...] = ()
     nodes: Mapping[Node, NodeFunction] = field(default=_KERNEL)
 
     ceiling: Ceiling = field(init=False)
@@ -103,20 +106,28 @@ class Loop:
     def wire(cls, **parts: Any) -> Loop:
         """A loop whose nodes are the plugins' where they bring some, wrapped where they wrap them."""
         loop = cls(**parts)
-        return evolve(loop, nodes={node: _node(node, loop.hooks) for node in Node})
+        return evolve(loop, nodes={node: _wrapped(_node(node, loop.hooks), node, loop.hooks) for node in Node})
+
+    def unwrapped(self) -> Mapping[Node, NodeFunction]:
+        """The nodes without what plugins wrap around them."""
+        return {node: _node(node, self.hooks) for node in Node}
 
 
 def _node(node: Node, hooks: HookTable) -> NodeFunction:
     kernel = _KERNEL[node]
     impls = hooks.impls(f"locus_{node.value}")
+    if not impls or node is Node.REFLECT:
+        return kernel
+
+    async def chosen(state: AgentState, run: ActiveRun) -> AgentState:
+        answer = await first_answer(impls, state, run, kernel, run.health)
+        return run.charged(answer)
+
+    return chosen
+
+
+def _wrapped(chosen: NodeFunction, node: Node, hooks: HookTable) -> NodeFunction:
     wraps = hooks.impls("locus_wrap_node")
-    chosen = kernel
-    if impls and node is not Node.REFLECT:
-
-        async def chosen(state: AgentState, run: ActiveRun) -> AgentState:
-            answer = await first_answer(impls, state, run, kernel, run.health)
-            return run.charged(answer)
-
     if not wraps:
         return chosen
 

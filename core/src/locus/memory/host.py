@@ -24,6 +24,7 @@ from locus.core.errors import (
     StepMismatch,
     StoreError,
 )
+from locus.core.fingerprint import bare
 from locus.core.frozen import freeze
 from locus.core.journal import (
     BLANK,
@@ -123,6 +124,10 @@ class StepHost(Protocol):
         Raises:
             Suspended: there is none yet; the run is resumed with one.
         """
+        ...
+
+    async def note(self, step_id: str, value: Any) -> None:
+        """Keep something for those who read the journal, written together with what comes next."""
         ...
 
     def now(self) -> datetime:
@@ -327,7 +332,7 @@ class JournalHost:
         if not self._steps:
             return None
         found = self._steps.get(step_id)
-        if found is not None and found.digest != digest:
+        if found is not None and found.digest != digest and bare(found.digest) != bare(digest):
             error = StepMismatch(
                 f"step {step_id!r} was recorded for {found.digest!r} and is asked for {digest!r}; the code or its "
                 "configuration changed since: finish the run with the version that started it"
@@ -470,6 +475,18 @@ class JournalHost:
     async def pause(self, reason: str) -> None:
         """End the segment without ending the run."""
         await self._append(Paused(run_id=self.run_id, segment=self.segment, reason=reason))
+
+    async def note(self, step_id: str, value: Any) -> None:
+        """Keep something for those who read the journal, written together with what comes next.
+
+        Args:
+            step_id: its name, used by no step.
+            value: data with a JSON form.
+        """
+        if self._keeps:
+            if self._held is not None:
+                await self._append()
+            self._held = (step_id, "", freeze(value))
 
     async def resume(self) -> None:
         """Begin another segment."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from locus.memory.host import JournalHost
 
 __all__ = [
+    "WENT_ON",
     "Ended",
     "Segment",
     "Stop",
@@ -30,6 +31,9 @@ __all__ = [
     "recorded_error",
     "with_system",
 ]
+
+#: Why the calls of a run were not run that the user left behind.
+WENT_ON = "the user went on with something else"
 
 
 @frozen(kw_only=True)
@@ -42,7 +46,7 @@ class Segment:
         before: messages that precede the prompt (a transcript).
         prompt: the user's turn; None to resume.
         seed: a state to start from, instead of what the thread holds.
-        system: the system prompt, or None.
+        system: the agent's system prompt, or None.
         metadata: entries to set on the state before the first node.
         answer: what the caller answers, see `matched_answers`; None for nothing.
         template: the fields of a new run's state that the agent decides (limits, names).
@@ -118,7 +122,7 @@ def closed_state(host: JournalHost) -> AgentState:
         if isinstance(found, Outcome) and isinstance(found.value, CallOutcome):
             messages.append(found.value.message(call))
         else:
-            messages.append(not_run(call, "the user went on with something else"))
+            messages.append(not_run(call, WENT_ON))
     return state.with_messages(messages)
 
 

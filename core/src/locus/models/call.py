@@ -63,13 +63,22 @@ register_value(Called, "locus.called", _to_data, _from_data)
 
 @frozen
 class Spent:
-    """What a child run has spent, recorded as a step of the body that ran it: a resumed run charges it again."""
+    """What a child run has spent, recorded as a step of the body that ran it: a resumed run charges it again.
+
+    Args:
+        usage: its tokens and dollars.
+        thread_id: the child's own thread, or ``""``.
+    """
 
     usage: Usage
+    thread_id: str = ""
 
 
 register_value(
-    Spent, "locus.spent", lambda spent: codec.encode(spent.usage), lambda data: Spent(codec.decode(data, Usage))
+    Spent,
+    "locus.spent",
+    lambda spent: {"usage": codec.encode(spent.usage), "thread_id": spent.thread_id},
+    lambda data: Spent(codec.decode(data.get("usage", data), Usage), data.get("thread_id", "")),
 )
 
 
@@ -293,8 +302,17 @@ async def model_step(
     *,
     step_id: str,
     purpose: str = "think",
+    standing: str = "",
 ) -> tuple[ModelResponse, Usage, bool]:
     """One model call as a step of the run: the answer, the usage of all attempts at it, and whether it was recorded.
+
+    Args:
+        run: the run that asks.
+        request: what to ask.
+        model: the model.
+        step_id: the step.
+        purpose: what for.
+        standing: the fingerprint of what the run's requests have in common; recorded with the answer.
 
     Raises:
         ModelError: it failed; whatever was raised is the cause, and what it used is charged.
@@ -302,7 +320,8 @@ async def model_step(
     calling = Calling(run, model, request, purpose)
     began = time.perf_counter()
     try:
-        called: Called = await run.host.step(step_id, calling.step, "model", f"{model.name}:{len(request.messages)}")
+        digest = f"{model.name}:{len(request.messages)}{standing}"
+        called: Called = await run.host.step(step_id, calling.step, "model", digest)
     except BaseException as e:
         if not is_failure(e) or run.host.stopped is not None:
             raise  # no failure of the model: this worker must not go on, another one may

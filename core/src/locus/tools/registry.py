@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
+from locus.core.data import encode_data
 from locus.core.errors import ToolDefinitionError, closest
+from locus.core.fingerprint import short_hash
 from locus.tools.decorator import as_tool
 from locus.tools.definition import Tool
 from locus.tools.spec import ToolSpec
@@ -30,7 +33,7 @@ class ToolRegistry:
         ToolDefinitionError: two tools have one name, or something is no tool.
     """
 
-    __slots__ = ("_specs", "_tools", "remembers")
+    __slots__ = ("_digest", "_specs", "_tools", "remembers")
 
     def __init__(self, *sources: Any) -> None:
         tools: dict[str, Tool[..., Any]] = {}
@@ -48,6 +51,7 @@ class ToolRegistry:
                 )
         self._tools = tools
         self._specs = tuple(tool.spec for tool in tools.values())
+        self._digest: str | None = None
         #: Whether a tool's executions are remembered for its whole thread.
         self.remembers = any(tool.idempotent == "thread" for tool in tools.values())
 
@@ -60,6 +64,14 @@ class ToolRegistry:
     def specs(self) -> tuple[ToolSpec, ...]:
         """What the model is told, in the order of registration; the same object each time."""
         return self._specs
+
+    @property
+    def digest(self) -> str:
+        """Eight hex digits of what the model is told of all of them."""
+        if self._digest is None:
+            told = [(s.name, s.description, s.parameters, [repr(e) for e in s.examples]) for s in self._specs]
+            self._digest = short_hash(json.dumps(encode_data(told)))
+        return self._digest
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -1,0 +1,43 @@
+"""Fingerprints: a few letters for what a model is told again in every request of a run.
+
+They stand behind the digest of a model step, ``scripted:model:3#p1f0c22a9t77d0e1b2``, one part for the system prompt
+(p), the tools (t), the settings (s) and the output schema (o). A replay reads them to say what was changed; a resume
+passes them over, because an answer that was given stands, whatever the next question will look like.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from hashlib import blake2b
+
+__all__ = ["PARTS", "bare", "fingerprint", "parts_of", "short_hash"]
+
+#: What the parts are called, by their letter.
+PARTS = {"p": "the system prompt", "t": "the tools", "s": "the model settings", "o": "the output schema"}
+
+_MARK = re.compile(r"#((?:[ptso][0-9a-f]{8})*)\Z")
+
+
+def short_hash(text: str) -> str:
+    """Eight hex digits of a text, the same in every process."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+
+
+def fingerprint(parts: Mapping[str, str]) -> str:
+    """The parts by letter, as they stand behind a digest."""
+    return "#" + "".join(f"{letter}{value}" for letter, value in parts.items())
+
+
+def bare(digest: str) -> str:
+    """A digest without its fingerprint."""
+    return _MARK.sub("", digest)
+
+
+def parts_of(digest: str) -> dict[str, str] | None:
+    """The parts of a digest's fingerprint by letter, or None when it has none."""
+    found = _MARK.search(digest)
+    if found is None:
+        return None
+    text = found.group(1)
+    return {text[i]: text[i + 1 : i + 9] for i in range(0, len(text), 9)}

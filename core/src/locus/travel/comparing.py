@@ -1,0 +1,201 @@
+"""`diff`: two runs side by side, and where they part.
+
+What is compared is what was said and done: nodes, answers, calls, results, and how it ended. Ids, times and durations
+differ between any two runs and are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+from attrs import field, frozen
+
+from locus.core.errors import InputError
+from locus.core.journal import END, FORK
+from locus.core.messages import Message, Role, Usage
+from locus.result import AgentResult
+from locus.travel.moments import History
+from locus.travel.text import call_text, one_line, outcome_text, spent, table
+
+if TYPE_CHECKING:
+    from locus.core.executions import ToolExecution
+    from locus.core.state import AgentState
+    from locus.travel.moments import Moment
+
+__all__ = ["Act", "Diff", "Row", "diff"]
+
+_WIDTH = 56
+
+
+@frozen(kw_only=True)
+class Act:
+    """What one transition did, without what differs between any two runs.
+
+    Args:
+        node: the node.
+        next_node: the node that followed; ``""`` where only a final state is known.
+        said: the texts that it added to the conversation.
+        asked: the calls that the model asked for, as text.
+        calls: the calls that were run, with what they came to.
+        why: the reason, where the run ended here.
+        n: the number of the transition on its thread, or None.
+        usage: what it spent; not compared, for providers count as they like.
+    """
+
+    node: str
+    next_node: str = ""
+    said: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
+    calls: tuple[tuple[str, str], ...] = ()
+    why: str = ""
+    n: int | None = field(default=None, eq=False)
+    usage: Usage = field(default=Usage(), eq=False)
+
+    def __str__(self) -> str:
+        done = [f"{call} = {came}" for call, came in self.calls] or [*map(one_line, self.said), *self.asked]
+        return one_or_more([self.node, "; ".join(done), self.why, spent(self.usage)])
+
+
+@frozen
+class Row:
+    """Two acts that stand beside each other; None where a run has none."""
+
+    a: Act | None
+    b: Act | None
+
+    @property
+    def same(self) -> bool:
+        """Whether both did the same."""
+        return self.a == self.b
+
+
+@frozen(kw_only=True)
+class Diff:
+    """Two runs side by side.
+
+    Args:
+        a, b: what the runs are called.
+        rows: their acts, in order.
+        usage_a, usage_b: what each has spent.
+    """
+
+    a: str
+    b: str
+    rows: tuple[Row, ...] = field(repr=False)
+    usage_a: Usage = Usage()
+    usage_b: Usage = Usage()
+
+    @property
+    def same(self) -> bool:
+        """Whether both said and did the same."""
+        return self.first is None
+
+    @property
+    def first(self) -> Row | None:
+        """The first row that is not the same on both sides, or None."""
+        return next((row for row in self.rows if not row.same), None)
+
+    def __str__(self) -> str:
+        lines = [("", self.a, self.b), ("", spent(self.usage_a), spent(self.usage_b))]
+        parted = False
+        for row in self.rows:
+            mark = "" if row.same else "*" if parted else ">"
+            parted = parted or not row.same
+            lines.append((mark, _cell(row.a), "(the same)" if row.same else _cell(row.b)))
+        end = "no difference" if not parted else "> is where they part"
+        return f"{table(lines)}\n{end}"
+
+
+def _cell(act: Act | None) -> str:
+    text = "-" if act is None else str(act)
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."
+
+
+def one_or_more(parts: Sequence[str]) -> str:
+    """The parts that are there, two spaces apart."""
+    return "  ".join(part for part in parts if part)
+
+
+Side = History | AgentResult[Any]
+
+
+def diff(a: Side, b: Side) -> Diff:
+    """Two runs side by side.
+
+    Args:
+        a: the history of a thread, or the result of a run.
+        b: the other one. Two histories are compared transition by transition; where one side is a result, the last
+            runs of both are compared by what their final states hold.
+
+    Raises:
+        InputError: something else was given.
+    """
+    for side in (a, b):
+        if not isinstance(side, History | AgentResult):
+            raise InputError(
+                f"diff compares histories and results, not {type(side).__name__}; for threads there is "
+                "await agent.diff(thread_a, thread_b)"
+            )
+    if isinstance(a, History) and isinstance(b, History):
+        left, right = _acts(a), _acts(b)
+    else:
+        left, right = list(_told(a.state)), list(_told(b.state))
+    return Diff(a=_name(a), b=_name(b), rows=tuple(_rows(left, right)), usage_a=a.usage, usage_b=b.usage)
+
+
+def _rows(left: Sequence[Act], right: Sequence[Act]) -> Iterator[Row]:
+    """Side by side, with what both did beside each other where one did something in between."""
+    for kind, i, j, k, m in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+        pairs = zip(left[i:j], right[k:m], strict=True) if kind == "equal" else zip_longest(left[i:j], right[k:m])
+        yield from (Row(a, b) for a, b in pairs)
+
+
+def _name(side: Side) -> str:
+    return f"thread {side.thread_id}" if isinstance(side, History) else f"run {side.run_id[:8]} on {side.thread_id}"
+
+
+def _acts(history: History) -> list[Act]:
+    # Where a fork parts nothing was done, and its origin has no such transition.
+    return [_act(moment) for moment in history if moment.node != FORK]
+
+
+def _act(moment: Moment) -> Act:
+    said, asked = _said(moment.messages)
+    return Act(
+        node=moment.node,
+        next_node=moment.next_node,
+        said=said,
+        asked=asked,
+        calls=_calls(moment.calls),
+        why=moment.why if moment.next_node == END else "",
+        n=moment.n,
+        usage=moment.usage,
+    )
+
+
+def _said(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    said = tuple(m.text for m in messages if m.role is not Role.TOOL and m.text)
+    return said, tuple(call_text(c.name, c.arguments) for m in messages for c in m.tool_calls)
+
+
+def _calls(executions: Sequence[ToolExecution]) -> tuple[tuple[str, str], ...]:
+    return tuple((call_text(e.tool_name, e.arguments), outcome_text(e)) for e in executions)
+
+
+def _told(state: AgentState) -> Iterator[Act]:
+    """What a run did, as far as its final state tells."""
+    answers = [i for i, m in enumerate(state.messages) if m.role is Role.ASSISTANT]
+    # One answer an iteration; those before are of earlier runs.
+    answers = answers[max(0, len(answers) - len(state.reasoning_steps)) :]
+    before = answers[0] if answers else len(state.messages)
+    said, _ = _said([m for m in state.messages[:before] if m.role is Role.USER][-1:])
+    yield Act(node="start", said=said)
+    for index, step in zip(answers, state.reasoning_steps, strict=False):
+        said, asked = _said(state.messages[index : index + 1])
+        yield Act(node="think", said=said, asked=asked)
+        calls = [e for e in state.tool_executions if e.iteration == step.iteration]
+        if calls:
+            yield Act(node="execute", calls=_calls(calls))

@@ -1,0 +1,62 @@
+"""`fork`: another thread that begins like a thread did, up to a transition, and goes its own way from there.
+
+A fork of an open run is another run: it gets a run id of its own, in the same write that makes the fork. The keys of
+its effects begin with the run's id (`ToolContext.idempotency_key`), and an effect of the fork is a new one, not another
+attempt at the origin's: with the origin's key, a service that deduplicates would answer it with what it did for other
+arguments. What the origin had done before the fork is in the state, and is not done again. What it had done in the node
+under way is no part of the fork, because no transition is: there that node runs anew.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from attrs import evolve
+
+from locus.core.journal import END, FORK, StateDelta, Transition
+from locus.loop.router import Node
+from locus.prompt import thread_name
+from locus.travel.moments import History, recorded_entries
+
+if TYPE_CHECKING:
+    from locus.memory.store import JournalStore
+
+__all__ = ["fork"]
+
+
+async def fork(store: JournalStore, thread_id: str, at: int | None = None, into: str | None = None) -> str:
+    """Make another thread out of the beginning of one; gives its id.
+
+    An ended run stays as it is, and ``agent.run(prompt, thread_id=...)`` takes the next turn; an open one is open in
+    the fork too, and ``agent.resume`` goes on with it, as a run of its own.
+
+    Args:
+        store: where both are kept.
+        thread_id: the thread to fork; a run may hold it meanwhile.
+        at: the number of the last transition that the fork has, as in `History`; None = the newest.
+        into: the new thread's id; None = the old one with a few letters behind it.
+
+    Raises:
+        NothingToResume: nothing stands under ``thread_id``.
+        JournalError: there is no such transition, ``into`` is taken, or the store keeps no history.
+        InputError: ``into`` is no name.
+    """
+    entries = await recorded_entries(store, thread_id)
+    past = History.of(thread_id, entries)
+    moment = past.at(len(past) if at is None else at)
+    name = f"{thread_id}~{uuid4().hex[:8]}" if into is None else thread_name(into)
+    last: Any = entries[moment.entry - entries[0].n].body
+    await store.fork(thread_id, moment.entry, name, _parted(last, f"forked from {thread_id!r} at {moment.n}"))
+    return name
+
+
+def _parted(last: Transition, why: str) -> tuple[Transition, ...]:
+    """What makes an open run another one."""
+    if last.next_node == END:
+        return ()
+    run_id = str(uuid4())
+    change = StateDelta({"run_id": run_id})
+    # On its way out, why it ends is what the transition says, and so it stays.
+    told = last.why if last.next_node == Node.TERMINATE else why
+    return (evolve(last, run_id=run_id, node=FORK, delta=change, why=told),)

@@ -1,0 +1,189 @@
+"""`Passage`: what a journal tells of one node's work, and what follows from that about what it does not tell.
+
+A journal holds effects and transitions. It does not hold when a hook asked for another try, when somebody cancelled,
+or that a model failed: those show in what the transition says of the state, and here they are read from it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Any
+
+from attrs import frozen
+
+from locus.core.journal import BLANK, END, START, Body, Entry, Outcome, Resumed, StateDelta, Transition, apply
+from locus.core.messages import ASSISTANT, Message, Usage
+from locus.core.state import AgentState
+from locus.loop.router import Node
+from locus.models.call import Called, Spent
+from locus.tools.outcome import CallOutcome
+
+__all__ = ["Passage", "passages"]
+
+_FAILED = "ModelError: "
+_CANCELLED = "Cancelled"
+
+#: What a transition of a node in which nothing happened may change all the same.
+_PASSING = frozenset(
+    {"updated_at", "active_seconds", "prompt_tokens_used", "completion_tokens_used", "cached_tokens_used", "cost"}
+)
+
+
+@frozen(kw_only=True)
+class Passage:
+    """One node's work as the journal has it.
+
+    Args:
+        n: the number of its transition; of the next one where there is none yet.
+        before: the state that the node got, as it was committed.
+        last: the transition before, or None on a new thread.
+        bodies: what was written since that one.
+        transition: what the node came to; None for a node that the journal leaves in the middle.
+        after: the state after the transition; ``before`` where there is none.
+    """
+
+    n: int
+    before: AgentState
+    last: Transition | None
+    bodies: tuple[Body, ...]
+    transition: Transition | None
+    after: AgentState
+
+    @cached_property
+    def node(self) -> str:
+        """The node at work."""
+        if self.transition is not None:
+            return self.transition.node
+        return self.last.next_node if self.last is not None else START
+
+    @cached_property
+    def resumed(self) -> bool:
+        """Whether a segment of the run began in its middle."""
+        return any(type(b) is Resumed for b in self.bodies)
+
+    @cached_property
+    def _outcomes(self) -> dict[str, Outcome]:
+        run_id = self.transition.run_id if self.transition is not None else self.last.run_id if self.last else ""
+        return {b.step_id: b for b in self.bodies if isinstance(b, Outcome) and b.run_id == run_id}
+
+    def noted(self, name: str) -> Outcome | None:
+        """The newest note under a name, whatever number it has."""
+        return next((o for i, o in reversed(self._outcomes.items()) if i.startswith(f"{name}/")), None)
+
+    # -- Think ------------------------------------------------------------------------------------
+
+    @cached_property
+    def attempts(self) -> tuple[int, ...]:
+        """The attempts at the model that were answered, from 0."""
+        return tuple(k for i in self._outcomes if (k := attempt_of(i, self.before.iteration)) is not None)
+
+    @cached_property
+    def failure(self) -> str | None:
+        """What the model failed with when Think gave up, or None when it did not."""
+        errors = self._grown("errors") if self.node == Node.THINK else ()
+        return errors[-1].removeprefix(_FAILED) if errors and errors[-1].startswith(_FAILED) else None
+
+    @cached_property
+    def answered(self) -> bool:
+        """Whether an answer of the model stood."""
+        return any(m.role is ASSISTANT for m in self._grown("messages"))
+
+    @cached_property
+    def spending(self) -> tuple[tuple[str, Usage], ...]:
+        """The steps that spent something, in order: plugins' calls and child runs, and between them Think's own.
+
+        Think's answers bring their own charge, so that nothing stands beside their names.
+        """
+        found: list[tuple[str, Usage]] = []
+        for step_id, outcome in self._outcomes.items():
+            if attempt_of(step_id, self.before.iteration) is not None:
+                found.append((step_id, Usage()))
+            elif isinstance(outcome.value, Called | Spent):
+                found.append((step_id, outcome.value.usage))
+        return tuple(found)
+
+    # -- Execute ----------------------------------------------------------------------------------
+
+    def rerun(self, times: int) -> bool:
+        """Whether a hook had failed calls run again for the ``times``-th time."""
+        again = re.compile(rf"{self.before.iteration}/execute/\d+#{times}(/|\Z)")
+        return any(map(again.match, self._outcomes)) or (self.cancelled is not None and self._given_up(times - 1))
+
+    def _given_up(self, attempt: int) -> bool:
+        """Whether a call's outcome does not stand: it was to run again, and the run was cancelled before it did."""
+        suffix = f"#{attempt}" if attempt else ""
+        messages: tuple[Message, ...] = self._grown("messages")
+        for ordinal, message in enumerate(messages):
+            outcome = self._outcomes.get(f"{self.before.iteration}/execute/{ordinal}{suffix}")
+            results = message.tool_results
+            if outcome is not None and isinstance(outcome.value, CallOutcome) and results:
+                told, stood = str(results[0].content), outcome.value.content
+                if told != stood and told.startswith("Error: not run: "):
+                    return True
+        return False
+
+    # -- where it went ----------------------------------------------------------------------------
+
+    def diverted(self, proposed: str) -> str | None:
+        """The node that a hook named in place of the router's, or None."""
+        made = self.transition
+        if made is None or made.next_node == proposed:
+            return None
+        if made.next_node != Node.TERMINATE:
+            return made.next_node if made.why == f"instead of {proposed}" else None
+        if made.why == "Diverted":
+            return Node.TERMINATE
+        # Only Think is entered where the condition lets it, and is a stop otherwise.
+        return Node.THINK if made.satisfied and proposed != Node.THINK else None
+
+    # -- the end ----------------------------------------------------------------------------------
+
+    @cached_property
+    def cancelled(self) -> str | None:
+        """The reason for which the run was cancelled here (maybe empty), or None."""
+        made = self.transition
+        if made is None or made.next_node != Node.TERMINATE or made.satisfied != (_CANCELLED,):
+            return None
+        return made.why.removeprefix(_CANCELLED).removeprefix(": ")
+
+    @cached_property
+    def idle(self) -> bool:
+        """Whether the node did nothing at all."""
+        change = self.transition.delta if self.transition is not None else StateDelta()
+        return not self.attempts and not change.grown and change.changed.keys() <= _PASSING
+
+    def _grown(self, name: str) -> tuple[Any, ...]:
+        grown = self.transition.delta.grown.get(name) if self.transition is not None else None
+        return grown[1] if grown is not None else ()
+
+
+def attempt_of(step_id: str, iteration: int) -> int | None:
+    """Which attempt at Think's model a step is, from 0, or None when it is another step."""
+    name, _, number = step_id.partition("#")
+    return int(number or 0) if name == f"{iteration}/think/model" and (number or "0").isdigit() else None
+
+
+def passages(entries: Iterable[Entry]) -> Iterator[Passage]:
+    """The work of each node in order: every transition, and every node that was left in its middle."""
+    state, last, n = BLANK, None, 1
+    bodies: list[Body] = []
+    for entry in entries:
+        body = entry.body
+        if type(body) is not Transition:
+            bodies.append(body)
+            continue
+        if body.node == START and last is not None and last.next_node != END:
+            # A new turn was begun in place of going on: what the open node had done is there all the same.
+            yield Passage(n=n, before=state, last=last, bodies=tuple(bodies), transition=None, after=state)
+        after = _committed(apply(state, body.delta))
+        yield Passage(n=n, before=state, last=last, bodies=tuple(bodies), transition=body, after=after)
+        state, last, n, bodies = after, body, n + 1, []
+    if last is not None and last.next_node != END:
+        yield Passage(n=n, before=state, last=last, bodies=tuple(bodies), transition=None, after=state)
+
+
+def _committed(state: AgentState) -> AgentState:
+    """The same state, marked as committed: what is built from it is compared by what was added."""
+    return state.marked(updated_at=state.updated_at, active_seconds=state.active_seconds, iteration=state.iteration)

@@ -1,0 +1,298 @@
+"""`Rehearsal`: stands where the journal's host stands, answers from the record and compares in place of writing.
+
+What is not in the record as such, `Passage` reads from it: when a hook asked for another try, when the run was
+cancelled, that a model failed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from locus.core.errors import JournalError, ModelError, OutcomeUnknown, ReplayDiffers, StepFailed
+from locus.core.fingerprint import PARTS, bare, parts_of
+from locus.core.journal import Body, Intent, Outcome, delta
+from locus.core.messages import Usage
+from locus.loop.router import Node
+from locus.memory.host import JournalHost
+from locus.memory.store import Claim
+from locus.tools.outcome import CallOutcome
+from locus.travel.difference import Difference, differing_field, same
+from locus.travel.record import attempt_of
+from locus.travel.text import call_text
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from locus.core.messages import ToolCall
+    from locus.core.state import AgentState
+    from locus.memory.store import JournalStore
+    from locus.travel.record import Passage
+    from locus.travel.rehearsed import RecordedClock, RehearsedRun
+
+__all__ = ["EndOfRecord", "Rehearsal"]
+
+_NOTHING = Usage()
+
+
+class EndOfRecord(JournalError):
+    """The journal leaves a node in the middle, and this is where."""
+
+
+class Rehearsal(JournalHost):
+    """The journal's host of a replay: it writes nothing, and raises `ReplayDiffers` at the first difference.
+
+    Args:
+        store: where the thread is kept.
+        thread_id: the thread.
+        clock: shows the time of the record.
+    """
+
+    __slots__ = (
+        "_again",
+        "_asked_for",
+        "_attempt",
+        "_called",
+        "_carried",
+        "_due",
+        "_rounds",
+        "_suspect",
+        "clock",
+        "passage",
+        "run",
+    )
+
+    def __init__(self, store: JournalStore, thread_id: str, clock: RecordedClock) -> None:
+        super().__init__(store, Claim(thread_id=thread_id, token="", head=0))
+        self.clock = clock
+        # What was spent before the first node of a run: it is charged there.
+        self._carried: tuple[tuple[str, Usage], ...] = ()
+        self.passage: Passage
+        self.run: RehearsedRun
+
+    # -- one node ---------------------------------------------------------------------------------
+
+    def enter(self, passage: Passage, run: RehearsedRun) -> None:
+        """Be ready for a node: what it had on record, the time it began, what others had spent by then."""
+        self.passage, self.run, self.stopped = passage, run, None
+        self._steps, self.asked, self._answers = {}, {}, {}
+        # A node that was run twice by what wraps it has written its steps twice.
+        self._again: dict[str, list[Outcome]] = {}
+        for body in passage.bodies:
+            self._take(body)
+            if isinstance(body, Outcome) and body.run_id == self.run_id:
+                self._again.setdefault(body.step_id, []).append(body)
+        self._steps.update((i, outcomes[0]) for i, outcomes in self._again.items() if len(outcomes) > 1)
+        # What was spent and is not charged yet; a resumed segment does not know what was spent before its node.
+        self._due = [*(() if passage.resumed else self._carried), *passage.spending]
+        self._asked_for: list[str] = []
+        # The attempt at the model that was asked for last, and how often calls were asked to run again.
+        self._attempt, self._rounds, self._called = -1, 0, False
+        # A model call that the record does not have: it failed then, or it is new.
+        self._suspect: Difference | None = None
+        self.clock.show(passage.before)
+        run.take_up(passage)
+        if not (self._ahead if passage.node == Node.THINK else self._due):
+            self.clock.show(passage.after)
+        if run.halted:
+            self.spend()
+
+    def pass_by(self, passage: Passage) -> None:
+        """Take a transition as it stands: no node made it."""
+        for body in passage.bodies:
+            self._take(body)
+        assert passage.transition is not None
+        self._note(passage.transition)
+        self.state = passage.after
+        self._carried = passage.spending
+
+    def spend(self, until: str | None = None) -> None:
+        """Charge what the record has as spent, up to a step and including it; None = all of it."""
+        ids = [step_id for step_id, _ in self._due]
+        if until is not None and until not in ids:
+            return
+        end = len(ids) if until is None else ids.index(until) + 1
+        now, self._due = self._due[:end], self._due[end:]
+        for _, usage in now:
+            if usage != _NOTHING:
+                self.run.charge(usage)
+
+    @property
+    def _ahead(self) -> bool:
+        """Whether the model was still to be asked, with an answer or in vain."""
+        passage = self.passage
+        return any(k > self._attempt for k in passage.attempts) or (passage.failure is not None and not self._called)
+
+    def differs(self, step: str, recorded: Any, actual: Any) -> ReplayDiffers:
+        """Stop at a difference, by raising this; the first one that was suspected is the one to tell."""
+        passage = self.passage
+        found = Difference(n=passage.n, node=str(passage.node), step=step, recorded=recorded, actual=actual)
+        error = ReplayDiffers(self.claim.thread_id, self._suspect or found)
+        self.stop(error)
+        return error
+
+    def _ended(self) -> EndOfRecord:
+        error = EndOfRecord(f"thread {self.claim.thread_id!r} was left here")
+        self.stop(error)
+        return error
+
+    # -- steps ------------------------------------------------------------------------------------
+
+    def recorded(self, step_id: str, digest: str = "") -> Outcome | Intent | None:
+        """What the journal says about a step; it must have been asked for the same then."""
+        found = self._steps.get(step_id)
+        self._asked_for.append(step_id)
+        if found is not None:
+            self._compare(step_id, found.digest, digest)
+        elif self.passage.node == Node.EXECUTE and self.passage.cancelled is not None:
+            self.run.cancel(self.passage.cancelled)  # a call that was not run any more
+        return found
+
+    def _compare(self, step_id: str, recorded: str, actual: str) -> None:
+        if recorded == actual:
+            return
+        if bare(recorded) != bare(actual):
+            raise self.differs(step_id, bare(recorded), bare(actual))
+        then, now = parts_of(recorded), parts_of(actual)
+        if then is None or now is None:
+            return
+        for letter, what in PARTS.items():
+            if letter == "p" and letter not in then:
+                continue  # the conversation began under another prompt than the agent's
+            if then.get(letter) != now.get(letter):
+                raise self.differs(step_id, f"{what} {then.get(letter, 'none')}", f"{what} {now.get(letter, 'none')}")
+
+    async def step(self, step_id: str, fn: Callable[[], Awaitable[Any]], policy: Any, digest: str = "") -> Any:
+        """The recorded result."""
+        found = self.recorded(step_id, digest)
+        attempt = attempt_of(step_id, self.passage.before.iteration)
+        if attempt is not None:
+            self._attempt = attempt
+        if isinstance(found, Outcome):
+            self._used(step_id, think=attempt is not None)
+            if found.error is not None:
+                raise StepFailed(found.error)
+            return found.value
+        if self.passage.transition is None:
+            raise self._ended()
+        if policy == "model":
+            raise self._unanswered(step_id, digest, think=attempt is not None)
+        if found is not None and policy == "once":
+            raise OutcomeUnknown(step_id)
+        raise self.differs(step_id, None, "asked for")
+
+    def _used(self, step_id: str, *, think: bool) -> None:
+        if len(self._again.get(step_id, ())) > 1:
+            self._again[step_id].pop(0)
+            self._steps[step_id] = self._again[step_id][0]
+        self.spend(step_id)
+        if think and not self._ahead:
+            self.clock.show(self.passage.after)
+
+    def _unanswered(self, step_id: str, digest: str, *, think: bool) -> ModelError:
+        # A model call that fails leaves no step behind; whether it did shows in what the node made of it.
+        passage = self.passage
+        if not think or passage.failure is None:
+            asked = Difference(n=passage.n, node=str(passage.node), step=step_id, recorded=None, actual=bare(digest))
+            self._suspect = self._suspect or asked
+        self.spend()
+        if think:
+            self._called = not any(k > self._attempt for k in passage.attempts)
+            self.clock.show(passage.before if self._ahead else passage.after)
+        return ModelError(passage.failure if think and passage.failure is not None else "the record has no answer")
+
+    async def _append(self, *bodies: Body) -> None:
+        # The code comes to something that the record does not have, and would write it.
+        if self.passage.transition is None:
+            raise self._ended()
+        body = bodies[0]
+        value = getattr(body, "value", None)
+        told = value.content if isinstance(value, CallOutcome) else type(body).__name__
+        raise self.differs(getattr(body, "step_id", type(body).__name__), None, told)
+
+    # -- what hooks and people decided ------------------------------------------------------------
+
+    def unheard_of(self, call: ToolCall) -> JournalError:
+        """A call is about to be run that the record does not have."""
+        if self.passage.transition is None:
+            return self._ended()
+        return self.differs(self._asked_for[-1], None, call_text(call.name, call.arguments))
+
+    def retried(self) -> bool:
+        """Whether a hook asked for another try here."""
+        passage = self.passage
+        if passage.node == Node.EXECUTE:
+            self._rounds += 1
+            return passage.rerun(self._rounds)
+        if passage.node != Node.THINK or self._attempt < 0:
+            return False
+        if any(k > self._attempt for k in passage.attempts):
+            return True
+        if passage.transition is None:
+            return False
+        if self._attempt in passage.attempts:
+            return passage.failure is not None or not passage.answered
+        # It failed, and nothing says so: it was tried again, and that was stopped.
+        return passage.failure is None
+
+    def before_call(self, run: RehearsedRun) -> None:
+        """Right before the model is asked: cancelled here, if it was."""
+        passage = self.passage
+        if passage.node != Node.THINK or self._ahead:
+            return
+        self.spend()
+        if passage.cancelled is not None:
+            run.cancel(passage.cancelled)
+
+    def closed(self, run: RehearsedRun) -> None:
+        """The node is done: cancelled by now, if it was, and every verdict on record was asked for."""
+        passage = self.passage
+        self.spend()
+        if passage.cancelled is not None:
+            run.cancel(passage.cancelled)
+        for step_id, found in self._steps.items():
+            if "/step/review/" in step_id and step_id not in self._asked_for:
+                raise self.differs(step_id, getattr(found, "value", None), None)
+
+    def diverted(self, node: str, state: AgentState, proposed: str) -> str | None:
+        """The route that a hook decided on."""
+        return self.passage.diverted(proposed)
+
+    # -- the transition ---------------------------------------------------------------------------
+
+    async def commit(
+        self,
+        old: AgentState,
+        new: AgentState,
+        *,
+        node: str,
+        next_node: str,
+        why: str = "",
+        satisfied: tuple[str, ...] = (),
+        error: str | None = None,
+        active_seconds: float = 0.0,
+        iteration: int = 0,
+    ) -> AgentState:
+        """Compare the transition with the recorded one, and go on from that."""
+        if self.stopped is not None:
+            raise self.stopped
+        made, after = self.passage.transition, self.passage.after
+        if made is None:
+            raise self._ended()
+        if next_node != made.next_node:
+            raise self.differs("the next node", _route(made.next_node, made.why), _route(next_node, why))
+        if next_node in (Node.TERMINATE, "end") and (why, satisfied) != (made.why, made.satisfied):
+            raise self.differs("the reason", (made.why, *made.satisfied), (why, *satisfied))
+        in_vain = self.passage.failure is not None
+        if not in_vain and not same(made.error, error):
+            raise self.differs("the error", made.error, error)
+        change = delta(old, new)
+        found = differing_field(after, new.with_iteration(iteration), made.delta, change, spent=not in_vain)
+        if found is not None:
+            raise self.differs(*found)
+        self._note(made)
+        self.state, self._carried = after, ()
+        return after
+
+
+def _route(next_node: str, why: str) -> str:
+    return f"{next_node} ({why})" if why else next_node

@@ -1,0 +1,174 @@
+"""The live part of a replay: `RehearsedRun` stands where the run stands, between the same nodes, router and driver.
+
+No model is called and no tool's body entered; observers, deciders and the wrappers of calls are not asked, because what
+they decided is in the record. Time is the record's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve, frozen
+
+from locus.core.fingerprint import bare
+from locus.core.journal import BLANK
+from locus.hooks.health import STRIKES
+from locus.hooks.table import HookTable, Impl
+from locus.loop.active import ActiveRun
+from locus.loop.router import Node
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from locus.core.events import Event
+    from locus.core.messages import ToolCall
+    from locus.core.state import AgentState
+    from locus.loop.active import Sink
+    from locus.loop.react import Loop, NodeFunction
+    from locus.models.protocol import Model, ModelRequest, ModelResponse
+    from locus.travel.record import Passage
+    from locus.travel.rehearsal import Rehearsal
+
+__all__ = ["RecordedClock", "RehearsedRun", "rehearsed"]
+
+_ACCEPT = {"type": "accept"}
+
+
+class RecordedClock:
+    """Shows the time of a committed state."""
+
+    __slots__ = ("_state",)
+
+    def __init__(self) -> None:
+        self._state: AgentState = BLANK
+
+    def show(self, state: AgentState) -> None:
+        """Stand still at the time at which a state was committed."""
+        self._state = state
+
+    def now(self) -> datetime:
+        """The time of the commit."""
+        return self._state.updated_at
+
+    def monotonic(self) -> float:
+        """The seconds that the run had been at work by then."""
+        return self._state.active_seconds
+
+
+class RehearsedRun(ActiveRun):
+    """The live part of a replay: nobody hears of it, and whom it would ask is answered for by the record."""
+
+    __slots__ = ("_next", "_verdicts")
+
+    host: Rehearsal
+
+    def __init__(self, loop: Loop, thread_id: str, **what: Any) -> None:
+        super().__init__(loop, thread_id, **what)
+        #: How often each reviewer has let an answer pass.
+        self._verdicts: Counter[str] = Counter()
+        # The step that a plugin's model call is about to be.
+        self._next = ""
+
+    def take_up(self, passage: Passage) -> None:
+        """A node begins, as if nothing had been tried before."""
+        self.stop, self._cancel, self._pending = None, None, None
+        self.state = passage.before
+        self.elapsed()
+        if passage.cancelled is not None and passage.idle:
+            self.cancel(passage.cancelled)
+
+    def show_to(self, sink: Sink | None) -> None:
+        """Show nothing to anybody."""
+        self.sink = None
+        self.hears = _to_nobody
+
+    async def tell(self, event: Event) -> None:
+        """Tell nobody."""
+
+    @property
+    def decides(self) -> bool:
+        """The record has decided about every call that was made."""
+        return True
+
+    async def decide(self, call: ToolCall) -> Any:
+        """A call without a record."""
+        raise self.host.unheard_of(call)
+
+    def take_retry(self) -> bool:
+        """Whether a hook asked for another try then."""
+        return self.host.retried()
+
+    def over_budget(self, state: AgentState) -> bool:
+        """As in a run, at the time and with the cancellation of the record."""
+        self.host.before_call(self)
+        return super().over_budget(state)
+
+    async def call_model(self, request: ModelRequest, *, model: Any = None, purpose: str) -> ModelResponse:
+        """A plugin's recorded call."""
+        self._next = self._numbered(self._about(request, purpose))
+        if self.host.recorded_any(self._next) is None:
+            self.host.spend()
+        return await super().call_model(request, model=model, purpose=purpose)
+
+    def _exceeded(self, state: AgentState) -> str | None:
+        # A call that is on record was made, so there was room for it.
+        return super()._exceeded(state) if self.host.recorded_any(self._next) is None else None
+
+    def model_for(self, model: Any) -> Model:
+        """The model asked then: one that is named needs no provider now."""
+        if not isinstance(model, str):
+            return super().model_for(model)
+        found = self.host.recorded_any(self._next)
+        named: Any = _Named(model if found is None else bare(found.digest).rpartition(":")[0])
+        return named  # type: ignore[no-any-return]  # it is never called
+
+    async def hook_step(self, name: str, fn: Callable[[], Awaitable[Any]]) -> Any:
+        """A reviewer's recorded verdict."""
+        step_id = f"{self.state.iteration}/step/{name}"
+        if self.host.recorded_any(step_id) is None and self._verdicts[name] >= STRIKES:
+            return _ACCEPT  # it failed so often that it was not asked any more
+        verdict = await super().hook_step(name, fn)
+        self._verdicts[name] += verdict == _ACCEPT
+        return verdict
+
+
+@frozen
+class _Named:
+    """A model by its name."""
+
+    name: str
+
+
+def _to_nobody(event: type[Event]) -> bool:
+    return False
+
+
+def rehearsed(loop: Loop, nodes: Mapping[Node, NodeFunction], host: Rehearsal) -> Loop:
+    """An agent's loop as a replay runs it: on the record's time, with the routes that hooks decided on.
+
+    Args:
+        loop: the agent's wiring.
+        nodes: its nodes, with or without what plugins wrap around them.
+        host: the record.
+    """
+    hooks = loop.hooks
+    if loop.diverts:
+        name = "locus_decide_route"
+        hooks = HookTable({**hooks.hooks, name: (Impl(call=host.diverted, plugin="", hook=name),)})
+    closing = {node: _closing(function, host) for node, function in nodes.items()}
+    return evolve(loop, hooks=hooks, nodes=closing, clock=host.clock)
+
+
+def _closing(function: NodeFunction, host: Rehearsal) -> NodeFunction:
+    async def node(state: AgentState, run: Any) -> AgentState:
+        try:
+            new = await function(state, run)
+        except Exception:
+            host.spend()
+            raise
+        host.closed(run)
+        return new
+
+    return node

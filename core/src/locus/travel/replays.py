@@ -1,0 +1,206 @@
+"""`replay`: an agent's code run against a thread's journal, without a model and without a tool's body.
+
+Every node runs as it ran, through the driver of all runs, on the state that the journal has before it; what it comes to
+is compared with what the journal has after it. The first difference is told, and the replay ends there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from locus.assembly import schema_of
+from locus.core.directives import Suspended
+from locus.core.errors import LocusError, ReplayDiffers
+from locus.core.frozen import thaw
+from locus.core.journal import FORK, START
+from locus.core.messages import Role
+from locus.core.termination import TerminationCondition, condition_from_json
+from locus.driver import LIMITS
+from locus.limits import tightened
+from locus.loop.router import Node
+from locus.loop.runner import advance_node
+from locus.memory.thread import Stop, recorded_error
+from locus.models.standing import standing
+from locus.travel.difference import Difference, same
+from locus.travel.moments import recorded_entries
+from locus.travel.record import passages
+from locus.travel.rehearsal import EndOfRecord, Rehearsal
+from locus.travel.rehearsed import RecordedClock, RehearsedRun, rehearsed
+
+if TYPE_CHECKING:
+    from locus.core.messages import Message
+    from locus.engine import Engine, How
+    from locus.loop.react import Loop
+    from locus.memory.store import JournalStore
+    from locus.travel.record import Passage
+
+__all__ = ["Replay", "replay"]
+
+#: What an agent says about itself in a state and no condition reads.
+_NAMES = frozenset({"agent_id", "max_iterations"})
+
+
+@frozen
+class Replay:
+    """What a replay found; true when the code does what the journal says.
+
+    Args:
+        thread_id: the thread.
+        checked: how many transitions came out as recorded.
+        difference: the first thing that did not, or None.
+    """
+
+    thread_id: str
+    checked: int
+    difference: Difference | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether there was no difference."""
+        return self.difference is None
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __str__(self) -> str:
+        passed = f"{self.checked} transition{'' if self.checked == 1 else 's'} came out as recorded"
+        return f"thread {self.thread_id}: {passed}{'' if self.difference is None else f', then {self.difference}'}"
+
+    def raise_for_difference(self) -> Replay:
+        """This replay; for those who prefer an exception to looking at `ok`.
+
+        Raises:
+            ReplayDiffers: there was a difference, which is its ``difference``.
+        """
+        if self.difference is not None:
+            raise ReplayDiffers(self.thread_id, self.difference)
+        return self
+
+
+async def replay(engine: Engine, store: JournalStore, thread_id: str, how: How) -> Replay:
+    """Run an agent's code against the journal of a thread.
+
+    Args:
+        engine: the agent.
+        store: where the thread is kept; nothing is written to it.
+        thread_id: the thread.
+        how: what the thread's runs were called with, where that was no part of the agent.
+
+    Raises:
+        NothingToResume: nothing stands under that id.
+        JournalError: the store keeps no history.
+    """
+    entries = await recorded_entries(store, thread_id)
+    walk, checked = _Walk(engine, store, thread_id, how), 0
+    for passage in passages(entries):
+        found = await walk.check(passage)
+        if found is not None:
+            return Replay(thread_id, checked, found)
+        checked += passage.transition is not None
+    return Replay(thread_id, checked)
+
+
+class _Walk:
+    """A replay on its way along the passages of a thread."""
+
+    def __init__(self, engine: Engine, store: JournalStore, thread_id: str, how: How) -> None:
+        self._engine, self._thread_id, self._how = engine, thread_id, how
+        self._output = None if how.output_schema is None else schema_of(how.output_schema)
+        self._host = Rehearsal(store, thread_id, RecordedClock())
+        self._run: RehearsedRun
+        # The loop of the segment with its nodes as plugins wrap them, or None where nobody does.
+        self._wrapped: Loop | None = None
+
+    async def check(self, passage: Passage) -> Difference | None:
+        """What one passage differs in, or None."""
+        if passage.transition is not None and passage.node in (START, FORK):
+            self._host.pass_by(passage)
+            if passage.node == FORK:
+                return None
+            return self._begun(passage) or self._segment(passage)
+        if passage.resumed:
+            unreadable = self._segment(passage)
+            if unreadable is not None:
+                return unreadable
+        run = self._run
+        run.loop, wrapped = self._bare, self._wrapped
+        found = await self._node(passage, run)
+        if found is None or wrapped is None:
+            return found
+        # A wrapper of nodes that only watches is not wanted here. One that changes states is a part of the code.
+        run.loop = wrapped
+        return await self._node(passage, run)
+
+    async def _node(self, passage: Passage, run: RehearsedRun) -> Difference | None:
+        self._host.enter(passage, run)
+        last = passage.last
+        if passage.node == Node.TERMINATE and last is not None:
+            run.stop = Stop(last.why, last.satisfied, error=recorded_error(last))
+        try:
+            await advance_node(run, passage.before, Node(passage.node))
+        except ReplayDiffers as e:
+            found: Difference = e.difference
+            return found
+        except EndOfRecord:
+            return None
+        except Suspended:
+            if passage.transition is not None:
+                return self._differs(passage, "the next node", passage.transition.next_node, "asks a person")
+        return None
+
+    # -- beginnings -------------------------------------------------------------------------------
+
+    def _begun(self, passage: Passage) -> Difference | None:
+        """What the agent would begin a run with otherwise."""
+        state, engine = passage.after, self._engine
+        for name, value in engine.template.items():
+            if name not in _NAMES and not same(getattr(state, name), value):
+                return self._differs(passage, f"state.{name}", getattr(state, name), value)
+        first = state.messages[0] if state.messages else None
+        if engine.system is not None and first != engine.system:
+            return self._differs(passage, "the system prompt", _prompt(first), engine.system.text)
+        return None
+
+    def _segment(self, passage: Passage) -> Difference | None:
+        """Begin a segment of a run, with what it was called with."""
+        loop = self._engine.loop
+        note = passage.noted(LIMITS)
+        if note is not None:
+            try:
+                limits = self._limits(note.value)
+            except LocusError as e:
+                return self._differs(passage, note.step_id, thaw(note.value), f"cannot be read: {e}")
+            loop = tightened(loop, *limits) if limits else loop
+        host, output = self._host, self._output
+        self._bare = rehearsed(loop, loop.unwrapped(), host)
+        wraps = loop.hooks.impls("locus_wrap_node")
+        self._wrapped = rehearsed(loop, loop.nodes, host) if wraps else None
+        how = self._how
+        run = RehearsedRun(self._bare, self._thread_id, deps=how.deps, settings=how.settings, output=output)
+        run.host = host
+        spec = run.output.spec if run.output is not None else None
+        run.standing = standing(
+            passage.after if passage.node == START else passage.before,
+            self._engine.system,
+            loop.tools,
+            run.settings,
+            spec,
+        )
+        self._run = run
+        return None
+
+    def _limits(self, noted: object) -> tuple[TerminationCondition, ...]:
+        forms = thaw(noted)
+        if not forms and self._how.termination is not None:
+            return (self._how.termination,)  # a function without a name: the record says only that there was one
+        return tuple(condition_from_json(form) for form in forms)
+
+    @staticmethod
+    def _differs(passage: Passage, step: str, recorded: object, actual: object) -> Difference:
+        return Difference(n=passage.n, node=str(passage.node), step=step, recorded=recorded, actual=actual)
+
+
+def _prompt(message: Message | None) -> str | None:
+    return message.text if message is not None and message.role is Role.SYSTEM else None

@@ -1,0 +1,89 @@
+"""What a person reads of a thread: short lines, aligned, safe on any terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from locus.core.journal import END, FORK, START
+from locus.core.messages import Role, text_of
+from locus.tools.text import shown
+
+if TYPE_CHECKING:
+    from locus.core.executions import ToolExecution
+    from locus.core.messages import Message, Usage
+    from locus.travel.moments import History, Moment
+
+__all__ = ["call_text", "deed", "listing", "one_line", "outcome_text", "said", "spent", "table"]
+
+
+def one_line(text: str, limit: int = 60) -> str:
+    """The text on one line, and short; quotes show where it ends."""
+    return shown(" ".join(text.split()), limit)
+
+
+def spent(usage: Usage) -> str:
+    """``"15 tokens"``, with dollars where they are known; ``""`` for nothing."""
+    tokens = usage.total_tokens
+    dollars = "" if usage.cost is None else f"${usage.cost:.4g}"
+    counted = f"{tokens:,} token{'' if tokens == 1 else 's'}" if tokens else ""
+    return ", ".join(part for part in (counted, dollars) if part)
+
+
+def call_text(name: str, arguments: Mapping[str, Any]) -> str:
+    """``add(a=1, b=2)``."""
+    return f"{name}({', '.join(f'{key}={shown(value, 40)}' for key, value in arguments.items())})"
+
+
+def outcome_text(execution: ToolExecution) -> str:
+    """What a call came to."""
+    if execution.error is not None:
+        return f"error: {one_line(execution.error)}"
+    return f"{one_line(execution.result or '')}{' (from an earlier call)' if execution.cache_hit else ''}"
+
+
+def said(message: Message) -> str:
+    """What a message says or asks for."""
+    parts = [call_text(c.name, c.arguments) for c in message.tool_calls]
+    parts += [one_line(text_of(r.content)) for r in message.tool_results]
+    if message.text:
+        parts.insert(0, one_line(message.text))
+    return ", ".join(parts) or "nothing"
+
+
+def deed(moment: Moment) -> str:
+    """What one transition did, in a line."""
+    if moment.node == FORK:
+        return moment.why
+    if moment.calls:
+        return "; ".join(f"{call_text(c.tool_name, c.arguments)} = {outcome_text(c)}" for c in moment.calls)
+    last = Role.USER if moment.node == START else Role.ASSISTANT
+    messages = [m for m in moment.messages if m.role is last] or moment.messages
+    if messages:
+        return said(messages[-1])
+    return moment.error or (moment.why if moment.next_node == END else "")
+
+
+def listing(history: History) -> str:
+    """A history as a table, one line a transition."""
+    rows = [("n", "iteration", "node", "then", "spent", "what")]
+    for m in history:
+        rows.append((str(m.n), str(m.iteration + 1), m.node, m.next_node, spent(m.usage), deed(m)))
+    tail = f"the run goes on at {history.open_node}" if history.open_node else _ended(history)
+    total = spent(history.usage) or "nothing"
+    return "\n".join([f"thread {history.thread_id}", table(rows), f"{tail}; {total} spent"])
+
+
+def _ended(history: History) -> str:
+    return f"ended: {history[-1].why}" if len(history) else "nothing was committed yet"
+
+
+def table(rows: Sequence[Sequence[str]], *, gap: str = "  ") -> str:
+    """Rows of cells, aligned; the last cell of a row is as long as it is."""
+    widths = [max(map(len, column)) for column in zip(*(row[:-1] for row in rows), strict=True)]
+    return "\n".join(_line(row, widths, gap) for row in rows)
+
+
+def _line(row: Sequence[str], widths: Iterable[int], gap: str) -> str:
+    cells = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=True)]
+    return gap.join([*cells, row[-1]]).rstrip()

@@ -1,0 +1,281 @@
+"""`what_if`: where another rule would have stopped a run, from its journal alone.
+
+Conditions and routers are pure functions of the state, and every state is on record: so the answer is exact as far as
+the record goes, and says so where it ends. No model is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from attrs import evolve, frozen
+
+from locus.core.errors import ConditionError, ConfigError, JournalError
+from locus.core.journal import END, FORK, START, Entry
+from locus.core.messages import Usage
+from locus.core.termination import NoToolCalls, Satisfied, TerminationCondition, effective
+from locus.loop.router import Node, Route, Router
+from locus.travel.moments import recorded_entries
+from locus.travel.record import Passage, passages
+from locus.travel.text import spent
+
+if TYPE_CHECKING:
+    from locus.core.state import AgentState
+    from locus.loop.react import Loop
+    from locus.memory.store import JournalStore
+
+__all__ = ["WhatIf", "what_if"]
+
+Verdict = Literal["earlier", "same", "beyond", "diverged"]
+RouterLike = Callable[[Node, "AgentState"], Route]
+
+#: Reasons that no condition gave: the run would have ended there under any other as well.
+_OTHER_ENDS = ("ModelError", "NodeError", "Diverted")
+
+
+@frozen(kw_only=True)
+class WhatIf:
+    """What another rule would have made of a run.
+
+    Args:
+        thread_id: the thread.
+        run_id: the run, by the id that it ended with.
+        verdict: ``"earlier"``: it would have stopped before it did; ``"same"``: where it did; ``"beyond"``: not where
+            it did, nor anywhere on record; ``"diverged"``: another node would have followed, so the record is no help
+            from there.
+        n: the transition with which it would have stopped or parted, as in `History`; None for ``"beyond"``.
+        node: the node of that transition.
+        iteration: 0-based index of its iteration.
+        before_call: it would have stopped right before that Think asked the model.
+        reason: why it would have stopped, such as ``"MaxIterations"``; for ``"diverged"`` the node that would have
+            followed, for ``"beyond"`` the one that the run would have gone on with.
+        satisfied: the leaves that are satisfied there.
+        usage: what the run had spent by then.
+        saved: what it spent after that.
+    """
+
+    thread_id: str
+    run_id: str
+    verdict: Verdict
+    n: int | None = None
+    node: str = ""
+    iteration: int = 0
+    before_call: bool = False
+    reason: str = ""
+    satisfied: tuple[str, ...] = ()
+    usage: Usage = Usage()
+    saved: Usage = Usage()
+
+    @property
+    def cost(self) -> float | None:
+        """Dollars that the run had spent by then, or None when no price was known."""
+        return self.usage.cost
+
+    def __str__(self) -> str:
+        if self.verdict == "beyond":
+            return f"it would have gone on with {self.reason}, beyond the record"
+        where = f"transition {self.n} ({self.node}, iteration {self.iteration + 1})"
+        if self.verdict == "diverged":
+            return f"after {where} it would have gone to {self.reason}, where the record does not follow"
+        early = f"{'before the model call of' if self.before_call else 'after'} {where}: {self.reason}"
+        if self.verdict == "same":
+            return f"it would have stopped where it did, {early}"
+        return f"it would have stopped {early}; {spent(self.saved) or 'nothing'} saved"
+
+
+async def what_if(
+    store: JournalStore,
+    thread_id: str,
+    *,
+    termination: TerminationCondition | None = None,
+    router: RouterLike | None = None,
+    run_id: str | None = None,
+    loop: Loop | None = None,
+) -> WhatIf:
+    """Where a run would have stopped under another rule.
+
+    Args:
+        store: where the thread is kept.
+        thread_id: the thread.
+        termination: the condition, in place of the one that the run had. What every agent stops at stays, as in
+            ``Agent(termination=...)``: its terminal tools, and an answer without tool calls.
+        router: in place of both condition and reflect policies: a `Router`, or any pure function
+            ``(node, state) -> Route``.
+        run_id: which of the thread's runs; None = the last one.
+        loop: the agent's wiring, where there is one: its reflect policies, and whether an answer ends its runs.
+
+    Raises:
+        ConfigError: neither a condition nor a router is given, or both, or something else.
+        NothingToResume: nothing stands under that id.
+        JournalError: the thread has no such run, or the store keeps no history.
+    """
+    if (termination is None) == (router is None):
+        raise ConfigError("say under which rule: either termination=<a condition> or router=<a router>")
+    if termination is not None and not isinstance(termination, TerminationCondition):
+        raise ConfigError(f"termination is {termination!r}; use a condition, such as MaxIterations(3)")
+    run = _run(thread_id, await recorded_entries(store, thread_id), run_id)
+    if router is None:
+        leaves = [NoToolCalls()] if loop is None else loop.router.condition.leaves()
+        condition, _ = effective(
+            termination,
+            terminal_tools=run[0].after.terminal_tools,
+            implicit_no_tool_calls=any(isinstance(leaf, NoToolCalls) for leaf in leaves),
+        )
+        rule = Router(condition, None if loop is None else loop.router.reflect)
+        return _Asked(thread_id, run, rule, follow=True).answer()
+    return _Asked(thread_id, run, router, follow=False).answer()
+
+
+def _run(thread_id: str, entries: Sequence[Entry], run_id: str | None) -> list[Passage]:
+    """The passages of one run, forks of it included."""
+    runs: list[list[Passage]] = []
+    for passage in passages(entries):
+        if passage.transition is None:
+            continue
+        if passage.node == START:
+            runs.append([])
+        runs[-1].append(passage)
+    for run in reversed(runs):
+        if run_id is None or any(p.transition is not None and p.transition.run_id == run_id for p in run):
+            return run
+    raise JournalError(f"thread {thread_id!r} has no run {run_id!r}" if runs else f"no run began on {thread_id!r}")
+
+
+class _Asked:
+    """One run, and the rule that it is asked about.
+
+    Args:
+        thread_id: the thread.
+        run: its passages.
+        router: the rule.
+        follow: the rule is about stopping only: where it does not, the record's routes are followed.
+    """
+
+    def __init__(self, thread_id: str, run: list[Passage], router: RouterLike, *, follow: bool) -> None:
+        self._thread_id, self._run, self._router, self._follow = thread_id, run, router, follow
+        self._final = run[-1].after
+        #: The transition in which the run turned to its end, or None when it has not.
+        self._end = next((p.n for p in run if _next(p) == Node.TERMINATE), None)
+
+    def answer(self) -> WhatIf:
+        """Where it would have stopped."""
+        for passage in self._run:
+            if passage.node in (START, FORK, Node.TERMINATE):
+                continue
+            found = self._at(passage)
+            if found is not None:
+                return found
+        last = self._run[-1]
+        return self._beyond(_next(last)) if _next(last) != END else self._told(last)
+
+    def _at(self, passage: Passage) -> WhatIf | None:
+        made = passage.transition
+        assert made is not None
+        if passage.node == Node.THINK:
+            early = self._before_call(passage)
+            if early is not None:
+                return early
+        if passage.failure is not None and passage.cancelled is None:
+            return self._failed(passage)
+        if self._ended_otherwise(passage):
+            return self._told(passage)
+        try:
+            route = self._route(passage, made.next_node)
+        except ConditionError:
+            return self._stopped(passage, passage.after, "ConditionError", ())
+        if route is None or route.next == made.next_node != Node.TERMINATE:
+            return None
+        if route.next == Node.TERMINATE:
+            found = route.satisfied or Satisfied(route.why, ())
+            return self._stopped(passage, passage.after, found.reason, found.leaves)
+        if made.next_node == Node.TERMINATE:
+            return self._beyond(route.next)
+        if made.why == f"instead of {route.next}":
+            return None
+        return self._found("diverged", route.next, passage, passage.after)
+
+    def _before_call(self, passage: Passage) -> WhatIf | None:
+        """Whether it would have stopped where Think checks the budgets."""
+        condition = getattr(self._router, "condition", None)
+        if condition is None:
+            return None
+        silent = not passage.attempts and passage.failure is None and not passage.answered
+        if silent and passage.cancelled is not None:
+            return None  # the cancellation came first
+        # Where the model was not asked, what had passed by then, time and tokens, is what the transition has.
+        seen = passage.after if silent else passage.before
+        try:
+            found = condition.evaluate(seen)
+        except ConditionError:
+            found = Satisfied("ConditionError", ())
+        if found is not None:
+            stop = self._stopped(passage, seen, found.reason, found.leaves)
+            return evolve(stop, verdict=stop.verdict if silent else "earlier", before_call=True)
+        # It was not asked, for a reason that this rule does not share: what it would have said nobody knows.
+        stopped = _next(passage) == Node.TERMINATE and not self._ended_otherwise(passage)
+        return self._beyond(Node.THINK) if stopped and silent else None
+
+    def _failed(self, passage: Passage) -> WhatIf:
+        """The model had failed, and where the rule explains the end better, it does."""
+        condition = getattr(self._router, "condition", None)
+        try:
+            found = condition.evaluate(passage.after) if condition is not None else None
+        except ConditionError:
+            found = Satisfied("ConditionError", ())
+        found = found or Satisfied("ModelError", ())
+        return self._stopped(passage, passage.after, found.reason, found.leaves)
+
+    @staticmethod
+    def _ended_otherwise(passage: Passage) -> bool:
+        """Whether the run ended here for a reason that no condition gave."""
+        made = passage.transition
+        if made is None or made.next_node != Node.TERMINATE:
+            return False
+        return passage.cancelled is not None or made.why in _OTHER_ENDS
+
+    def _route(self, passage: Passage, followed: str) -> Route | None:
+        """Where the rule goes from here; None = as the record does."""
+        # The router sees the state before its transition stamps time and iteration on it.
+        before = passage.before
+        state = passage.after.at(updated_at=before.updated_at, active_seconds=before.active_seconds)
+        state = state.with_iteration(before.iteration)
+        node = Node(passage.node)
+        if not self._follow or followed == Node.TERMINATE:
+            return self._router(node, state)
+        condition: TerminationCondition = self._router.condition  # type: ignore[attr-defined]
+        found = condition.evaluate(state)
+        if found is None and followed == Node.THINK:
+            found = condition.evaluate(state.with_iteration(before.iteration + 1))
+        return None if found is None else Route(Node.TERMINATE, found.reason, found)
+
+    # -- answers ----------------------------------------------------------------------------------
+
+    def _stopped(self, passage: Passage, state: AgentState, reason: str, satisfied: tuple[str, ...]) -> WhatIf:
+        verdict: Verdict = "same" if passage.n == self._end else "earlier"
+        return evolve(self._found(verdict, reason, passage, state), satisfied=satisfied)
+
+    def _told(self, passage: Passage) -> WhatIf:
+        made = passage.transition
+        assert made is not None
+        return self._stopped(passage, passage.after, made.why, made.satisfied)
+
+    def _found(self, verdict: Verdict, reason: str, passage: Passage | None, state: AgentState) -> WhatIf:
+        return WhatIf(
+            thread_id=self._thread_id,
+            run_id=self._final.run_id,
+            verdict=verdict,
+            n=passage.n if passage is not None else None,
+            node=str(passage.node) if passage is not None else "",
+            iteration=passage.before.iteration if passage is not None else self._final.iteration,
+            reason=str(reason),
+            usage=state.usage,
+            saved=self._final.usage - state.usage,
+        )
+
+    def _beyond(self, node: str) -> WhatIf:
+        return self._found("beyond", node, None, self._final)
+
+
+def _next(passage: Passage) -> str:
+    return passage.transition.next_node if passage.transition is not None else ""

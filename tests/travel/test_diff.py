@@ -1,0 +1,142 @@
+"""`locus.diff`: two runs side by side, and where they part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.travel.kit import made
+
+import locus
+from locus import Usage, diff
+from locus.core.errors import InputError, NothingToResume
+from locus.core.termination import MaxIterations
+from locus.memory import MemoryStore
+from locus_testkit import call
+
+pytestmark = pytest.mark.anyio
+
+SCRIPT: list[Any] = [call("add", a=1), [call("add", a=2), call("add", a="x")], "done"]
+
+
+async def ran(store: MemoryStore, thread: str, *script: Any, **options: Any) -> Any:
+    return await made(store, *script, **options).run("Add.", thread_id=thread)
+
+
+async def test_two_runs_that_did_the_same_are_the_same() -> None:
+    store = MemoryStore()
+    a, b = await ran(store, "a", *SCRIPT), await ran(store, "b", *SCRIPT)
+    agent = made(store)
+    assert a.run_id != b.run_id
+    for found in (await agent.diff("a", "b"), diff(a, b), diff(await agent.history("a"), b)):
+        assert found.same
+        assert found.first is None
+        assert str(found).endswith("no difference")
+    found = await agent.diff("a", "b")
+    assert len(found.rows) == 7
+    assert all(row.same for row in found.rows)
+    assert found.usage_a == found.usage_b == Usage(prompt_tokens=30, completion_tokens=15)
+
+
+async def test_the_first_difference_is_marked() -> None:
+    store = MemoryStore()
+    await ran(store, "a", *SCRIPT)
+    await ran(store, "b", SCRIPT[0], call("add", a=3), "done, too")
+    found = await made(store).diff("a", "b")
+    assert not found.same
+    assert [row.same for row in found.rows] == [True, True, True, False, False, False, True]
+    first = found.first
+    assert first is found.rows[3]
+    assert first.a is not None
+    assert first.b is not None
+    assert (first.a.node, first.a.n, first.a.asked) == ("think", 4, ("add(a=2)", "add(a='x')"))
+    assert (first.b.node, first.b.n, first.b.asked) == ("think", 4, ("add(a=3)",))
+    lines = str(found).splitlines()
+    assert lines[0].split() == ["thread", "a", "thread", "b"]
+    assert [line[0] for line in lines[2:-1]] == [" ", " ", " ", ">", "*", "*", " "]
+    assert "(the same)" in lines[2]
+    assert "add(a=3) = '4'" in lines[6]
+    assert lines[-1] == "> is where they part"
+
+
+async def test_one_run_may_be_longer() -> None:
+    store = MemoryStore()
+    await ran(store, "a", *SCRIPT)
+    await ran(store, "b", *SCRIPT, termination=MaxIterations(1))
+    found = await made(store).diff("a", "b")
+    assert [(row.a is None, row.b is None) for row in found.rows] == [(False, False)] * 4 + [(False, True)] * 3
+    first = found.first
+    assert first is not None
+    # Both ran the same calls; where they went from there is not the same.
+    assert first is found.rows[2]
+    assert first.a is not None
+    assert first.b is not None
+    assert (first.a.calls, first.a.next_node) == (first.b.calls, "think")
+    assert first.b.next_node == "terminate"
+    assert str(found).splitlines()[-2].endswith("  -")
+
+
+async def test_a_fork_parts_from_its_origin_where_it_does_something_else() -> None:
+    store = MemoryStore()
+    agent = made(store, call("add", a=1), call("add", a=2), "done", call("add", a=2), "done otherwise")
+    await agent.run("x", thread_id="t")
+    fork = await agent.fork("t", at=3)
+    same = await agent.diff("t", fork)
+    # It has not gone on yet: nothing of what it has differs.
+    assert all(row.same for row in same.rows[:3])
+    await agent.resume(fork)
+    found = await agent.diff("t", fork)
+    first = found.first
+    assert first is not None
+    assert first.a is not None
+    assert first.b is not None
+    assert (first.a.n, first.b.n) == (6, 7)
+    assert (first.a.said, first.b.said) == (("done",), ("done otherwise",))
+
+
+async def test_results_are_compared_by_their_last_run() -> None:
+    store = MemoryStore()
+    await ran(store, "a", "hello")
+    a = await made(store, *SCRIPT).run("Add.", thread_id="a")
+    b = await made(None, SCRIPT[0], "done").run("Add.")
+    found = diff(a, b)
+    # What one of them did in between stands by itself; both come to the same answer.
+    assert [(row.same, row.b is None) for row in found.rows] == [
+        (True, False),
+        (True, False),
+        (True, False),
+        (False, True),
+        (False, True),
+        (True, False),
+    ]
+    assert found.a == f"run {a.run_id[:8]} on a"
+    assert (found.usage_a.total_tokens, found.usage_b.total_tokens) == (45, 30)
+    assert diff(b, b).same
+
+
+async def test_ids_times_and_what_was_counted_are_no_differences() -> None:
+    store = MemoryStore()
+    await ran(store, "a", *SCRIPT)
+    model = locus.Agent(
+        made(store, *SCRIPT).loop.model, tools=made(store).loop.tools, checkpointer=store, name="another"
+    )
+    await model.run("Add.", thread_id="b")
+    assert (await model.diff("a", "b")).same
+
+
+async def test_only_runs_can_be_compared() -> None:
+    store = MemoryStore()
+    result = await ran(store, "a", "hello")
+    with pytest.raises(InputError, match=r"await agent\.diff"):
+        diff(result, "a")  # type: ignore[arg-type]
+    with pytest.raises(NothingToResume):
+        await made(store).diff("a", "nowhere")
+
+
+async def test_long_lines_are_cut_for_people_only() -> None:
+    store = MemoryStore()
+    await ran(store, "a", "x" * 500)
+    await ran(store, "b", "x" * 500 + "y")
+    found = await made(store).diff("a", "b")
+    assert not found.same
+    assert max(map(len, str(found).splitlines())) < 140
