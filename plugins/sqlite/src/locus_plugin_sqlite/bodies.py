@@ -19,7 +19,7 @@ from locus.core.journal import Body, entry_from_json, entry_to_json
 __all__ = ["from_bytes", "from_json", "packed", "to_bytes", "to_json", "unpacked"]
 
 #: Below this many bytes compressing costs more than a page of the file is worth.
-_WORTHWHILE = 600
+_WORTHWHILE = 1500
 
 #: The fastest level: what repeats, it finds as well as the others.
 _LEVEL = 1

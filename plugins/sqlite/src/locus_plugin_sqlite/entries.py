@@ -47,6 +47,7 @@ class Appending(Job[Appended]):
     def prepare(self) -> None:
         """Encode the entries."""
         self._row = blobs.pack(to_json(self._bodies))
+        self.atomic = not self._row.blobs
 
     def apply(self, session: Session) -> None:
         """Write the row, if the claim still stands."""

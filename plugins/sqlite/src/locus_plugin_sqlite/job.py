@@ -19,7 +19,7 @@ class Job(Generic[T]):
     `apply` raises an error of Locus before it has changed anything, or not at all.
     """
 
-    __slots__ = ("error", "result", "waiter")
+    __slots__ = ("atomic", "error", "result", "waiter")
 
     #: Whether it changes the file. One that does not is answered without one, by `result` as it was made.
     writes = True
@@ -30,6 +30,8 @@ class Job(Generic[T]):
         self.result = result
         self.error: BaseException | None = None
         self.waiter: Waiter | None = None
+        #: Whether, alone, it needs no transaction: it writes with one statement at most.
+        self.atomic = False
 
     def prepare(self) -> None:
         """What needs no file: it must not hold others up while they wait to write."""

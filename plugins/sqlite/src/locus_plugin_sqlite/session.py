@@ -135,9 +135,13 @@ class Session:
                 self.db.execute("ROLLBACK")
             if self._registered:
                 self.worker = None
-            for held in self.held.values():
-                held.head = None
+            self.doubt()
             raise
+
+    def doubt(self) -> None:
+        """Something failed: ask the file what it holds before anything is added to it."""
+        for held in self.held.values():
+            held.head = None
 
     # -- time and life ----------------------------------------------------------------------------
 

@@ -128,19 +128,23 @@ def _commit(session: Session, jobs: Sequence[Job[Any]]) -> None:
     if not jobs:
         return
     try:
-        with session.transaction():
-            for job in jobs:
-                job.error = None
-                try:
-                    job.apply(session)
-                except LocusError as e:
-                    job.error = e
+        if len(jobs) == 1 and jobs[0].atomic:
+            jobs[0].apply(session)
+        else:
+            with session.transaction():
+                for job in jobs:
+                    job.error = None
+                    try:
+                        job.apply(session)
+                    except LocusError as e:
+                        job.error = e
     except Exception as e:  # noqa: BLE001 - it belongs to whoever asked
         if len(jobs) > 1:
             # One of them, or all of them together: each on its own tells.
             for job in jobs:
                 _commit(session, [job])
         else:
+            session.doubt()
             jobs[0].error = _translated(e, session)
         return
     for job in jobs:
