@@ -187,14 +187,21 @@ class SqliteStore:
         """
         return await self._do(Deleting(thread_id))
 
-    async def fork(self, thread_id: str, at: int, into: str) -> None:
-        """Make a thread that begins with the first ``at`` entries of another one, which are not copied.
+    async def fork(self, thread_id: str, at: int, into: str, bodies: Sequence[Body] = ()) -> None:
+        """Make a thread that begins with the first entries of another one, which are shared and not copied.
+
+        Args:
+            thread_id: the thread to fork; it may be held.
+            at: how many of its entries the new one begins with, from 1.
+            into: the new thread's id.
+            bodies: entries to write behind those, in the same transaction.
 
         Raises:
             NothingToResume: there is no such thread.
-            JournalError: ``into`` exists, or ``at`` is not the number of an entry.
+            JournalError: ``into`` is taken, or ``at`` is not the number of an entry.
+            NotSerialisable: one of the bodies has no JSON form.
         """
-        await self._do(Forking(thread_id, at, into))
+        await self._do(Forking(thread_id, at, into, bodies))
 
     # -- the file ---------------------------------------------------------------------------------
 

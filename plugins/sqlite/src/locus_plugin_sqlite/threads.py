@@ -5,21 +5,30 @@ from __future__ import annotations
 import sqlite3
 from datetime import datetime
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from locus.core.errors import JournalError, NothingToResume
 from locus.memory.store import ThreadInfo
 from locus_plugin_sqlite import blobs
+from locus_plugin_sqlite.bodies import to_json
 from locus_plugin_sqlite.claims import busy, described, living
 from locus_plugin_sqlite.job import Job
 from locus_plugin_sqlite.liveness import from_micros, micros
 from locus_plugin_sqlite.rows import MASK, SHIFT, head_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from locus.core.journal import Body
     from locus_plugin_sqlite.session import Session
 
 __all__ = ["Deleting", "Forking", "Listing", "NextReady", "Vacuuming"]
 
 
+_FORK = """
+INSERT INTO threads (name, token, changed, updated, parent, parent_at)
+VALUES (?, '', (SELECT max(changed) FROM threads) + 1, ?, ?, ?)
+"""
 _THREADS = "SELECT id, name, parent_at, worker, token, holder, changed, updated FROM threads WHERE name IS NOT NULL"
 
 
@@ -81,33 +90,53 @@ class NextReady(Job[str | None]):
 class Forking(Job[None]):
     """A thread that begins with the entries of another one, none of which is copied."""
 
-    __slots__ = ("_at", "_into", "_name")
+    __slots__ = ("_at", "_bodies", "_into", "_name", "_row")
 
-    def __init__(self, name: str, at: int, into: str) -> None:
+    def __init__(self, name: str, at: int, into: str, bodies: Sequence[Body]) -> None:
         super().__init__(None)
-        self._name, self._at, self._into = name, at, into
+        self._name, self._at, self._into, self._bodies = name, at, into, bodies
+        self._row: blobs.Row | None = None
+
+    def prepare(self) -> None:
+        """Encode what goes behind the shared entries."""
+        if self._bodies:
+            self._row = blobs.pack(to_json(self._bodies))
 
     def apply(self, session: Session) -> None:
-        """Make the thread."""
-        db, now = session.db, session.now()
+        """Make the thread, and write what it begins with of its own."""
+        owner = self._owner(session.db)
+        self._make_room(session)
+        now = session.now()
+        thread = session.db.execute(_FORK, (self._into, now, owner, self._at)).lastrowid
+        if self._row is not None:
+            assert thread is not None
+            key = thread << SHIFT | self._at + len(self._bodies)
+            written = (key, uuid4().hex, now, self._row.body)
+            session.db.execute("INSERT INTO entries (key, writer, at, body) VALUES (?, ?, ?, ?)", written)
+            blobs.put(session.db, key, self._row.blobs)
+
+    def _owner(self, db: sqlite3.Connection) -> int:
+        """The thread whose own entry is the last one to be shared: a line of forks is as short as it can be."""
         found = db.execute("SELECT id, parent, parent_at FROM threads WHERE name=?", (self._name,)).fetchone()
-        if found is None:
+        head = 0 if found is None else head_of(db, found[0], found[2])
+        if not head:
             raise NothingToResume(f"there is no thread {self._name!r} to fork")
-        if db.execute("SELECT 1 FROM threads WHERE name=?", (self._into,)).fetchone() is not None:
-            raise JournalError(f"there is a thread {self._into!r} already; give the fork another name")
-        thread, parent, shared = found
-        head = head_of(db, thread, shared)
         if not 1 <= self._at <= head:
-            raise JournalError(f"thread {self._name!r} has entries 1 to {head}; it cannot be forked at {self._at}")
-        # Shared with whoever owns the entry, so that a line of forks is as short as what it shares allows.
+            raise JournalError(f"cannot fork {self._name!r} after entry {self._at}: it has the entries 1 to {head}")
+        thread, parent, shared = found
         while parent is not None and self._at <= shared:
             thread = parent
             parent, shared = db.execute("SELECT parent, parent_at FROM threads WHERE id=?", (thread,)).fetchone()
-        db.execute(
-            "INSERT INTO threads (name, token, changed, updated, parent, parent_at) "
-            "VALUES (?, '', (SELECT max(changed) FROM threads) + 1, ?, ?, ?)",
-            (self._into, now, thread, self._at),
-        )
+        return int(thread)
+
+    def _make_room(self, session: Session) -> None:
+        taken = session.db.execute("SELECT id, parent_at FROM threads WHERE name=?", (self._into,)).fetchone()
+        if taken is None:
+            return
+        if head_of(session.db, *taken) or busy(session, self._into) is not None:
+            raise JournalError(f"cannot fork {self._name!r} into {self._into!r}: there is such a thread; name another")
+        # Claimed once, and nothing was ever written to it.
+        session.db.execute("DELETE FROM threads WHERE id=?", (taken[0],))
 
 
 class Deleting(Job[bool]):
