@@ -10,4 +10,5 @@ plugin = Plugin(
     summary="Journals in an SQLite file: crash-proof, shared by threads and processes.",
     settings="locus_plugin_sqlite.settings:SqliteSettings",
     provides={"checkpointer": "locus_plugin_sqlite.store:make"},
+    suffixes=(".db", ".sqlite", ".sqlite3"),
 )
