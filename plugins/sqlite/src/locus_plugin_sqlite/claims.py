@@ -37,8 +37,6 @@ def living(session: Session, worker: int | None, token: str) -> str | None:
     """Where a thread's holder is, for people (``""``: in this process); None when nobody holds it."""
     if worker is None or (worker == session.worker and token not in session.held):
         return None
-    if worker == session.worker:
-        return ""
     found = session.holder(worker)
     if found is None or not found.is_alive(session.now()):
         return None

@@ -28,6 +28,10 @@ _MAGIC = b"SQLite format 3\0"
 _LOG_PAGES = 256
 
 
+#: Files that were open when this process was forked. SQLite would take the locks of the process before for its own.
+_inherited: set[tuple[int, int]] = set()
+
+
 def open_file(path: Path, settings: SqliteSettings) -> sqlite3.Connection:
     """A connection that commits by itself to a file of this version, which is created where there is none.
 
@@ -66,6 +70,12 @@ def _look(path: Path) -> None:
             header = file.read(100)
     except OSError as e:
         raise refused(e, path) from e
+    if _identity(str(path)) in _inherited:
+        raise FileUnusable(
+            path,
+            "it was open when this process was forked, and SQLite cannot open it again here: start processes with "
+            "'spawn' or 'forkserver', or fork before the store is first used",
+        )
     if not header:
         return
     if len(header) < 100 or not header.startswith(_MAGIC):
@@ -94,6 +104,7 @@ class Files:
         for each, known in self._known.items():
             found = _identity(each)
             if found != known:
+                self._disown()
                 what = "the file" if each == str(self.path) else f"its log {each}"
                 how = "deleted" if found is None else "replaced by another one"
                 raise FileGone(
@@ -101,6 +112,18 @@ class Files:
                     f"{what} was {how} while it was in use; what had been committed to it is not lost only "
                     "where a copy of it is: stop what did that, then start the run anew",
                 )
+
+    def _disown(self) -> None:
+        """Delete the log where another file has taken the place of ours: SQLite would take it for that file's."""
+        log, place = f"{self.path}-wal", _identity(str(self.path))
+        replaced = place is not None and place != self._known[str(self.path)]
+        if replaced and _identity(log) == self._known.get(log):
+            for each in (log, f"{self.path}-shm"):
+                Path(each).unlink(missing_ok=True)
+
+    def inherit(self) -> None:
+        """Remember, in a forked process, that the process before has them open."""
+        _inherited.update(self._known.values())
 
 
 def _identity(path: str) -> tuple[int, int] | None:
@@ -112,5 +135,5 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def forget(db: sqlite3.Connection) -> None:
-    """Never close a connection whose file is gone: SQLite would delete the log of the file that took its place."""
+    """Never close a connection that is not this process's, or whose file is gone: SQLite would delete a log in use."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(db))

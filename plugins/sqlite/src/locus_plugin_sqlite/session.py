@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from attrs import define
 
@@ -43,10 +45,14 @@ class Held:
     state: AgentState = BLANK
 
 
+_sessions: WeakSet[Session] = WeakSet()
+
+
 class Session:
     """The connection, made when it is first needed and again when the file was replaced."""
 
     def __init__(self, path: Path, settings: SqliteSettings, clock: Clock) -> None:
+        _sessions.add(self)
         self.path, self.settings = path, settings
         self._clock = clock
         #: The claims of this store, by token.
@@ -100,6 +106,12 @@ class Session:
         self.owed.clear()
         self._due = float("inf")
 
+    def abandon(self) -> None:
+        """Leave the connection to the process before: this one is a fork of it."""
+        if self._db is not None and self._files is not None:
+            self._files.inherit()
+            forget(self._db)
+
     def size(self) -> int:
         """Bytes of the file and its log."""
         both = (self.path, self.path.with_name(f"{self.path.name}-wal"))
@@ -122,10 +134,10 @@ class Session:
         self._db = self._files = None
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[None]:
-        """All or nothing, and nobody else writes meanwhile."""
+    def transaction(self, *, writes: bool = True) -> Iterator[None]:
+        """All or nothing, and nobody else writes meanwhile; without `writes`, one moment of the file to read from."""
         self._registered = False
-        self.db.execute("BEGIN IMMEDIATE")
+        self.db.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
         try:
             yield
             self.db.execute("COMMIT")
@@ -210,3 +222,12 @@ class Session:
             "changed=(SELECT max(changed) FROM threads) + 1 WHERE name=? AND token=?",
             (not_before, self.now(), name, token),
         )
+
+
+def _forked() -> None:
+    for session in tuple(_sessions):
+        session.abandon()
+
+
+if hasattr(os, "register_at_fork"):  # where there are forks
+    os.register_at_fork(after_in_child=_forked)

@@ -100,7 +100,7 @@ class SqliteStore:
 
     def _post(self, job: Job[T]) -> None:
         if self._worker.pid != os.getpid() and not self._closed:
-            # After a fork: the thread is gone, and SQLite's connections must not be carried over.
+            # After a fork: the thread is there no more.
             self._dropped.detach()
             self._worker, self._dropped = self._start()
         if not self._worker.post(job):

@@ -105,7 +105,9 @@ def _serve(session: Session, group: Sequence[Job[Any]]) -> None:
             for job in todo:
                 job.error = e
         else:
-            _commit(session, [job for job in todo if job.grouped])
+            _commit(session, [job for job in todo if job.grouped and job.writes])
+            # Apart, because they need not wait for another process that writes.
+            _commit(session, [job for job in todo if job.grouped and not job.writes])
             for job in todo:
                 if not job.grouped:
                     _alone(session, job)
@@ -125,13 +127,14 @@ def _prepared(job: Job[Any]) -> bool:
 
 
 def _commit(session: Session, jobs: Sequence[Job[Any]]) -> None:
+    """One transaction, of jobs that write or of jobs that read."""
     if not jobs:
         return
     try:
         if len(jobs) == 1 and jobs[0].atomic:
             jobs[0].apply(session)
         else:
-            with session.transaction():
+            with session.transaction(writes=jobs[0].writes):
                 for job in jobs:
                     job.error = None
                     try:
