@@ -16,7 +16,7 @@ from locus_plugin_sqlite.rows import Journal, fold, head_of, journal
 from locus_plugin_sqlite.schema import check_version
 from locus_plugin_sqlite.session import Held, Session
 
-__all__ = ["Claiming", "Peeking", "Releasing", "Renewing", "Undoing", "busy", "living"]
+__all__ = ["Claiming", "Peeking", "Releasing", "Renewing", "busy", "living"]
 
 #: Microseconds after which a store that left its row behind is forgotten.
 _FORGOTTEN = 24 * 3600 * 1_000_000
@@ -65,50 +65,54 @@ def described(holder: str, where: str) -> str:
 class Claiming(Job[Claim | None]):
     """Take a thread."""
 
-    __slots__ = ("_found", "_head", "_name", "_thread", "_token", "_who")
+    __slots__ = ("_found", "_head", "_name", "_settled", "_thread", "_who", "token")
 
     def __init__(self, name: str, who: str) -> None:
         super().__init__(None)
-        self._name, self._who, self._token = name, who, uuid4().hex
+        self._name, self._who = name, who
+        #: Known before it is taken, so that whoever stops waiting can have it given back.
+        self.token = uuid4().hex
         self._found: Journal | None = None
         self._thread = self._head = 0
+        self._settled: tuple[str, ...] = ()
 
     def apply(self, session: Session) -> None:
         """Take it, and read what stands in it."""
         check_version(session.db, session.path)
-        if session.owed:
-            session.settle()
+        self._settled = session.settle()
         refusal = busy(session, self._name)
         if refusal is not None:
             raise refusal
         self._thread, shared = self._take(session)
         self._head = head_of(session.db, self._thread, shared)
         # Now, because another claim of the same transaction must find it.
-        session.held[self._token] = Held(self._thread, self._head)
+        session.held[self.token] = Held(self._thread, self._head)
         self._found = journal(session.db, session.path, self._name, self._thread, None)
 
     def _take(self, session: Session) -> tuple[int, int | None]:
         db, now, worker = session.db, session.now(), session.register()
         row = db.execute("SELECT id, parent_at FROM threads WHERE name=?", (self._name,)).fetchone()
         if row is not None:
-            db.execute(_TAKE, (self._token, worker, self._who, now, now, row[0]))
+            db.execute(_TAKE, (self.token, worker, self._who, now, now, row[0]))
             return int(row[0]), row[1]
         db.execute(_CLEAN, (now - _FORGOTTEN,))
-        made = db.execute(_MAKE, (self._name, self._token, worker, self._who, now, now)).lastrowid
+        made = db.execute(_MAKE, (self._name, self.token, worker, self._who, now, now)).lastrowid
         assert made is not None
         return made, None
 
     def finish(self, session: Session) -> None:
         """Decode that."""
-        session.owed.clear()
-        held = session.held[self._token]
+        for token in self._settled:
+            session.owed.pop(token, None)
         session.renewed()
-        assert self._found is not None
+        held, found = session.held.get(self.token), self._found
+        if held is None or found is None:
+            return  # given back in the same transaction
         try:
-            self.result = shown(self._found, self._token, self._head)
+            self.result = shown(found, self.token, self._head)
         except BaseException:
             # Nobody will know of this claim.
-            session.owed[self._token] = (self._name, None)
+            session.owed[self.token] = (self._name, None)
             raise
         if self.result.snapshot is not None:
             held.at, held.state = self.result.snapshot.at, self.result.snapshot.state
@@ -116,7 +120,7 @@ class Claiming(Job[Claim | None]):
 
     def failed(self, session: Session) -> None:
         """Nothing is held."""
-        session.held.pop(self._token, None)
+        session.held.pop(self.token, None)
 
 
 def shown(found: Journal, token: str, head: int) -> Claim:
@@ -220,22 +224,3 @@ class Releasing(Job[None]):
             session.owed[self._claim.token] = (self._claim.thread_id, self._not_before)
         session.renewed()
         self.error = None
-
-
-class Undoing(Releasing):
-    """Give back what a claim has taken whose task was cancelled while it waited."""
-
-    __slots__ = ("_claiming",)
-
-    def __init__(self, claiming: Claiming) -> None:
-        super().__init__(_NOTHING, None)
-        self._claiming = claiming
-
-    def apply(self, session: Session) -> None:
-        """Give back what was taken."""
-        # Jobs keep their order: by now it has been done, or it has failed.
-        self._claim = self._claiming.result or _NOTHING
-        super().apply(session)
-
-
-_NOTHING = Claim(thread_id="", token="", head=0)

@@ -202,18 +202,20 @@ class Session:
         try:
             self.ready()
             with self.transaction():
-                self.settle()
+                settled = self.settle()
                 if self.held:
                     self.register()
-            self.owed.clear()
+            for token in settled:
+                del self.owed[token]
         except (FileProblem, sqlite3.Error):
             pass
         self.renewed()
 
-    def settle(self) -> None:
-        """Write, in the transaction under way, that claims were given back."""
+    def settle(self) -> tuple[str, ...]:
+        """Write, in the transaction under way, that claims were given back; gives their tokens."""
         for token, (name, not_before) in self.owed.items():
             self.release(name, token, not_before)
+        return tuple(self.owed)
 
     def release(self, name: str, token: str, not_before: int | None) -> None:
         """Write, in the transaction under way, that a claim was given back, if it still stands."""

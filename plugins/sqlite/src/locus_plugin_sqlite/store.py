@@ -15,7 +15,7 @@ import anyio.to_thread
 from locus.core.errors import ConfigError
 from locus.memory.clock import Clock, SystemClock
 from locus.memory.store import Appended, Claim, ThreadInfo
-from locus_plugin_sqlite.claims import Claiming, Peeking, Releasing, Renewing, Undoing
+from locus_plugin_sqlite.claims import Claiming, Peeking, Releasing, Renewing
 from locus_plugin_sqlite.entries import Appending, Reading, Snapping
 from locus_plugin_sqlite.errors import StoreClosed
 from locus_plugin_sqlite.handover import waiter
@@ -136,7 +136,7 @@ class SqliteStore:
         except BaseException:
             # Whoever asked was cancelled, and will not give it back.
             with contextlib.suppress(StoreClosed):
-                self._post(Undoing(job))
+                self._post(Releasing(Claim(thread_id=thread_id, token=job.token, head=0), None))
             raise
         assert made is not None
         return made

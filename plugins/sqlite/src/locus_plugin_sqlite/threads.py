@@ -151,8 +151,7 @@ class Deleting(Job[bool]):
     def apply(self, session: Session) -> None:
         """Delete what nothing else needs."""
         db = session.db
-        if session.owed:
-            session.settle()
+        session.settle()
         refusal = busy(session, self._name)
         if refusal is not None:
             raise refusal
