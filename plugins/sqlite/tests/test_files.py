@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import zlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -204,9 +205,27 @@ async def test_a_damaged_page_is_told(path: Path) -> None:
             await store.read("t")
 
 
-@pytest.mark.parametrize(
-    "body", [b"[{", b"[1]x", b"x\x9cnonsense", b"", b'{"blob":"00"}', b'{"lifted":["\\u0000ff"]}', b"7"]
-)
+DAMAGED = [
+    b"[{",
+    b"[1]x",
+    b"x\x9cnonsense",
+    b"",
+    *map(
+        zlib.compress,
+        [
+            b"7",
+            b'{"blob":"00"}',
+            b'{"blob":[]}',
+            b'{"entries":["\\u00000"],"texts":[]}',
+            b'{"entries":["\\u0000x"],"texts":[]}',
+            b'{"entries":{},"texts":[]}',
+            b'{"entries":[],"texts":[1]}',
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize("body", DAMAGED)
 async def test_a_damaged_entry_is_told_with_its_place(path: Path, body: bytes) -> None:
     await written(path, step(1))
     with closing(sqlite3.connect(path)) as db, db:

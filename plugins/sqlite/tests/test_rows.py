@@ -18,7 +18,7 @@ from locus.core.messages import Message, Role
 from locus.core.state import AgentState
 from locus.memory.store import Appended
 from locus_plugin_sqlite import SqliteStore, blobs
-from locus_plugin_sqlite.bodies import from_bytes, from_json, packed, to_bytes, to_json, unpacked
+from locus_plugin_sqlite.bodies import from_bytes, from_json, to_bytes, to_json
 from locus_testkit.machines import JournalStoreMachine
 from locus_testkit.strategies import step_bodies
 
@@ -93,8 +93,7 @@ steady = settings(deadline=None, derandomize=True, suppress_health_check=list(He
 @steady
 @given(st.lists(st.dictionaries(awkward, data, max_size=3), min_size=1, max_size=3))
 def test_every_json_form_comes_back(forms: list[dict[str, Any]]) -> None:
-    text = to_bytes(forms)
-    assert from_bytes(unpacked(packed(text))) == forms
+    assert from_bytes(to_bytes(forms)) == forms
     row = blobs.pack(forms)
     assert blobs.unpack(row.body, {}) == forms
 

@@ -1,11 +1,13 @@
-r"""Large payloads, kept once: under the hash of their content, in rows of their own, for all that refer to them.
+r"""What a row holds: each text once, and a large one once for all rows, under the hash of its content.
 
-A tool result of a megabyte would otherwise stand in the journal four times. A row up to `LIMIT` is left alone, at no
-cost; in a larger one each long text is lifted out. The text of a row then has one of three forms::
+A tool's result stands two or three times in an entry: what the tool returned, what the model is told, what the state
+keeps. A short row is left alone. In a longer one the texts are lifted out, and then it is compressed; in one of
+more than `LIMIT`, the long texts become rows of their own. So the JSON of a row has one of three forms::
 
-    [...]                      the entries
-    {"lifted": [...]}          the entries; a text "\0<hash>" stands for a blob, and "\0\0..." for a text "\0..."
-    {"blob": "<hash>"}         all of it lies in a blob: it is large without any long text
+    [...]                              the entries
+    {"entries": [...], "texts": [...]} a text "\0<n>" stands for the n-th of the texts, "\0\0..." for a text "\0...";
+                                       one of the texts may be {"blob": "<hash>"}
+    {"blob": "<hash>"}                 all of that lies in a blob: it is large without any long text
 """
 
 from __future__ import annotations
@@ -13,20 +15,29 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from attrs import field, frozen
 
-from locus_plugin_sqlite.bodies import from_bytes, packed, to_bytes, unpacked
+from locus_plugin_sqlite.bodies import from_bytes, to_bytes
 
 __all__ = ["LIMIT", "Row", "collect", "drop", "load", "pack", "put", "unpack"]
 
 #: Bytes of JSON up to which a row holds everything itself.
 LIMIT = 256 * 1024
 
-#: Characters from which a text in a larger row becomes a blob.
+#: Characters from which a text in a row larger than that becomes a blob.
 _LONG = 32 * 1024
+
+#: Bytes of JSON up to which neither lifting nor compressing is worth its time.
+_SHORT = 1500
+
+#: Characters from which a text is lifted out of a row that is longer.
+_LIFTED = 64
+
+#: The fastest level: the long repetitions are gone by then.
+_LEVEL = 1
 
 _MARK = "\0"
 
@@ -37,7 +48,7 @@ class Row:
 
     Args:
         body: of the row.
-        blobs: hash -> content of what was lifted out of it.
+        blobs: hash -> content of what was taken out of it.
     """
 
     body: bytes
@@ -46,14 +57,38 @@ class Row:
 
 def pack(forms: list[Any]) -> Row:
     """A row from the JSON forms of its entries."""
-    text = to_bytes(forms)
-    if len(text) <= LIMIT:
-        return Row(packed(text))
-    found: dict[str, bytes] = {}
-    text = to_bytes({"lifted": _walk(forms, lambda long: _lift(long, found))})
-    if len(text) > LIMIT:
-        text = to_bytes({"blob": _add(text, found)})
-    return Row(packed(text) if text[:1] == b"[" else zlib.compress(text, 1), found)
+    plain = to_bytes(forms)
+    if len(plain) <= _SHORT:
+        return Row(plain)
+    found: dict[str, int] = {}
+    entries = _lift(forms, found)
+    blobs: dict[str, bytes] = {}
+    texts: list[Any] = list(found)
+    if len(plain) > LIMIT:
+        texts = [text if len(text) < _LONG else {"blob": _add(to_bytes(text), blobs)} for text in texts]
+    lifted = to_bytes({"entries": entries, "texts": texts})
+    if len(lifted) > LIMIT:
+        lifted = to_bytes({"blob": _add(lifted, blobs)})
+    return Row(zlib.compress(lifted, _LEVEL), blobs)
+
+
+def _lift(form: Any, found: dict[str, int]) -> Any:
+    kind = type(form)
+    if kind is str:
+        if len(form) >= _LIFTED:
+            return f"{_MARK}{found.setdefault(form, len(found))}"
+        return _MARK + form if form[:1] == _MARK else form
+    if kind is dict:
+        return {key: _lift(value, found) for key, value in form.items()}
+    if kind is list or kind is tuple:
+        return [_lift(value, found) for value in form]
+    return form
+
+
+def _add(content: bytes, blobs: dict[str, bytes]) -> str:
+    sha = hashlib.sha256(content).hexdigest()
+    blobs[sha] = content
+    return sha
 
 
 def unpack(body: bytes, blobs: Mapping[str, bytes]) -> list[Any]:
@@ -64,46 +99,34 @@ def unpack(body: bytes, blobs: Mapping[str, bytes]) -> list[Any]:
         blobs: hash -> compressed content, with at least those that the row uses.
 
     Raises:
-        ValueError, KeyError, zlib.error: it is damaged.
+        ValueError, LookupError, TypeError, zlib.error: it is damaged.
     """
-    form = from_bytes(unpacked(body))
+    form = from_bytes(body if body[:1] == b"[" else zlib.decompress(body))
     if isinstance(form, dict) and "blob" in form:
-        form = from_bytes(zlib.decompress(blobs[form["blob"]]))
+        form = _content(form["blob"], blobs)
     if isinstance(form, dict):
-        form = _walk(form["lifted"], lambda text: _restore(text, blobs))
+        texts = [text if type(text) is str else _content(text["blob"], blobs) for text in form["texts"]]
+        form = _restore(form["entries"], texts)
     if not isinstance(form, list):
-        raise ValueError(f"a list of entries was expected, not {form!r:.60}")
+        raise TypeError(f"a list of entries was expected, not {form!r:.60}")
     return form
 
 
-def _walk(form: Any, change: Callable[[str], str]) -> Any:
-    if type(form) is str:
-        return change(form)
-    if type(form) is dict:
-        return {key: _walk(value, change) for key, value in form.items()}
-    if isinstance(form, list | tuple):
-        return [_walk(value, change) for value in form]
+def _content(sha: str, blobs: Mapping[str, bytes]) -> Any:
+    return from_bytes(zlib.decompress(blobs[sha]))
+
+
+def _restore(form: Any, texts: list[str]) -> Any:
+    kind = type(form)
+    if kind is str:
+        if form[:1] != _MARK:
+            return form
+        return form[1:] if form[1:2] == _MARK else texts[int(form[1:])]
+    if kind is dict:
+        return {key: _restore(value, texts) for key, value in form.items()}
+    if kind is list:
+        return [_restore(value, texts) for value in form]
     return form
-
-
-def _lift(text: str, found: dict[str, bytes]) -> str:
-    if len(text) >= _LONG:
-        return _MARK + _add(text.encode("utf-8", "surrogatepass"), found)
-    return _MARK + text if text[:1] == _MARK else text
-
-
-def _add(content: bytes, found: dict[str, bytes]) -> str:
-    sha = hashlib.sha256(content).hexdigest()
-    found[sha] = content
-    return sha
-
-
-def _restore(text: str, blobs: Mapping[str, bytes]) -> str:
-    if text[:1] != _MARK:
-        return text
-    if text[1:2] == _MARK:
-        return text[1:]
-    return zlib.decompress(blobs[text[1:]]).decode("utf-8", "surrogatepass")
 
 
 def put(db: sqlite3.Connection, key: int, blobs: Mapping[str, bytes]) -> None:
@@ -111,7 +134,7 @@ def put(db: sqlite3.Connection, key: int, blobs: Mapping[str, bytes]) -> None:
     for sha, content in blobs.items():
         name = bytes.fromhex(sha)
         if db.execute("SELECT 1 FROM blobs WHERE sha=?", (name,)).fetchone() is None:
-            db.execute("INSERT INTO blobs (sha, body) VALUES (?, ?)", (name, zlib.compress(content, 1)))
+            db.execute("INSERT INTO blobs (sha, body) VALUES (?, ?)", (name, zlib.compress(content, _LEVEL)))
         db.execute("INSERT OR IGNORE INTO uses (key, sha) VALUES (?, ?)", (key, name))
 
 

@@ -1,14 +1,8 @@
-"""From entries to the bytes of a row and back: JSON of the kernel's codec, compressed where that pays.
-
-An entry of a tool call holds its result two or three times (what the tool returned, what the model is told, what the
-state keeps), so a row of some size shrinks to a part of itself. The first byte tells the forms apart: ``[`` is
-JSON, anything else is zlib's.
-"""
+"""From entries to JSON text and back, by the kernel's codec and the fastest encoder there is."""
 
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,13 +10,7 @@ import msgspec
 
 from locus.core.journal import Body, entry_from_json, entry_to_json
 
-__all__ = ["from_bytes", "from_json", "packed", "to_bytes", "to_json", "unpacked"]
-
-#: Below this many bytes compressing costs more than a page of the file is worth.
-_WORTHWHILE = 1500
-
-#: The fastest level: what repeats, it finds as well as the others.
-_LEVEL = 1
+__all__ = ["from_bytes", "from_json", "to_bytes", "to_json"]
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -47,25 +35,11 @@ def from_json(forms: Sequence[dict[str, Any]]) -> list[Body]:
 
 
 def to_bytes(form: Any) -> bytes:
-    """A list of JSON forms as JSON text, not compressed."""
+    """A JSON form as text."""
     try:
         return _encode(form)
     except UnicodeEncodeError:  # half of a surrogate pair, which JSON can say and UTF-8 cannot
         return json.dumps(form, separators=(",", ":")).encode()
-
-
-def packed(text: bytes) -> bytes:
-    """What goes into the row."""
-    return zlib.compress(text, _LEVEL) if len(text) >= _WORTHWHILE else text
-
-
-def unpacked(body: bytes) -> bytes:
-    """The inverse.
-
-    Raises:
-        zlib.error: it is damaged.
-    """
-    return body if body[:1] == b"[" else zlib.decompress(body)
 
 
 def from_bytes(text: bytes) -> Any:

@@ -110,7 +110,7 @@ class Journal:
     def _forms(self, at: int, body: bytes) -> list[dict[str, object]]:
         try:
             return unpack(body, self.blobs)
-        except (ValueError, KeyError, zlib.error) as e:
+        except (ValueError, LookupError, TypeError, zlib.error) as e:
             raise self._damaged(at) from e
 
     def _damaged(self, at: int) -> FileDamaged:

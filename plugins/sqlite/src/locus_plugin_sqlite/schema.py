@@ -49,7 +49,7 @@ CREATE TABLE entries (
     key    INTEGER PRIMARY KEY,       -- thread << 32 | number of the last entry in it
     writer TEXT NOT NULL,             -- token of the claim
     at     INTEGER NOT NULL,          -- when, microseconds since 1970
-    body   BLOB NOT NULL              -- see bodies.py
+    body   BLOB NOT NULL              -- see blobs.py
 );
 CREATE TABLE snapshots (
     key  INTEGER PRIMARY KEY,         -- thread << 32 | number of the entry it stands for
@@ -57,7 +57,7 @@ CREATE TABLE snapshots (
 );
 CREATE TABLE blobs (
     sha  BLOB PRIMARY KEY,            -- SHA-256 of the content
-    body BLOB NOT NULL                -- the content, compressed by zlib
+    body BLOB NOT NULL                -- JSON, compressed by zlib
 ) WITHOUT ROWID;
 CREATE TABLE uses (
     key INTEGER NOT NULL,             -- of the row of `entries`, negative for one of `snapshots`
