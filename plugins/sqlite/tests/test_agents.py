@@ -189,7 +189,7 @@ async def test_four_hundred_iterations_of_two_kilobytes_take_less_than_three_meg
             one = Agent(model, tools=[read], checkpointer=store, max_iterations=1000)
             await one.run("x", thread_id=str(count))
             sizes.append(on_disk(path))
-    assert sizes[1] - sizes[0] <= 3_000_000
+    assert sizes[1] - sizes[0] <= 2_600_000  # 3 MB is what may never be reached
     assert sizes[1] - sizes[0] <= 2.3 * sizes[0]
 
 

@@ -8,7 +8,6 @@ import sqlite3
 import stat
 import subprocess
 import sys
-import zlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -31,6 +30,7 @@ from locus_plugin_sqlite import (
     StoreClosed,
 )
 from locus_plugin_sqlite.schema import VERSION
+from locus_plugin_sqlite.words import compress
 
 from .process import Child, step
 
@@ -210,8 +210,10 @@ DAMAGED = [
     b"[1]x",
     b"x\x9cnonsense",
     b"",
+    compress(b"[]")[:-1],
+    compress(b"[]") + b"x",
     *map(
-        zlib.compress,
+        compress,
         [
             b"7",
             b'{"blob":"00"}',

@@ -21,6 +21,7 @@ from typing import Any
 from attrs import field, frozen
 
 from locus_plugin_sqlite.bodies import from_bytes, to_bytes
+from locus_plugin_sqlite.words import compress, decompress
 
 __all__ = ["LIMIT", "Row", "collect", "drop", "load", "pack", "put", "unpack"]
 
@@ -35,9 +36,6 @@ _SHORT = 1500
 
 #: Characters from which a text is lifted out of a row that is longer.
 _LIFTED = 64
-
-#: The fastest level: the long repetitions are gone by then.
-_LEVEL = 1
 
 _MARK = "\0"
 
@@ -69,7 +67,7 @@ def pack(forms: list[Any]) -> Row:
     lifted = to_bytes({"entries": entries, "texts": texts})
     if len(lifted) > LIMIT:
         lifted = to_bytes({"blob": _add(lifted, blobs)})
-    return Row(zlib.compress(lifted, _LEVEL), blobs)
+    return Row(compress(lifted), blobs)
 
 
 def _lift(form: Any, found: dict[str, int]) -> Any:
@@ -101,7 +99,7 @@ def unpack(body: bytes, blobs: Mapping[str, bytes]) -> list[Any]:
     Raises:
         ValueError, LookupError, TypeError, zlib.error: it is damaged.
     """
-    form = from_bytes(body if body[:1] == b"[" else zlib.decompress(body))
+    form = from_bytes(body if body[:1] == b"[" else decompress(body))
     if isinstance(form, dict) and "blob" in form:
         form = _content(form["blob"], blobs)
     if isinstance(form, dict):
@@ -134,7 +132,7 @@ def put(db: sqlite3.Connection, key: int, blobs: Mapping[str, bytes]) -> None:
     for sha, content in blobs.items():
         name = bytes.fromhex(sha)
         if db.execute("SELECT 1 FROM blobs WHERE sha=?", (name,)).fetchone() is None:
-            db.execute("INSERT INTO blobs (sha, body) VALUES (?, ?)", (name, zlib.compress(content, _LEVEL)))
+            db.execute("INSERT INTO blobs (sha, body) VALUES (?, ?)", (name, zlib.compress(content, 1)))
         db.execute("INSERT OR IGNORE INTO uses (key, sha) VALUES (?, ?)", (key, name))
 
 
