@@ -35,8 +35,10 @@ _CLEAN = "DELETE FROM workers WHERE lease<? AND id NOT IN (SELECT worker FROM th
 
 def living(session: Session, worker: int | None, token: str) -> str | None:
     """Where a thread's holder is, for people (``""``: in this process); None when nobody holds it."""
-    if worker is None or (worker == session.worker and token not in session.held):
+    if worker is None:
         return None
+    if worker == session.worker:  # it lives, whatever became of its lease while the machine slept
+        return "" if token in session.held else None
     found = session.holder(worker)
     if found is None or not found.is_alive(session.now()):
         return None

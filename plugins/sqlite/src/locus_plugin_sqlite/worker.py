@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from locus.core.errors import LocusError
-from locus_plugin_sqlite.errors import FileProblem
 from locus_plugin_sqlite.failures import problem
 
 if TYPE_CHECKING:
@@ -97,25 +96,29 @@ def _work(inbox: SimpleQueue[Job[Any] | None], session: Session) -> None:
 
 
 def _serve(session: Session, group: Sequence[Job[Any]]) -> None:
-    todo = [job for job in group if _prepared(job)]
-    if todo and (session.exists or any(job.writes for job in todo)):
-        try:
-            session.ready()
-        except FileProblem as e:
-            for job in todo:
-                job.error = e
-        else:
-            _commit(session, [job for job in todo if job.grouped and job.writes])
-            # Apart, because they need not wait for another process that writes.
-            _commit(session, [job for job in todo if job.grouped and not job.writes])
-            for job in todo:
-                if not job.grouped:
-                    _alone(session, job)
+    try:
+        _do(session, group)
+    except Exception as e:  # noqa: BLE001 - a thread that ends here would leave everybody waiting for ever
+        for job in group:
+            job.error = job.error or e
     for job in group:
         if job.error is not None:
             job.failed(session)
         if job.waiter is not None:
             job.waiter.notify()
+
+
+def _do(session: Session, group: Sequence[Job[Any]]) -> None:
+    todo = [job for job in group if _prepared(job)]
+    if not todo or not (session.exists or any(job.writes for job in todo)):
+        return
+    session.ready()
+    _commit(session, [job for job in todo if job.grouped and job.writes])
+    # Apart, because they need not wait for another process that writes.
+    _commit(session, [job for job in todo if job.grouped and not job.writes])
+    for job in todo:
+        if not job.grouped:
+            _alone(session, job)
 
 
 def _prepared(job: Job[Any]) -> bool:
