@@ -77,8 +77,24 @@ async def test_a_claim_works_in_every_store_of_the_file(path: Path) -> None:
         assert await here.append(claim, [step(2)]) is Appended.FENCED
 
 
-# Text that JSON or compression could mangle; half a surrogate pair is what a careless model's escape leaves behind.
-awkward = st.text(max_size=20) | st.sampled_from(["\0", "\0\0", "\ud800", "x" * 5000, "[", "{", "\x78\x9c"])
+#: What could be taken for something else in a row. Half a surrogate pair is what a careless escape leaves behind.
+TRAPS = [
+    *(
+        "\0",
+        "\0\0",
+        "\0000",
+        "\x000",
+        "\x001",
+        "\0" * 70,
+        "\0" + "x" * 70,
+        "\ud800",
+        "\ud800" * 70,
+        "x" * 5000,
+        "y" * 5000,
+    ),
+    *('"\x000"', '\\"\x000"', '"\x000', '"\x000"' * 20, "\\u00000", "[", "{", "]\n[", "\x78\x9c"),
+]
+awkward = st.text(max_size=20) | st.sampled_from(TRAPS)
 data = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | awkward,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(awkward, inner, max_size=3),
@@ -94,8 +110,9 @@ steady = settings(deadline=None, derandomize=True, suppress_health_check=list(He
 @given(st.lists(st.dictionaries(awkward, data, max_size=3), min_size=1, max_size=3))
 def test_every_json_form_comes_back(forms: list[dict[str, Any]]) -> None:
     assert from_bytes(to_bytes(forms)) == forms
-    row = blobs.pack(forms)
-    assert blobs.unpack(row.body, {}) == forms
+    for each in (forms, [*forms, "z" * 2000, *TRAPS]):
+        row = blobs.pack(each)
+        assert blobs.unpack(row.body, {}) == each
 
 
 @steady

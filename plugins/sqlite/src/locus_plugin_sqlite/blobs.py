@@ -2,22 +2,27 @@ r"""What a row holds: each text once, and a large one once for all rows, under t
 
 A tool's result stands two or three times in an entry: what the tool returned, what the model is told, what the state
 keeps. A short row is left alone. In a longer one the texts are lifted out, and then it is compressed; in one of
-more than `LIMIT`, the long texts become rows of their own. So the JSON of a row has one of three forms::
+more than `LIMIT`, the long texts become rows of their own. So a row has one of three forms::
 
-    [...]                              the entries
-    {"entries": [...], "texts": [...]} a text "\0<n>" stands for the n-th of the texts, "\0\0..." for a text "\0...";
-                                       one of the texts may be {"blob": "<hash>"}
-    {"blob": "<hash>"}                 all of that lies in a blob: it is large without any long text
+    [...]                 the entries
+    [...] newline [...]   the texts, then the entries, where "\0<n>" stands for the n-th of the texts and "\0\0..." for
+                          a text "\0..."; in place of a text may stand {"blob": "<hash>"}; compressed
+    {"blob": "<hash>"}    all of that lies in a blob, because it is large without any long text; compressed
+
+The texts are put back into the JSON before it is parsed: walking the parsed form would take longer than parsing it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 import sqlite3
 import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
 from attrs import field, frozen
 
 from locus_plugin_sqlite.bodies import from_bytes, to_bytes
@@ -38,6 +43,12 @@ _SHORT = 1500
 _LIFTED = 64
 
 _MARK = "\0"
+
+#: What stands for a text. A quote within a text has a backslash before it, the name of a field a colon behind it.
+_REFERENCE = re.compile(rb'(?<!\\)"\\u0000(\d+)"(?!:)')
+_ESCAPED = b'"\\u0000\\u0000'
+
+_raw_texts = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 @frozen
@@ -64,7 +75,7 @@ def pack(forms: list[Any]) -> Row:
     texts: list[Any] = list(found)
     if len(plain) > LIMIT:
         texts = [text if len(text) < _LONG else {"blob": _add(to_bytes(text), blobs)} for text in texts]
-    lifted = to_bytes({"entries": entries, "texts": texts})
+    lifted = to_bytes(texts) + b"\n" + to_bytes(entries)
     if len(lifted) > LIMIT:
         lifted = to_bytes({"blob": _add(lifted, blobs)})
     return Row(compress(lifted), blobs)
@@ -73,9 +84,9 @@ def pack(forms: list[Any]) -> Row:
 def _lift(form: Any, found: dict[str, int]) -> Any:
     kind = type(form)
     if kind is str:
-        if len(form) >= _LIFTED:
-            return f"{_MARK}{found.setdefault(form, len(found))}"
-        return _MARK + form if form[:1] == _MARK else form
+        if form[:1] == _MARK:
+            return _MARK + form
+        return form if len(form) < _LIFTED else f"{_MARK}{found.setdefault(form, len(found))}"
     if kind is dict:
         return {key: _lift(value, found) for key, value in form.items()}
     if kind is list or kind is tuple:
@@ -99,31 +110,39 @@ def unpack(body: bytes, blobs: Mapping[str, bytes]) -> list[Any]:
     Raises:
         ValueError, LookupError, TypeError, zlib.error: it is damaged.
     """
-    form = from_bytes(body if body[:1] == b"[" else decompress(body))
-    if isinstance(form, dict) and "blob" in form:
-        form = _content(form["blob"], blobs)
-    if isinstance(form, dict):
-        texts = [text if type(text) is str else _content(text["blob"], blobs) for text in form["texts"]]
-        form = _restore(form["entries"], texts)
+    text = body if body[:1] == b"[" else decompress(body)
+    if text[:1] == b"{":
+        text = _content(text, blobs)
+    texts, lifted, entries = text.partition(b"\n")
+    form = from_bytes(_restored(texts, entries, blobs) if lifted else text)
+    if lifted and _ESCAPED in entries:
+        form = _unescaped(form)
     if not isinstance(form, list):
         raise TypeError(f"a list of entries was expected, not {form!r:.60}")
     return form
 
 
-def _content(sha: str, blobs: Mapping[str, bytes]) -> Any:
-    return from_bytes(zlib.decompress(blobs[sha]))
+def _content(reference: bytes, blobs: Mapping[str, bytes]) -> bytes:
+    return zlib.decompress(blobs[from_bytes(reference)["blob"]])
 
 
-def _restore(form: Any, texts: list[str]) -> Any:
+def _restored(texts: bytes, entries: bytes, blobs: Mapping[str, bytes]) -> bytes:
+    try:
+        raw = [bytes(text) for text in _raw_texts(texts)]
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raw = [to_bytes(text) for text in json.loads(texts)]
+    known = [_content(text, blobs) if text[:1] == b"{" else text for text in raw]
+    return _REFERENCE.sub(lambda found: known[int(found[1])], entries)
+
+
+def _unescaped(form: Any) -> Any:
     kind = type(form)
     if kind is str:
-        if form[:1] != _MARK:
-            return form
-        return form[1:] if form[1:2] == _MARK else texts[int(form[1:])]
+        return form[1:] if form[:1] == _MARK else form
     if kind is dict:
-        return {key: _restore(value, texts) for key, value in form.items()}
+        return {key: _unescaped(value) for key, value in form.items()}
     if kind is list:
-        return [_restore(value, texts) for value in form]
+        return [_unescaped(value) for value in form]
     return form
 
 
