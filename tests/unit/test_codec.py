@@ -6,16 +6,20 @@ import copy
 import inspect
 import json
 import pickle
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 from hypothesis import given
 from tests.property.strategies_values import blocks, data, messages
 
+from locus.core import data as values
 from locus.core import errors
 from locus.core.codec import decode, decode_data, encode, encode_data
 from locus.core.directives import Interrupt
 from locus.core.errors import CheckpointError, LocusError, NotSerialisable
+from locus.core.executions import ToolExecution
 from locus.core.frozen import EMPTY, FrozenDict, freeze
 from locus.core.journal import (
     END,
@@ -24,13 +28,17 @@ from locus.core.journal import (
     Asked,
     Entry,
     Intent,
+    Outcome,
     StateDelta,
     Transition,
     entry_from_json,
     entry_to_json,
 )
-from locus.core.messages import Block, Message, RawBlock, Role, ThinkingBlock, ToolResult
+from locus.core.messages import Block, Message, RawBlock, Role, ThinkingBlock, ToolResult, Usage
 from locus.core.state import ReasoningStep
+from locus.models import ModelResponse
+from locus.models.call import Called, Spent
+from locus.tools.outcome import CallOutcome
 
 
 def through_json(form: Any) -> Any:
@@ -221,3 +229,24 @@ def test_an_interrupt_is_a_value_that_no_tool_swallows() -> None:
 def test_a_result_of_blocks_comes_back_as_blocks() -> None:
     message = Message(Role.TOOL, ToolResult("1", (RawBlock("acme", {"x": 1}),), name="t"))
     assert decode(through_json(encode(message)), Message) == message
+
+
+READS = """
+import json, sys
+from locus.core.journal import entry_from_json
+print(*sorted(type(entry_from_json(form).value).__name__ for form in json.load(sys.stdin)))
+"""
+
+
+def test_a_journal_is_read_by_a_program_that_has_built_no_agent() -> None:
+    usage = Usage(prompt_tokens=1)
+    response = ModelResponse(message=Message(Role.ASSISTANT, "hi"), usage=usage)
+    execution = ToolExecution(tool_name="t", arguments=EMPTY)
+    recorded = [Called(response, usage, 1), Spent(usage), CallOutcome(execution=execution, content="x")]
+    forms = [entry_to_json(Outcome(run_id="r", step_id="s", value=value)) for value in recorded]
+
+    done = subprocess.run(
+        [sys.executable, "-c", READS], input=json.dumps(forms), capture_output=True, text=True, check=False
+    )
+    assert (done.stdout.strip(), done.stderr) == ("CallOutcome Called Spent", "")
+    assert {tag for tag in values._TAGS if tag.startswith("locus.")} == set(values._HOMES)

@@ -34,6 +34,7 @@ def test_a_manifest_is_frozen_all_the_way_down() -> None:
         ({"provides": {"model": "make()"}}, r"provides holds 'make\(\)'"),
         ({"windows": {"locus.hooks.builtin.Audit": "audit:Audit"}}, "windows offers 'locus.hooks.builtin.Audit'"),
         ({"windows": {"locus.hooks.builtin:Audit": "audit Audit"}}, "windows holds 'audit Audit'"),
+        ({"suffixes": ("db",)}, "suffixes holds 'db'; use the end of a file's name with its dot"),
     ],
 )
 def test_a_field_that_could_not_work_is_refused_with_its_value(fields: dict[str, Any], message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Any
 
 import pytest
@@ -72,6 +73,37 @@ def test_the_scheme_names_the_plugin_and_its_factory_gets_the_rest(acme: Shelf) 
 
 def vars_of(model: Any) -> tuple[Any, ...]:
     return (model.settings.url, model.settings.retries)
+
+
+STORES = "def make(rest, settings): return ('made', rest)"
+
+
+@pytest.mark.parametrize("given", ["runs.acme", "./a/runs.acme", PurePath("a", "runs.acme")])
+def test_a_path_goes_to_the_plugin_whose_files_end_so(shelf: Shelf, given: str | PurePath) -> None:
+    shelf.module("toy_acme_stores", STORES)
+    shelf.plugin("acme", provides="{'checkpointer': 'toy_acme_stores:make'}", suffixes="('.acme', '.ac')")
+    shelf.plugin("other", provides="{'model': 'toy_acme_stores:make'}", suffixes="('.acme',)")
+
+    assert provide("checkpointer", given) == ("made", str(given))
+    assert provide("checkpointer", f"acme:{given}") == ("made", str(given))
+
+
+def test_a_path_that_two_plugins_take_needs_a_scheme(shelf: Shelf) -> None:
+    shelf.module("toy_acme_stores", STORES)
+    for name in ("one", "two"):
+        shelf.plugin(name, provides="{'checkpointer': 'toy_acme_stores:make'}", suffixes="('.acme',)")
+
+    with pytest.raises(ConfigError, match=r"takes such a path; write 'one:x\.acme' or 'two:x\.acme'"):
+        provide("checkpointer", "x.acme")
+
+
+def test_a_path_that_no_plugin_takes_is_refused(acme: Shelf) -> None:
+    with pytest.raises(ConfigError, match=r"names no plugin; write 'plugin:runs\.db'"):
+        provide("checkpointer", "runs.db")
+    with pytest.raises(
+        ConfigError, match=r"no installed plugin takes a path that ends in '\.db'; write 'plugin:runs\.db'"
+    ):
+        provide("checkpointer", PurePath("runs.db"))
 
 
 def test_settings_are_looked_up_by_the_plugins_name(acme: Shelf) -> None:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 from locus.core.lazy import Lazy
 
 if TYPE_CHECKING:
+    import os
+
     import anyio
 
     from locus import engine, travel
@@ -72,8 +74,8 @@ class Agent(Generic[Deps, Out]):
         output_schema: the type of the final answer; ``result.parsed`` has it.
         model_settings: how the model is to answer.
         conversation_manager: keeps long conversations inside the model's window.
-        checkpointer: where journals are kept: a `JournalStore`, or ``"scheme:rest"`` of a plugin. Without one a
-            journal lives as long as its `AgentResult`.
+        checkpointer: where journals are kept: a `JournalStore`, ``"scheme:rest"`` of a plugin, or a path whose suffix
+            an installed plugin takes. Without one a journal lives as long as its `AgentResult`.
         hooks: `Hook` objects, or objects with `hookimpl` methods.
         plugins: names of installed plugins, or manifests.
         config: settings read by `locus.config.load_config`; the library reads no file by itself.
@@ -108,7 +110,7 @@ class Agent(Generic[Deps, Out]):
         output_schema: type[Out] | OutputSchema[Out] | Mapping[str, Any] | None = None,
         model_settings: ModelSettings | None = None,
         conversation_manager: ConversationManager | None = None,
-        checkpointer: JournalStore | str | None = None,
+        checkpointer: JournalStore | str | os.PathLike[str] | None = None,
         hooks: Sequence[object] = (),
         plugins: Sequence[str | Plugin] = (),
         config: Config | None = None,

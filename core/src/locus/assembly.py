@@ -58,7 +58,7 @@ def assemble(
     *,
     model: str | Model | None,
     tools: Iterable[object],
-    checkpointer: JournalStore | str | None,
+    checkpointer: JournalStore | str | os.PathLike[str] | None,
     hooks: Sequence[object],
     plugins: Sequence[str | Plugin],
     config: Config | None,
@@ -84,7 +84,7 @@ def assemble(
     policies = [c.value for c in contributed.reflect_policies]
     settings = {**(config.plugin_settings if config is not None else {}), **active.settings}
     store = checkpointer
-    if isinstance(store, str):
+    if isinstance(store, str | os.PathLike):
         made: Any = provide("checkpointer", store, catalogue=catalogue, settings=settings)
         store = made
     if store is not None and not isinstance(store, JournalStore):

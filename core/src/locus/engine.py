@@ -283,7 +283,7 @@ def build(
     output_schema: Any,
     model_settings: ModelSettings | None,
     conversation_manager: ConversationManager | None,
-    checkpointer: JournalStore | str | None,
+    checkpointer: JournalStore | str | os.PathLike[str] | None,
     hooks: Sequence[object],
     plugins: Sequence[str | Plugin],
     config: Config | None,

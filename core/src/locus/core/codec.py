@@ -90,7 +90,9 @@ def register_union(union: Any, tags: Mapping[str, type], key: str = "type") -> N
         tag = form.get(key) if isinstance(form, dict) else None
         if not isinstance(tag, str) or tag not in tags:
             raise CheckpointError(key, f"unknown {key} {tag!r}; known: {', '.join(sorted(tags))}")
-        return converter.structure({k: v for k, v in form.items() if k != key}, tags[tag])
+        cls, rest = tags[tag], form.copy()
+        del rest[key]
+        return converter.get_structure_hook(cls)(rest, cls)
 
     converter.register_structure_hook_func(lambda t: t == union, structure)
     converter.register_unstructure_hook_func(lambda t: t == union, lambda v: converter.unstructure(v, type(v)))
@@ -109,7 +111,9 @@ def register_tagged(cls: type, tag: str, key: str = "type") -> None:
 
         def read(form: Any, wanted: Any) -> Any:
             # Where the class stands by itself and not in its union, the tag is there all the same.
-            return plain({k: v for k, v in form.items() if k != key or v != tag}, wanted)
+            if key in form and form[key] == tag:
+                form = {k: v for k, v in form.items() if k != key}
+            return plain(form, wanted)
 
         return read
 

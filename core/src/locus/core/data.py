@@ -11,6 +11,7 @@ import base64
 import math
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
+from importlib import import_module
 from typing import Any, TypeVar
 
 from locus.core.errors import CheckpointError, NotSerialisable
@@ -22,6 +23,13 @@ T = TypeVar("T")
 
 _VALUES: dict[type, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {}
 _TAGS: dict[str, Callable[[Any], Any]] = {}
+
+#: Where the kernel registers values of its own: a program that only reads a journal has imported none of that.
+_HOMES = {
+    "locus.call": "locus.tools.outcome",
+    "locus.called": "locus.models.call",
+    "locus.spent": "locus.models.call",
+}
 
 
 def register_value(cls: type[T], tag: str, to_data: Callable[[T], Any], from_data: Callable[[Any], T]) -> None:
@@ -96,6 +104,8 @@ def decode_data(form: Any) -> Any:
             return FrozenDict((decode_data(k), decode_data(v)) for k, v in inner)
         if tag == "float":
             return float(str(inner))
+        if tag not in _TAGS and tag in _HOMES:
+            import_module(_HOMES[tag])
         if tag in _TAGS:
             return _TAGS[tag](decode_data(inner))
         raise CheckpointError("", f"the tag {tag!r} is not registered; import the package that registers it first")

@@ -138,6 +138,10 @@ class Catalogue:
         hint = f"the plugin is installed and provides no {kind}" if installed else pip_hint(scheme, known)
         raise UnknownName(f"{kind} provider", scheme, known, hint)
 
+    def takes(self, kind: str, suffix: str) -> tuple[str, ...]:
+        """The names of the plugins that provide a kind, and to which files whose names end so belong."""
+        return tuple(m.name for m in self.manifests() if kind in m.provides and suffix in m.suffixes)
+
     def _known(self, name: str) -> Plugin | None:
         try:
             return self.manifest(name)

@@ -30,6 +30,12 @@ def _texts(value: Iterable[str]) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _suffixes(_: object, attribute: Attribute[Any], value: tuple[str, ...]) -> None:
+    for suffix in value:
+        if not re.fullmatch(r"\.[^./\\:]+", suffix):
+            raise ValueError(f"{attribute.name} holds {suffix!r}; use the end of a file's name with its dot: '.db'")
+
+
 def _windows(_: object, attribute: Attribute[Any], value: Any) -> None:
     for name in value:
         if not _WINDOW.fullmatch(name):
@@ -55,6 +61,8 @@ class Plugin:
         settings: reference to its settings class (attrs, frozen), or None.
         provides: what it offers by kind: ``{"model": "pkg.models:make", "checkpointer": ..., "backend": ...}``.
             A factory is called with the text after the scheme and the settings.
+        suffixes: how the names of files end that are this plugin's: ``(".db",)``. Such a path needs no scheme where
+            something that it provides is asked for.
         windows: names it offers under fixed import paths: ``{"locus.hooks.builtin:AuditHook": "pkg.hooks:Audit"}``.
         keywords: further `Agent` keywords and the settings field each sets.
         guard: its hooks fail closed.
@@ -69,6 +77,7 @@ class Plugin:
     hooks: tuple[str, ...] = field(default=(), converter=_texts, validator=_references)
     settings: str | None = None
     provides: FrozenDict[str, str] = field(default=EMPTY, converter=freeze, validator=_references)
+    suffixes: tuple[str, ...] = field(default=(), converter=_texts, validator=_suffixes)
     windows: FrozenDict[str, str] = field(default=EMPTY, converter=freeze, validator=[_windows, _references])
     keywords: FrozenDict[str, str] = field(default=EMPTY, converter=freeze)
     guard: bool = False

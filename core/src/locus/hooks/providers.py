@@ -1,8 +1,13 @@
-"""From ``"scheme:rest"`` to the thing itself: the scheme is the name of the plugin that provides it."""
+"""From ``"scheme:rest"`` to the thing itself: the scheme is the name of the plugin that provides it.
+
+A path can do without: the plugin whose files end like it, provides it.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any
 
 from locus.core.errors import ConfigError, PluginLoadError, SettingsError
@@ -34,9 +39,30 @@ def scheme_of(kind: str, text: str) -> tuple[str, str]:
     return scheme, rest
 
 
+def _chosen(kind: str, given: str | os.PathLike[str], known: Catalogue) -> tuple[str, str]:
+    text = os.fspath(given)
+    if isinstance(given, str) and ":" in text:
+        return scheme_of(kind, text)
+    if isinstance(given, str) and text in known.names():
+        raise ConfigError(f"{kind} {text!r} is the name of a plugin alone; write '{text}:NAME', with what it provides")
+    suffix = PurePath(text).suffix
+    takers = known.takes(kind, suffix) if suffix else ()
+    if len(takers) == 1:
+        return takers[0], text
+    if takers:
+        listed = " or ".join(f"'{name}:{text}'" for name in takers)
+        raise ConfigError(f"{kind} {text!r}: more than one plugin takes such a path; write {listed}")
+    if isinstance(given, str):
+        return scheme_of(kind, text)
+    raise ConfigError(
+        f"{kind} {text!r}: no installed plugin takes a path that ends in {suffix!r}; write 'plugin:{text}', with the "
+        "name of the plugin that provides it (see locus plugins)"
+    )
+
+
 def provide(
     kind: str,
-    text: str,
+    text: str | os.PathLike[str],
     *,
     catalogue: Catalogue | None = None,
     settings: Mapping[str, Any] = EMPTY,
@@ -46,23 +72,22 @@ def provide(
 
     Args:
         kind: ``"model"``, ``"checkpointer"`` or ``"backend"``.
-        text: ``"scheme:rest"``; the plugin's factory is called ``factory(rest, settings)``.
+        text: ``"scheme:rest"``; the plugin's factory is called ``factory(rest, settings)``. Or a path whose suffix
+            is in the manifest of one installed plugin; then ``rest`` is the path.
         catalogue: the installed plugins; a fresh scan when None.
         settings: by plugin name, for whichever plugin it turns out to be: an instance of its settings class,
             a dict, or a `Layer` that knows its file. A plugin without an entry has its defaults.
         environ: where secrets come from; the process's environment when None.
 
     Raises:
-        ConfigError: the text names no plugin.
+        ConfigError: the text names no plugin, or more than one takes such a path.
         UnknownName: no installed plugin of that name provides the kind.
         PluginError: the plugin cannot be used, or its factory cannot be imported.
         SettingsError: its settings are wrong.
         Exception: whatever the factory raises, with a note that names the plugin.
     """
     known = Catalogue() if catalogue is None else catalogue
-    if ":" not in text and text in known.names():
-        raise ConfigError(f"{kind} {text!r} is the name of a plugin alone; write '{text}:NAME', with what it provides")
-    scheme, rest = scheme_of(kind, text)
+    scheme, rest = _chosen(kind, text, known)
     reference = known.provides(kind, scheme)
     manifest = known.manifest(scheme)
     given = settings.get(scheme)
@@ -76,7 +101,7 @@ def provide(
     try:
         return factory(rest, made)
     except Exception as e:
-        e.add_note(f"while plugin {scheme!r} made the {kind} {text!r}")
+        e.add_note(f"while plugin {scheme!r} made the {kind} {os.fspath(text)!r}")
         raise
 
 

@@ -1,0 +1,48 @@
+"""Journals in an SQLite file: one file for many agent threads and several processes.
+
+Its names are imported on first use: the manifest, which every listing of plugins reads, lies in this package too.
+"""
+
+from typing import TYPE_CHECKING
+
+from locus.core.lazy import exports
+
+if TYPE_CHECKING:
+    from locus_plugin_sqlite.errors import (
+        DiskFull,
+        FileDamaged,
+        FileFailed,
+        FileForeign,
+        FileGone,
+        FileLocked,
+        FileProblem,
+        FileReadOnly,
+        FileTooNew,
+        FileUnusable,
+        StoreClosed,
+    )
+    from locus_plugin_sqlite.settings import SqliteSettings
+    from locus_plugin_sqlite.store import SqliteStore
+
+__all__ = [
+    "DiskFull",
+    "FileDamaged",
+    "FileFailed",
+    "FileForeign",
+    "FileGone",
+    "FileLocked",
+    "FileProblem",
+    "FileReadOnly",
+    "FileTooNew",
+    "FileUnusable",
+    "SqliteSettings",
+    "SqliteStore",
+    "StoreClosed",
+]
+
+_ELSEWHERE = {
+    "SqliteSettings": "locus_plugin_sqlite.settings",
+    "SqliteStore": "locus_plugin_sqlite.store",
+}
+
+__getattr__, __dir__ = exports(__name__, {name: _ELSEWHERE.get(name, "locus_plugin_sqlite.errors") for name in __all__})

@@ -1,0 +1,176 @@
+r"""What a row holds: each text once, and a large one once for all rows, under the hash of its content.
+
+A tool's result stands two or three times in an entry: what the tool returned, what the model is told, what the state
+keeps. A short row is left alone. In a longer one the texts are lifted out, and then it is compressed; in one of
+more than `LIMIT`, the long texts become rows of their own. So a row has one of three forms::
+
+    [...]                 the entries
+    [...] newline [...]   the texts, then the entries, where "\0<n>" stands for the n-th of the texts and "\0\0..." for
+                          a text "\0..."; in place of a text may stand {"blob": "<hash>"}; compressed
+    {"blob": "<hash>"}    all of that lies in a blob, because it is large without any long text; compressed
+
+The texts are put back into the JSON before it is parsed: walking the parsed form would take longer than parsing it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sqlite3
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+from attrs import field, frozen
+
+from locus_plugin_sqlite.bodies import from_bytes, to_bytes
+from locus_plugin_sqlite.words import compress, decompress
+
+__all__ = ["LIMIT", "Row", "collect", "drop", "load", "pack", "put", "unpack"]
+
+#: Bytes of JSON up to which a row holds everything itself.
+LIMIT = 256 * 1024
+
+#: Characters from which a text in a row larger than that becomes a blob.
+_LONG = 32 * 1024
+
+#: Bytes of JSON up to which neither lifting nor compressing is worth its time.
+_SHORT = 1500
+
+#: Characters from which a text is lifted out of a row that is longer.
+_LIFTED = 64
+
+_MARK = "\0"
+
+#: What stands for a text. A quote within a text has a backslash before it, the name of a field a colon behind it.
+_REFERENCE = re.compile(rb'(?<!\\)"\\u0000(\d+)"(?!:)')
+_ESCAPED = b'"\\u0000\\u0000'
+
+_raw_texts = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+@frozen
+class Row:
+    """What is written for one append.
+
+    Args:
+        body: of the row.
+        blobs: hash -> content of what was taken out of it.
+    """
+
+    body: bytes
+    blobs: Mapping[str, bytes] = field(factory=dict)
+
+
+def pack(forms: list[Any]) -> Row:
+    """A row from the JSON forms of its entries."""
+    plain = to_bytes(forms)
+    if len(plain) <= _SHORT:
+        return Row(plain)
+    found: dict[str, int] = {}
+    entries = _lift(forms, found)
+    blobs: dict[str, bytes] = {}
+    texts: list[Any] = list(found)
+    if len(plain) > LIMIT:
+        texts = [text if len(text) < _LONG else {"blob": _add(to_bytes(text), blobs)} for text in texts]
+    lifted = to_bytes(texts) + b"\n" + to_bytes(entries)
+    if len(lifted) > LIMIT:
+        lifted = to_bytes({"blob": _add(lifted, blobs)})
+    return Row(compress(lifted), blobs)
+
+
+def _lift(form: Any, found: dict[str, int]) -> Any:
+    kind = type(form)
+    if kind is str:
+        if form[:1] == _MARK:
+            return _MARK + form
+        return form if len(form) < _LIFTED else f"{_MARK}{found.setdefault(form, len(found))}"
+    if kind is dict:
+        return {key: _lift(value, found) for key, value in form.items()}
+    if kind is list or kind is tuple:
+        return [_lift(value, found) for value in form]
+    return form
+
+
+def _add(content: bytes, blobs: dict[str, bytes]) -> str:
+    sha = hashlib.sha256(content).hexdigest()
+    blobs[sha] = content
+    return sha
+
+
+def unpack(body: bytes, blobs: Mapping[str, bytes]) -> list[Any]:
+    """The JSON forms of a row's entries.
+
+    Args:
+        body: of the row.
+        blobs: hash -> compressed content, with at least those that the row uses.
+
+    Raises:
+        ValueError, LookupError, TypeError, zlib.error: it is damaged.
+    """
+    text = body if body[:1] == b"[" else decompress(body)
+    if text[:1] == b"{":
+        text = _content(text, blobs)
+    texts, lifted, entries = text.partition(b"\n")
+    form = from_bytes(_restored(texts, entries, blobs) if lifted else text)
+    if lifted and _ESCAPED in entries:
+        form = _unescaped(form)
+    if not isinstance(form, list):
+        raise TypeError(f"a list of entries was expected, not {form!r:.60}")
+    return form
+
+
+def _content(reference: bytes, blobs: Mapping[str, bytes]) -> bytes:
+    return zlib.decompress(blobs[from_bytes(reference)["blob"]])
+
+
+def _restored(texts: bytes, entries: bytes, blobs: Mapping[str, bytes]) -> bytes:
+    try:
+        raw = [bytes(text) for text in _raw_texts(texts)]
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raw = [to_bytes(text) for text in json.loads(texts)]
+    known = [_content(text, blobs) if text[:1] == b"{" else text for text in raw]
+    return _REFERENCE.sub(lambda found: known[int(found[1])], entries)
+
+
+def _unescaped(form: Any) -> Any:
+    kind = type(form)
+    if kind is str:
+        return form[1:] if form[:1] == _MARK else form
+    if kind is dict:
+        return {key: _unescaped(value) for key, value in form.items()}
+    if kind is list:
+        return [_unescaped(value) for value in form]
+    return form
+
+
+def put(db: sqlite3.Connection, key: int, blobs: Mapping[str, bytes]) -> None:
+    """Write the blobs of a row, those that are not there yet."""
+    for sha, content in blobs.items():
+        name = bytes.fromhex(sha)
+        if db.execute("SELECT 1 FROM blobs WHERE sha=?", (name,)).fetchone() is None:
+            db.execute("INSERT INTO blobs (sha, body) VALUES (?, ?)", (name, zlib.compress(content, 1)))
+        db.execute("INSERT OR IGNORE INTO uses (key, sha) VALUES (?, ?)", (key, name))
+
+
+def load(db: sqlite3.Connection, first: int, last: int) -> dict[str, bytes]:
+    """The blobs of the rows whose keys lie in a range: hash -> compressed content."""
+    used = "SELECT sha FROM uses WHERE key BETWEEN ? AND ?"
+    found = db.execute(f"SELECT sha, body FROM blobs WHERE sha IN ({used})", (first, last))  # noqa: S608
+    return {sha.hex(): body for sha, body in found}
+
+
+def drop(db: sqlite3.Connection, first: int, last: int) -> list[bytes]:
+    """Forget that the rows whose keys lie in a range use blobs; gives what they used."""
+    used = [sha for (sha,) in db.execute("SELECT DISTINCT sha FROM uses WHERE key BETWEEN ? AND ?", (first, last))]
+    if used:
+        db.execute("DELETE FROM uses WHERE key BETWEEN ? AND ?", (first, last))
+    return used
+
+
+def collect(db: sqlite3.Connection, candidates: Iterable[bytes]) -> None:
+    """Delete those blobs that nothing uses any more."""
+    unused = "DELETE FROM blobs WHERE sha=?1 AND NOT EXISTS (SELECT 1 FROM uses WHERE sha=?1)"
+    db.executemany(unused, [(sha,) for sha in candidates])

@@ -1,0 +1,141 @@
+"""Adding entries and snapshots, and reading them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from locus.core.errors import JournalError
+from locus.core.journal import Body, Transition, delta
+from locus.memory.store import Appended, Claim
+from locus_plugin_sqlite import blobs
+from locus_plugin_sqlite.bodies import to_json
+from locus_plugin_sqlite.claims import standing
+from locus_plugin_sqlite.job import Job
+from locus_plugin_sqlite.rows import MASK, SHIFT, Journal, head_of, journal
+from locus_plugin_sqlite.session import Held, Session
+
+if TYPE_CHECKING:
+    from locus.core.journal import Entry
+    from locus.core.state import AgentState
+
+__all__ = ["Appending", "Reading", "Snapping"]
+
+
+def _held(session: Session, claim: Claim) -> Held | None:
+    """What is known of a claim, whichever store made it; None when it does not stand."""
+    held = session.held.get(claim.token)
+    if held is None:
+        found = standing(session.db, claim.thread_id, claim.token)
+        held = None if found is None else Held(found[0], None)
+    if held is not None and held.head is None:
+        (shared,) = session.db.execute("SELECT parent_at FROM threads WHERE id=?", (held.thread,)).fetchone() or (0,)
+        held.head = head_of(session.db, held.thread, shared)
+    return held
+
+
+class Appending(Job[Appended]):
+    """Add entries: one row, whatever their number."""
+
+    __slots__ = ("_bodies", "_claim", "_row")
+
+    def __init__(self, claim: Claim, bodies: Sequence[Body]) -> None:
+        super().__init__(Appended.FENCED)
+        self._claim, self._bodies = claim, bodies
+        self._row: blobs.Row | None = None
+
+    def prepare(self) -> None:
+        """Encode the entries."""
+        self._row = blobs.pack(to_json(self._bodies))
+        self.atomic = not self._row.blobs
+
+    def apply(self, session: Session) -> None:
+        """Write the row, if the claim still stands."""
+        held, row, token = _held(session, self._claim), self._row, self._claim.token
+        self.result = Appended.FENCED
+        if held is None or held.head is None or row is None:
+            return
+        if not self._bodies:
+            self.result = Appended.OK if standing(session.db, self._claim.thread_id, token) else Appended.FENCED
+            return
+        head = held.head + len(self._bodies)
+        if head > MASK:
+            raise JournalError(f"thread {self._claim.thread_id!r} has {held.head} entries and can have no more")
+        key = held.thread << SHIFT | head
+        # One statement looks at the fence and writes: the claim of another process is seen here or comes after.
+        done = session.db.execute(
+            "INSERT INTO entries (key, writer, at, body) SELECT ?1, ?2, ?3, ?4 FROM threads WHERE id=?5 AND token=?2",
+            (key, token, session.now(), row.body, held.thread),
+        )
+        if done.rowcount != 1:
+            session.held.pop(token, None)
+            return
+        if row.blobs:
+            blobs.put(session.db, key, row.blobs)
+        held.head = head
+        self.result = Appended.OK
+
+
+class Snapping(Job[bool]):
+    """Write what became of the state since the snapshot before: all of them together are as long as the state."""
+
+    __slots__ = ("_at", "_claim", "_last", "_state")
+    # Each starts from the one before, so it must not be one of a transaction that is tried twice.
+    grouped = False
+
+    def __init__(self, claim: Claim, at: int, state: AgentState, last: Transition) -> None:
+        super().__init__(result=False)
+        self._claim, self._at, self._state, self._last = claim, at, state, last
+
+    def apply(self, session: Session) -> None:
+        """Write the difference, if the claim still stands."""
+        held = session.held.get(self._claim.token)
+        if held is None or self._at <= held.at:
+            # A cache may be left out: it is another store's claim, or this place has one already.
+            self.result = standing(session.db, self._claim.thread_id, self._claim.token) is not None
+            return
+        change = delta(held.state, self._state)
+        whole = Transition(run_id=self._last.run_id, node=self._last.node, next_node=self._last.next_node, delta=change)
+        row = blobs.pack(to_json([whole]))
+        at, held.at = held.at, MASK  # none after one that may have been written or not
+        with session.transaction():
+            self.result = self._write(session, held, row)
+        held.at = self._at if self.result else at
+        if self.result:
+            held.state = self._state
+
+    def _write(self, session: Session, held: Held, row: blobs.Row) -> bool:
+        if standing(session.db, self._claim.thread_id, self._claim.token) is None:
+            return False
+        if held.head is None:
+            _held(session, self._claim)
+        if held.head is None or self._at > held.head:
+            return False
+        key = held.thread << SHIFT | self._at
+        session.db.execute("INSERT INTO snapshots (key, body) VALUES (?, ?)", (key, row.body))
+        blobs.put(session.db, -key, row.blobs)
+        return True
+
+
+class Reading(Job[tuple["Entry", ...]]):
+    """The entries of a thread after a number."""
+
+    __slots__ = ("_after", "_found", "_name")
+    writes = False
+
+    def __init__(self, name: str, after: int) -> None:
+        super().__init__(())
+        self._name, self._after = name, max(0, after)
+        self._found: Journal | None = None
+
+    def apply(self, session: Session) -> None:
+        """Read the rows."""
+        row = session.db.execute("SELECT id FROM threads WHERE name=?", (self._name,)).fetchone()
+        self._found = None
+        if row is not None:
+            self._found = journal(session.db, session.path, self._name, row[0], self._after)
+
+    def finish(self, session: Session) -> None:
+        """Decode them."""
+        if self._found is not None:
+            self.result = tuple(self._found.entries(self._after + 1))

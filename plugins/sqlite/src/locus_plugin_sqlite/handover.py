@@ -1,0 +1,103 @@
+"""A task waits for what a thread does, and does not leave before it is done.
+
+An append whose writer is cancelled would leave nobody to say whether it was stored. So the wait ends when the
+work has ended, and only then the cancellation goes on. No library call does that on both backends: a shielded scope
+does not hold against ``task.cancel()`` of asyncio.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING, Any, Protocol
+
+import anyio
+
+if TYPE_CHECKING:
+    import asyncio
+
+__all__ = ["Waiter", "waiter"]
+
+
+class Waiter(Protocol):
+    """The task that waits."""
+
+    def notify(self) -> None:
+        """The work is done; called once, by another thread."""
+        ...
+
+    async def wait(self) -> None:
+        """Return when `notify` was called; a cancellation is raised then, and not before."""
+        ...
+
+
+def waiter() -> Waiter | None:
+    """A waiter for the task under way; None where no event loop runs."""
+    trio = sys.modules.get("trio")
+    if trio is not None and trio.lowlevel.in_trio_task():
+        return _TrioWaiter(trio.lowlevel)
+    # Never imported here: whoever runs on it has loaded it.
+    asyncio = sys.modules.get("asyncio")
+    try:
+        return None if asyncio is None else _AsyncioWaiter(asyncio.get_running_loop())
+    except RuntimeError:
+        return None
+
+
+class _AsyncioWaiter:
+    __slots__ = ("_done", "_future", "_loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop, self._done = loop, False
+        self._future: asyncio.Future[None] = loop.create_future()
+
+    def notify(self) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        self._done = True
+        if not self._future.done():
+            self._future.set_result(None)
+
+    async def wait(self) -> None:
+        try:
+            await self._future
+        except anyio.get_cancelled_exc_class():
+            # A cancelled scope of anyio asks again at every turn of the loop; the shield makes it wait.
+            with anyio.CancelScope(shield=True):
+                while not self._done:
+                    self._future = self._loop.create_future()
+                    with contextlib.suppress(anyio.get_cancelled_exc_class()):
+                        await self._future
+            raise
+
+
+class _TrioWaiter:
+    __slots__ = ("_done", "_lowlevel", "_sleeps", "_task", "_token")
+
+    def __init__(self, lowlevel: Any) -> None:
+        self._lowlevel, self._done, self._sleeps = lowlevel, False, False
+        self._task, self._token = lowlevel.current_task(), lowlevel.current_trio_token()
+
+    def notify(self) -> None:
+        with contextlib.suppress(RuntimeError):  # the run is over: nobody waits any more
+            self._token.run_sync_soon(self._wake)
+
+    def _wake(self) -> None:
+        self._done = True
+        if self._sleeps:
+            self._sleeps = False
+            self._lowlevel.reschedule(self._task)
+
+    async def wait(self) -> None:
+        if self._done:
+            return
+        self._sleeps = True
+        try:
+            await self._lowlevel.wait_task_rescheduled(self._abort)
+        finally:
+            self._sleeps = False  # closed from outside: there is no task to wake
+
+    def _abort(self, _: Any) -> Any:
+        return self._lowlevel.Abort.FAILED

@@ -1,0 +1,47 @@
+"""A job: what a task asks of the worker's thread."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from locus_plugin_sqlite.handover import Waiter
+    from locus_plugin_sqlite.session import Session
+
+__all__ = ["Job"]
+
+T = TypeVar("T")
+
+
+class Job(Generic[T]):
+    """Prepared before the transaction, applied in it, finished after it; applied again when the transaction fails.
+
+    `apply` raises an error of Locus before it has changed anything, or not at all.
+    """
+
+    __slots__ = ("atomic", "error", "result", "waiter")
+
+    #: Whether it changes the file. One that does not is answered without one, by `result` as it was made.
+    writes = True
+    #: Whether it takes part in a transaction with others.
+    grouped = True
+
+    def __init__(self, result: T) -> None:
+        self.result = result
+        self.error: BaseException | None = None
+        self.waiter: Waiter | None = None
+        #: Whether, alone, it needs no transaction: it writes with one statement at most.
+        self.atomic = False
+
+    def prepare(self) -> None:
+        """What needs no file: it must not hold others up while they wait to write."""
+
+    def apply(self, session: Session) -> None:
+        """Read and write."""
+        raise NotImplementedError
+
+    def finish(self, session: Session) -> None:
+        """What is done once it is committed, and must not keep a transaction open."""
+
+    def failed(self, session: Session) -> None:
+        """What is done where it could not be: `error` says why."""

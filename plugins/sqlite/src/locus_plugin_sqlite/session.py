@@ -1,0 +1,233 @@
+"""An open file, and what this process holds in it. Lives in the worker's thread and is touched by no other."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+from attrs import define
+
+from locus.core.journal import BLANK
+from locus_plugin_sqlite.errors import FileGone, FileProblem
+from locus_plugin_sqlite.failures import problem
+from locus_plugin_sqlite.file import Files, forget, open_file
+from locus_plugin_sqlite.liveness import Holder, Process, micros, this_process
+from locus_plugin_sqlite.settings import SqliteSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from locus.core.state import AgentState
+    from locus.memory.clock import Clock
+
+__all__ = ["Held", "Session"]
+
+
+@define
+class Held:
+    """A claim of this store.
+
+    Args:
+        thread: row of the thread.
+        head: number of its newest entry; None = to be read again.
+        at: of its newest snapshot; 0 = none.
+        state: the state there.
+    """
+
+    thread: int
+    head: int | None
+    at: int = 0
+    state: AgentState = BLANK
+
+
+_sessions: WeakSet[Session] = WeakSet()
+
+
+class Session:
+    """The connection, made when it is first needed and again when the file was replaced."""
+
+    def __init__(self, path: Path, settings: SqliteSettings, clock: Clock) -> None:
+        _sessions.add(self)
+        self.path, self.settings = path, settings
+        self._clock = clock
+        #: The claims of this store, by token.
+        self.held: dict[str, Held] = {}
+        #: Claims that were given back and could not be written so yet: token -> thread, not before.
+        self.owed: dict[str, tuple[str, int | None]] = {}
+        #: The row of this store in `workers`, or None before its first claim.
+        self.worker: int | None = None
+        self._db: sqlite3.Connection | None = None
+        self._files: Files | None = None
+        self._due = float("inf")
+        self._registered = False
+
+    # -- the file ---------------------------------------------------------------------------------
+
+    @property
+    def db(self) -> sqlite3.Connection:
+        """The connection; `ready` has opened it."""
+        assert self._db is not None
+        return self._db
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is anything to read."""
+        return self._db is not None or self.path.exists()
+
+    def ready(self) -> None:
+        """Open the file unless it is open, and insist that it is still the same.
+
+        Raises:
+            FileProblem: it cannot be used.
+        """
+        if self._files is not None:
+            try:
+                self._files.check()
+            except FileGone:
+                self._lose()
+                raise
+            return
+        try:
+            self._db = open_file(self.path, self.settings)
+        except sqlite3.Error as e:
+            raise problem(e, self.path, self.settings.busy_timeout) from e
+        self._files = Files(self.path)
+
+    def _lose(self) -> None:
+        # What was held is not there any more; the next call starts on whatever lies there now.
+        forget(self.db)
+        self._db = self._files = self.worker = None
+        self.held.clear()
+        self.owed.clear()
+        self._due = float("inf")
+
+    def abandon(self) -> None:
+        """Leave the connection to the process before: this one is a fork of it."""
+        if self._db is not None and self._files is not None:
+            self._files.inherit()
+            forget(self._db)
+
+    def size(self) -> int:
+        """Bytes of the file and its log."""
+        both = (self.path, self.path.with_name(f"{self.path.name}-wal"))
+        return sum(each.stat().st_size for each in both if each.exists())
+
+    def close(self) -> None:
+        """Give everything back and close the file."""
+        if self._db is None:
+            return
+        try:
+            self.ready()  # a connection to a file that is gone must not be closed
+        except FileProblem:
+            return
+        if self.worker is not None:
+            # Whoever cannot write it now is taken for dead when its process ends, or its lease.
+            with contextlib.suppress(sqlite3.Error), self.transaction():
+                self.db.execute("UPDATE threads SET worker=NULL, token='' WHERE worker=?", (self.worker,))
+                self.db.execute("DELETE FROM workers WHERE id=?", (self.worker,))
+        self.db.close()
+        self._db = self._files = None
+
+    @contextlib.contextmanager
+    def transaction(self, *, writes: bool = True) -> Iterator[None]:
+        """All or nothing, and nobody else writes meanwhile; without `writes`, one moment of the file to read from."""
+        self._registered = False
+        self.db.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+        try:
+            yield
+            self.db.execute("COMMIT")
+        except BaseException:
+            # SQLite may have ended the transaction by itself.
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")
+            if self._registered:
+                self.worker = None
+            self.doubt()
+            raise
+
+    def doubt(self) -> None:
+        """Something failed: ask the file what it holds before anything is added to it."""
+        for held in self.held.values():
+            held.head = None
+
+    # -- time and life ----------------------------------------------------------------------------
+
+    def now(self) -> int:
+        """Microseconds since 1970."""
+        return micros(self._clock.now())
+
+    def holder(self, worker: int | None) -> Holder | None:
+        """The store that holds a thread, or None where it has left no trace."""
+        if worker is None:
+            return None
+        found = self.db.execute("SELECT host, machine, pid, started, lease FROM workers WHERE id=?", (worker,))
+        row = found.fetchone()
+        return None if row is None else Holder(Process(*row[:4]), row[4])
+
+    def register(self) -> int:
+        """Say, in the transaction under way, that this store lives; gives its row in `workers`."""
+        lease = self.now() + int(self.settings.lease * 1_000_000)
+        if self.worker is not None:
+            renewed = self.db.execute("UPDATE workers SET lease=? WHERE id=?", (lease, self.worker))
+            if renewed.rowcount:
+                return self.worker
+        me = this_process()
+        # A row that others have cleaned away comes back under its own number, which nobody else ever gets.
+        values = (self.worker, me.host, me.machine, me.pid, me.started, lease)
+        made = self.db.execute("INSERT INTO workers VALUES (?, ?, ?, ?, ?, ?)", values).lastrowid
+        assert made is not None
+        if self.worker is None:
+            self.worker, self._registered = made, True
+        return made
+
+    def renewed(self) -> None:
+        """The lease was written: the next time is a third of it from now."""
+        self._due = time.monotonic() + self.settings.lease / 3 if self.held or self.owed else float("inf")
+
+    def wait(self) -> float | None:
+        """Seconds until there is something to do without being asked; None = never."""
+        if not self.held and not self.owed:
+            return None
+        return max(0.0, self._due - time.monotonic())
+
+    def tick(self) -> None:
+        """Renew the lease when it is time, and settle what is owed. What fails is tried again next time."""
+        if time.monotonic() < self._due:
+            return
+        with contextlib.suppress(Exception):  # whoever calls next hears of it
+            self.ready()
+            with self.transaction():
+                settled = self.settle()
+                if self.held:
+                    self.register()
+            for token in settled:
+                del self.owed[token]
+        self.renewed()
+
+    def settle(self) -> tuple[str, ...]:
+        """Write, in the transaction under way, that claims were given back; gives their tokens."""
+        for token, (name, not_before) in self.owed.items():
+            self.release(name, token, not_before)
+        return tuple(self.owed)
+
+    def release(self, name: str, token: str, not_before: int | None) -> None:
+        """Write, in the transaction under way, that a claim was given back, if it still stands."""
+        self.db.execute(
+            "UPDATE threads SET token='', worker=NULL, not_before=?, updated=?, "
+            "changed=(SELECT max(changed) FROM threads) + 1 WHERE name=? AND token=?",
+            (not_before, self.now(), name, token),
+        )
+
+
+def _forked() -> None:
+    for session in tuple(_sessions):
+        session.abandon()
+
+
+if hasattr(os, "register_at_fork"):  # where there are forks
+    os.register_at_fork(after_in_child=_forked)

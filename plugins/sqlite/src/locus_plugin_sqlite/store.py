@@ -1,0 +1,241 @@
+"""`SqliteStore`: what ``checkpointer="sqlite:runs.db"`` is."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import weakref
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from locus.core.errors import ConfigError
+from locus.memory.clock import Clock, SystemClock
+from locus.memory.store import Appended, Claim, ThreadInfo
+from locus_plugin_sqlite.claims import Claiming, Peeking, Releasing, Renewing
+from locus_plugin_sqlite.entries import Appending, Reading, Snapping
+from locus_plugin_sqlite.errors import StoreClosed
+from locus_plugin_sqlite.handover import waiter
+from locus_plugin_sqlite.session import Session
+from locus_plugin_sqlite.settings import SqliteSettings, Sync
+from locus_plugin_sqlite.threads import Deleting, Forking, Listing, NextReady, Vacuuming
+from locus_plugin_sqlite.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from locus.core.journal import Body, Entry, Transition
+    from locus.core.state import AgentState
+    from locus_plugin_sqlite.job import Job
+
+__all__ = ["SqliteStore", "make"]
+
+T = TypeVar("T")
+
+#: After how many entries the loop offers a snapshot.
+_SNAPSHOT_EVERY = 64
+
+
+class SqliteStore:
+    """Journals in an SQLite file, which may be shared by any number of stores, threads and processes.
+
+    The file is opened by the first call, and created with access for its owner alone. Every call runs in one thread
+    of the store's own. A call that is cancelled does its work first, so an append whose task was cancelled has been
+    stored, or has failed, when the cancellation arrives.
+
+    Close it with ``await store.aclose()`` or ``async with``. A store that is dropped closes itself.
+
+    Args:
+        path: the file. Its folder must exist.
+        sync: ``"full"`` or ``"normal"``, see `SqliteSettings`.
+        lease: seconds, see `SqliteSettings`.
+        busy_timeout: seconds, see `SqliteSettings`.
+        max_bytes: see `SqliteSettings`.
+        clock: the time of leases and entries; the machine's when None.
+
+    Raises:
+        ConfigError: the path is none.
+    """
+
+    keeps_history = True
+    snapshot_every = _SNAPSHOT_EVERY
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        sync: Sync = "full",
+        lease: float = 30.0,
+        busy_timeout: float = 10.0,
+        max_bytes: int | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        text = os.fspath(path)
+        if not text or "\0" in text:
+            raise ConfigError(f"the path of a journal file is {text!r}; name a file, such as 'runs.db'")
+        if text == ":memory:":
+            raise ConfigError(
+                "':memory:' is no file; locus.memory.MemoryStore() keeps journals as long as the process, "
+                "with less work"
+            )
+        #: The file.
+        self.path = Path(text).absolute()
+        self.settings = SqliteSettings(sync=sync, lease=lease, busy_timeout=busy_timeout, max_bytes=max_bytes)
+        self._clock: Clock = clock or SystemClock()
+        self._closed = False
+        self._worker, self._dropped = self._start()
+
+    def _start(self) -> tuple[Worker, weakref.finalize[[], SqliteStore]]:
+        worker = Worker(Session(self.path, self.settings, self._clock))
+        dropped = weakref.finalize(self, worker.stop)
+        dropped.atexit = False  # the worker sees to that itself
+        return worker, dropped
+
+    def __repr__(self) -> str:
+        return f"SqliteStore({str(self.path)!r})"
+
+    def _post(self, job: Job[T]) -> None:
+        if self._worker.pid != os.getpid() and not self._closed:
+            # After a fork: the thread is there no more.
+            self._dropped.detach()
+            self._worker, self._dropped = self._start()
+        if not self._worker.post(job):
+            raise StoreClosed(f"the store of {self.path} was closed; make another SqliteStore", store="sqlite")
+
+    async def _do(self, job: Job[T]) -> T:
+        job.waiter = waiter()
+        self._post(job)
+        if job.waiter is not None:
+            await job.waiter.wait()
+        # Else no event loop runs: a coroutine is being closed, and what it still asks for is done all the same.
+        if job.error is not None:
+            try:
+                raise job.error
+            finally:
+                job.error = None  # or the traceback and the job keep each other
+        return job.result
+
+    # -- the protocol -----------------------------------------------------------------------------
+
+    async def claim(self, thread_id: str, worker: str) -> Claim:
+        """Take a thread, also from a worker whose process is gone or whose lease has ended.
+
+        Raises:
+            ThreadBusy: a live worker holds it.
+            FileProblem: the file cannot be used.
+        """
+        job = Claiming(thread_id, worker)
+        try:
+            made = await self._do(job)
+        except Exception:
+            raise
+        except BaseException:
+            # Whoever asked was cancelled, and will not give it back.
+            with contextlib.suppress(StoreClosed):
+                self._post(Releasing(Claim(thread_id=thread_id, token=job.token, head=0), None))
+            raise
+        assert made is not None
+        return made
+
+    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
+        """Add entries, all or none.
+
+        Raises:
+            NotSerialisable: one of them has no JSON form.
+            FileProblem: nothing was stored, or, where the disk failed, it is not known; the next claim tells.
+        """
+        return await self._do(Appending(claim, bodies))
+
+    async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
+        """Cache a fold: what became of the state since the one before is written."""
+        return await self._do(Snapping(claim, at, state, last))
+
+    async def renew(self, claim: Claim) -> bool:
+        """Whether the claim still stands. A timer renews leases; nobody needs to call this for that."""
+        return await self._do(Renewing(claim))
+
+    async def release(self, claim: Claim, not_before: datetime | None = None) -> None:
+        """Give the thread back. Where that cannot be written (a full disk), it is written later."""
+        with contextlib.suppress(StoreClosed):  # which gave everything back
+            await self._do(Releasing(claim, not_before))
+
+    async def next_ready(self, now: datetime) -> str | None:
+        """The thread that has waited longest, also one whose worker died on it."""
+        return await self._do(NextReady(now))
+
+    async def read(self, thread_id: str, after: int = 0) -> tuple[Entry, ...]:
+        """The entries of a thread; empty for an unknown one."""
+        return await self._do(Reading(thread_id, after))
+
+    async def peek(self, thread_id: str) -> Claim | None:
+        """What stands in a thread, without taking it."""
+        return await self._do(Peeking(thread_id))
+
+    async def threads(self) -> tuple[ThreadInfo, ...]:
+        """All threads, the most recently changed first; a holder that is known to be dead is none."""
+        return await self._do(Listing())
+
+    async def delete(self, thread_id: str) -> bool:
+        """Forget a thread. Its forks keep what they share with it.
+
+        Raises:
+            ThreadBusy: a live worker holds it.
+        """
+        return await self._do(Deleting(thread_id))
+
+    async def fork(self, thread_id: str, at: int, into: str, bodies: Sequence[Body] = ()) -> None:
+        """Make a thread that begins with the first entries of another one, which are shared and not copied.
+
+        Args:
+            thread_id: the thread to fork; it may be held.
+            at: how many of its entries the new one begins with, from 1.
+            into: the new thread's id.
+            bodies: entries to write behind those, in the same transaction.
+
+        Raises:
+            NothingToResume: there is no such thread.
+            JournalError: ``into`` is taken, or ``at`` is not the number of an entry.
+            NotSerialisable: one of the bodies has no JSON form.
+        """
+        await self._do(Forking(thread_id, at, into, bodies))
+
+    # -- the file ---------------------------------------------------------------------------------
+
+    async def vacuum(self) -> int:
+        """Give the room of deleted threads back to the disk.
+
+        Returns:
+            By how many bytes the file shrank.
+        """
+        return await self._do(Vacuuming())
+
+    async def aclose(self) -> None:
+        """Finish what is queued, give every thread back and close the file; closing again does nothing."""
+        self._closed = True
+        self._dropped.detach()
+        self._worker.stop()
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(self._worker.join)
+
+    async def __aenter__(self) -> SqliteStore:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+def make(rest: str, settings: SqliteSettings) -> SqliteStore:
+    """The store behind ``"sqlite:PATH"``; ``~`` stands for the user's home."""
+    return SqliteStore(
+        Path(rest).expanduser() if rest else rest,
+        sync=settings.sync,
+        lease=settings.lease,
+        busy_timeout=settings.busy_timeout,
+        max_bytes=settings.max_bytes,
+    )

@@ -1,0 +1,108 @@
+"""Writes what a version leaves behind, to be kept as a fixture: ``python journals.py data/0.1.0``, once a release.
+
+Beside the file lie the entries and the state of each thread as that version read them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from locus import Agent, tool
+from locus.core.journal import BLANK, Body, Intent, Outcome, entry_to_json, fold
+from locus.tools import ToolContext
+from locus_plugin_sqlite import SqliteStore
+from locus_testkit import ScriptedModel, call
+
+#: Values that JSON has no word for.
+AWKWARD = {
+    "keys": {1: "one"},
+    "set": frozenset({"a", "b"}),
+    "bytes": b"\x00\xff",
+    "time": datetime(2030, 1, 1, tzinfo=UTC),
+    "day": date(2030, 1, 1),
+    "numbers": [0, -1, 2**63, 2**200, 0.1, 1e300, float("inf")],
+    "text": "tab\t nul\x00 \u202e \u00e9 \U0001f600 \ud800",
+}
+
+
+@tool(effect="pure")
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@tool
+def ask(ctx: ToolContext) -> str:
+    """Ask a person."""
+    return f"they said {ctx.interrupt('Shall I?', options=('yes', 'no'))}"
+
+
+def agent(store: SqliteStore, *script: Any) -> Agent[None, str]:
+    """An agent with both tools."""
+    return Agent(ScriptedModel(*script), tools=[add, ask], checkpointer=store, max_iterations=100)
+
+
+async def _append(store: SqliteStore, thread: str, *batches: Sequence[Body]) -> None:
+    claim = await store.claim(thread, "w")
+    for batch in batches:
+        await store.append(claim, batch)
+    await store.release(claim, datetime(2030, 1, 1, tzinfo=UTC))
+
+
+async def write(path: Path) -> None:
+    """Every kind of row: plain, compressed, with blobs, snapshots, forks and the fork of what is gone."""
+    async with SqliteStore(path) as store:
+        talk = agent(store, *(call("add", a=n, b=n) for n in range(40)), "done", "and again")
+        await talk.run("Add.", thread_id="long", metadata={"awkward": AWKWARD})
+        await talk.run("Again.", thread_id="long")
+        await agent(store, [call("add", a=1, b=2), call("ask")]).run("Ask.", thread_id="open")
+        await _append(
+            store,
+            "steps \U0001f600",
+            [Intent(run_id="r", step_id="1", policy="keyed")],
+            [Outcome(run_id="r", step_id="1", value=AWKWARD), Outcome(run_id="r", step_id="2", error="E: no")],
+            [Outcome(run_id="r", step_id="3", value="words " * 1000)],
+            [Outcome(run_id="r", step_id="4", value=["large " * 60_000, "\0", "large " * 60_000])],
+            [Outcome(run_id="r", step_id="5", value=list(range(60_000)))],
+        )
+        await store.fork("long", 90, "fork")
+        await agent(store, "somewhere else").run("Hm.", thread_id="fork")
+        await store.fork("fork", 3, "early")
+        await store.fork("steps \U0001f600", 2, "of what is gone")
+        await store.delete("steps \U0001f600")
+        await store.fork("open", 1, "again")
+
+
+async def told(path: Path) -> dict[str, Any]:
+    """What a file holds: the entries, writers and state of each thread."""
+    async with SqliteStore(path) as store:
+        found: dict[str, Any] = {}
+        for info in await store.threads():
+            entries = await store.read(info.thread_id)
+            found[info.thread_id] = {
+                "entries": [[entry.n, entry.writer, entry.parent, entry_to_json(entry.body)] for entry in entries],
+                "state": fold(BLANK, [entry.body for entry in entries]).to_checkpoint(),
+            }
+        return dict(sorted(found.items()))
+
+
+async def _main(target: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "runs.db"
+        await write(path)
+        target.with_name(f"{target.name}.db.gz").write_bytes(gzip.compress(path.read_bytes(), mtime=0))
+        text = json.dumps(await told(path), indent=None, separators=(",", ":"), sort_keys=True)
+        target.with_name(f"{target.name}.json.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+if __name__ == "__main__":
+    anyio.run(_main, Path(sys.argv[1]))

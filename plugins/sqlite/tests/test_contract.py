@@ -1,0 +1,22 @@
+"""The store keeps the laws."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from locus.memory.store import Claim, JournalStore
+from locus_plugin_sqlite import SqliteStore
+from locus_testkit import FakeClock, JournalStoreContract, StoreFeatures
+
+
+class TestSqliteStore(JournalStoreContract):
+    """Journals in a file."""
+
+    features = StoreFeatures(persistent=True, shared=True, leases=True)
+    clock = FakeClock()
+
+    def make_store(self, folder: Path) -> SqliteStore:
+        return SqliteStore(folder / "runs.db", clock=self.clock)
+
+    async def expire(self, store: JournalStore, claim: Claim) -> None:
+        self.clock.advance(31)
