@@ -16,7 +16,8 @@ class TestSqliteStore(JournalStoreContract):
     clock = FakeClock()
 
     def make_store(self, folder: Path) -> SqliteStore:
-        return SqliteStore(folder / "runs.db", clock=self.clock)
+        # The laws say nothing of power cuts, and a busy disk takes its time.
+        return SqliteStore(folder / "runs.db", sync="normal", clock=self.clock)
 
     async def expire(self, store: JournalStore, claim: Claim) -> None:
         self.clock.advance(31)
