@@ -2,7 +2,7 @@
 
 The segments are processes of their own. They are forked from this one, which has imported everything and started
 nothing, so that a process costs milliseconds. ``python -m tests.durability.explore '{"subject": "sqlite", ...}'``
-prints a line of JSON a point; it ends after the first point that the run does not reach.
+prints a line of JSON a point; it ends after the first point that the run does not reach, with the names of all.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from attrs import define, frozen
+from attrs import define, field, frozen
 from tests.durability.broken import BROKEN
 from tests.durability.case import THREAD, Plain, Program, Segment, final_state, plain, segment
 from tests.durability.log import Log
@@ -109,7 +109,7 @@ _NO_SYNC = "PRAGMA synchronous=off"
 
 
 class _Statements(sqlite3.Connection):
-    """A connection that may be killed before and after each statement."""
+    """A connection that may be killed after each statement, which is before the next one."""
 
     points = Points()
 
@@ -121,7 +121,6 @@ class _Statements(sqlite3.Connection):
         name = " ".join(sql.split()[:2])
         if name.startswith("PRAGMA synchronous"):
             sql = _NO_SYNC
-        self.points.here(f"sql: before {name}")
         done = super().execute(sql, *parameters)
         self.points.here(f"sql: after {name}")
         return done
@@ -144,6 +143,8 @@ class _Case:
     program: Program
     subject: Subject
     folder: Path
+    #: The names of the points that were survived.
+    passed: set[str] = field(factory=set)
 
     def segment(self, at: int, answers: dict[str, Any] | None) -> dict[str, Any] | None:
         """One segment in a process; None when it was killed."""
@@ -159,19 +160,21 @@ class _Case:
                 return ended
 
             ended = anyio.run(run, backend=self.order.backend)
-            return {"status": ended.status, "questions": ended.questions, "points": points.count}
+            names = sorted(points.names)
+            return {"status": ended.status, "questions": ended.questions, "points": points.count, "names": names}
 
         found: dict[str, Any] | None = forked(work, self.folder / "segment")
         return found
 
     def run(self, at: int) -> tuple[str, int]:
-        """The whole run, killed at a point; gives the point's name, or "", and the number of faults."""
+        """The whole run, killed at a point, or nowhere at 0; gives the point's name, or "", and how often it died."""
         left, answers, faults = at, None, 0
         for _ in range(MOST):
             ended = self.segment(left, answers)
             if ended is None:
                 left, answers, faults = 0, None, faults + 1
                 continue
+            self.passed |= set(ended["names"])
             left = max(0, left - ended["points"])
             answers = {i: f"yes, {question}" for i, question in ended["questions"]} or None
             if ended["status"] == "ended":
@@ -204,7 +207,7 @@ def main(order: Order) -> None:
     """Explore, and print what was found."""
     program, base = Program(SCRIPT, order.mode), Path(order.folder)
     wanted = _warm(program, order, base / f"warm-{order.first}")
-    at = order.first
+    at, parent = order.first, os.getppid()
     while not order.upto or at <= order.upto:
         folder = base / str(at)
         folder.mkdir()
@@ -213,8 +216,11 @@ def main(order: Order) -> None:
         case = _Case(order, program, subject, folder)
         hit, faults = case.run(at)
         wrong = case.judged(wanted, faults)
-        sys.stdout.write(json.dumps({"at": at, "hit": hit, "wrong": wrong}) + "\n")
+        names = [] if hit else sorted(case.passed)
+        sys.stdout.write(json.dumps({"at": at, "hit": hit, "wrong": wrong, "names": names}) + "\n")
         sys.stdout.flush()
+        if os.getppid() != parent:
+            return  # nobody reads this any more
         if not hit or (order.until and any(order.until in each for each in wrong)):
             return
         if not wrong:

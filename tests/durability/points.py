@@ -44,6 +44,8 @@ class Points:
         self.count, self.dead = 0, False
         #: The name of the point where it happened; "" until then.
         self.hit = ""
+        #: The names of the points that were passed.
+        self.names: set[str] = set()
         #: Told of the point before it happens, because afterwards may be too late.
         self.told: Callable[[str], None] | None = None
         self._lock = Lock()
@@ -55,6 +57,7 @@ class Points:
             if self.how == "stall" and name in _UNCLAIMED:
                 return False
             self.count += 1
+            self.names.add(name)
             if self.count != self.at:
                 return False
             self.hit = name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +39,18 @@ EVERYWHERE = {
     "hook: review",
 }
 INSIDE = {
-    "sqlite": {"sql: before INSERT INTO", "sql: after INSERT INTO", "sql: after COMMIT", "sql: after UPDATE threads"},
+    "sqlite": {
+        "sql: after BEGIN IMMEDIATE",
+        "sql: after INSERT INTO",
+        "sql: after UPDATE threads",
+        "sql: after COMMIT",
+    },
     "files": {"file: before the write", "file: inside the write", "file: written"},
 }
 SNAPSHOTS = {"snapshot: before", "snapshot: after"}
+
+#: How many points a test strikes, so that none takes long. The last one goes on to where the run ends.
+SIZE, STARTS = 120, (1, 121, 241, 361)
 
 CASES: list[tuple[str, dict[str, Any]]] = [("sqlite", {"mode": "concurrent"})]
 if THOROUGH:
@@ -54,16 +61,27 @@ if THOROUGH:
 
 
 @pytest.mark.parametrize(("subject", "options"), CASES)
-def test_a_run_that_is_killed_at_any_point_ends_like_the_one_that_never_was(
+def test_the_points_are_before_inside_and_after_everything(
     subject: str, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    order = {"subject": subject, "folder": str(tmp_path), "step": 2, **options}
-    found = side_by_side("explore", [{**order, "first": 1}, {**order, "first": 2}])
-    struck = Counter(line["hit"] for line in found)
+    beyond = 1_000_000
+    [line] = side_by_side("explore", [{"subject": subject, "folder": str(tmp_path), "first": beyond, **options}])
+    assert (line["hit"], line["wrong"]) == ("", [])
+    wanted = EVERYWHERE | INSIDE[subject] | (SNAPSHOTS if "snapshot_every" in options else set())
+    assert wanted - set(line["names"]) == set()
+
+
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize(("subject", "options"), CASES)
+def test_a_run_that_is_killed_at_any_point_ends_like_the_one_that_never_was(
+    subject: str, options: dict[str, Any], start: int, tmp_path: Path
+) -> None:
+    upto = 0 if start == STARTS[-1] else start + SIZE - 1
+    order = {"subject": subject, "folder": str(tmp_path), "step": 2, "upto": upto, **options}
+    found = side_by_side("explore", [{**order, "first": start}, {**order, "first": start + 1}])
+    struck = [line for line in found if line["hit"]]
     assert {line["at"]: (line["hit"], line["wrong"]) for line in found if line["wrong"]} == {}
-    missing = EVERYWHERE | INSIDE[subject] | (SNAPSHOTS if "snapshot_every" in options else set())
-    assert missing - set(struck) == set()
-    assert struck[""] == 2  # both went beyond the last point
+    assert len(struck) == SIZE if upto else len(found) - len(struck) == 2  # both went beyond the last point
 
 
 @pytest.mark.parametrize(
