@@ -203,6 +203,7 @@ async def _resume(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
             run.charge(outcome.value.usage)
     run.elapsed()
     run.state = host.state
+    run.resumed = True
     await _start_event(run, "", resumed=True)
     return host.state, Node(host.open_node)
 

@@ -97,6 +97,7 @@ class ActiveRun:
         "loop",
         "output",
         "parent",
+        "resumed",
         "retry_reason",
         "settings",
         "sink",
@@ -125,6 +126,8 @@ class ActiveRun:
         #: The state as last committed, or as the node under way last showed it to hooks.
         self.state: AgentState = BLANK
         self.stop: Stop | None = None
+        #: Whether the segment goes on with what stands in the journal.
+        self.resumed = False
         #: Whether the beginning of the segment was told, and its end.
         self.began = self.ended = False
         self.deadline: float | None = None

@@ -38,6 +38,9 @@ async def think(state: AgentState, run: ActiveRun) -> AgentState:
     """
     before = state
     for attempt in range(MAX_RETRIES + 1):
+        if run.resumed and _failed_before(run, attempt):
+            await run.restarted()
+            continue
         before = run.charged(before)  # with what hooks have spent since
         state, messages = before, before.messages
         if run.loop.manager is not None:
@@ -89,6 +92,17 @@ async def think(state: AgentState, run: ActiveRun) -> AgentState:
             return await _reviewed(answered, response, run)
         return answered
     return state
+
+
+def _failed_before(run: ActiveRun, attempt: int) -> bool:
+    """Whether an attempt failed before a crash and was made again: what fails leaves no record, what answers does.
+
+    The answer that came of it stands; asked again, this attempt might give another one.
+    """
+    step = f"{run.state.iteration}/think/model"
+    this, *later = (step if not k else f"{step}#{k}" for k in range(attempt, MAX_RETRIES + 1))
+    recorded = run.host.recorded_any
+    return recorded(this) is None and any(recorded(k) is not None for k in later)
 
 
 async def _view(state: AgentState, run: ActiveRun) -> tuple[AgentState, tuple[Message, ...]]:

@@ -390,7 +390,7 @@ class JournalHost:
         if policy == "model":
             # Written together with what comes next, mostly the transition: a crash before that asks the model
             # again, which the laws allow once a crash, and every run saves a write an iteration.
-            if self._held is not None:
+            while self._held is not None:  # another call that ran beside this one; while it is written, a third may end
                 await self._append()
             self._held = (step_id, digest, value)
         else:
