@@ -33,7 +33,7 @@ from locus.hooks.providers import plugin_settings
 from locus.hooks.reference import resolve
 from locus.hooks.settings import Layer, structure
 
-__all__ = ["AgentDefaults", "Checked", "Config", "check_config", "load_config"]
+__all__ = ["AgentDefaults", "Checked", "Config", "check_config", "load_config", "read_config"]
 
 _OWN, _SHARED = "locus.toml", "pyproject.toml"
 _TOOL = "tool.locus"
@@ -124,14 +124,39 @@ def load_config(
         ConfigError: the file cannot be read, is no TOML, or a directory has both kinds of file.
         SettingsError: every entry that is wrong, unknown ones with the nearest that exists.
     """
+    config, problems = read_config(path, start=start, environ=environ)
+    if problems:
+        raise SettingsError(problems)
+    return config
+
+
+def read_config(
+    path: str | Path | None = None, *, start: str | Path | None = None, environ: Mapping[str, str] | None = None
+) -> tuple[Config, tuple[str, ...]]:
+    """What can be read of a configuration, and every entry that is wrong; for those who tell all of it at once.
+
+    Args:
+        path: the file; when None the nearest directory from ``start`` upwards that has one is taken.
+        start: where to look from; the working directory when None.
+        environ: where ``LOCUS_PLUGINS`` is; the process's environment when None.
+
+    Raises:
+        ConfigError: the file cannot be read, is no TOML, or a directory has both kinds of file.
+    """
     env = (os.environ if environ is None else environ).get("LOCUS_PLUGINS", "")
     found = _nearest(Path.cwd() if start is None else Path(start)) if path is None else _given(Path(path))
     if found is None:
-        return Config(env=env)
+        return Config(env=env), ()
     source, prefix, data = found
-    top = structure(_File, [Layer(source, prefix, data)])
-    enabled, tables = _plugins(source, f"{prefix}.plugins" if prefix else "plugins", top.plugins)
-    return Config(
+    problems: list[str] = []
+    try:
+        top = structure(_File, [Layer(source, prefix, data)])
+    except SettingsError as e:
+        problems += e.problems
+        given = data.get("plugins")
+        top = _File(plugins=dict(given) if isinstance(given, Mapping) else {})
+    enabled, tables = _plugins(source, f"{prefix}.plugins" if prefix else "plugins", top.plugins, problems)
+    config = Config(
         source=source,
         enabled=enabled,
         required=top.required,
@@ -139,11 +164,13 @@ def load_config(
         agent=FrozenDict((k, v) for k, v in asdict(top.agent).items() if v is not None),
         env=env,
     )
+    return config, tuple(problems)
 
 
-def _plugins(source: str, prefix: str, data: Mapping[str, Any]) -> tuple[tuple[str, ...], dict[str, Layer]]:
-    """The list of the enabled, and the tables beside it."""
-    problems: list[str] = []
+def _plugins(
+    source: str, prefix: str, data: Mapping[str, Any], problems: list[str]
+) -> tuple[tuple[str, ...], dict[str, Layer]]:
+    """The list of the enabled, and the tables beside it; what is wrong is added to the problems."""
     enabled: tuple[str, ...] = ()
     tables: dict[str, Layer] = {}
     for key, value in data.items():
@@ -159,8 +186,6 @@ def _plugins(source: str, prefix: str, data: Mapping[str, Any]) -> tuple[tuple[s
             problems.append(
                 f"{source}: {prefix}.{key} is {thaw(value)!r:.60}; expected a table of that plugin's settings{near}"
             )
-    if problems:
-        raise SettingsError(problems)
     return enabled, tables
 
 

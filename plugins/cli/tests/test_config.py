@@ -33,7 +33,8 @@ def test_effective_configuration_is_shown_with_defaults(
 
 def test_all_that_is_wrong_is_told_at_once(locus: Locus, here: Path) -> None:
     (here / "locus.toml").write_text(
-        'required = ["gone"]\n[plugins]\nenabled = ["nope"]\n'
+        'required = ["gone"]\ncolour = 1\n[agent]\nmodle = "x"\nmax_iterations = 0\n'
+        '[plugins]\nenabled = ["nope"]\nlist = 3\n'
         '[plugins.toy]\nlevel = "7"\nkye = "x"\nkey = { env = "NOT_SET_ANYWHERE" }\n'
     )
 
@@ -41,14 +42,48 @@ def test_all_that_is_wrong_is_told_at_once(locus: Locus, here: Path) -> None:
 
     assert done.status == 2
     for said in (
+        "colour is no setting; known: agent, plugins, required",
+        "agent.modle is no setting; did you mean 'model'?",
+        "agent.max_iterations is 0: max_iterations is 1 or more",
+        "plugins.list is 3; expected a table of that plugin's settings",
         "plugins.toy.level is '7'; expected an integer",
         "plugins.toy.kye is no setting; did you mean 'key'?",
         "NOT_SET_ANYWHERE, which is not set",
-        "plugin 'gone' is not installed",
         "warning: ",
     ):
         assert said in done.err
     assert all(str(here / "locus.toml") in line for line in done.lines if "plugins.toy" in line)
+
+
+def test_what_is_required_must_be_installed(locus: Locus, here: Path) -> None:
+    (here / "locus.toml").write_text('required = ["gone"]\n')
+
+    done = locus("config", "check")
+
+    assert done.status == 2
+    assert "plugin 'gone' is not installed" in done.err
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("tyo:echo", "unknown model provider 'tyo'; did you mean 'toy'?"),
+        ("zeta:echo", "unknown model provider 'zeta'; known: toy"),
+        ("echo", "model 'echo' names no plugin; write 'plugin:echo'"),
+    ],
+)
+def test_model_that_nobody_provides_is_wrong(
+    locus: Locus, here: Path, monkeypatch: pytest.MonkeyPatch, model: str, said: str
+) -> None:
+    (here / "locus.toml").write_text(f'[agent]\nmodel = "{model}"\n')
+    configured = locus("config", "check")
+    (here / "locus.toml").unlink()
+    monkeypatch.setenv("LOCUS_MODEL", model)
+    from_environment = locus("config", "check")
+
+    assert (configured.status, from_environment.status) == (2, 2)
+    assert configured.lines[0].startswith(f"locus: [agent] model in {here / 'locus.toml'}: {said}")
+    assert from_environment.lines[0].startswith(f"locus: LOCUS_MODEL: {said}")
 
 
 def test_settings_that_are_not_understood_are_not_shown(locus: Locus, here: Path) -> None:

@@ -92,10 +92,11 @@ def test_empty_folder_is_filled(locus: Locus, here: Path) -> None:
     assert (here / "empty" / "pyproject.toml").is_file()
 
 
-def test_folder_that_cannot_be_made_is_one_line(locus: Locus, here: Path) -> None:
+@pytest.mark.parametrize("folder", ["file/below", "x" * 300], ids=["below a file", "long"])
+def test_folder_that_cannot_be_made_is_one_line(locus: Locus, here: Path, folder: str) -> None:
     (here / "file").write_text("")
 
-    done = locus("plugin", "new", "audit", "--dir", "file/below")
+    done = locus("plugin", "new", "audit", "--dir", folder)
 
     assert (done.status, len(done.lines)) == (2, 1)
     assert "cannot be written" in done.err

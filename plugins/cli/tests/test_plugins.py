@@ -173,6 +173,21 @@ def test_doctor_is_content_with_what_works(locus: Locus, watch: None) -> None:
     assert "PROBLEM" not in done.out
 
 
+def test_doctor_finds_a_chosen_model_that_nobody_provides(locus: Locus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCUS_MODEL", "tyo:echo")
+
+    done = locus("plugins", "doctor")
+
+    assert done.status == 1
+    assert "PROBLEM\tdefault model\tLOCUS_MODEL: unknown model provider 'tyo'; did you mean 'toy'?" in done.out
+
+
+def test_doctor_tells_of_what_the_environment_names_in_vain(locus: Locus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCUS_PLUGINS", "toyy")
+
+    assert "configuration\tLOCUS_PLUGINS: unknown plugin 'toyy'; did you mean 'toy'?" in locus("plugins", "doctor").out
+
+
 def test_doctor_finds_what_only_use_would_show(locus: Locus, broken: None, here: Path) -> None:
     (here / "locus.toml").write_text('[plugins.toy]\nlevel = "x"\n')
 

@@ -200,6 +200,15 @@ def test_plugins_are_switched_on_and_off(locus: Locus, here: Path) -> None:
         (["run", "x", "-m", "toy:echo", "--config", "nope.toml"], 2, "nope.toml cannot be read"),
         (["run", "x", "-m", "toy:echo", "--checkpointer", "nope:x"], 2, "unknown checkpointer provider 'nope'"),
         (["run", "x", "-m", "toy:echo", "--max-iterations", "0"], 2, "0 is not in the range x>=1"),
+        (["run", "x", "-m", "toy:echo", "--temperature", "nan"], 2, "'nan' is no finite number"),
+        (["run", "x", "-m", "toy:echo", "--temperature", "inf"], 2, "'inf' is no finite number"),
+        (["run", "x", "-m", ""], 2, "'--model': it is empty; leave the option out, or give it a value"),
+        (["run", "x", "-m", "toy:echo", "--thread", " "], 2, "'--thread': it is empty"),
+        (["run", "x", "-m", "toy:echo", "--tools", ""], 2, "'--tools': it is empty"),
+        (["run", "x", "-m", "toy:echo", "--checkpointer", ""], 2, "'--checkpointer': it is empty"),
+        (["run", "x", "-m", "toy:echo", "--config", ""], 2, "'--config': it is empty"),
+        (["run", "x", "-m", "toy:echo", "-p", ""], 2, "'--plugin': it is empty"),
+        (["run", "x", "-m", "toy:echo", "-p", "no:"], 2, "'no:' (command line) names no plugin"),
         (["run", "x", "--modle", "toy:echo"], 2, "Did you mean '--model'?"),
         (["run", "-5 + 3"], 2, "text that starts with '-' goes behind '--'"),
         (["run", "x", "--json", "--quiet", "-m", "toy:echo"], 2, "exclude each other"),
@@ -259,6 +268,36 @@ def test_thread_of_a_later_version_is_one_line_and_left_alone(locus: Locus, prom
     assert (done.status, done.out, len(done.lines)) == (1, "", 1)
     assert "99" in done.err
     assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("command", [["run", "x"], ["run", "x", "--json"], ["run", "x", "-q"], ["chat"], ["models"]])
+def test_output_that_takes_nothing_more_is_one_line(environment: dict[str, str], command: list[str]) -> None:
+    line = [sys.executable, "-m", "locus_plugin_cli", *command]
+    with open("/dev/full", "wb") as full:  # noqa: PTH123  # a device
+        done = subprocess.run(
+            line,
+            env={**environment, "LOCUS_MODEL": "toy:echo"},
+            input=b"one\ntwo\n",
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+
+    said = [text for text in done.stderr.decode().splitlines() if "Ctrl-D leaves" not in text]
+    assert (done.returncode, said) == (1, ["locus: the output cannot be written: No space left on device"])
+
+
+@pytest.mark.parametrize(
+    ("redirected", "status"), [("<&-", 2), (">&-", 0), ("2>&-", 0), ("<&- >&-", 2), ("<&- >&- 2>&-", 2)]
+)
+def test_closed_streams_lead_nowhere(environment: dict[str, str], redirected: str, status: int) -> None:
+    prompt = "-" if "<" in redirected else "x"
+    line = f"{sys.executable} -m locus_plugin_cli run {prompt} -m toy:echo {redirected}"
+    done = subprocess.run(["sh", "-c", line], env=environment, capture_output=True, text=True, check=False)
+
+    assert done.returncode == status
+    expected = "locus: the prompt is empty; say what the agent is to do\n" if status and "2>" not in redirected else ""
+    assert done.stderr == expected
 
 
 def test_input_that_is_no_text_is_one_line(process: Locus) -> None:
@@ -334,9 +373,20 @@ def test_each_line_is_flushed_as_its_event_happens(environment: dict[str, str]) 
     assert types == ["run_start", "checkpoint", "iteration"]
 
 
-@pytest.mark.parametrize("how", ["--json", "--quiet", "--no-plugins"])
-def test_reader_that_goes_away_ends_it_quietly(environment: dict[str, str], how: str) -> None:
-    command = [sys.executable, "-m", "locus_plugin_cli", "run", "x", "-m", "toy:long", how]
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "x", "-m", "toy:long", "--json"],
+        ["run", "x", "-m", "toy:long", "--quiet"],
+        ["run", "x", "-m", "toy:long"],
+        ["run", "--help"],
+        ["--version"],
+        ["plugins"],
+        ["config", "check"],
+    ],
+)
+def test_reader_that_goes_away_ends_it_quietly(environment: dict[str, str], arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "locus_plugin_cli", *arguments]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stdout is not None
         assert running.stderr is not None

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -66,6 +69,28 @@ def test_ctrl_c_lets_a_tool_under_way_finish_and_says_what_was_done(terminal: Op
     running.expect("stopped by Ctrl-C after 1 iteration, 1 tool call ran (gate)")
     assert running.finish() == 130
     assert "I went through." not in running.output
+
+
+def test_ctrl_c_while_the_command_is_still_loaded_is_one_line(here: Path, environment: dict[str, str]) -> None:
+    # Somebody presses it while the module that does the work is imported.
+    (here / "sitecustomize.py").write_text(
+        "import signal, sys\n"
+        "class Presser:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'locus_plugin_cli.main':\n"
+        "            signal.raise_signal(signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Presser())\n"
+    )
+    path = os.pathsep.join([str(here), environment["PYTHONPATH"]])
+    done = subprocess.run(
+        [sys.executable, "-m", "locus_plugin_cli", "models"],
+        env={**environment, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "locus: stopped by Ctrl-C\n")
 
 
 def test_second_ctrl_c_ends_it_at_once(terminal: Open, tools: str) -> None:

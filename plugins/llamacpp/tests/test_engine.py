@@ -289,6 +289,26 @@ async def test_cancelling_while_the_weights_are_joined_gives_up_the_join(server:
     assert given_up == [True]
 
 
+async def test_cancelling_while_the_file_is_read_gives_up_the_load(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading = threading.Event()
+
+    def read_for_ever(path: Path, check: Callable[[], None]) -> None:
+        reading.set()
+        while True:
+            check()
+
+    monkeypatch.setattr(engine_module, "read_ahead", read_for_ever)
+    engine = an_engine()
+    async with anyio.create_task_group() as group:
+        group.start_soon(engine.prepare)
+        await to_thread.run_sync(reading.wait)
+        group.cancel_scope.cancel()
+
+    assert not engine.loaded
+
+
 # ----------------------------------------------------------------- closing and sharing
 
 

@@ -18,6 +18,7 @@ def test_every_packaged_model_is_listed_with_how_to_get_it() -> None:
 
     for each in available():
         assert "Installed." in rows[each.name] or each.install in rows[each.name]
+        assert ". Install" in rows[each.name]
     assert "llamacpp:/path/model.gguf" in rows
     assert "llamacpp:hf:OWNER/REPO:FILE" in rows
 

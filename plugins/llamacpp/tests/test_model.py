@@ -293,7 +293,16 @@ def test_the_manifest_provides_models_and_settings() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"n_ctx": 0}, {"threads": 0}, {"slots": 0}, {"max_tokens": 0}, {"temperature": -0.1}]
+    "wrong",
+    [
+        {"n_ctx": 0},
+        {"threads": 0},
+        {"slots": 0},
+        {"max_tokens": 0},
+        {"temperature": -0.1},
+        {"temperature": float("nan")},
+        {"temperature": float("inf")},
+    ],
 )
 def test_settings_out_of_range_are_refused_by_name(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):

@@ -12,7 +12,7 @@ import pytest
 
 from locus_plugin_llamacpp import runtime
 from locus_plugin_llamacpp.errors import EngineFailed
-from locus_plugin_llamacpp.runtime import EngineOptions, start
+from locus_plugin_llamacpp.runtime import EngineOptions, read_ahead, start
 
 PATIENT = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
 
@@ -80,6 +80,30 @@ def test_the_socket_is_in_a_private_folder_that_is_gone_and_has_a_key_of_its_own
 def test_the_own_chat_template_reaches_the_runtime() -> None:
     assert start(Path("m.gguf"), EngineOptions(n_ctx=256, template="{{ x }}")).given.chat_template == "{{ x }}"
     assert not hasattr(start(Path("m.gguf"), EngineOptions(n_ctx=256)).given, "chat_template")
+
+
+def test_a_file_is_read_to_its_end_before_it_is_loaded_and_that_can_be_given_up(tmp_path: Path) -> None:
+    class GiveUpError(Exception):
+        pass
+
+    blocks: list[int] = []
+
+    def check() -> None:
+        blocks.append(1)
+        if len(blocks) == 4:
+            raise GiveUpError
+
+    file = tmp_path / "x.gguf"
+    file.write_bytes(bytes(3 * (1 << 22)))
+    read_ahead(file, check)
+    assert len(blocks) == 3
+    with pytest.raises(GiveUpError):
+        read_ahead(file, check)
+
+
+def test_a_file_that_cannot_be_read_ahead_is_left_to_the_runtime(tmp_path: Path) -> None:
+    read_ahead(tmp_path / "none.gguf", lambda: None)
+    read_ahead(tmp_path, lambda: None)
 
 
 def test_a_runtime_that_cannot_be_imported_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

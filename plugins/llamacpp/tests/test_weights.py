@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from locus.core.errors import UnknownName
+from locus_plugin_llamacpp import store
 from locus_plugin_llamacpp.catalogue import CATALOGUE
 from locus_plugin_llamacpp.errors import CacheFull, WeightsCorrupt, WeightsError, WeightsMissing
 from locus_plugin_llamacpp.weights import Source, cache_folder, find, installed, parse
@@ -173,6 +174,25 @@ def test_a_cache_that_cannot_be_made_says_which_folder(fake_model: FakeModel, tm
     with pytest.raises(WeightsError, match="LOCUS_CACHE") as caught:
         find(source(fake_model), cache_dir=str(tmp_path / "cache"))
     assert str(tmp_path / "cache") in str(caught.value)
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES])
+def test_a_cache_that_nobody_can_write_serves_what_it_has(
+    fake_model: FakeModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    cache = str(tmp_path / "cache")
+    path = find(source(fake_model), cache_dir=cache)
+    path.with_name(f"{path.name}.stamp").unlink()  # as after a copy, which changes the times
+
+    def refuse(*_: object) -> None:
+        raise OSError(code, os.strerror(code), str(path))
+
+    monkeypatch.setattr(store, "held", refuse)
+    assert find(source(fake_model), cache_dir=cache) == path
+
+    path.write_bytes(WHOLE[:-1] + b"!")
+    with pytest.raises(WeightsError, match=r"cannot write .* set LOCUS_CACHE"):
+        find(source(fake_model), cache_dir=cache)
 
 
 def test_giving_up_in_the_progress_callback_leaves_nothing_behind(fake_model: FakeModel, tmp_path: Path) -> None:

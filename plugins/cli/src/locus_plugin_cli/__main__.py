@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from locus_plugin_cli.main import main
+from locus_plugin_cli.entry import main
 
 if __name__ == "__main__":
     main()

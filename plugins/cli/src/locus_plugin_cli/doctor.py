@@ -16,7 +16,7 @@ from locus.hooks.manifest import Plugin
 from locus.hooks.reference import load
 from locus_plugin_cli import foreign
 from locus_plugin_cli.failures import told
-from locus_plugin_cli.offers import choose
+from locus_plugin_cli.offers import choose, unusable
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.text import one_line
 
@@ -108,19 +108,25 @@ def _configuration(project: Project) -> list[Finding]:
     wrong += [Finding("configuration", note=one_line(warning)) for warning in checked.warnings]
     if not checked.problems:
         try:
-            project.hooks()
+            reports = project.hooks().reports
         except LocusError as e:
             wrong += [Finding("configuration", line) for line in told(e)[1].splitlines()]
+        else:
+            # What the file names has been looked at; this is what the environment names.
+            wrong += [
+                Finding("configuration", note=f"LOCUS_PLUGINS: {one_line(report.detail)}")
+                for report in reports
+                if report.status == "missing" and report.name not in (*project.config.enabled, *project.config.required)
+            ]
     return wrong or [Finding("configuration", note=project.config.source or "none")]
 
 
 def _default(project: Project) -> Finding:
     try:
         chosen = choose(None, project, os.environ)
-        project.catalogue.provides("model", chosen.model.partition(":")[0])
     except LocusError as e:
         return Finding("default model", note=one_line(str(e)))
-    return Finding("default model", note=f"{chosen.model} ({chosen.why})")
+    return Finding("default model", unusable(chosen, project), note=f"{chosen.model} ({chosen.why})")
 
 
 def _trace(error: BaseException) -> str:

@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 import click
 
+from locus_plugin_cli.filled import FILLED
+
 __all__ = ["Given", "common_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -55,6 +57,7 @@ def common_options(function: F) -> F:
             "-p",
             "--plugin",
             "plugins",
+            type=FILLED,
             metavar="NAME",
             multiple=True,
             expose_value=False,
@@ -72,6 +75,7 @@ def common_options(function: F) -> F:
         ),
         click.option(
             "--config",
+            type=FILLED,
             metavar="PATH",
             expose_value=False,
             is_eager=True,

@@ -17,6 +17,7 @@ from typing import Any, NoReturn, TextIO
 import click
 
 from locus_plugin_cli import foreign, status
+from locus_plugin_cli.full import is_full
 from locus_plugin_cli.given import Given, common_options
 from locus_plugin_cli.lazy import Root, resolve
 
@@ -64,6 +65,7 @@ root.table = {
 def invoke(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit status; every error is one line on standard error."""
     given = Given()
+    output = sys.stdout
     try:
         returned = root.main(list(arguments), prog_name="locus", standalone_mode=False, obj=given)
         sys.stdout.flush()
@@ -81,8 +83,18 @@ def invoke(arguments: Sequence[str]) -> int:
     except click.Abort:
         _say("stopped by Ctrl-C")
         return status.STOPPED
+    except SystemExit:
+        # A reader that went away while click wrote: it puts another stream in place of the broken one, and exits.
+        if sys.stdout is output:
+            raise
+        _abandon_output()
+        return status.CLOSED_PIPE
     # The last net: whatever a plugin or this package raises becomes one line.
     except Exception as e:  # noqa: BLE001
+        if is_full(e):
+            _abandon_output()
+            _say(f"the output cannot be written: {e.strerror}")
+            return status.FAILED
         return _failed(e, debug=given.debug)
     return returned if type(returned) is int else status.OK
 

@@ -17,13 +17,13 @@ from attrs import frozen
 
 from locus.core.errors import ConfigError, LocusError, PluginError
 from locus.hooks.manifest import Plugin
-from locus.hooks.providers import plugin_settings
+from locus.hooks.providers import plugin_settings, scheme_of
 from locus.hooks.reference import load
 from locus.hooks.settings import Layer
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.text import one_line
 
-__all__ = ["ENV", "Chosen", "Offer", "choose", "offers", "providers"]
+__all__ = ["ENV", "Chosen", "Offer", "choose", "offers", "providers", "unusable"]
 
 ENV = "LOCUS_MODEL"
 
@@ -88,6 +88,20 @@ def choose(option: str | None, project: Project, environ: Mapping[str, str]) -> 
             f"give --model {names[0]}:NAME, or set {ENV} or [agent] model in locus.toml"
         )
     raise ConfigError(f"no model is chosen and no provider is installed; {_INSTALL}, or install another provider")
+
+
+def unusable(chosen: Chosen, project: Project) -> str:
+    """Why nobody here can make the chosen model, as far as its provider's name tells; ``""`` when somebody can.
+
+    Args:
+        chosen: from `choose`.
+        project: the configuration and the installed plugins.
+    """
+    try:
+        project.catalogue.provides("model", scheme_of("model", chosen.model)[0])
+    except LocusError as e:
+        return f"{chosen.why}: {one_line(str(e))}"
+    return ""
 
 
 def providers(project: Project) -> tuple[Plugin, ...]:

@@ -12,6 +12,7 @@ from attrs import fields, frozen
 
 from locus.core.errors import ConfigError
 from locus.models.protocol import ModelSettings
+from locus_plugin_cli.filled import FILLED, Amount
 
 __all__ = ["AgentOptions", "agent_options"]
 
@@ -98,23 +99,27 @@ def agent_options(function: Callable[..., int]) -> Callable[..., int]:
 
 
 _OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
-    click.option("-m", "--model", metavar="PROVIDER:NAME", help="The model; `locus models` lists what there is."),
+    click.option(
+        "-m", "--model", type=FILLED, metavar="PROVIDER:NAME", help="The model; `locus models` lists what there is."
+    ),
     click.option(
         "-t",
         "--tools",
+        type=FILLED,
         metavar="FILE.py|MODULE",
         multiple=True,
         help="Tools: what is marked with @tool, else the functions with a docstring; repeatable.",
     ),
     click.option("-s", "--system", metavar="TEXT|@FILE", help="The system prompt."),
-    click.option("--thread", metavar="ID", help="The conversation to begin or to continue."),
+    click.option("--thread", type=FILLED, metavar="ID", help="The conversation to begin or to continue."),
     click.option(
         "--checkpointer",
+        type=FILLED,
         metavar="PLUGIN:REST",
         help="Where conversations are kept; default: in memory, until this command ends.",
     ),
     click.option("--max-iterations", type=click.IntRange(min=1), metavar="N", help="At most N model calls."),
-    click.option("--temperature", type=click.FloatRange(min=0), metavar="X", help="0 and up; 0 repeats itself best."),
+    click.option("--temperature", type=Amount(min=0), metavar="X", help="0 and up; 0 repeats itself best."),
     click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="The most tokens of one answer."),
     click.option("--seed", type=int, metavar="N", help="For providers that can repeat an answer."),
 )

@@ -101,10 +101,10 @@ def write_project(name: str, kinds: Sequence[str], target: Path) -> list[Path]:
     Raises:
         ConfigError: the folder holds something, or cannot be written.
     """
-    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-        raise ConfigError(f"{target} exists, and nothing is overwritten; give another --dir")
     rendered = _rendered(name, [KINDS[kind] for kind in dict.fromkeys(kinds)])
     try:
+        if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+            raise ConfigError(f"{target} exists, and nothing is overwritten; give another --dir")
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
             fresh = Path(folder) / target.name

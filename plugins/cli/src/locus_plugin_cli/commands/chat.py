@@ -13,6 +13,7 @@ from locus.core.messages import Usage
 from locus_plugin_cli import status
 from locus_plugin_cli.conversation import Conversation
 from locus_plugin_cli.failures import show_trace, told, why
+from locus_plugin_cli.full import is_full
 from locus_plugin_cli.given import Given, common_options
 from locus_plugin_cli.options import AgentOptions, agent_options
 from locus_plugin_cli.output import say
@@ -28,7 +29,7 @@ __all__ = ["chat"]
 
 _HELP = """\
 /help           this list
-/tokens         tokens of this conversation
+/tokens         tokens of this sitting
 /system [TEXT]  show the system prompt, or set it from the next turn on
 /new            begin another conversation
 /quit           leave; so does Ctrl-D
@@ -98,7 +99,7 @@ class _Talk:
             turn = self._conversation.say(text)
         # A turn that cannot be taken (a busy thread, a defect in a plugin) is no reason to lose the conversation.
         except Exception as e:
-            if isinstance(e, click.ClickException):
+            if isinstance(e, click.ClickException) or is_full(e):
                 raise
             self._wrong(told(e)[1], e)
             return

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 import click
 
-from locus.config import check_config
+from locus.config import check_config, read_config
 from locus.core.errors import LocusError
 from locus.hooks.providers import plugin_settings
 from locus.hooks.secret import Secret
@@ -21,7 +21,7 @@ from locus.hooks.settings import Layer
 from locus_plugin_cli import status
 from locus_plugin_cli.failures import told
 from locus_plugin_cli.given import Given, common_options
-from locus_plugin_cli.offers import choose
+from locus_plugin_cli.offers import choose, unusable
 from locus_plugin_cli.output import Output, print_json, say
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.text import one_line
@@ -46,13 +46,16 @@ def check(ctx: click.Context, *, as_json: bool) -> int:
 
     Exit status: 0, or 2 when something is wrong.
     """
-    project = Project.of(ctx.ensure_object(Given))
+    given = ctx.ensure_object(Given)
+    read, wrong = read_config(given.config)
+    project = Project(attrs.evolve(read, cli=given.switches))
     checked = check_config(project.config, project.catalogue, os.environ)
-    problems = [*checked.problems]
+    problems = [*wrong, *checked.problems]
     try:
         project.hooks()
     except LocusError as e:
         problems += [line for line in told(e)[1].splitlines() if line not in {one_line(known) for known in problems}]
+    problems += _model_problems(project)
     effective = _effective(project)
     if as_json:
         print_json({**effective, "problems": problems, "warnings": list(checked.warnings)})
@@ -78,6 +81,14 @@ def _effective(project: Project) -> dict[str, Any]:
         "plugins": _plugins(project),
         "model": _model(project),
     }
+
+
+def _model_problems(project: Project) -> list[str]:
+    try:
+        problem = unusable(choose(None, project, os.environ), project)
+    except LocusError:
+        return []  # that none is chosen here is no mistake
+    return [problem] if problem else []
 
 
 def _model(project: Project) -> str:
