@@ -73,7 +73,7 @@ def judge(
     repeated = len(log.lines("model")) - asked
     if repeated > faults:
         wrong.append(f"effects: {repeated} model calls were repeated for {faults} faults")
-    return Verdict(wrong)
+    return Verdict(tuple(wrong))
 
 
 # -- the final state -----------------------------------------------------------------------------------
@@ -221,10 +221,10 @@ def _accepted(state: AgentState, by_call: dict[str, list[Line]]) -> list[str]:
         for result in message.tool_results:
             if not str(result.content).startswith("Error: "):
                 happened |= set(MARK.findall(str(result.content)))
-    for call, lines in by_call.items():
+    for key, lines in by_call.items():
         strange = {line["mark"] for line in lines} - marks
-        if strange and "/" not in call:
-            wrong.append(f"effects: {call} happened for {strange}, which no accepted answer asked for")
+        if strange and "/" not in key:
+            wrong.append(f"effects: {key} happened for {strange}, which no accepted answer asked for")
     done = {line["mark"] for lines in by_call.values() for line in lines}
     asked = {str(c.arguments["mark"]) for m in state.messages for c in m.tool_calls}
     missing = {mark for mark in happened & asked if mark not in done}
