@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from attrs import field, frozen
+from attrs import frozen
 from tests.durability.log import Line, Log
 from tests.durability.pointed import digest
 from tests.durability.world import EFFECTS, MARK, unmarked
@@ -30,7 +30,7 @@ UNKNOWN = "Error: outcome unknown"
 class Verdict:
     """What is wrong with a run that broke off and went on; nothing, one hopes."""
 
-    wrong: tuple[str, ...] = field(converter=tuple)
+    wrong: tuple[str, ...]
 
     def __bool__(self) -> bool:
         return not self.wrong
