@@ -13,6 +13,8 @@ from locus.core.journal import Body
 from locus.memory import Appended, Claim, LatestStore, MemoryStore
 from locus_testkit.machines import JournalStoreMachine
 
+pytestmark = pytest.mark.proof
+
 _FEW = settings(
     max_examples=15,
     stateful_step_count=15,

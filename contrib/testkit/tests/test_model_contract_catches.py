@@ -18,6 +18,8 @@ from locus.core.messages import Message, RawBlock, Role, TextBlock, ToolCall, Us
 from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, OnChunk
 from locus_testkit import ModelContract, ModelFeatures, ScriptedModel, Sent, Turn
 
+pytestmark = pytest.mark.proof
+
 PROMISES = sorted(name for name in dir(ModelContract) if name.startswith("test_"))
 
 ALL = ModelFeatures(

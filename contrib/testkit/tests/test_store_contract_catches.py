@@ -14,6 +14,8 @@ from locus.memory import JournalStore
 from . import broken_runs, broken_stores
 from .stores import LAWS, Complete, Opened, shared
 
+pytestmark = pytest.mark.proof
+
 #: Two handles of a store in memory share nothing at all: exactly what these forbid.
 ALONE = (
     "test_another_handle_finds_the_same",

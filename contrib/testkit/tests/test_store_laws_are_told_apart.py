@@ -20,6 +20,8 @@ from locus.models.call import Called
 
 from .stores import LAWS, Complete, Opened, law_of, shared
 
+pytestmark = pytest.mark.proof
+
 
 class MixesSnapshots(Complete):
     """1: keeps the number of the newest snapshot and the state of the last that came."""
