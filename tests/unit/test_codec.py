@@ -31,6 +31,7 @@ from locus.core.journal import (
 )
 from locus.core.messages import Block, Message, RawBlock, Role, ThinkingBlock, ToolResult
 from locus.core.state import ReasoningStep
+from locus.travel import Difference
 
 
 def through_json(form: Any) -> Any:
@@ -180,6 +181,7 @@ EXAMPLES: dict[type[BaseException], tuple[Any, ...]] = {
     errors.CheckpointTooNew: (3, 1),
     errors.ConditionError: ("Even", ValueError("odd")),
     errors.ThreadBusy: ("thread", "worker", "2026-01-01"),
+    errors.ReplayDiffers: ("thread", Difference(n=1, node="think", step="0/think/model", recorded="a", actual="b")),
 }
 _SHAPES = {errors.PluginError: ("retry", "broken"), errors.CheckpointError: ("entry", "damaged")}
 
