@@ -30,6 +30,7 @@ from locus import (
     Run,
     ToolContext,
     ToolStartEvent,
+    diff,
     tool,
 )
 from locus.core.events import IterationEvent
@@ -224,6 +225,21 @@ async def runs_know_what_they_give(agent: Agent[Database, Report]) -> Report | N
     again = await agent.resume(result, "yes", deps=Database({}))
     assert_type(again.parsed, Report | None)
     return result.parsed
+
+
+async def threads_are_looked_back_on(agent: Agent[Database, Report]) -> None:
+    past = await agent.history("t")
+    assert_type(past[0].usage.total_tokens, int)
+    assert_type(past[0].state, AgentState)
+    assert_type([moment.node for moment in past], list[str])
+    fork = await agent.fork("t", at=past[-1].n)
+    assert_type(await agent.state_at(fork, 1), AgentState)
+    replay = await agent.replay(fork, deps=Database({}))
+    if not replay and replay.difference is not None:
+        assert_type(replay.difference.step, str)
+    assert_type((await agent.what_if("t", termination=conditions_combine())).saved.cost, float | None)
+    assert_type((await agent.diff("t", fork)).same, bool)
+    assert_type(diff(past, await agent.history(fork)).same, bool)
 
 
 @tool

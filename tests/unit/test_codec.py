@@ -39,6 +39,7 @@ from locus.core.state import ReasoningStep
 from locus.models import ModelResponse
 from locus.models.call import Called, Spent
 from locus.tools.outcome import CallOutcome
+from locus.travel import Difference
 
 
 def through_json(form: Any) -> Any:
@@ -188,6 +189,7 @@ EXAMPLES: dict[type[BaseException], tuple[Any, ...]] = {
     errors.CheckpointTooNew: (3, 1),
     errors.ConditionError: ("Even", ValueError("odd")),
     errors.ThreadBusy: ("thread", "worker", "2026-01-01"),
+    errors.ReplayDiffers: ("thread", Difference(n=1, node="think", step="0/think/model", recorded="a", actual="b")),
 }
 _SHAPES = {errors.PluginError: ("retry", "broken"), errors.CheckpointError: ("entry", "damaged")}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
@@ -148,9 +148,12 @@ def diff(a: Side, b: Side) -> Diff:
 
 def _rows(left: Sequence[Act], right: Sequence[Act]) -> Iterator[Row]:
     """Side by side, with what both did beside each other where one did something in between."""
-    for kind, i, j, k, m in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
-        pairs = zip(left[i:j], right[k:m], strict=True) if kind == "equal" else zip_longest(left[i:j], right[k:m])
-        yield from (Row(a, b) for a, b in pairs)
+    # What comes first is the same as long as it is: a matcher alone would look for the longest part that is.
+    prefix = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))
+    yield from map(Row, left[:prefix], right[:prefix])
+    left, right = left[prefix:], right[prefix:]
+    for _, i, j, k, m in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+        yield from (Row(a, b) for a, b in zip_longest(left[i:j], right[k:m]))
 
 
 def _name(side: Side) -> str:
