@@ -172,5 +172,5 @@ def drop(db: sqlite3.Connection, first: int, last: int) -> list[bytes]:
 
 def collect(db: sqlite3.Connection, candidates: Iterable[bytes]) -> None:
     """Delete those blobs that nothing uses any more."""
-    unused = "DELETE FROM blobs WHERE sha=?1 AND NOT EXISTS (SELECT 1 FROM uses WHERE sha=?1)"
+    unused = "DELETE FROM blobs WHERE sha=? AND NOT EXISTS (SELECT 1 FROM uses WHERE uses.sha=blobs.sha)"
     db.executemany(unused, [(sha,) for sha in candidates])

@@ -64,8 +64,8 @@ class Appending(Job[Appended]):
         key = held.thread << SHIFT | head
         # One statement looks at the fence and writes: the claim of another process is seen here or comes after.
         done = session.db.execute(
-            "INSERT INTO entries (key, writer, at, body) SELECT ?1, ?2, ?3, ?4 FROM threads WHERE id=?5 AND token=?2",
-            (key, token, session.now(), row.body, held.thread),
+            "INSERT INTO entries (key, writer, at, body) SELECT ?, token, ?, ? FROM threads WHERE id=? AND token=?",
+            (key, session.now(), row.body, held.thread, token),
         )
         if done.rowcount != 1:
             session.held.pop(token, None)

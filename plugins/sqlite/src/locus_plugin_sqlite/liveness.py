@@ -9,6 +9,7 @@ import os
 import socket
 import sys
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 
 from attrs import frozen
@@ -48,18 +49,16 @@ class Process:
     def is_gone(self) -> bool:
         """Whether it is known to have ended; False when in doubt."""
         here = this_process()
-        if not self.machine or self.machine != here.machine or self.pid == here.pid:
-            return self.machine == here.machine != "" and self.pid == here.pid and self.started != here.started
-        if sys.platform == "linux":
-            found = _started(self.pid)
-            return found is None or found != self.started
+        if not self.machine or self.machine != here.machine:
+            return False
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
             return True
-        except OSError:
-            return False
-        return False
+        except OSError:  # another user's
+            pass
+        found = _started(self.pid)
+        return found is None or (found != self.started and found != "")
 
 
 @frozen
@@ -81,16 +80,12 @@ class Holder:
 
 def this_process() -> Process:
     """The process under way; after a fork, the new one."""
-    pid = os.getpid()
-    if _known.pid != pid:
-        _remember(pid)
-    return _known
+    return _described(os.getpid())
 
 
-def _remember(pid: int) -> Process:
-    global _known  # /proc is read once a process, not once a claim
-    _known = Process(socket.gethostname(), _machine(), pid, _started(pid) or "")
-    return _known
+@lru_cache(maxsize=1)  # the system is asked once a process, not once a claim
+def _described(pid: int) -> Process:
+    return Process(socket.gethostname(), _machine(), pid, _started(pid) or "")
 
 
 def _machine() -> str:
@@ -112,12 +107,7 @@ def _started(pid: int) -> str | None:
     try:
         # The name of the program, in parentheses, may hold anything.
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    except OSError:  # pragma: no cover - hidden from this user
+    except OSError:  # hidden from this user, or gone a moment ago
         return ""
     # A zombie has ended; only its parent has not asked yet.
     return None if fields[0] in "ZX" else fields[19]
-
-
-_known = Process("", "", 0, "")

@@ -191,7 +191,7 @@ class Session:
 
     def wait(self) -> float | None:
         """Seconds until there is something to do without being asked; None = never."""
-        if not self.held and not self.owed:
+        if self._due == float("inf"):
             return None
         return max(0.0, self._due - time.monotonic())
 
