@@ -15,19 +15,20 @@ from tests.durability.pointed import Pointed
 from tests.durability.points import Points, is_death
 from tests.durability.world import Mode, Script, World
 
-from locus.core.errors import Fenced, NothingToResume, ThreadBusy
+from locus import IterationEvent
+from locus.core.errors import Fenced, InterruptMismatch, NothingToResume, StoreError, ThreadBusy
 from locus.core.journal import BLANK, fold
 from locus.core.state import AgentState
 from locus.memory import MemoryStore
 from locus.memory.clock import Clock
 from locus.memory.store import Claim, JournalStore
 
-__all__ = ["THREAD", "Opened", "Plain", "Program", "elsewhere", "final_state", "plain", "segment", "whole"]
+__all__ = ["THREAD", "Opened", "Plain", "Program", "begin", "elsewhere", "final_state", "plain", "segment", "whole"]
 
 THREAD = "t"
 
 #: What became of a segment.
-Status = Literal["ended", "asks", "died", "fenced", "busy"]
+Status = Literal["ended", "asks", "died", "fenced", "busy", "failed"]
 
 #: Makes a handle on the store, as a new process does.
 Opened = Callable[[Points], JournalStore]
@@ -81,10 +82,12 @@ async def segment(
             result = await agent.resume(thread, answers, deps=world)
     except NothingToResume:
         return Segment("ended")
-    except ThreadBusy:
-        return Segment("busy")
+    except (ThreadBusy, InterruptMismatch):
+        return Segment("busy")  # somebody else has it, or has given the answer
     except Fenced:
         return Segment("fenced")
+    except StoreError:
+        return Segment("failed")
     except BaseException as e:
         if is_death(e):
             return Segment("died")
@@ -92,6 +95,16 @@ async def segment(
     if result.interrupts:
         return Segment("asks", tuple((q.interrupt_id, q.question) for q in result.interrupts))
     return Segment("ended")
+
+
+async def begin(program: Program, store: JournalStore, thread: str) -> None:
+    """Begin a run, and leave it before its first model call."""
+    run = World(Log()).agent(program.script, store, program.mode).run("go", thread_id=thread)
+    async for event in run:
+        if isinstance(event, IterationEvent):
+            await run.aclose()
+            return
+    raise AssertionError("it ended before its first iteration")
 
 
 async def whole(step: Callable[[dict[str, Any] | None], Awaitable[Segment]], *, most: int = 40) -> list[Segment]:

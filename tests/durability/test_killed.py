@@ -37,6 +37,10 @@ EVERYWHERE = {
     "hook: think",
     "hook: tool complete",
     "hook: review",
+    "hook: reflect",
+    "hook: before it sleeps",
+    "hook: before it waits",
+    "hook: after it waited",
 }
 INSIDE = {
     "sqlite": {

@@ -122,7 +122,10 @@ class Deciding(Hook):
 
     async def on_think(self, event: ThinkEvent, run: Any) -> Retry | None:
         self.world.points.reach("hook: think")
-        return Retry("once more") if self.retries and run.state.iteration == 1 and run.attempt == 0 else None
+        if not self.retries or run.state.iteration != 1 or run.attempt:
+            return None
+        # Where the first attempt may have failed, a crash decides which one is the first to be heard of.
+        return None if "!" in event.text else Retry("once more")
 
     def on_model_error(self, event: ModelErrorEvent) -> Retry | None:
         return Retry() if "busy" in event.error else None
@@ -152,7 +155,13 @@ class Deciding(Hook):
             self.world.points.reach("hook: reflect")
             return f"reflected {state.iteration}"
 
-        return state.with_metadata("reflected", await run.step("reflect", think, effect="pure"))
+        reflected = await run.step("reflect", think, effect="pure")
+        self.world.points.reach("hook: before it sleeps")
+        await run.host.sleep_until(run.host.now())
+        self.world.points.reach("hook: before it waits")
+        said = await run.host.wait("gate", f"go on after {state.iteration}?")
+        self.world.points.reach("hook: after it waited")
+        return state.with_metadata("reflected", (reflected, said))
 
 
 class World:

@@ -14,7 +14,7 @@ from tests.loop.hook_kit import Crash
 from tests.loop.kit import Recorder, add, answers, confirm, kinds, of, results
 
 from locus import Agent, Hook, HookFailedEvent, ToolCall, ToolContext, tool
-from locus.core.errors import Fenced, JournalError, OutcomeUnknown, StoreError
+from locus.core.errors import Fenced, JournalError, OutcomeUnknown, StoreError, ThreadBusy
 from locus.core.journal import Body, Intent, Outcome, Paused, Transition
 from locus.core.state import AgentState
 from locus.memory import MemoryStore, SnapshotAdapter
@@ -474,20 +474,24 @@ async def test_the_store_of_a_run_that_is_no_part_of_this_one_is_an_ordinary_err
     assert results(result)[0].startswith("Error: StoreError: thread 'own'")
 
 
-async def test_a_child_that_is_busy_is_an_ordinary_error_of_the_body() -> None:
-    taken: list[Claim] = []
+async def test_a_child_that_an_overtaken_worker_still_holds_stays_open_and_so_does_its_parent() -> None:
+    held: list[Claim] = []
 
     class Busy(MemoryStore):
         async def peek(self, thread_id: str) -> Claim | None:
-            if not taken:
-                taken.append(await self.claim(thread_id, "somebody"))
+            if not held:
+                held.append(await self.claim(thread_id, "somebody"))
             return await super().peek(thread_id)
 
-    child = Agent(ScriptedModel("two"), checkpointer=Busy())
-    model = ScriptedModel(call("delegate"), "sorry")
-    result = await Agent(model, tools=[delegating(child, run_child=True)], checkpointer=MemoryStore()).run("x")
-    assert result.message == "sorry"
-    assert results(result)[0].startswith("Error: ThreadBusy")
+    theirs = Busy()
+    child = Agent(ScriptedModel("two"), checkpointer=theirs)
+    model = ScriptedModel(call("delegate"), "it is two")
+    agent = Agent(model, tools=[delegating(child, run_child=True)], checkpointer=MemoryStore())
+    with pytest.raises(ThreadBusy, match="somebody"):
+        await agent.run("x", thread_id="t")
+    await theirs.release(held[0])
+    result = await agent.resume("t")
+    assert (results(result), result.message) == (["two"], "it is two")
 
 
 # -- what is no failure of the store -------------------------------------------------------------------

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from locus.core.directives import Allow, Cancel, Directive, Interrupt, Reject, Retry
-from locus.core.errors import BudgetExceeded, ConditionError, Fenced, ModelError, StepMismatch, StoreError
+from locus.core.errors import BudgetExceeded, ConditionError, Fenced, ModelError, StepMismatch, StoreError, ThreadBusy
 from locus.core.events import Event, HookFailedEvent, ModelRestartEvent, RunStartEvent, stamp
 from locus.core.journal import BLANK
 from locus.hooks.caller import deaf, still_deaf, unheard
@@ -385,8 +385,9 @@ class ActiveRun:
         replayed = self.host.recorded_any(step_id) is not None
         try:
             result = await agent.run_as_child(prompt, thread_id=thread_id, parent=self, budget=budget, answers=answers)
-        except (Fenced, StepMismatch, StoreError) as e:
-            # The child is left open, and so is its parent: an error of the tool would give the child up.
+        except (Fenced, StepMismatch, StoreError, ThreadBusy) as e:
+            # The child is left open, and so is its parent: an error of the tool would give the child up. Who holds
+            # the thread of a child can only be a worker that held this run as well, and has not noticed its loss.
             self.host.stop(e)
             raise
         if not result.interrupts and not replayed:
