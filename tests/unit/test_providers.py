@@ -98,12 +98,12 @@ def test_a_path_that_two_plugins_take_needs_a_scheme(shelf: Shelf) -> None:
 
 
 def test_a_path_that_no_plugin_takes_is_refused(acme: Shelf) -> None:
-    with pytest.raises(ConfigError, match=r"names no plugin; write 'plugin:runs\.db'"):
-        provide("checkpointer", "runs.db")
+    with pytest.raises(ConfigError, match=r"names no plugin; write 'plugin:runs\.odd'"):
+        provide("checkpointer", "runs.odd")
     with pytest.raises(
-        ConfigError, match=r"no installed plugin takes a path that ends in '\.db'; write 'plugin:runs\.db'"
+        ConfigError, match=r"no installed plugin takes a path that ends in '\.odd'; write 'plugin:runs\.odd'"
     ):
-        provide("checkpointer", PurePath("runs.db"))
+        provide("checkpointer", PurePath("runs.odd"))
 
 
 def test_settings_are_looked_up_by_the_plugins_name(acme: Shelf) -> None:

@@ -271,6 +271,15 @@ class AgentState:
             cost=self.cost + cost,
         )
 
+    def with_usage(self, usage: Usage) -> AgentState:
+        """`with_token_usage` of what a model says that it used."""
+        return self.with_token_usage(
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+            cached_tokens=usage.cached_tokens,
+            cost=usage.cost or 0.0,
+        )
+
     def with_answer(self, message: Message, step: ReasoningStep, usage: Usage) -> AgentState:
         """One model answer: its message, its reasoning step and its tokens, in one copy."""
         steps = self.reasoning_steps

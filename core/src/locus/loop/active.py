@@ -480,12 +480,7 @@ class ActiveRun:
             return state
         if take:
             self._pending = None
-        return state.with_token_usage(
-            prompt_tokens=usage.prompt_tokens,
-            completion_tokens=usage.completion_tokens,
-            cached_tokens=usage.cached_tokens,
-            cost=usage.cost or 0.0,
-        )
+        return state.with_usage(usage)
 
     def report(self, plugin: str, value: Any) -> None:
         """Put something into ``AgentResult.reports``; a second report of a plugin replaces the first."""

@@ -80,12 +80,7 @@ async def think(state: AgentState, run: ActiveRun) -> AgentState:
             )
         if run.take_retry() and attempt < MAX_RETRIES and not run.halted:
             # The answer is thrown away, its tokens are not.
-            before = state.with_token_usage(
-                prompt_tokens=usage.prompt_tokens,
-                completion_tokens=usage.completion_tokens,
-                cached_tokens=usage.cached_tokens,
-                cost=usage.cost or 0.0,
-            )
+            before = state.with_usage(usage)
             await run.restarted()
             continue
         if not message.tool_calls:
