@@ -271,7 +271,7 @@ class AgentState:
             cost=self.cost + cost,
         )
 
-    def with_usage(self, usage: Usage) -> AgentState:
+    def charged(self, usage: Usage) -> AgentState:
         """`with_token_usage` of what a model says that it used."""
         return self.with_token_usage(
             prompt_tokens=usage.prompt_tokens,

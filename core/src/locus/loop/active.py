@@ -480,7 +480,7 @@ class ActiveRun:
             return state
         if take:
             self._pending = None
-        return state.with_usage(usage)
+        return state.charged(usage)
 
     def report(self, plugin: str, value: Any) -> None:
         """Put something into ``AgentResult.reports``; a second report of a plugin replaces the first."""

@@ -80,7 +80,7 @@ async def think(state: AgentState, run: ActiveRun) -> AgentState:
             )
         if run.take_retry() and attempt < MAX_RETRIES and not run.halted:
             # The answer is thrown away, its tokens are not.
-            before = state.with_usage(usage)
+            before = state.charged(usage)
             await run.restarted()
             continue
         if not message.tool_calls:
