@@ -267,6 +267,24 @@ def test_several_event_loops_share_a_store(path: Path) -> None:
     anyio.run(check)
 
 
+class Struck(BaseException):
+    """What nobody expects in the thread."""
+
+
+async def test_whatever_breaks_in_the_thread_reaches_whoever_asked(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with SqliteStore(path) as store:
+        claim = await store.claim("t", "w")
+        for error in (Struck("in a statement"), RuntimeError("in a statement")):
+            with monkeypatch.context() as patch:
+                patch.setattr(Session, "now", lambda _, error=error: (_ for _ in ()).throw(error))
+                with pytest.raises(type(error), match="in a statement"):
+                    await store.append(claim, [step(1)])
+                with pytest.raises(type(error), match="in a statement"):
+                    await store.claim("u", "w")
+        assert await store.append(claim, [step(2)]) is Appended.OK
+        assert await bodies(store) == [step(2)]
+
+
 # -- the thread's life ----------------------------------------------------------------------------
 
 

@@ -98,7 +98,7 @@ def _work(inbox: SimpleQueue[Job[Any] | None], session: Session) -> None:
 def _serve(session: Session, group: Sequence[Job[Any]]) -> None:
     try:
         _do(session, group)
-    except Exception as e:  # noqa: BLE001 - a thread that ends here would leave everybody waiting for ever
+    except BaseException as e:  # noqa: BLE001 - a thread that ends here would leave everybody waiting for ever
         for job in group:
             job.error = job.error or e
     for job in group:
