@@ -46,6 +46,8 @@ class Segment:
         metadata: entries to set on the state before the first node.
         answer: what the caller answers, see `matched_answers`; None for nothing.
         template: the fields of a new run's state that the agent decides (limits, names).
+        one_run: the thread has one run only: what stands in it when it is claimed is gone on with, whatever stood in
+            it before that.
     """
 
     thread_id: str
@@ -57,6 +59,7 @@ class Segment:
     metadata: Mapping[str, Any] = EMPTY
     answer: Any = None
     template: Mapping[str, Any] = EMPTY
+    one_run: bool = False
 
 
 @frozen
