@@ -27,6 +27,7 @@ from tests.durability.log import Log
 from tests.durability.oracle import judge
 from tests.durability.points import Points
 from tests.durability.subjects import Files, Sqlite, Subject
+from tests.durability.unsynced import Unsynced, connect_through
 
 from locus.memory.clock import SystemClock
 from locus.memory.store import JournalStore
@@ -282,6 +283,7 @@ async def _judged(chaos: Chaos, wanted: Sequence[Plain]) -> None:
 
 def main(chaos: Chaos) -> None:
     """Let it happen, and print what was found."""
+    connect_through(Unsynced)
     chaos.place.mkdir(parents=True, exist_ok=True)
     wanted = [anyio.run(plain, program, backend=chaos.backend) for program in PROGRAMS]
     anyio.run(_begun, chaos, backend=chaos.backend)

@@ -28,6 +28,7 @@ from tests.durability.log import Log
 from tests.durability.oracle import judge
 from tests.durability.points import Points
 from tests.durability.subjects import SUBJECTS, Subject
+from tests.durability.unsynced import Unsynced, connect_through
 
 __all__ = ["SCRIPT", "Order", "forked", "main"]
 
@@ -104,34 +105,15 @@ def forked(work: Callable[[], Any], answer: Path) -> Any:
     return json.loads(answer.read_text())
 
 
-#: What a killed process has written is safe with the operating system; and waiting for the disk takes most of the time.
-_NO_SYNC = "PRAGMA synchronous=off"
-
-
-class _Statements(sqlite3.Connection):
+class _Statements(Unsynced):
     """A connection that may be killed after each statement, which is before the next one."""
 
     points = Points()
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        super().execute(_NO_SYNC)
-
     def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
-        name = " ".join(sql.split()[:2])
-        if name.startswith("PRAGMA synchronous"):
-            sql = _NO_SYNC
         done = super().execute(sql, *parameters)
-        self.points.here(f"sql: after {name}")
+        self.points.here(f"sql: after {' '.join(sql.split()[:2])}")
         return done
-
-
-_connect = sqlite3.connect
-
-
-def _pointed(points: Points) -> None:
-    _Statements.points = points
-    sqlite3.connect = lambda *args, **options: _connect(*args, factory=_Statements, **options)  # type: ignore[assignment]
 
 
 # -- one point -----------------------------------------------------------------------------------------
@@ -152,7 +134,8 @@ class _Case:
         def work() -> Any:
             log, points = Log(self.folder / "log"), Points(at, "kill")
             points.told = lambda name: log.add("hit", name=name)
-            _pointed(points)
+            _Statements.points = points
+            connect_through(_Statements)
 
             async def run() -> Segment:
                 ended = await segment(self.program, self.subject.open(points), log, points, answers=answers)
@@ -206,6 +189,7 @@ class _Case:
 def main(order: Order) -> None:
     """Explore, and print what was found."""
     program, base = Program(SCRIPT, order.mode), Path(order.folder)
+    connect_through(Unsynced)
     wanted = _warm(program, order, base / f"warm-{order.first}")
     at, parent = order.first, os.getppid()
     while not order.upto or at <= order.upto:

@@ -11,6 +11,7 @@ from tests.durability.filestore import FileStore
 from tests.durability.points import Points
 
 from locus.memory import MemoryStore
+from locus.memory.clock import Clock
 from locus.memory.store import Claim, JournalStore
 from locus_plugin_sqlite import SqliteStore
 from locus_testkit import FakeClock
@@ -34,7 +35,7 @@ class Subject:
     def __init__(self, folder: Path, *, snapshot_every: int | None = None) -> None:
         self.folder, self.snapshot_every = folder, snapshot_every
         #: Of the leases. It stands still unless somebody is buried, or a process brings its own.
-        self.clock: FakeClock = FakeClock(datetime(2030, 1, 1, tzinfo=UTC))
+        self.clock: Clock = FakeClock(datetime(2030, 1, 1, tzinfo=UTC))
         #: How long a holder that is not known to be dead is waited for.
         self.lease = timedelta(seconds=30)
 
@@ -47,6 +48,7 @@ class Subject:
 
     def bury(self) -> None:
         """Let so much time pass that nobody waits for the dead."""
+        assert isinstance(self.clock, FakeClock)
         self.clock.advance(LONG.total_seconds())
 
     async def close(self) -> None:

@@ -115,7 +115,7 @@ def _release_now(host: JournalHost) -> None:
 
 async def _begin(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
     host = run.host
-    if segment.prompt is None and segment.seed is None:
+    if (segment.prompt is None and segment.seed is None) or (segment.one_run and host.last is not None):
         return await _resume(run, segment)
     run_id, now = host.new_id(), host.now()
     state = segment.seed

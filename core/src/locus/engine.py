@@ -12,11 +12,11 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from locus.arguments import refuse_odd_agent, refuse_odd_run
 from locus.assembly import Parts, assemble, configured, schema_of
-from locus.core.errors import ConfigError
+from locus.core.errors import ConfigError, NothingToResume
 from locus.core.frozen import FrozenDict
 from locus.core.state import AgentState
 from locus.driver import drive
@@ -230,18 +230,21 @@ class Engine:
         """Run as a part of another agent's run."""
         store = self.store if self.store is not None else parent.host.store
         loop = child_loop(self.loop, budget or Budget(), parent)
-        active = ActiveRun(loop, thread_id, deps=parent.deps, parent=parent)
-        before = await JournalHost.seen(store, thread_id)
-        if before is None:
-            segment = self._segment(thread_id, prompt)
-        else:
-            # The child's own journal remembers it: a finished child is not run again, an asking one still asks.
-            active.host = before
-            ended = ended_before(before, answered=answers is not None)
-            if ended is not None:
-                return _result(active, ended, None)
-            segment = self._resuming(thread_id, answers)
-        return _result(active, await self._driven(active, store, segment), None)
+        segment = evolve(self._segment(thread_id, prompt), answer=answers, one_run=True)
+        while True:
+            active = ActiveRun(loop, thread_id, deps=parent.deps, parent=parent)
+            before = await JournalHost.seen(store, thread_id)
+            if before is not None:
+                # The child's own journal remembers it: a finished child is not run again, an asking one still asks.
+                active.host = before
+                ended = ended_before(before, answered=answers is not None)
+                if ended is not None:
+                    return _result(active, ended, None)
+            try:
+                return _result(active, await self._driven(active, store, segment), None)
+            except NothingToResume:
+                # A worker that was overtaken, and had not noticed, has ended it since: its journal tells.
+                continue
 
     def kept(self) -> JournalStore:
         """Where threads are kept.

@@ -51,6 +51,8 @@ class Segment:
         answer: what the caller answers, see `matched_answers`; None for nothing.
         template: the fields of a new run's state that the agent decides (limits, names).
         blank: a state with these fields and nothing else.
+        one_run: the thread has one run only: what stands in it when it is claimed is gone on with, whatever stood in
+            it before that.
     """
 
     thread_id: str
@@ -63,6 +65,7 @@ class Segment:
     answer: Any = None
     template: Mapping[str, Any] = EMPTY
     blank: AgentState = BLANK
+    one_run: bool = False
 
 
 @frozen

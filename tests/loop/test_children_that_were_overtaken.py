@@ -1,0 +1,82 @@
+"""A child whose run was overtaken: a worker that has not noticed may go on with it, and end it, at any moment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.loop.kit import add, results
+
+from locus import Agent, ToolContext, tool
+from locus.core.journal import START, Transition
+from locus.memory import MemoryStore
+from locus.memory.store import Claim, JournalStore
+from locus_testkit import ScriptedModel, call
+
+pytestmark = pytest.mark.anyio
+
+
+class Meanwhile(MemoryStore):
+    """Lets another worker do its part between the look at a thread and its claim."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.other: Any = None
+
+    async def peek(self, thread_id: str) -> Claim | None:
+        seen = await super().peek(thread_id)
+        other, self.other = self.other, None
+        if other is not None:
+            await other(thread_id)
+        return seen
+
+
+def parent(child: Agent[Any, Any], store: JournalStore) -> tuple[Agent[Any, Any], ScriptedModel]:
+    @tool(effect="keyed")
+    async def delegate(ctx: ToolContext[Any]) -> str:
+        """Have somebody else do it."""
+        return str((await ctx.run_child(child, "y")).message)
+
+    model = ScriptedModel(call("delegate"), "it is two")
+    return Agent(model, tools=[delegate], checkpointer=store), model
+
+
+async def test_a_child_that_was_begun_meanwhile_is_gone_on_with_and_not_begun_again() -> None:
+    theirs = Meanwhile()
+    models = ScriptedModel(call("add", a=1), "two")
+    child = Agent(models, tools=[add], checkpointer=theirs)
+
+    async def begin(thread_id: str) -> None:
+        run = child.run("y", thread_id=thread_id)
+        async for event in run:
+            if event.type == "think":
+                await run.aclose()
+
+    theirs.other = begin
+    agent, _ = parent(child, MemoryStore())
+
+    result = await agent.run("x")
+
+    assert (results(result), result.message) == (["two"], "it is two")
+    [thread] = await theirs.threads()
+    bodies = [entry.body for entry in await theirs.read(thread.thread_id)]
+    assert sum(isinstance(body, Transition) and body.node == START for body in bodies) == 1
+    assert len(models.requests) == 2
+
+
+async def test_a_child_that_was_ended_meanwhile_has_ended() -> None:
+    theirs = Meanwhile()
+    models = ScriptedModel(call("add", a=1), "two")
+    child = Agent(models, tools=[add], checkpointer=theirs)
+    agent, _ = parent(child, MemoryStore())
+
+    async def run(thread_id: str) -> None:
+        await child.run("y", thread_id=thread_id)
+
+    theirs.other = run
+
+    result = await agent.run("x")
+
+    assert (results(result), result.message) == (["two"], "it is two")
+    assert models.remaining == 0
+    assert result.usage.total_tokens == 60
