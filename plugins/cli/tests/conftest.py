@@ -71,6 +71,7 @@ def here(tmp_path: Path, site: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(site)
+    monkeypatch.setenv("LOCUS_STATE", str(tmp_path / "state"))
     for name in ("LOCUS_MODEL", "LOCUS_PLUGINS", "TOY_KEY", "FORCE_COLOR", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     # What another test has imported from its own site must not be found.
