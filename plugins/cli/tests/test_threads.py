@@ -311,7 +311,7 @@ def test_two_threads_part_where_they_part(keeper: Locus) -> None:
     assert (same.status, other.status) == (0, 1)
     assert "no difference" in same.out
     assert "> is where they part" in other.out
-    assert [row["same"] for row in told["rows"]][0] is False
+    assert told["rows"][0]["same"] is False
 
 
 # --- out, in, and away ----------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from uuid import uuid4
 
@@ -58,7 +59,11 @@ def chat(ctx: click.Context, *, options: AgentOptions) -> int:
         conversation = Conversation(session, TextView(sys.stdout, header=False), asks=True)
         talk = _Talk(conversation, debug=given.debug)
         click.echo(f"{session.model.name}; /help says what can be typed, Ctrl-D leaves", err=True)
-        return talk.go_on()
+        code = talk.go_on()
+        if present() and journals.kept.lasting and talk.said_anything:
+            words = ["locus", "chat", "--thread", conversation.session.thread, *conversation.session.options.words()]
+            say(f"go on with: {shlex.join(words)}")
+        return code
 
 
 class _Talk:
@@ -70,6 +75,11 @@ class _Talk:
         self._usage = Usage()
         self._turns = 0
         self._failed = False
+
+    @property
+    def said_anything(self) -> bool:
+        """Whether there was a turn."""
+        return self._turns > 0
 
     def go_on(self) -> int:
         """Read and answer until there is no more; the exit status."""
