@@ -39,9 +39,18 @@ def _named(requirement: str) -> str:
     return re.sub(r"[-_.]+", "-", matched.group()).lower()
 
 
-def _closure(start: Distribution, known: dict[str, Distribution]) -> list[Distribution]:
-    """A distribution with those of this checkout that it declares to need, itself first."""
+def _closure(start: Distribution, known: dict[str, Distribution], *, tested: bool = False) -> list[Distribution]:
+    """A distribution with those of this checkout that it declares to need, itself first.
+
+    Args:
+        start: the distribution.
+        known: those of this checkout, by name.
+        tested: with what its own tests need as well.
+    """
     wanted = [start]
+    if tested:
+        named = (known.get(_named(requirement)) for requirement in start.test_group)
+        wanted += [each for each in named if each is not None]
     for each in wanted:
         for requirement in each.requirements:
             needed = known.get(_named(requirement))
@@ -73,7 +82,7 @@ class _Bench:
         home = self.folder / each.name
         python = home / "bin" / "python"
         needed = _closure(each, self.known)
-        kit = [*_closure(self.known["locus-testkit"], self.known)]
+        kit = [*_closure(self.known["locus-testkit"], self.known), *_closure(each, self.known, tested=True)]
         steps: list[list[str | Path]] = [
             ["uv", "venv", "--quiet", "--python", sys.executable, home],
             [*self._install(python), *map(self.wheel, needed)],

@@ -122,7 +122,14 @@ def run(command: str, folder: Path, **environ: str) -> subprocess.CompletedProce
     return subprocess.run(
         [sys.executable, "-m", _PROGRAMS[program], *arguments],
         cwd=folder,
-        env={**os.environ, "NO_COLOR": "1", "PYTHONSAFEPATH": "1", "COLUMNS": "100", **environ},
+        env={
+            **os.environ,
+            "NO_COLOR": "1",
+            "PYTHONSAFEPATH": "1",
+            "COLUMNS": "100",
+            "LOCUS_STATE": str(folder / "state"),
+            **environ,
+        },
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -83,7 +83,7 @@ def assemble(
         registry = registry.with_tools(*(c.value for c in contributed.tools))
     policies = [c.value for c in contributed.reflect_policies]
     settings = {**(config.plugin_settings if config is not None else {}), **active.settings}
-    store = checkpointer
+    store = checkpointer if checkpointer is not None else configured(config).get("checkpointer")
     if isinstance(store, str | os.PathLike):
         made: Any = provide("checkpointer", store, catalogue=catalogue, settings=settings)
         store = made

@@ -13,6 +13,7 @@ one, and the result is passed to ``Agent(config=...)``. The schema::
     model = "acme:large"
     system_prompt = "Be brief."
     max_iterations = 12
+    checkpointer = "acme:threads"
 """
 
 from __future__ import annotations
@@ -52,11 +53,14 @@ class AgentDefaults:
         model: ``"provider:model"``.
         system_prompt: text.
         max_iterations: 1 or more.
+        checkpointer: ``"scheme:rest"`` of a plugin, or a path whose suffix an installed plugin takes; a relative one
+            counts from the working directory.
     """
 
     model: str | None = None
     system_prompt: str | None = None
     max_iterations: int | None = field(default=None, validator=_at_least_one)
+    checkpointer: str | None = None
 
 
 @frozen(kw_only=True)

@@ -79,7 +79,8 @@ def here(tmp_path: Path, site: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(site)
-    for name in ("LOCUS_MODEL", "LOCUS_PLUGINS", "TOY_KEY", "FORCE_COLOR", "NO_COLOR"):
+    monkeypatch.setenv("LOCUS_STATE", str(tmp_path / "state"))
+    for name in ("LOCUS_MODEL", "LOCUS_PLUGINS", "XDG_STATE_HOME", "TOY_KEY", "FORCE_COLOR", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     # What another test has imported from its own site must not be found.
     monkeypatch.delitem(sys.modules, "toy_provider", raising=False)
@@ -104,12 +105,20 @@ Locus = Callable[..., Done]
 @pytest.fixture
 def locus(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Locus:
     """Runs a command line in this process; of the plugins around it only the CLI and the test's own are seen."""
+    return _in_process(capsys, monkeypatch, {"cli"})
+
+
+@pytest.fixture
+def keeper(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Locus:
+    """The same where a plugin is installed that keeps conversations in files."""
+    return _in_process(capsys, monkeypatch, {"cli", "sqlite"})
+
+
+def _in_process(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, seen: set[str]) -> Locus:
     every = importlib_metadata.entry_points
 
     def without_others(**wanted: Any) -> list[Any]:
-        return [
-            point for point in every(**wanted) if point.name == "cli" or not point.value.startswith("locus_plugin_")
-        ]
+        return [point for point in every(**wanted) if point.name in seen or not point.value.startswith("locus_plugin_")]
 
     monkeypatch.setattr(importlib_metadata, "entry_points", without_others)
 

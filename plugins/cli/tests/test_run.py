@@ -213,9 +213,11 @@ def test_plugins_are_switched_on_and_off(locus: Locus, here: Path) -> None:
         (["run", "-5 + 3"], 2, "text that starts with '-' goes behind '--'"),
         (["run", "x", "--json", "--quiet", "-m", "toy:echo"], 2, "exclude each other"),
         (["run", "x", "--resume", "-m", "toy:echo"], 2, "--resume takes no PROMPT"),
-        (["run", "--resume", "-m", "toy:echo"], 2, "--resume needs --thread and --checkpointer"),
+        (["run", "--resume", "-m", "toy:echo"], 2, "nothing keeps conversations here"),
         (["run", "x", "--answer", "y", "-m", "toy:echo"], 2, "--answer goes with --resume"),
-        (["run", "--resume", "--thread", "none", "--checkpointer", "toy:a", "-m", "toy:echo"], 2, "is empty"),
+        (["run", "--resume", "--thread", "none", "--checkpointer", "toy:a", "-m", "toy:echo"], 2, "there is no thread"),
+        (["run", "x", "--no-keep", "--checkpointer", "toy:a"], 2, "--no-keep excludes --checkpointer"),
+        (["run", "--resume", "--no-keep"], 2, "--no-keep excludes --resume"),
         (["rnu", "x"], 2, "Did you mean 'run'?"),
         (["--nope"], 2, "No such option '--nope'"),
     ],
@@ -405,15 +407,15 @@ def test_question_that_nobody_can_answer_is_a_status_of_its_own(locus: Locus, to
 
     assert done.status == 3
     assert "Delete it? [yes | no]" in done.err
-    assert "--thread and --checkpointer" in done.err
+    assert "keep it with --checkpointer" in done.err
 
 
 def test_kept_question_is_answered_by_the_command_that_is_shown(locus: Locus, tools: str) -> None:
     asked = locus("run", "x", "-m", "toy:asks", "-t", tools, "--thread", "t", "--checkpointer", "toy:q")
     assert asked.status == 3
     shown = asked.lines[-1]
-    assert shown.startswith("locus: answer with: locus run --thread t --model toy:asks")
-    assert shown.endswith("--checkpointer toy:q --resume --answer ANSWER")
+    # Model and tools are remembered by the thread.
+    assert shown == "locus: answer with: locus run --thread t --checkpointer toy:q --resume --answer ANSWER"
 
     words = shown.removeprefix("locus: answer with: locus ").replace("ANSWER", "yes").split()
     answered = locus(*words)

@@ -113,7 +113,7 @@ def test_ctrl_c_says_how_a_kept_conversation_goes_on(terminal: Open, tools: str)
     running.send(CTRL_C)
     running.expect("safe point")
     running.send(CTRL_C)
-    running.expect("go on with: locus run --thread t --model toy:silent --checkpointer toy:x --resume")
+    running.expect("go on with: locus run --thread t --checkpointer toy:x --resume")
     assert running.finish() == 130
 
 

@@ -109,6 +109,7 @@ SCRIPTS: Mapping[str, Sequence[Turn]] = {
     "naps": [call("nap", seconds=0.01)],
     "naps_long": [call("nap", seconds=60.0), "Awake."],
     "gated": [call("gate"), "I went through."],
+    "pays": [call("note"), call("charge", cents=5), "It is paid."],
     "silent": [never],
     "pauses": [_pause],
     "prepares": [_prepare],

@@ -33,3 +33,23 @@ def gate() -> str:
     while not Path("gate").exists():
         time.sleep(0.01)
     return "the gate is open"
+
+
+@tool
+def note() -> str:
+    """Write a line, so that a test can count how often."""
+    _line("notes")
+    return "noted"
+
+
+@tool
+def charge(cents: int) -> str:
+    """Write a line, and wait until the test opens the gate."""
+    _line("charges")
+    gate.fn()
+    return f"charged {cents}"
+
+
+def _line(name: str) -> None:
+    with Path(name).open("a", encoding="utf-8") as file:
+        file.write("once\n")

@@ -154,6 +154,7 @@ class MemoryStore:
                     head=len(t.bodies),
                     holder=t.held.worker if t.held else None,
                     updated_at=t.updated_at,
+                    since=t.held.since if t.held else None,
                 )
                 for thread_id, t in rows
             )

@@ -150,7 +150,16 @@ class LatestStore:
         """The threads that this process has used, the most recently claimed first."""
         with self._lock:
             rows = sorted(self._threads.items(), key=lambda row: -row[1].turn)
-            return tuple(ThreadInfo(thread_id=i, head=t.head, holder=t.holder, updated_at=t.since) for i, t in rows)
+            return tuple(
+                ThreadInfo(
+                    thread_id=i,
+                    head=t.head,
+                    holder=t.holder,
+                    updated_at=t.since,
+                    since=t.since if t.holder is not None else None,
+                )
+                for i, t in rows
+            )
 
     async def fork(self, thread_id: str, at: int, into: str, bodies: Sequence[Body] = ()) -> None:
         """There is nothing to go back to.

@@ -62,12 +62,21 @@ class Claim:
 
 @frozen(kw_only=True)
 class ThreadInfo:
-    """One thread, for listings."""
+    """One thread, for listings.
+
+    Args:
+        thread_id: the thread.
+        head: number of its newest entry.
+        holder: who holds it, or None.
+        updated_at: when it was changed last.
+        since: when its holder claimed it, where the store knows.
+    """
 
     thread_id: str
     head: int
     holder: str | None = None
     updated_at: datetime | None = None
+    since: datetime | None = None
 
 
 @runtime_checkable

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import anyio
 from attrs import frozen
 
 from locus.agent import Agent
+from locus.core.errors import StoreError
 from locus.result import AgentResult
 from locus.run import Run
 from locus_plugin_cli import status
 from locus_plugin_cli.person import ask, present
 from locus_plugin_cli.session import Session
-from locus_plugin_cli.stopper import Stopper, putting_away
+from locus_plugin_cli.stopper import Stopper
 from locus_plugin_cli.view.base import View
 from locus_plugin_cli.view.tally import Tally
 
@@ -50,7 +49,7 @@ class Turn:
 
 
 class Conversation:
-    """Runs turns; a context manager, because it owns the event loop that they share.
+    """Runs turns, with questions to a person in between.
 
     Args:
         session: what the runs share.
@@ -60,21 +59,21 @@ class Conversation:
 
     def __init__(self, session: Session, view: View, *, asks: bool) -> None:
         self.session = session
-        self.agent: Agent[Any, Any] = session.agent()
+        #: The system prompt in place of that of the options, see `speak_as`.
+        self.system: str | None = None
+        self._agent: Agent[Any, Any] = session.agent()
         self._view = view
         self._asks = asks and present()
-        # One loop for all turns: what a provider keeps open between calls belongs to a loop.
-        self._runner = asyncio.Runner()
 
-    def __enter__(self) -> Self:
-        self._runner.__enter__()
-        return self
+    def speak_as(self, system: str) -> None:
+        """Another system prompt from the next turn on.
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with putting_away():
-            self._runner.__exit__(kind, error, trace)
+        Raises:
+            ConfigError: it is none.
+        """
+        # An agent is immutable: another one on the same conversation.
+        self._agent = self.session.agent(system)
+        self.system = system
 
     def say(self, prompt: str) -> Turn:
         """Take a user's turn.
@@ -84,7 +83,8 @@ class Conversation:
             JournalError: the thread is busy.
             OutputClosed: whoever read the output is gone; the run was cancelled.
         """
-        return self._turn(lambda: self.agent.run(prompt, thread_id=self.session.thread))
+        told = self.session.remembered(self.system)
+        return self._turn(lambda: self._agent.run(prompt, thread_id=self.session.thread, metadata=told))
 
     def resume(self, answer: Any = None) -> Turn:
         """Go on with the open run of the thread.
@@ -93,19 +93,28 @@ class Conversation:
             NothingToResume, InterruptMismatch: there is none, or the answer does not fit.
             OutputClosed: see `say`.
         """
-        return self._turn(lambda: self.agent.resume(self.session.thread, answer))
+        return self._turn(lambda: self._agent.resume(self.session.thread, answer))
 
     def _turn(self, start: Callable[[], Run[Any]]) -> Turn:
         tally, stopper = Tally(), Stopper(self._view.note)
-        stopped = False
-        result = self._runner.run(self._segment(start(), tally, stopper))
+        journals, stopped = self.session.journals, False
+        try:
+            result = journals.run(self._segment(start(), tally, stopper))
+        except StoreError as e:
+            if tally.began:
+                raise
+            journals.do_without(e)
+            self._agent = self.session.agent(self.system)
+            result = journals.run(self._segment(start(), tally, stopper))
+        # There is something in it now that must not get lost.
+        journals.insist()
         while result is not None and result.interrupts and self._asks and not stopper.pressed:
             try:
                 answers = ask(result.interrupts)
             except (EOFError, KeyboardInterrupt) as e:
                 stopped = isinstance(e, KeyboardInterrupt)
                 break
-            result = self._runner.run(self._segment(self.agent.resume(result, answers), tally, stopper))
+            result = journals.run(self._segment(self._agent.resume(result, answers), tally, stopper))
         return Turn(result, stopped or stopper.pressed > 0, tally)
 
     async def _segment(self, run: Run[Any], tally: Tally, stopper: Stopper) -> AgentResult[Any] | None:

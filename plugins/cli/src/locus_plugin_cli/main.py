@@ -55,6 +55,10 @@ assert isinstance(root, Root)
 root.table = {
     "run": ("locus_plugin_cli.commands.run:run", "Run an agent on a prompt."),
     "chat": ("locus_plugin_cli.commands.chat:chat", "Talk with an agent."),
+    "threads": (
+        "locus_plugin_cli.commands.threads.group:threads",
+        "The conversations that are kept, and what can be done with them.",
+    ),
     "models": ("locus_plugin_cli.commands.models:models", "What the installed providers offer, and the default."),
     "plugins": ("locus_plugin_cli.commands.plugins:plugins", "List, show, order and check the installed plugins."),
     "plugin": ("locus_plugin_cli.commands.plugin:plugin", "Write a plugin of your own."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,9 @@ from locus.core.errors import ConfigError
 from locus.models.protocol import ModelSettings
 from locus_plugin_cli.filled import FILLED, Amount
 
-__all__ = ["AgentOptions", "agent_options"]
+__all__ = ["AgentOptions", "agent_options", "checkpointer_option", "resuming_options"]
+
+Command = Callable[..., int]
 
 
 @frozen(kw_only=True)
@@ -26,7 +28,8 @@ class AgentOptions:
         tools: files and modules with tools.
         system: the system prompt, or ``@FILE``.
         thread: the conversation to begin or continue, or None for a new one.
-        checkpointer: where conversations are kept, or None for this process's memory.
+        checkpointer: where conversations are kept, or None for the default.
+        no_keep: keep nothing.
         max_iterations: the most model calls of a run.
         temperature, max_tokens, seed: see `ModelSettings`.
     """
@@ -36,6 +39,7 @@ class AgentOptions:
     system: str | None = None
     thread: str | None = None
     checkpointer: str | None = None
+    no_keep: bool = False
     max_iterations: int | None = None
     temperature: float | None = None
     max_tokens: int | None = None
@@ -83,22 +87,45 @@ class AgentOptions:
         return said
 
 
-def agent_options(function: Callable[..., int]) -> Callable[..., int]:
+def agent_options(function: Command) -> Command:
     """Give a command the options of an agent; its function gets them as ``options: AgentOptions``."""
+    return _packing(function, (*_MAKING, *_KEEPING))
+
+
+def resuming_options(function: Command) -> Command:
+    """The same for a command on a thread that is there: nothing names it or says that it is not kept."""
+    return _packing(function, (*_MAKING, checkpointer_option))
+
+
+def _packing(function: Command, chosen: Sequence[Callable[[Command], Command]]) -> Command:
     names = [field.name for field in fields(AgentOptions)]
 
     @functools.wraps(function)
     def packed(*args: Any, **given: Any) -> int:
-        options = AgentOptions(**{name: given.pop(name) for name in names})
+        options = AgentOptions(**{name: given.pop(name) for name in names if name in given})
         return function(*args, options=options, **given)
 
-    described: Callable[..., int] = packed
-    for option in _OPTIONS[::-1]:
+    described: Command = packed
+    for option in chosen[::-1]:
         described = option(described)
     return described
 
 
-_OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
+#: ``--checkpointer``, for every command that looks at what is kept.
+checkpointer_option: Callable[[Command], Command] = click.option(
+    "--checkpointer",
+    type=FILLED,
+    metavar="PLUGIN:REST",
+    help="Where conversations are kept; default: [agent] checkpointer, else a file of yours.",
+)
+
+_KEEPING: tuple[Callable[[Command], Command], ...] = (
+    click.option("--thread", type=FILLED, metavar="ID", help="The conversation to begin or to continue."),
+    checkpointer_option,
+    click.option("--no-keep", is_flag=True, help="Keep nothing: the conversation ends with this command."),
+)
+
+_MAKING: tuple[Callable[[Command], Command], ...] = (
     click.option(
         "-m", "--model", type=FILLED, metavar="PROVIDER:NAME", help="The model; `locus models` lists what there is."
     ),
@@ -111,13 +138,6 @@ _OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
         help="Tools: what is marked with @tool, else the functions with a docstring; repeatable.",
     ),
     click.option("-s", "--system", metavar="TEXT|@FILE", help="The system prompt."),
-    click.option("--thread", type=FILLED, metavar="ID", help="The conversation to begin or to continue."),
-    click.option(
-        "--checkpointer",
-        type=FILLED,
-        metavar="PLUGIN:REST",
-        help="Where conversations are kept; default: in memory, until this command ends.",
-    ),
     click.option("--max-iterations", type=click.IntRange(min=1), metavar="N", help="At most N model calls."),
     click.option("--temperature", type=Amount(min=0), metavar="X", help="0 and up; 0 repeats itself best."),
     click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="The most tokens of one answer."),

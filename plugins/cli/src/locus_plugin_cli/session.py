@@ -1,4 +1,4 @@
-"""From options to an agent: the model is chosen and made, the tools are loaded, the store is opened."""
+"""From options to an agent: the model is chosen and made, the tools are loaded."""
 
 from __future__ import annotations
 
@@ -12,17 +12,15 @@ from uuid import uuid4
 from attrs import frozen
 
 from locus.agent import Agent
-from locus.core.errors import ConfigError
-from locus.hooks.providers import provide
-from locus.memory.inmemory import MemoryStore
-from locus.memory.store import JournalStore
 from locus.models.protocol import Model
 from locus.models.registry import get_model
 from locus.tools.loading import load_tools
+from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.offers import choose
 from locus_plugin_cli.options import AgentOptions
 from locus_plugin_cli.output import say
 from locus_plugin_cli.project import Project
+from locus_plugin_cli.remembered import KEY, remembered
 from locus_plugin_cli.text import one_line
 
 __all__ = ["Session"]
@@ -38,21 +36,23 @@ class Session:
     Args:
         options: as they were typed.
         project: the configuration and the plugins.
+        chosen: the model's name.
         model: the model, made.
         tools: the tools of ``--tools``.
-        store: where journals are kept.
+        journals: where conversations are kept.
         thread: the id of the conversation.
     """
 
     options: AgentOptions
     project: Project
+    chosen: str
     model: Model
     tools: tuple[object, ...]
-    store: JournalStore
+    journals: Journals
     thread: str
 
     @classmethod
-    def open(cls, options: AgentOptions, project: Project) -> Session:
+    def open(cls, options: AgentOptions, project: Project, journals: Journals) -> Session:
         """Choose and make what the options name.
 
         Raises:
@@ -65,16 +65,17 @@ class Session:
         return cls(
             options=options,
             project=project,
+            chosen=chosen.model,
             model=get_model(chosen.model, catalogue=project.catalogue, settings=project.config.plugin_settings),
             tools=tools,
-            store=_store(options.checkpointer, project),
+            journals=journals,
             thread=options.thread or f"thread-{uuid4().hex[:12]}",
         )
 
     @property
     def kept(self) -> bool:
         """Whether the conversation outlives this command."""
-        return self.options.checkpointer is not None
+        return self.journals.kept.lasting
 
     def agent(self, system: str | None = None) -> Agent[Any, Any]:
         """An agent; warns of plugins that it has to do without.
@@ -91,7 +92,7 @@ class Session:
             system_prompt=self.options.system_prompt if system is None else system,
             max_iterations=self.options.max_iterations,
             model_settings=self.options.model_settings,
-            checkpointer=self.store,
+            checkpointer=self.journals.store,
             config=self.project.config,
             catalogue=self.project.catalogue,
         )
@@ -100,8 +101,17 @@ class Session:
                 say(f"warning: without {one_line(report.name)} ({report.status}): {one_line(report.detail)}")
         return agent
 
+    def remembered(self, system: str | None = None) -> dict[str, Any]:
+        """What the conversation is to remember of this command, as metadata of a run.
+
+        Args:
+            system: the system prompt in place of that of the options.
+        """
+        given = system is not None or self.options.system is not None
+        return {KEY: remembered(self.options, self.project, self.chosen, system=given)}
+
     def command(self, *more: str) -> str:
-        """The command that goes on with this conversation.
+        """The command that takes another turn of this conversation.
 
         Args:
             more: what stands behind ``locus run --thread ID``, quoted where needed.
@@ -111,18 +121,15 @@ class Session:
         ]
         return shlex.join(["locus", "run", "--thread", self.thread, *self.options.words(), *switches, *more])
 
+    def resuming(self, *more: str) -> str:
+        """The command that goes on with the open run; the conversation remembers the other options."""
+        text = self.journals.kept.text
+        store = () if text is None else ("--checkpointer", text)
+        return shlex.join(["locus", "run", "--thread", self.thread, *store, "--resume", *more])
+
 
 def _tools(reference: str) -> tuple[object, ...]:
     if not reference.endswith(".py") and str(Path.cwd()) not in sys.path:
         # A script's path starts at its own folder. At the end: nothing here may replace what is installed.
         sys.path.append(str(Path.cwd()))
     return load_tools(reference)
-
-
-def _store(text: str | None, project: Project) -> JournalStore:
-    if text is None:
-        return MemoryStore()
-    made = provide("checkpointer", text, catalogue=project.catalogue, settings=project.config.plugin_settings)
-    if not isinstance(made, JournalStore):
-        raise ConfigError(f"--checkpointer {text}: the plugin made {made!r:.60}, which is no journal store")
-    return made

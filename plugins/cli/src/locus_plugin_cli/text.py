@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from locus.core.codec import encode_data
 from locus.core.errors import NotSerialisable
 from locus.core.messages import Usage
 
-__all__ = ["called", "one_line", "safe", "seconds", "shortened", "tokens"]
+__all__ = ["ago", "called", "clock", "dollars", "one_line", "safe", "seconds", "shortened", "size", "tokens"]
 
 _VALUE_CHARS = 80
 _CALL_CHARS = 240
@@ -74,8 +75,37 @@ def seconds(milliseconds: float) -> str:
     return f"{minutes} min {rest} s"
 
 
+def ago(at: datetime) -> str:
+    """How long ago something was, roughly."""
+    passed = max(0.0, (datetime.now(UTC) - at).total_seconds())
+    for unit, name in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if passed >= unit:
+            return f"{passed // unit:.0f} {name} ago"
+    return f"{passed:.0f} s ago"
+
+
+def clock(at: datetime) -> str:
+    """A time as the clocks here show it, with its date where that is another day."""
+    here = at.astimezone()
+    today = datetime.now(UTC).astimezone().date()
+    return f"{here:%H:%M:%S}" if here.date() == today else f"{here:%Y-%m-%d %H:%M:%S}"
+
+
 def tokens(usage: Usage) -> str:
     """All tokens of some calls, the cached ones, and the dollars where they are known."""
     cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""
-    cost = f", ${usage.cost:.4f}" if usage.cost else ""
-    return f"{usage.total_tokens:,} tokens{cached}{cost}"
+    cost = dollars(usage)
+    return f"{usage.total_tokens:,} tokens{cached}{f', {cost}' if cost else ''}"
+
+
+def dollars(usage: Usage) -> str:
+    """``"$0.0012"``, or ``""`` where no price is known."""
+    return f"${usage.cost:.4f}" if usage.cost else ""
+
+
+def size(count: int) -> str:
+    """A number of bytes in the unit that suits it."""
+    if count < 1000:
+        return f"{count} bytes"
+    unit, name = next(each for each in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if count >= each[0])
+    return f"{count / unit:.1f} {name}"

@@ -29,7 +29,9 @@ _FORK = """
 INSERT INTO threads (name, token, changed, updated, parent, parent_at)
 VALUES (?, '', (SELECT max(changed) FROM threads) + 1, ?, ?, ?)
 """
-_THREADS = "SELECT id, name, parent_at, worker, token, holder, changed, updated FROM threads WHERE name IS NOT NULL"
+_THREADS = (
+    "SELECT id, name, parent_at, worker, token, holder, since, changed, updated FROM threads WHERE name IS NOT NULL"
+)
 
 
 class Listing(Job[tuple[ThreadInfo, ...]]):
@@ -45,7 +47,7 @@ class Listing(Job[tuple[ThreadInfo, ...]]):
         """Read the threads and the newest row of each."""
         found = session.db.execute(_THREADS).fetchall()
         made = []
-        for thread, name, shared, worker, token, holder, changed, updated in found:
+        for thread, name, shared, worker, token, holder, since, changed, updated in found:
             where = living(session, worker, token)
             last = _last(session.db, thread)
             at = max(updated, last[1]) if last is not None else updated
@@ -54,6 +56,7 @@ class Listing(Job[tuple[ThreadInfo, ...]]):
                 head=last[0] if last is not None else shared or 0,
                 holder=None if where is None else described(holder, where),
                 updated_at=from_micros(at),
+                since=None if where is None else from_micros(since),
             )
             made.append((at, changed, info))
         made.sort(key=lambda each: each[:2], reverse=True)

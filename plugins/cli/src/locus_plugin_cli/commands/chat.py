@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from uuid import uuid4
 
@@ -15,12 +16,14 @@ from locus_plugin_cli.conversation import Conversation
 from locus_plugin_cli.failures import show_trace, told, why
 from locus_plugin_cli.full import is_full
 from locus_plugin_cli.given import Given, common_options
+from locus_plugin_cli.one_turn import opened
 from locus_plugin_cli.options import AgentOptions, agent_options
 from locus_plugin_cli.output import say
 from locus_plugin_cli.person import present
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.reader import read_message
 from locus_plugin_cli.session import Session
+from locus_plugin_cli.stranded import mention
 from locus_plugin_cli.text import one_line, safe, tokens
 from locus_plugin_cli.view.tally import counted
 from locus_plugin_cli.view.text import TextView
@@ -50,11 +53,18 @@ def chat(ctx: click.Context, *, options: AgentOptions) -> int:
     configuration or a plugin is wrong.
     """
     given = ctx.ensure_object(Given)
-    session = Session.open(options, Project.of(given))
-    with Conversation(session, TextView(sys.stdout, header=False), asks=True) as conversation:
+    project = Project.of(given)
+    with opened(options, project) as journals:
+        mention(journals, options.thread)
+        session = Session.open(options, project, journals)
+        conversation = Conversation(session, TextView(sys.stdout, header=False), asks=True)
         talk = _Talk(conversation, debug=given.debug)
         click.echo(f"{session.model.name}; /help says what can be typed, Ctrl-D leaves", err=True)
-        return talk.go_on()
+        code = talk.go_on()
+        if present() and journals.kept.lasting and talk.said_anything:
+            words = ["locus", "chat", "--thread", conversation.session.thread, *conversation.session.options.words()]
+            say(f"go on with: {shlex.join(words)}")
+        return code
 
 
 class _Talk:
@@ -65,8 +75,12 @@ class _Talk:
         self._debug = debug
         self._usage = Usage()
         self._turns = 0
-        self._system: str | None = None
         self._failed = False
+
+    @property
+    def said_anything(self) -> bool:
+        """Whether there was a turn."""
+        return self._turns > 0
 
     def go_on(self) -> int:
         """Read and answer until there is no more; the exit status."""
@@ -146,16 +160,13 @@ class _Talk:
             click.echo(safe(self._system_now() or "(none)"))
             return
         try:
-            # An agent is immutable: another one on the same conversation.
-            self._conversation.agent = self._conversation.session.agent(system=text)
+            self._conversation.speak_as(text)
         except LocusError as e:
             self._wrong(told(e)[1], e)
-        else:
-            self._system = text
 
     def _system_now(self) -> str | None:
         session = self._conversation.session
-        if self._system is not None:
-            return self._system
+        if self._conversation.system is not None:
+            return self._conversation.system
         configured = session.project.config.agent.get("system_prompt")
         return session.options.system_prompt or configured

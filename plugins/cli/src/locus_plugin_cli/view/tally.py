@@ -31,12 +31,15 @@ class Tally:
         #: Tool bodies that came to their end, by name.
         self.ran: Counter[str] = Counter()
         self.usage = Usage()
+        #: Whether anything happened at all.
+        self.began = False
         self._running: dict[tuple[str, str, str], str] = {}
         #: Runs whose model is asked and has not answered.
         self._asking: set[str] = set()
 
     def see(self, event: Event) -> None:
         """Count one event; those of child runs count as well, but for their iterations."""
+        self.began = True
         if isinstance(event, IterationEvent):
             self.iterations += event.parent_run_id is None
             self._asking.add(event.run_id)

@@ -1,0 +1,1 @@
+"""``locus threads``: the conversations that are kept, one module a group of commands."""

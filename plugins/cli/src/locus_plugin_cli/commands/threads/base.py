@@ -1,0 +1,87 @@
+"""What the commands of ``locus threads`` share: the group, its options, and the store that they open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+from attrs import evolve
+
+from locus_plugin_cli import status
+from locus_plugin_cli.commands.threads.listing import DEFAULT_LIMIT, print_threads
+from locus_plugin_cli.given import Given, common_options
+from locus_plugin_cli.journals import Journals
+from locus_plugin_cli.keeping import keeping
+from locus_plugin_cli.options import AgentOptions, Command, checkpointer_option
+from locus_plugin_cli.project import Project
+
+__all__ = ["as_json_option", "journals_of", "threads", "wants_json", "with_store"]
+
+_JSON, _STORE = "locus.threads.json", "locus.threads.checkpointer"
+
+as_json_option: Callable[[Command], Command] = click.option("--json", "as_json", is_flag=True, help="As JSON.")
+_limit = click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help=f"At most the N newest; 0 = all. Default: {DEFAULT_LIMIT}, and all with --json.",
+)
+_lines = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+
+
+@click.group(invoke_without_command=True, short_help="List, show, resume, fork, replay, compare, move, delete threads.")
+@_lines
+@_limit
+@checkpointer_option
+@common_options
+@click.pass_context
+def threads(ctx: click.Context, *, as_json: bool, limit: int | None, checkpointer: str | None) -> int:
+    """List the threads that are kept, the newest first; the commands below do more with one.
+
+    A thread is a conversation: `locus run` and `locus chat` keep each in a file of yours unless --no-keep says
+    otherwise. Iterations, tokens and cost are those of its newest run; `locus threads show ID` has all of them.
+    """
+    if ctx.invoked_subcommand is not None:
+        ctx.meta[_JSON], ctx.meta[_STORE] = as_json, checkpointer
+        return status.OK
+    with journals_of(ctx, checkpointer) as journals:
+        return print_threads(journals, as_json=as_json, limit=limit)
+
+
+@threads.command("list", short_help="List the threads, the newest first.")
+@_lines
+@_limit
+@checkpointer_option
+@common_options
+@click.pass_context
+def _list(ctx: click.Context, *, as_json: bool, limit: int | None, checkpointer: str | None) -> int:
+    """List the threads that are kept, the newest first: the same as `locus threads`."""
+    with journals_of(ctx, checkpointer) as journals:
+        return print_threads(journals, as_json=wants_json(ctx, as_json=as_json), limit=limit)
+
+
+def wants_json(ctx: click.Context, *, as_json: bool) -> bool:
+    """Whether ``--json`` was given, before or behind the command."""
+    return as_json or bool(ctx.meta.get(_JSON))
+
+
+def journals_of(ctx: click.Context, checkpointer: str | None, *, writes: bool = False) -> Journals:
+    """The store that a command is about.
+
+    Args:
+        ctx: the command's.
+        checkpointer: ``--checkpointer`` behind the command; it may stand before it as well.
+        writes: a thread may be added to it.
+
+    Raises:
+        ConfigError, PluginError: there is none, or it cannot be made.
+    """
+    text = checkpointer if checkpointer is not None else ctx.meta.get(_STORE)
+    return Journals(keeping(text, Project.of(ctx.ensure_object(Given)), needed=True, writes=writes))
+
+
+def with_store(ctx: click.Context, options: AgentOptions) -> AgentOptions:
+    """The options of an agent, with a ``--checkpointer`` that stands before the command."""
+    if options.checkpointer is None and ctx.meta.get(_STORE) is not None:
+        return evolve(options, checkpointer=ctx.meta[_STORE])
+    return options

@@ -1,0 +1,203 @@
+"""``locus threads show``: what happened on a thread, transition by transition."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from typing import Any
+
+import click
+
+from locus.core.data import encode_data
+from locus.core.errors import NotSerialisable
+from locus.core.journal import FORK, START, Intent, Outcome
+from locus.core.messages import Message, Role, Usage, text_of
+from locus.travel import History, Moment, history
+from locus_plugin_cli import status
+from locus_plugin_cli.commands.threads.base import as_json_option, journals_of, threads, wants_json
+from locus_plugin_cli.given import common_options
+from locus_plugin_cli.journals import Journals
+from locus_plugin_cli.options import checkpointer_option
+from locus_plugin_cli.output import Output, print_json
+from locus_plugin_cli.overview import Overview, overview
+from locus_plugin_cli.text import called, clock, one_line, safe, seconds, shortened, tokens
+from locus_plugin_cli.view.tally import counted
+
+__all__ = ["show"]
+
+_DIM, _CALL, _GOOD, _BAD = "dim", "cyan", "green", "bold red"
+
+
+@threads.command(short_help="Show what happened on a thread.")
+@click.argument("thread_id", metavar="ID")
+@click.option("--messages", is_flag=True, help="The conversation too, in full.")
+@as_json_option
+@checkpointer_option
+@common_options
+@click.pass_context
+def show(ctx: click.Context, *, thread_id: str, messages: bool, as_json: bool, checkpointer: str | None) -> int:
+    """Show what happened on the thread ID: its transitions, tool calls and open questions.
+
+    The number in front of a transition is what `locus threads fork ID --at N` takes.
+    """
+    with journals_of(ctx, checkpointer) as journals:
+        found = _overview(journals, thread_id)
+        past = journals.run(history(journals.store, thread_id))
+    if wants_json(ctx, as_json=as_json):
+        print_json(_as_json(found, past, messages=messages))
+        return status.OK
+    _print(found, past, Output(sys.stdout))
+    if messages and len(past):
+        _print_messages(past.state.messages, Output(sys.stdout))
+    return status.OK
+
+
+def _overview(journals: Journals, thread_id: str) -> Overview:
+    for info in journals.run(journals.store.threads()):
+        if info.thread_id == thread_id and info.head:
+            return journals.run(overview(journals.store, info))
+    raise journals.unknown(thread_id)
+
+
+# -- for people -----------------------------------------------------------------------------------
+
+
+def _print(found: Overview, past: History, out: Output) -> None:
+    runs = counted(sum(m.node == START for m in past), "run")
+    out.piece(f"thread {one_line(found.thread_id)}: {found}\n")
+    out.piece(f"{runs}, {counted(len(past), 'transition')}, {tokens(past.usage)}\n")
+    before: datetime | None = None
+    for moment in past:
+        _print_moment(moment, before, out)
+        before = moment.at
+    for intent in _under_way(past):
+        out.piece(f"      left in the middle: {one_line(intent)}\n", _BAD)
+    for question in found.questions:
+        choice = f" [{' | '.join(question.options)}]" if question.options else ""
+        out.piece(f"asks ({question.interrupt_id}): {shortened(question.question)}{safe(choice)}\n")
+
+
+def _print_moment(moment: Moment, before: datetime | None, out: Output) -> None:
+    when = clock(moment.at)
+    if before is not None and moment.node not in (START, FORK):
+        when = seconds(max(0.0, (moment.at - before).total_seconds() * 1000))
+    spent = f", {tokens(moment.usage)}" if moment.usage.total_tokens or moment.usage.cost else ""
+    why = f" ({one_line(moment.why)})" if moment.why else ""
+    out.piece(f"{moment.n:>4}  {moment.node} -> {moment.next_node}{why}{spent}, {when}\n", _DIM)
+    for message in moment.messages:
+        if message.role is not Role.TOOL and message.role is not Role.SYSTEM and message.text:
+            out.piece(f"      {message.role.value}: {_indented(shortened(message.text))}\n")
+        for call in message.tool_calls:
+            out.piece(f"      -> {called(call.name, call.arguments)}\n", _CALL)
+    for done in moment.calls:
+        took = " (not run again)" if done.cache_hit else f" ({seconds(done.duration_ms)})" if done.started else ""
+        if done.error is not None:
+            out.piece(f"      <- {one_line(done.tool_name)} failed{took}: {_indented(shortened(done.error))}\n", _BAD)
+        else:
+            text = _indented(shortened(done.result or ""))
+            out.piece(f"      <- {one_line(done.tool_name)}{took}: {text}\n", _GOOD)
+    for child in moment.children:
+        out.piece(f"      child run: {one_line(child)}\n", _DIM)
+    if moment.error:
+        out.piece(f"      {one_line(moment.error)}\n", _BAD)
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n        ")
+
+
+def _under_way(past: History) -> list[str]:
+    """What was begun in the node under way and did not come to its end."""
+    ended = {b.step_id for b in past.pending if isinstance(b, Outcome)}
+    left = [b.step_id for b in past.pending if isinstance(b, Intent) and b.step_id not in ended]
+    calls = past.state.unanswered if left else ()
+    named = {f"{past.state.iteration}/execute/{i}": called(c.name, c.arguments) for i, c in enumerate(calls)}
+    return [named.get(step, step) for step in dict.fromkeys(left)]
+
+
+def _print_messages(messages: tuple[Message, ...], out: Output) -> None:
+    for message in messages:
+        name = "".join(f" {r.name}" for r in message.tool_results if r.name)
+        out.piece(f"\n{message.role.value}{one_line(name) and ' ' + one_line(name)}:\n", _CALL)
+        if message.text:
+            out.piece(message.text.rstrip("\n") + "\n")
+        for call in message.tool_calls:
+            out.piece(f"-> {called(call.name, call.arguments)}\n")
+        for result in message.tool_results:
+            out.piece(text_of(result.content).rstrip("\n") + "\n")
+
+
+# -- for programs ---------------------------------------------------------------------------------
+
+
+def _as_json(found: Overview, past: History, *, messages: bool) -> dict[str, Any]:
+    form = {
+        **found.as_json(),
+        "usage": _usage(past.usage),
+        "open_node": past.open_node,
+        "left_in_the_middle": _under_way(past),
+        "transitions": [_moment(moment) for moment in past],
+    }
+    if messages:
+        form["messages"] = [_message(message) for message in (past.state.messages if len(past) else ())]
+    return form
+
+
+def _moment(moment: Moment) -> dict[str, Any]:
+    return {
+        "n": moment.n,
+        "run_id": moment.run_id,
+        "segment": moment.segment,
+        "node": moment.node,
+        "next_node": moment.next_node,
+        "why": moment.why,
+        "satisfied": list(moment.satisfied),
+        "error": moment.error,
+        "at": moment.at.isoformat(),
+        "iteration": moment.iteration,
+        "messages": [_message(message) for message in moment.messages],
+        "calls": [
+            {
+                "tool_name": done.tool_name,
+                "arguments": _data(done.arguments),
+                "result": done.result,
+                "error": done.error,
+                "duration_ms": done.duration_ms,
+                "cache_hit": done.cache_hit,
+            }
+            for done in moment.calls
+        ],
+        "children": list(moment.children),
+        "usage": _usage(moment.usage),
+    }
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "total_tokens": usage.total_tokens,
+        "cost": usage.cost,
+    }
+
+
+def _message(message: Message) -> dict[str, Any]:
+    return {
+        "role": message.role.value,
+        "text": message.text,
+        "tool_calls": [
+            {"id": call.id, "name": call.name, "arguments": _data(call.arguments)} for call in message.tool_calls
+        ],
+        "tool_results": [
+            {"id": r.call_id, "name": r.name, "text": text_of(r.content), "is_error": r.is_error}
+            for r in message.tool_results
+        ],
+    }
+
+
+def _data(value: Any) -> Any:
+    try:
+        return encode_data(value)
+    except NotSerialisable:
+        return repr(value)

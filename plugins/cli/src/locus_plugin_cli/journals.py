@@ -1,0 +1,91 @@
+"""`Journals`: an open store and the event loop that a command uses it on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from attrs import evolve
+
+from locus.core.errors import NothingToResume, StoreError, closest
+from locus.memory.host import JournalHost
+from locus.memory.store import JournalStore
+from locus_plugin_cli.keeping import Kept, do_without
+from locus_plugin_cli.stopper import putting_away
+
+__all__ = ["Journals"]
+
+T = TypeVar("T")
+
+
+class Journals:
+    """A store that is open; a context manager, which closes it in the end.
+
+    Args:
+        kept: the store.
+    """
+
+    def __init__(self, kept: Kept) -> None:
+        self.kept = kept
+        # One loop for all that a command does: what a store or a provider keeps open belongs to a loop.
+        self._runner = asyncio.Runner()
+
+    def __enter__(self) -> Self:
+        self._runner.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with putting_away():
+            try:
+                close = getattr(self.store, "aclose", None)
+                if close is not None:
+                    self.run(close())
+            finally:
+                self._runner.__exit__(kind, error, trace)
+
+    @property
+    def store(self) -> JournalStore:
+        """The store."""
+        return self.kept.store
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something on the loop."""
+        return self._runner.run(work)
+
+    def insist(self) -> None:
+        """From now on the store was asked for, for example because a conversation in it was named."""
+        if self.kept.lasting:
+            self.kept = evolve(self.kept, asked=True)
+
+    def do_without(self, error: StoreError) -> None:
+        """Go on in memory where nobody asked for the store.
+
+        Raises:
+            StoreError: somebody did.
+        """
+        if self.kept.asked or not self.kept.lasting:
+            raise error
+        self.kept = do_without(error)
+
+    def found(self, thread_id: str) -> JournalHost:
+        """What stands in a thread.
+
+        Raises:
+            NothingToResume: nothing does; the message names the nearest one.
+            StoreError, CheckpointError: it cannot be read.
+        """
+        host = self.run(JournalHost.seen(self.store, thread_id))
+        if host is None:
+            raise self.unknown(thread_id)
+        return host
+
+    def unknown(self, thread_id: str) -> NothingToResume:
+        """The error for a thread that is not there."""
+        names = [info.thread_id for info in self.run(self.store.threads()) if info.head]
+        near = closest(thread_id, names)
+        hint = f"did you mean {near!r}?" if near is not None else "`locus threads` lists what there is"
+        return NothingToResume(f"there is no thread {thread_id!r} in {self.kept.name}; {hint}")

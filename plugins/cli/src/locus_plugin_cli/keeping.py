@@ -1,0 +1,136 @@
+"""Where conversations are kept: what the command line names, else the configuration, else a file of the user's.
+
+Which plugin keeps that file is nobody's choice here: it is the installed one that takes files which end like it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from attrs import frozen
+
+from locus.core.errors import ConfigError, LocusError, SettingsError
+from locus.hooks.providers import provide
+from locus.memory.inmemory import MemoryStore
+from locus.memory.store import JournalStore
+from locus_plugin_cli.output import say
+from locus_plugin_cli.project import Project
+from locus_plugin_cli.text import one_line
+
+__all__ = ["ENV", "Kept", "do_without", "keeping", "state_folder"]
+
+#: Names the folder for what this command keeps.
+ENV = "LOCUS_STATE"
+
+_FILE = "threads.db"
+_INSTALL = "pip install locus-plugin-sqlite for one that does, or name a store with --checkpointer"
+
+
+@frozen(kw_only=True)
+class Kept:
+    """A store, and how it came to be this one.
+
+    Args:
+        store: where journals are kept.
+        name: what it is called in messages.
+        text: what ``--checkpointer`` takes to get it again, or None where nothing needs to be said for that.
+        lasting: it outlives the command.
+        asked: somebody named it, so that doing without it would not be what was asked for.
+    """
+
+    store: JournalStore
+    name: str
+    text: str | None = None
+    lasting: bool = True
+    asked: bool = False
+
+    @classmethod
+    def in_memory(cls) -> Kept:
+        """Journals that end with this command."""
+        return cls(store=MemoryStore(), name="memory", lasting=False)
+
+
+def state_folder(environ: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
+    """The folder for what is worth keeping: ``LOCUS_STATE``, else where the platform keeps such files.
+
+    Raises:
+        RuntimeError: nobody knows where the user's home is.
+    """
+    if chosen := environ.get(ENV):
+        return Path(chosen).expanduser().absolute()
+    if platform == "win32":
+        return Path(environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "locus" / "State"
+    if platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "locus"
+    return Path(environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "locus"
+
+
+def keeping(
+    text: str | None, project: Project, *, keep: bool = True, needed: bool = False, writes: bool = True
+) -> Kept:
+    """Where this command keeps conversations, or finds them.
+
+    Args:
+        text: ``--checkpointer``, or None.
+        project: the configuration and the installed plugins.
+        keep: False for this process's memory, unless ``text`` says otherwise.
+        needed: the command is about what is kept: without a store that is an error.
+        writes: whether a folder for it is made; what only looks leaves no trace.
+
+    Raises:
+        ConfigError: what names the store is wrong, or nothing keeps anything and that is needed.
+        PluginError: the plugin of a store that was asked for cannot be used.
+    """
+    if text is not None:
+        return Kept(store=_made(text, f"--checkpointer {text}", project), name=text, text=text, asked=True)
+    if not keep:
+        return Kept.in_memory()
+    configured = project.config.agent.get("checkpointer")
+    if configured is not None:
+        where = f"[agent] checkpointer = {configured!r} in {project.config.source}"
+        return Kept(store=_made(configured, where, project), name=configured, asked=True)
+    try:
+        found = _default(project, make=writes)
+    except SettingsError:
+        raise
+    except (LocusError, OSError, RuntimeError) as e:
+        if needed:
+            raise
+        return do_without(e)
+    if found is None and needed:
+        raise ConfigError(f"nothing keeps conversations here: no installed plugin takes a file for them; {_INSTALL}")
+    return found or Kept.in_memory()
+
+
+def do_without(error: Exception) -> Kept:
+    """Go on without a store that nobody asked for; says so."""
+    said = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.filename else str(error)
+    say(f"warning: this conversation is not kept: {one_line(said)}")
+    return Kept.in_memory()
+
+
+def _default(project: Project, *, make: bool) -> Kept | None:
+    """The user's own file, or None where no plugin keeps such files."""
+    takers = project.catalogue.takes("checkpointer", Path(_FILE).suffix)
+    if not takers:
+        return None
+    if len(takers) > 1:
+        raise ConfigError(
+            f"{' and '.join(takers)} take such a file; choose one with [agent] checkpointer = "
+            f"'{takers[0]}:PATH' in locus.toml, or with --checkpointer"
+        )
+    folder = state_folder()
+    if make:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / _FILE
+    return Kept(store=_made(f"{takers[0]}:{path}", str(path), project), name=str(path))
+
+
+def _made(text: str, where: str, project: Project) -> JournalStore:
+    made = provide("checkpointer", text, catalogue=project.catalogue, settings=project.config.plugin_settings)
+    if not isinstance(made, JournalStore):
+        raise ConfigError(f"{where}: the plugin made {made!r:.60}, which is no journal store")
+    return made

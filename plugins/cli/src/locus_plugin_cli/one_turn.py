@@ -1,0 +1,141 @@
+"""One turn as a command: a new prompt, or an open run that goes on; what it shows, and what it says in the end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Literal
+
+from attrs import evolve
+
+from locus.core.errors import NothingToResume
+from locus_plugin_cli import status
+from locus_plugin_cli.conversation import Conversation, Turn
+from locus_plugin_cli.failures import show_trace, why
+from locus_plugin_cli.given import Given
+from locus_plugin_cli.journals import Journals
+from locus_plugin_cli.keeping import keeping
+from locus_plugin_cli.options import AgentOptions
+from locus_plugin_cli.output import say
+from locus_plugin_cli.overview import resumable
+from locus_plugin_cli.person import answers_of
+from locus_plugin_cli.project import Project
+from locus_plugin_cli.remembered import as_begun
+from locus_plugin_cli.session import Session
+from locus_plugin_cli.stopper import putting_away
+from locus_plugin_cli.stranded import mention
+from locus_plugin_cli.text import one_line, shortened
+from locus_plugin_cli.view.base import JsonView, QuietView, View
+from locus_plugin_cli.view.text import TextView
+
+__all__ = ["Shown", "new_turn", "opened", "resume_thread"]
+
+#: What goes to the output: the live view, events as JSON, or the answer alone.
+Shown = Literal["text", "json", "quiet"]
+
+
+def opened(options: AgentOptions, project: Project) -> Journals:
+    """Where a command that begins turns keeps them.
+
+    Raises:
+        ConfigError, PluginError: the store that was asked for cannot be made.
+    """
+    journals = Journals(keeping(options.checkpointer, project, keep=not options.no_keep))
+    if options.thread is not None:
+        # Without what was said before, a turn of it would be another one.
+        journals.insist()
+    return journals
+
+
+def new_turn(given: Given, options: AgentOptions, shown: Shown, prompt: str) -> int:
+    """Run an agent on a prompt; gives the exit status.
+
+    Args:
+        given: the common options.
+        options: what makes the agent.
+        shown: what goes to the output.
+        prompt: the user's turn.
+    """
+    project = Project.of(given)
+    with opened(options, project) as journals:
+        if shown == "text":
+            mention(journals, options.thread)
+        conversation = _conversation(Session.open(options, project, journals), shown)
+        return _concluded(conversation, conversation.say(prompt), given, shown)
+
+
+def resume_thread(given: Given, options: AgentOptions, shown: Shown, answers: Sequence[str]) -> int:
+    """Go on with the open run of a thread, with the options that it was begun with where none are typed.
+
+    Args:
+        given: the common options.
+        options: what makes the agent; without a thread the newest that can be resumed goes on.
+        shown: what goes to the output.
+        answers: as typed, see `answers_of`.
+
+    Returns:
+        The exit status.
+    """
+    answer = answers_of(answers)
+    with Journals(keeping(options.checkpointer, Project.of(given), needed=True, writes=False)) as journals:
+        thread = options.thread
+        if thread is None:
+            thread = journals.run(resumable(journals.store, answered=answer is not None))
+            if thread is None:
+                raise NothingToResume(f"no thread in {journals.kept.name} can be resumed; `locus threads` lists them")
+            say(f"going on with thread {thread}")
+        journals.insist()
+        options, project = as_begun(journals.found(thread).state, evolve(options, thread=thread), given)
+        conversation = _conversation(Session.open(options, project, journals), shown)
+        return _concluded(conversation, conversation.resume(answer), given, shown)
+
+
+def _conversation(session: Session, shown: Shown) -> Conversation:
+    view: View
+    if shown == "json":
+        view = JsonView(sys.stdout)
+    else:
+        view = QuietView(sys.stdout) if shown == "quiet" else TextView(sys.stdout)
+    return Conversation(session, view, asks=shown == "text")
+
+
+def _concluded(conversation: Conversation, turn: Turn, given: Given, shown: Shown) -> int:
+    with putting_away():
+        _conclude(turn, conversation.session, debug=given.debug, shown=shown == "text")
+    return turn.status
+
+
+def _conclude(turn: Turn, session: Session, *, debug: bool, shown: bool) -> None:
+    """Say on standard error what the view did not: what went wrong, what was done, how to go on."""
+    result = turn.result
+    if turn.stopped or result is None:
+        say(f"stopped by Ctrl-C after {turn.tally.sentence()}")
+        if result is not None and result.interrupts:
+            _waiting(turn, session)
+        elif session.kept:
+            # A run that ended at a safe point is over; one that was left in the middle is still open.
+            say(f"go on with: {session.resuming() if result is None else session.command('PROMPT')}")
+    elif result.failed:
+        if debug:
+            show_trace(result.error)
+        say(f"the run failed: {why(result)}")
+    elif result.interrupts:
+        _waiting(turn, session)
+    elif turn.status == status.FAILED:
+        say(f"the run was ended: {one_line(result.stop_reason)}")
+    elif session.options.thread is not None and not session.kept and shown:
+        say(f"the conversation {session.thread!r} ends with this command; --checkpointer keeps it")
+
+
+def _waiting(turn: Turn, session: Session) -> None:
+    assert turn.result is not None
+    questions = turn.result.interrupts
+    for question in questions:
+        choice = f" [{' | '.join(question.options)}]" if question.options else ""
+        say(f"asks ({question.interrupt_id}): {shortened(question.question)}{choice}")
+    if session.kept:
+        answers = [f"{q.interrupt_id}=ANSWER" for q in questions] if len(questions) > 1 else ["ANSWER"]
+        words = [word for answer in answers for word in ("--answer", answer)]
+        say(f"answer with: {session.resuming(*words)}")
+    else:
+        say("nobody can answer here: run it in a terminal, or keep it with --checkpointer")

@@ -1,0 +1,118 @@
+"""What a conversation remembers of the command that began its last turn, so that going on needs none of it again.
+
+It stands in the thread's own metadata, under a name of this package. Of secrets nothing is remembered: neither the
+environment nor the text of ``--checkpointer``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import evolve
+
+from locus.config import load_config
+from locus.core.messages import Role
+from locus.core.state import AgentState
+from locus_plugin_cli.given import Given
+from locus_plugin_cli.options import AgentOptions
+from locus_plugin_cli.project import Project
+
+__all__ = ["KEY", "as_begun", "remembered"]
+
+#: The key in ``state.metadata``.
+KEY = "locus.cli"
+
+_PLAIN: Mapping[str, type | tuple[type, ...]] = {
+    "model": str,
+    "max_iterations": int,
+    "temperature": (int, float),
+    "max_tokens": int,
+    "seed": int,
+}
+
+
+def remembered(options: AgentOptions, project: Project, model: str, *, system: bool) -> dict[str, Any]:
+    """What to keep, as plain data.
+
+    Args:
+        options: as they were typed.
+        project: the configuration and the plugins.
+        model: the model that was chosen, whoever chose it: another shell may choose another.
+        system: whether this command gave the system prompt. Its text stands in the conversation.
+    """
+    source = project.config.source
+    kept = {
+        "model": model,
+        "tools": [_anywhere(reference) for reference in options.tools],
+        "system": system,
+        "max_iterations": options.max_iterations,
+        "temperature": options.temperature,
+        "max_tokens": options.max_tokens,
+        "seed": options.seed,
+        "plugins": list(project.switches),
+        "config": str(Path(source).absolute()) if source else None,
+        "folder": str(Path.cwd()),
+    }
+    return {name: value for name, value in kept.items() if value is not None and value is not False and value != []}
+
+
+def _anywhere(reference: str) -> str:
+    """A reference to tools that means the same in another folder; modules are looked for from the old one."""
+    return str(Path(reference).absolute()) if reference.endswith(".py") else reference
+
+
+def as_begun(state: AgentState, options: AgentOptions, given: Given) -> tuple[AgentOptions, Project]:
+    """The options and the project with which a thread goes on: what is typed now, else what it remembers.
+
+    Args:
+        state: the thread's.
+        options: as they are typed now.
+        given: the common options as they are typed now.
+
+    Raises:
+        ConfigError: the configuration file cannot be read, or is wrong.
+    """
+    kept = _checked(state.metadata.get(KEY))
+    changes: dict[str, Any] = {
+        name: kept[name] for name in _PLAIN if getattr(options, name) is None and kept.get(name) is not None
+    }
+    if not options.tools and kept["tools"]:
+        changes["tools"] = kept["tools"]
+    if kept["folder"] not in sys.path and any(not tool.endswith(".py") for tool in changes.get("tools", ())):
+        sys.path.append(kept["folder"])
+    first = state.messages[0] if state.messages else None
+    if options.system is None and kept["system"] and first is not None and first.role is Role.SYSTEM:
+        # As it would be typed: a plain "@" at the beginning stands for a file.
+        changes["system"] = f"@{first.text}" if first.text.startswith("@") else first.text
+    return evolve(options, **changes), _project(kept, given)
+
+
+def _project(kept: Mapping[str, Any], given: Given) -> Project:
+    path, folder = given.config or kept["config"], kept["folder"]
+    if path is not None and (given.config or Path(path).is_file()):
+        config = load_config(path)
+    else:
+        config = load_config(start=folder if Path(folder).is_dir() else None)
+    switches = given.switches if given.no_plugins else (*kept["plugins"], *given.switches)
+    return Project(evolve(config, cli=switches))
+
+
+def _checked(data: Any) -> dict[str, Any]:
+    """What is remembered, as far as it makes sense: another program may have written it."""
+    found: Mapping[str, Any] = data if isinstance(data, Mapping) else {}
+    kept: dict[str, Any] = {}
+    for name, kind in _PLAIN.items():
+        value = found.get(name)
+        kept[name] = value if isinstance(value, kind) and not isinstance(value, bool) else None
+    for name in ("tools", "plugins"):
+        value = found.get(name)
+        listed = value if isinstance(value, list | tuple) else ()
+        kept[name] = tuple(each for each in listed if isinstance(each, str))
+    kept["system"] = found.get("system") is True
+    kept["config"] = found["config"] if isinstance(found.get("config"), str) else None
+    folder = found.get("folder")
+    kept["folder"] = folder if isinstance(folder, str) else str(Path.cwd())
+    return kept

@@ -1,0 +1,120 @@
+"""Runs that were killed: the next start says once how they go on."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import tempfile
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from locus.core.errors import StoreError
+from locus.core.journal import END, FORK, Paused, Transition
+from locus.memory.store import JournalStore, ThreadInfo
+from locus_plugin_cli.journals import Journals
+from locus_plugin_cli.keeping import Kept, state_folder
+from locus_plugin_cli.output import say
+from locus_plugin_cli.overview import Overview, is_child, overview
+from locus_plugin_cli.text import ago
+
+__all__ = ["mention"]
+
+#: How many of the newest threads are looked at, one entry of each, and how old what they left may be: a start must
+#: not cost more the more is kept.
+_LOOKED_AT = 40
+_FRESH = timedelta(days=7)
+
+#: How many threads it is remembered of that they were mentioned.
+_REMEMBERED = 400
+
+
+def mention(journals: Journals, besides: str | None) -> None:
+    """Say on standard error that a run of this command stopped in the middle, once for each time that one does.
+
+    Where the store cannot be used and nobody asked for it, that is said instead, and the command goes on without.
+
+    Args:
+        journals: the store.
+        besides: the thread that this command is about, of which nothing needs to be said.
+
+    Raises:
+        StoreError: the store cannot be used, and was asked for.
+    """
+    if not journals.kept.lasting:
+        return
+    try:
+        found = journals.run(_stranded(journals.store, besides))
+    except StoreError as e:
+        journals.do_without(e)
+        return
+    except Exception:  # noqa: BLE001  this line is a courtesy; whoever uses the store next hears what is wrong
+        return
+    marks = [_mark(journals.kept, each) for each in found]
+    told = _told()
+    if not set(marks) - set(told):
+        return
+    newest, others = found[0], len(found) - 1
+    words = ["locus", "run", "--thread", newest.thread_id, "--resume"]
+    if journals.kept.text is not None:
+        words += ["--checkpointer", journals.kept.text]
+    when = f" {ago(newest.updated_at)}" if newest.updated_at is not None else ""
+    more = f" ({others} more: locus threads)" if others else ""
+    say(f"thread {newest.thread_id} stopped in the middle{when}; go on with: {shlex.join(words)}{more}")
+    _tell([*told, *(mark for mark in marks if mark not in told)])
+
+
+async def _stranded(store: JournalStore, besides: str | None) -> list[Overview]:
+    """The threads of this command that nobody holds and that did not come to an end, the newest first."""
+    since = datetime.now(UTC) - _FRESH
+    found = []
+    for info in (await store.threads())[:_LOOKED_AT]:
+        if info.holder is not None or not info.head or info.thread_id == besides or is_child(info.thread_id):
+            continue
+        if info.updated_at is not None and info.updated_at < since:
+            break
+        if await _broke_off(store, info):
+            seen = await overview(store, info)
+            if seen.status == "crashed" and seen.own:
+                found.append(seen)
+    return found
+
+
+async def _broke_off(store: JournalStore, info: ThreadInfo) -> bool:
+    """Whether the newest entry of a thread is none that ends a run or a segment of it in good order."""
+    if not store.keeps_history:
+        return True  # it has no entry to look at
+    newest = [entry.body for entry in await store.read(info.thread_id, info.head - 1)][-1:]
+    if not newest or isinstance(newest[0], Paused):
+        return False
+    return not isinstance(newest[0], Transition) or (newest[0].next_node != END and newest[0].node != FORK)
+
+
+# -- what was said before -------------------------------------------------------------------------
+
+
+def _mark(kept: Kept, thread: Overview) -> str:
+    # With its head: what goes on and dies again is mentioned again.
+    return json.dumps([kept.name, thread.thread_id, thread.head])
+
+
+def _path() -> Path:
+    return state_folder() / "mentioned"
+
+
+def _told() -> list[str]:
+    with contextlib.suppress(OSError, ValueError, RuntimeError):
+        return _path().read_text(encoding="utf-8").splitlines()
+    return []
+
+
+def _tell(marks: Sequence[str]) -> None:
+    """Remember; where that is impossible, it is said again next time."""
+    with contextlib.suppress(OSError, RuntimeError):
+        path = _path()
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
+            file.write("".join(f"{mark}\n" for mark in marks[-_REMEMBERED:]))
+        os.replace(file.name, path)  # noqa: PTH105 - whoever reads it meanwhile reads the old or the new

@@ -1,0 +1,135 @@
+"""Runs that are killed, and runs that meet on one thread: other processes, as in life."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Locus = Callable[..., Any]
+Start = Callable[..., "subprocess.Popen[bytes]"]
+
+PATIENCE = 60.0
+
+
+@pytest.fixture
+def start(environment: dict[str, str], here: Path) -> Iterator[Start]:
+    """Starts a command line that goes on in a process of its own."""
+    running: list[subprocess.Popen[bytes]] = []
+
+    def begin(*arguments: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "locus_plugin_cli", *arguments]
+        running.append(
+            subprocess.Popen(command, cwd=here, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        )
+        return running[-1]
+
+    yield begin
+    for each in running:
+        each.kill()
+        each.communicate()
+
+
+def appears(path: Path) -> None:
+    """Wait until another process has written a file."""
+    until = time.monotonic() + PATIENCE
+    while not path.exists() or not path.read_text():
+        assert time.monotonic() < until, f"{path} was not written in time"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def killed(start: Start, here: Path, tools: str) -> str:
+    """The thread of a run that was killed in the middle of a tool."""
+    running = start("run", "Pay it.", "-m", "toy:pays", "-t", tools, "-q", "-s", "Be careful.")
+    appears(here / "charges")
+    running.kill()
+    running.wait()
+    return ""
+
+
+def thread_of(keeper: Locus, status: str) -> str:
+    """The only thread of that status."""
+    rows = [json.loads(line) for line in keeper("threads", "--json").out.splitlines()]
+    (found,) = [row["thread_id"] for row in rows if row["status"] == status]
+    return str(found)
+
+
+@pytest.mark.usefixtures("killed")
+def test_a_killed_run_is_mentioned_once_and_goes_on_without_doing_anything_twice(keeper: Locus, here: Path) -> None:
+    thread = thread_of(keeper, "crashed")
+
+    unheard = [keeper("run", "x", "-m", "toy:echo", how) for how in ("--json", "--quiet")]
+    told = keeper("run", "x", "-m", "toy:echo")
+    again = keeper("run", "x", "-m", "toy:echo")
+
+    assert [done.err for done in unheard] == ["", ""]
+    assert len(told.lines) == 1
+    assert told.err.startswith(f"locus: thread {thread} stopped in the middle ")
+    command = told.lines[0].partition("; go on with: locus ")[2]
+    assert command == f"run --thread {thread} --resume"
+    assert again.err == ""
+    shown = keeper("threads", "show", thread)
+    assert "left in the middle: charge(cents=5)" in shown.out
+
+    (here / "gate").touch()
+    done = keeper(*command.split())
+
+    assert done.status == 0
+    assert "outcome unknown" in done.out
+    assert "It is paid." in done.out
+    assert [(here / name).read_text() for name in ("notes", "charges")] == ["once\n", "once\n"]
+    assert keeper("threads", "replay", thread).status == 0
+    assert keeper("threads", "resume", thread).status == 2
+
+
+@pytest.mark.usefixtures("killed")
+def test_several_killed_runs_are_one_line(keeper: Locus, start: Start, here: Path, tools: str) -> None:
+    (here / "charges").unlink()
+    running = start(
+        "run", "Pay it.", "-m", "toy:pays", "-t", tools, "-q", "--thread", "second", "--checkpointer", "x.db"
+    )
+    appears(here / "charges")
+    running.kill()
+    running.wait()
+    keeper("threads", "export", "second", "-o", "second.jsonl", "--checkpointer", "x.db")
+    keeper("threads", "import", "second.jsonl")
+
+    told = keeper("run", "x", "-m", "toy:echo")
+    elsewhere = keeper("run", "x", "-m", "toy:echo", "--checkpointer", "x.db")
+
+    assert len(told.lines) == 1
+    assert "go on with: locus run --thread second --resume (1 more: locus threads)" in told.err
+    assert "--thread second --resume --checkpointer x.db" in elsewhere.err
+
+
+def test_two_processes_on_one_thread_are_one_line_that_says_who_holds_it(
+    keeper: Locus, start: Start, here: Path, tools: str
+) -> None:
+    running = start("run", "Pay it.", "-m", "toy:pays", "-t", tools, "-q", "--thread", "t")
+    appears(here / "charges")
+
+    refused = keeper("run", "x", "-m", "toy:echo", "--thread", "t")
+    resumed = keeper("threads", "resume", "t")
+    deleted = keeper("threads", "delete", "t", "--yes")
+    row = json.loads(keeper("threads", "--json").out)
+    seen = keeper("threads", "show", "t")
+    (here / "gate").touch()
+    running.wait(PATIENCE)
+
+    for done in (refused, resumed, deleted):
+        assert done.status == 1
+        assert len(done.lines) == 1
+        assert f"thread 't' is busy: pid {running.pid}" in done.err
+        assert " since 20" in done.err
+    assert (row["status"], row["resumable"]) == ("running", False)
+    assert f"pid {running.pid}" in row["detail"]
+    assert row["since"] is not None
+    assert f"thread t: running: pid {running.pid}" in seen.out
+    assert thread_of(keeper, "ended") == "t"

@@ -1,0 +1,405 @@
+"""``locus threads``: what is kept, and what can be done with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Locus = Callable[..., Any]
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """The folder where the commands under test keep things."""
+    return tmp_path / "state"
+
+
+def listed(keeper: Locus, *more: str) -> list[dict[str, Any]]:
+    """What the list says, for programs."""
+    done = keeper("threads", "--json", *more)
+    assert (done.status, done.err) == (0, "")
+    return [json.loads(line) for line in done.out.splitlines()]
+
+
+# --- which store --------------------------------------------------------------------------------
+
+
+def test_where_nothing_keeps_threads_the_command_says_how_to_get_something_that_does(locus: Locus) -> None:
+    done = locus("threads")
+
+    assert done.status == 2
+    assert done.out == ""
+    assert "no installed plugin takes a file for them; pip install locus-plugin-" in done.err
+    assert len(done.lines) == 1
+
+
+def test_looking_at_nothing_leaves_no_trace(keeper: Locus, state: Path) -> None:
+    done = keeper("threads")
+
+    assert (done.status, done.out) == (0, "")
+    assert done.err == f"locus: no threads in {state / 'threads.db'}\n"
+    assert not state.exists()
+
+
+def test_a_run_is_kept_in_a_file_that_only_its_owner_reads(keeper: Locus, state: Path) -> None:
+    done = keeper("run", "x", "-m", "toy:echo", "-q")
+
+    assert (done.status, done.err) == (0, "")
+    assert state.stat().st_mode & 0o777 == 0o700
+    assert (state / "threads.db").stat().st_mode & 0o777 == 0o600
+    assert [row["status"] for row in listed(keeper)] == ["ended"]
+
+
+def test_a_chat_is_kept_and_goes_on(keeper: Locus, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = iter(["one"])
+    monkeypatch.setattr("locus_plugin_cli.commands.chat.read_message", lambda _: next(lines, "/quit"))
+    assert keeper("chat", "-m", "toy:echo").status == 0
+    (row,) = listed(keeper)
+
+    done = keeper("run", "two", "-m", "toy:echo", "-q", "--thread", row["thread_id"])
+
+    assert json.loads(done.out)["said"] == ["one", "two"]
+
+
+def test_no_keep_keeps_nothing(keeper: Locus, state: Path) -> None:
+    done = keeper("run", "x", "-m", "toy:echo", "-q", "--no-keep")
+
+    assert (done.status, done.err) == (0, "")
+    assert not state.exists()
+
+
+def test_the_configuration_names_another_store(keeper: Locus, here: Path, state: Path) -> None:
+    (here / "locus.toml").write_text('[agent]\nmodel = "toy:echo"\ncheckpointer = "mine.db"\n')
+
+    keeper("run", "x", "-q")
+
+    assert (here / "mine.db").is_file()
+    assert not state.exists()
+    assert len(listed(keeper)) == 1
+
+
+def test_the_store_is_named_before_the_command_or_behind_it(keeper: Locus) -> None:
+    keeper("run", "x", "-m", "toy:echo", "-q", "--thread", "t", "--checkpointer", "mine.db")
+
+    assert listed(keeper) == []
+    assert [row["thread_id"] for row in listed(keeper, "--checkpointer", "mine.db")] == ["t"]
+    before = keeper("threads", "--checkpointer", "mine.db", "show", "t")
+    assert before.out == keeper("threads", "show", "t", "--checkpointer", "mine.db").out
+    assert before.out.startswith("thread t: ended: NoToolCalls\n1 run, 3 transitions, 1,230 tokens")
+
+
+@pytest.mark.parametrize("broken", ["folder", "damaged", "foreign"])
+def test_a_file_that_cannot_be_used_is_a_warning_and_the_run_goes_on(keeper: Locus, state: Path, broken: str) -> None:
+    if broken == "folder":
+        state.write_text("no folder")
+    else:
+        state.mkdir()
+        (state / "threads.db").write_bytes(b"garbage " * 100 if broken == "damaged" else b"SQLite format 3\0" * 100)
+
+    for shown in (["-q"], []):
+        done = keeper("run", "x", "-m", "toy:echo", *shown)
+
+        assert done.status == 0
+        assert '"said": ["x"]' in done.out
+        assert len(done.lines) == 1
+        assert done.err.startswith("locus: warning: this conversation is not kept: ")
+
+
+def test_a_file_that_cannot_be_used_is_an_error_where_it_was_asked_for(keeper: Locus, state: Path, here: Path) -> None:
+    state.mkdir()
+    for path in (state / "threads.db", here / "mine.db"):
+        path.write_bytes(b"garbage " * 100)
+
+    for arguments in (
+        ["threads"],
+        ["run", "x", "-m", "toy:echo", "--thread", "t"],
+        ["run", "x", "-m", "toy:echo", "--checkpointer", "mine.db"],
+    ):
+        done = keeper(*arguments)
+        assert done.status == 1, arguments
+        assert len(done.lines) == 1
+        assert "is no SQLite database" in done.err
+
+
+# --- the list -----------------------------------------------------------------------------------
+
+
+def test_the_list_is_a_line_a_thread_the_newest_first(keeper: Locus, tools: str) -> None:
+    keeper("run", "x", "-m", "toy:product", "-t", tools, "-q", "--thread", "sums")
+    keeper("run", "x", "-m", "toy:asks", "-t", tools, "-q", "--thread", "asks")
+
+    done = keeper("threads")
+    rows = [line.split("\t") for line in done.out.splitlines()]
+    asks, sums = listed(keeper)
+
+    assert [row[0] for row in rows] == ["asks", "sums"]
+    assert [row[2:] for row in rows] == [
+        ["1", "1,230", "-", "waits for an answer: Delete it?"],
+        ["2", "2,460", "-", "ended: NoToolCalls"],
+    ]
+    assert (asks["status"], asks["resumable"], asks["questions"][0]["options"]) == ("waiting", True, ["yes", "no"])
+    assert (sums["status"], sums["resumable"], sums["total_tokens"], sums["iterations"]) == ("ended", False, 2460, 2)
+    assert keeper("threads", "list").out.split("\t")[0] == "asks"
+
+
+def test_the_list_is_as_long_as_is_wanted(keeper: Locus) -> None:
+    for name in "abc":
+        keeper("run", "x", "-m", "toy:echo", "-q", "--thread", name)
+
+    done = keeper("threads", "--limit", "2")
+
+    assert [line.split("\t")[0] for line in done.out.splitlines()] == ["c", "b"]
+    assert done.err == "locus: 1 more; --limit 0 lists all\n"
+    assert len(listed(keeper)) == 3
+    assert len(listed(keeper, "--limit", "1")) == 1
+
+
+# --- one thread ---------------------------------------------------------------------------------
+
+
+def test_show_tells_transitions_calls_and_results(keeper: Locus, tools: str) -> None:
+    keeper("run", "What is it?", "-m", "toy:product", "-t", tools, "-q", "--thread", "t")
+
+    shown = keeper("threads", "show", "t").out
+    told = json.loads(keeper("threads", "show", "t", "--json").out)
+
+    assert "   2  think -> execute (the model asks for tools), 1,230 tokens (1,000 cached), " in shown
+    assert "      -> multiply(a=1234, b=5678)\n" in shown
+    assert "): 7006652\n" in shown
+    assert [row["n"] for row in told["transitions"]] == [1, 2, 3, 4, 5]
+    assert told["transitions"][2]["calls"][0]["arguments"] == {"a": 1234, "b": 5678}
+    assert told["usage"]["total_tokens"] == 2460
+    assert "messages" not in told
+
+
+def test_show_has_the_conversation_when_it_is_wanted(keeper: Locus, tools: str) -> None:
+    keeper("run", "What is it?", "-m", "toy:product", "-t", tools, "-q", "--thread", "t", "-s", "Be brief.")
+
+    shown = keeper("threads", "show", "t", "--messages").out
+    told = json.loads(keeper("threads", "show", "t", "--messages", "--json").out)
+
+    assert "\nsystem:\nBe brief.\n\nuser:\nWhat is it?\n\nassistant:\n" in shown
+    assert [message["role"] for message in told["messages"]] == ["system", "user", "assistant", "tool", "assistant"]
+
+
+def test_what_a_model_said_cannot_drive_the_terminal_later(keeper: Locus, process: Locus) -> None:
+    keeper("run", "\x1b[31mx", "-m", "toy:evil", "-q", "--thread", "t")
+
+    for arguments in (["show", "t", "--messages"], ["diff", "t", "t"], ["list"]):
+        done = process("threads", *arguments)
+        assert (done.status, done.err) == (0, "")
+        assert "\x1b" not in done.out + done.err
+        assert "\x07" not in done.out + done.err
+
+
+def test_an_unknown_thread_is_one_line_that_names_the_nearest(keeper: Locus) -> None:
+    keeper("run", "x", "-m", "toy:echo", "-q", "--thread", "invoices")
+
+    for arguments in (
+        ["show", "invocies"],
+        ["resume", "invocies"],
+        ["fork", "invocies"],
+        ["replay", "invocies"],
+        ["diff", "invoices", "invocies"],
+        ["export", "invocies"],
+        ["delete", "invocies", "--yes"],
+    ):
+        done = keeper("threads", *arguments)
+        assert (done.status, done.out) == (2, ""), arguments
+        assert len(done.lines) == 1
+        assert "there is no thread 'invocies'" in done.err
+        assert "did you mean 'invoices'?" in done.err
+
+
+def test_a_question_is_answered_without_saying_again_what_the_run_was_begun_with(
+    keeper: Locus, tools: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper("run", "x", "-m", "toy:asks", "-t", os.path.relpath(tools), "-q", "--thread", "t", "-s", "@@home")
+    elsewhere = here / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+
+    done = keeper("threads", "resume", "t", "--answer", "yes")
+
+    assert done.status == 0
+    assert "the person said yes" in done.out
+    assert "Done." in done.out
+    assert keeper("threads", "replay", "t").status == 0
+
+
+def test_resume_without_a_thread_takes_the_newest_that_can_be_resumed(keeper: Locus, tools: str) -> None:
+    keeper("run", "x", "-m", "toy:asks", "-t", tools, "-q", "--thread", "asks")
+    keeper("run", "x", "-m", "toy:echo", "-q", "--thread", "over")
+
+    done = keeper("run", "--resume", "--answer", "no", "-q")
+    again = keeper("run", "--resume", "-q")
+
+    assert (done.status, done.out, done.err) == (0, "Done.\n", "locus: going on with thread asks\n")
+    assert again.status == 2
+    assert "can be resumed" in again.err
+
+
+def test_a_question_without_an_answer_is_asked_again(keeper: Locus, tools: str) -> None:
+    keeper("run", "x", "-m", "toy:asks", "-t", tools, "-q", "--thread", "t")
+
+    done = keeper("threads", "resume", "t", "-q")
+
+    assert done.status == 3
+    assert done.lines[-1] == "locus: answer with: locus run --thread t --resume --answer ANSWER"
+
+
+def test_no_secret_is_remembered(keeper: Locus, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_KEY", "s3cret-value")
+    (here / "locus.toml").write_text('[plugins]\nenabled = ["toy"]\n[plugins.toy]\nkey = { env = "A_KEY" }\n')
+    keeper("run", "x", "-m", "toy:echo", "-q", "--thread", "t", "--checkpointer", "sqlite:s3cret-value.db")
+
+    done = keeper("threads", "export", "t", "--checkpointer", "sqlite:s3cret-value.db")
+
+    assert '"locus.cli"' in done.out
+    assert "s3cret" not in done.out
+
+
+# --- forks, replays, differences ------------------------------------------------------------------
+
+
+def test_a_fork_goes_on_by_itself(keeper: Locus, tools: str) -> None:
+    keeper("run", "x", "-m", "toy:product", "-t", tools, "-q", "--thread", "t")
+
+    made = keeper("threads", "fork", "t", "--at", "2", "--into", "other")
+    assert (made.status, made.out) == (0, "other\n")
+    assert made.err == "locus: go on with: locus threads resume other\n"
+    assert {row["thread_id"]: row["status"] for row in listed(keeper)} == {"other": "forked", "t": "ended"}
+    done = keeper("threads", "resume", "other", "-q")
+
+    assert (done.status, done.out) == (0, "The product is 7006652.\n")
+    assert keeper("threads", "diff", "t", "other").status == 0
+    assert json.loads(keeper("threads", "fork", "t", "--json").out)["resumable"] is False
+    assert "has no transition 9" in keeper("threads", "fork", "t", "--at", "9").err
+
+
+def test_a_replay_tells_the_first_difference(keeper: Locus, tools: str, here: Path) -> None:
+    keeper("run", "x", "-m", "toy:product", "-t", tools, "-q", "--thread", "t")
+    (here / "other_tools.py").write_text(
+        "from locus import tool\n@tool\ndef multiply(a: int, b: str) -> int:\n    'Multiply.'\n    return 1\n"
+    )
+
+    same = keeper("threads", "replay", "t")
+    other = keeper("threads", "replay", "t", "-t", "other_tools.py")
+    told = json.loads(keeper("threads", "replay", "t", "-t", "other_tools.py", "--json").out)
+
+    assert (same.status, same.out) == (0, "thread t: 5 transitions came out as recorded\n")
+    assert other.status == 1
+    assert "  recorded: " in other.out
+    assert "  now:      " in other.out
+    assert (told["same"], told["difference"]["node"]) == (False, "think")
+
+
+def test_two_threads_part_where_they_part(keeper: Locus) -> None:
+    for name, prompt in (("a", "one"), ("b", "one"), ("c", "two")):
+        keeper("run", prompt, "-m", "toy:echo", "-q", "--thread", name)
+
+    same, other = keeper("threads", "diff", "a", "b"), keeper("threads", "diff", "a", "c")
+    told = json.loads(keeper("threads", "diff", "a", "c", "--json").out)
+
+    assert (same.status, other.status) == (0, 1)
+    assert "no difference" in same.out
+    assert "> is where they part" in other.out
+    assert told["rows"][0]["same"] is False
+
+
+# --- out, in, and away ----------------------------------------------------------------------------
+
+
+def test_a_thread_goes_through_a_pipe(keeper: Locus, environment: dict[str, str], tools: str, here: Path) -> None:
+    keeper("run", "x", "-m", "toy:product", "-t", tools, "-q", "--thread", "t")
+    command = [sys.executable, "-m", "locus_plugin_cli", "threads"]
+
+    with subprocess.Popen([*command, "export", "t"], stdout=subprocess.PIPE, env=environment, cwd=here) as out:
+        into = subprocess.run(
+            [*command, "import", "-", "--into", "copy"],
+            stdin=out.stdout,
+            capture_output=True,
+            env=environment,
+            cwd=here,
+        )
+
+    assert (into.returncode, into.stdout, into.stderr) == (0, b"copy\n", b"")
+    assert keeper("threads", "diff", "t", "copy").status == 0
+    first, second = (keeper("threads", "export", name).out.splitlines() for name in ("t", "copy"))
+    assert [json.loads(line)["body"] for line in first[1:]] == [json.loads(line)["body"] for line in second[1:]]
+
+
+def test_a_file_is_written_whole_and_read_whole(keeper: Locus, here: Path) -> None:
+    keeper("run", "x", "-m", "toy:echo", "-q", "--thread", "t")
+
+    assert keeper("threads", "export", "t", "-o", "t.jsonl").status == 0
+    text = (here / "t.jsonl").read_text()
+    (here / "cut.jsonl").write_text("".join(text.splitlines(keepends=True)[:-1]))
+    cut = keeper("threads", "import", "cut.jsonl", "--into", "cut")
+    taken = keeper("threads", "import", "t.jsonl")
+    missing = keeper("threads", "import", "nope.jsonl")
+    nowhere = keeper("threads", "export", "t", "-o", "nope/t.jsonl")
+
+    assert text == keeper("threads", "export", "t").out
+    assert sorted(path.name for path in here.iterdir()) == ["cut.jsonl", "t.jsonl"]
+    assert "it is cut off" in cut.err
+    assert "there is such a thread" in taken.err
+    assert (missing.status, nowhere.status) == (2, 2)
+    assert all(len(done.lines) == 1 for done in (cut, taken, missing, nowhere))
+    assert [row["thread_id"] for row in listed(keeper)] == ["t"]
+
+
+def test_deleting_needs_a_word_and_is_all_or_nothing_about_names(keeper: Locus) -> None:
+    for name in "abc":
+        keeper("run", "x", "-m", "toy:echo", "-q", "--thread", name)
+
+    unsaid = keeper("threads", "delete", "a")
+    unknown = keeper("threads", "delete", "a", "nope", "--yes")
+    assert (unsaid.status, unknown.status) == (2, 2)
+    assert "say --yes" in unsaid.err
+    assert len(listed(keeper)) == 3
+
+    done = keeper("threads", "delete", "a", "b", "a", "--yes")
+    assert (done.status, done.out) == (0, "deleted a\ndeleted b\n")
+    assert [row["thread_id"] for row in listed(keeper)] == ["c"]
+
+
+def test_deleting_asks_a_person(keeper: Locus, terminal: Callable[..., Any]) -> None:
+    keeper("run", "x", "-m", "toy:echo", "-q", "--thread", "t")
+
+    asking = terminal("threads", "delete", "t")
+    asking.expect("Forget t? [y/N]")
+    asking.send("\n")
+    asking.expect("nothing was deleted")
+    assert asking.finish() == 1
+    asking = terminal("threads", "delete", "t")
+    asking.expect("Forget t? [y/N]")
+    asking.send("y\n")
+    asking.expect("deleted t")
+    assert asking.finish() == 0
+    assert listed(keeper) == []
+
+
+def test_vacuum_says_what_was_freed(keeper: Locus, state: Path) -> None:
+    keeper("run", "x", "-m", "toy:long", "-q", "--thread", "t")
+    keeper("threads", "delete", "t", "--yes")
+
+    freed = json.loads(keeper("threads", "vacuum", "--json").out)["freed_bytes"]
+    again = keeper("threads", "vacuum")
+
+    assert freed >= 0
+    assert (again.status, again.out) == (0, "0 bytes freed\n")
+
+
+def test_a_store_without_a_vacuum_says_so(locus: Locus) -> None:
+    done = locus("threads", "vacuum", "--checkpointer", "toy:x")
+
+    assert done.status == 1
+    assert done.err == "locus: toy:x needs no vacuum: MemoryStore has none\n"
