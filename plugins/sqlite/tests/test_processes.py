@@ -122,7 +122,7 @@ async def test_one_of_four_processes_gets_the_thread(path: Path) -> None:
 
         won = [child for child, answer in zip(children, answers, strict=True) if "token" in answer]
         lost = [answer for answer in answers if answer.get("error") == "ThreadBusy"]
-        assert (len(won), len(lost)) == (1, 3)
+        assert (len(won), len(lost)) == (1, 3), answers
         assert {answer["holder"] for answer in lost} == {f"pid {won[0].pid} on {socket.gethostname()}"}
         assert won[0].ask("append", thread="t", numbers=[1]) == "ok"
 

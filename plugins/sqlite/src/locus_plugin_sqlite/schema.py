@@ -151,6 +151,18 @@ def check_version(db: sqlite3.Connection, path: Path) -> None:
 
 def _examine(db: sqlite3.Connection, path: Path) -> int:
     """The version of a file; 0 for an empty one."""
+    if db.in_transaction:
+        return _version(db, path)
+    # All of it at one moment: another process may be creating the file.
+    db.execute("BEGIN")
+    try:
+        return _version(db, path)
+    finally:
+        if db.in_transaction:
+            db.execute("COMMIT")
+
+
+def _version(db: sqlite3.Connection, path: Path) -> int:
     application = db.execute("PRAGMA application_id").fetchone()[0]
     if application == APPLICATION_ID:
         check_version(db, path)
