@@ -21,7 +21,6 @@ __all__ = ["Difference", "differing_field", "same"]
 
 #: What is stamped on a state by the clock.
 _STAMPS = frozenset({"updated_at", "active_seconds"})
-_SPENT = frozenset({"prompt_tokens_used", "completion_tokens_used", "cached_tokens_used", "cost"})
 
 _ADDRESS = re.compile(r"\b0x[0-9a-f]+\b")
 
@@ -65,7 +64,7 @@ def same(recorded: Any, actual: Any) -> bool:
 
 
 def differing_field(
-    after: AgentState, new: AgentState, recorded: StateDelta, actual: StateDelta, *, spent: bool
+    after: AgentState, new: AgentState, recorded: StateDelta, actual: StateDelta
 ) -> tuple[str, Any, Any] | None:
     """The first field in which two transitions from one state differ: its name and both values; None for none.
 
@@ -74,11 +73,8 @@ def differing_field(
         new: the state that the code made.
         recorded: the change to the one.
         actual: the change to the other.
-        spent: whether tokens and dollars are compared.
     """
     touched = {*recorded.changed, *recorded.grown, *actual.changed, *actual.grown, "iteration"} - _STAMPS
-    if not spent:
-        touched -= _SPENT
     for name in sorted(touched):
         if name in recorded.grown and recorded.grown.get(name) == actual.grown.get(name):
             continue

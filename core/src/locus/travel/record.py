@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 from attrs import frozen
@@ -20,7 +21,10 @@ from locus.loop.router import Node
 from locus.models.call import Called, Spent
 from locus.tools.outcome import CallOutcome
 
-__all__ = ["Passage", "passages"]
+__all__ = ["Passage", "Spending", "attempt_of", "passages"]
+
+#: Steps by their ids, with what they have spent, in order.
+Spending = tuple[tuple[str, Usage], ...]
 
 _FAILED = "ModelError: "
 _CANCELLED = "Cancelled"
@@ -86,23 +90,63 @@ class Passage:
         return errors[-1].removeprefix(_FAILED) if errors and errors[-1].startswith(_FAILED) else None
 
     @cached_property
+    def gave_up(self) -> bool:
+        """Whether the run ended because the model failed, and for no better reason."""
+        return self.failure is not None and self.transition is not None and self.transition.why == "ModelError"
+
+    def retried(self, attempt: int) -> bool:
+        """Whether a hook asked for another try after an attempt at the model."""
+        if any(k > attempt for k in self.attempts):
+            return True
+        if self.transition is None:
+            return False
+        if attempt in self.attempts:
+            return self.failure is not None or not self.answered
+        # It failed, and nothing says so: it was tried again, and that was stopped.
+        return self.failure is None
+
+    @cached_property
     def answered(self) -> bool:
         """Whether an answer of the model stood."""
         return any(m.role is ASSISTANT for m in self._grown("messages"))
 
     @cached_property
-    def spending(self) -> tuple[tuple[str, Usage], ...]:
+    def spending(self) -> Spending:
         """The steps that spent something, in order: plugins' calls and child runs, and between them Think's own.
 
         Think's answers bring their own charge, so that nothing stands beside their names.
         """
         found: list[tuple[str, Usage]] = []
         for step_id, outcome in self._outcomes.items():
-            if attempt_of(step_id, self.before.iteration) is not None:
+            if self._own(step_id):
                 found.append((step_id, Usage()))
             elif isinstance(outcome.value, Called | Spent):
                 found.append((step_id, outcome.value.usage))
         return tuple(found)
+
+    def charges(self, carried: Spending) -> tuple[list[tuple[str, Usage]], Spending, Usage]:
+        """What was spent by others than Think's answers: what is charged here, what later, and what nobody tells of.
+
+        What the state has as spent says where the one ends and the other begins: what a hook spends after the last
+        look at it enters the state with the next node.
+
+        Args:
+            carried: what was spent before, and not charged.
+        """
+        answers = [o.value.usage for i, o in self._outcomes.items() if isinstance(o.value, Called) and self._own(i)]
+        room = self.after.usage - self.before.usage - sum(answers, Usage())
+        due = [*carried, *self.spending]
+        totals = accumulate((usage for _, usage in due), initial=Usage())
+        end, here = 0, Usage()
+        for end, total in enumerate(totals):
+            if total.total_tokens > room.total_tokens:
+                end -= 1
+                break
+            here = total
+        return due[:end], tuple(due[end:]), room - here
+
+    def _own(self, step_id: str) -> bool:
+        return attempt_of(step_id, self.before.iteration) is not None
 
     # -- Execute ----------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from locus.memory.host import JournalHost
 from locus.memory.store import Claim
 from locus.tools.outcome import CallOutcome
 from locus.travel.difference import Difference, differing_field, same
-from locus.travel.record import attempt_of
+from locus.travel.record import Spending, attempt_of
 from locus.travel.text import call_text
 
 if TYPE_CHECKING:
@@ -54,8 +54,10 @@ class Rehearsal(JournalHost):
         "_called",
         "_carried",
         "_due",
+        "_left",
         "_rounds",
         "_suspect",
+        "_unexplained",
         "clock",
         "passage",
         "run",
@@ -64,8 +66,8 @@ class Rehearsal(JournalHost):
     def __init__(self, store: JournalStore, thread_id: str, clock: RecordedClock) -> None:
         super().__init__(store, Claim(thread_id=thread_id, token="", head=0))
         self.clock = clock
-        # What was spent before the first node of a run: it is charged there.
-        self._carried: tuple[tuple[str, Usage], ...] = ()
+        # What was spent by then and is charged to the next node.
+        self._carried: Spending = ()
         self.passage: Passage
         self.run: RehearsedRun
 
@@ -82,8 +84,10 @@ class Rehearsal(JournalHost):
             if isinstance(body, Outcome) and body.run_id == self.run_id:
                 self._again.setdefault(body.step_id, []).append(body)
         self._steps.update((i, outcomes[0]) for i, outcomes in self._again.items() if len(outcomes) > 1)
-        # What was spent and is not charged yet; a resumed segment does not know what was spent before its node.
-        self._due = [*(() if passage.resumed else self._carried), *passage.spending]
+        # What is charged here, what to the next node, and what attempts have spent that came to nothing. A segment that
+        # was resumed does not know what was spent before its node.
+        carried = () if passage.resumed else self._carried
+        self._due, self._left, self._unexplained = passage.charges(carried)
         self._asked_for: list[str] = []
         # The attempt at the model that was asked for last, and how often calls were asked to run again.
         self._attempt, self._rounds, self._called = -1, 0, False
@@ -123,7 +127,7 @@ class Rehearsal(JournalHost):
         return any(k > self._attempt for k in passage.attempts) or (passage.failure is not None and not self._called)
 
     def differs(self, step: str, recorded: Any, actual: Any) -> ReplayDiffers:
-        """Stop at a difference, by raising this; the first one that was suspected is the one to tell."""
+        """Stop here, by raising this; the first difference that was suspected is the one to tell."""
         passage = self.passage
         found = Difference(n=passage.n, node=str(passage.node), step=step, recorded=recorded, actual=actual)
         error = ReplayDiffers(self.claim.thread_id, self._suspect or found)
@@ -194,10 +198,14 @@ class Rehearsal(JournalHost):
         if not think or passage.failure is None:
             asked = Difference(n=passage.n, node=str(passage.node), step=step_id, recorded=None, actual=bare(digest))
             self._suspect = self._suspect or asked
-        self.spend()
         if think:
+            self.run.charge(self._unexplained)
+            self._unexplained = _NOTHING
             self._called = not any(k > self._attempt for k in passage.attempts)
-            self.clock.show(passage.before if self._ahead else passage.after)
+            if not self._ahead:
+                self.spend()
+                # Where the failure is the reason, no limit of time had passed when it came.
+                self.clock.show(passage.before if passage.gave_up else passage.after)
         return ModelError(passage.failure if think and passage.failure is not None else "the record has no answer")
 
     async def _append(self, *bodies: Body) -> None:
@@ -223,16 +231,7 @@ class Rehearsal(JournalHost):
         if passage.node == Node.EXECUTE:
             self._rounds += 1
             return passage.rerun(self._rounds)
-        if passage.node != Node.THINK or self._attempt < 0:
-            return False
-        if any(k > self._attempt for k in passage.attempts):
-            return True
-        if passage.transition is None:
-            return False
-        if self._attempt in passage.attempts:
-            return passage.failure is not None or not passage.answered
-        # It failed, and nothing says so: it was tried again, and that was stopped.
-        return passage.failure is None
+        return passage.node == Node.THINK and self._attempt >= 0 and passage.retried(self._attempt)
 
     def before_call(self, run: RehearsedRun) -> None:
         """Right before the model is asked: cancelled here, if it was."""
@@ -282,15 +281,14 @@ class Rehearsal(JournalHost):
             raise self.differs("the next node", _route(made.next_node, made.why), _route(next_node, why))
         if next_node in (Node.TERMINATE, "end") and (why, satisfied) != (made.why, made.satisfied):
             raise self.differs("the reason", (made.why, *made.satisfied), (why, *satisfied))
-        in_vain = self.passage.failure is not None
-        if not in_vain and not same(made.error, error):
+        if self.passage.failure is None and not same(made.error, error):
             raise self.differs("the error", made.error, error)
         change = delta(old, new)
-        found = differing_field(after, new.with_iteration(iteration), made.delta, change, spent=not in_vain)
+        found = differing_field(after, new.with_iteration(iteration), made.delta, change)
         if found is not None:
             raise self.differs(*found)
         self._note(made)
-        self.state, self._carried = after, ()
+        self.state, self._carried = after, self._left
         return after
 
 

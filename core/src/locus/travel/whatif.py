@@ -218,9 +218,12 @@ class _Asked:
 
     def _failed(self, passage: Passage) -> WhatIf:
         """The model had failed, and where the rule explains the end better, it does."""
-        condition = getattr(self._router, "condition", None)
+        condition, state = getattr(self._router, "condition", None), passage.after
+        if passage.gave_up:  # no limit of time had passed when it came
+            before = passage.before
+            state = state.at(updated_at=before.updated_at, active_seconds=before.active_seconds)
         try:
-            found = condition.evaluate(passage.after) if condition is not None else None
+            found = condition.evaluate(state) if condition is not None else None
         except ConditionError:
             found = Satisfied("ConditionError", ())
         found = found or Satisfied("ModelError", ())
