@@ -144,13 +144,22 @@ async def test_a_text_out_of_order_is_refused(store: MemoryStore) -> None:
     await refused([*lines, *lines])
 
 
+def parsed(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
+
+
 async def test_every_changed_character_is_found(store: MemoryStore) -> None:
     lines = await exported(store)
     for at in (0, 1, len(lines) // 2, len(lines) - 1):
         for place in range(0, len(lines[at]), 7):
             was = lines[at][place]
             other = "1" if was != "1" else "2"
-            await refused([*lines[:at], lines[at][:place] + other + lines[at][place + 1 :], *lines[at + 1 :]])
+            changed = lines[at][:place] + other + lines[at][place + 1 :]
+            if parsed(changed) != parsed(lines[at]):  # the last digit of a float may be any
+                await refused([*lines[:at], changed, *lines[at + 1 :]])
 
 
 @pytest.mark.parametrize(
