@@ -4,15 +4,29 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import anyio
 import pytest
 from attrs import evolve
 from tests.unit.toy_plugins import Shelf, shelf
 
+from locus import Agent
 from locus.config import Config, check_config, load_config
 from locus.core.errors import ConfigError, SettingsError
 from locus.hooks.discovery import Catalogue
+from locus.hooks.manifest import Plugin
+from locus.memory import MemoryStore
+from locus_testkit import ScriptedModel
 
 __all__ = ["shelf"]
+
+#: What `keep` has made, by what stands behind the plugin's name.
+KEPT: dict[str, MemoryStore] = {}
+
+
+def keep(rest: str, settings: object) -> MemoryStore:
+    """A store that a plugin provides."""
+    return KEPT.setdefault(rest, MemoryStore())
+
 
 FULL = """
 required = ["guard"]
@@ -47,6 +61,22 @@ def test_a_file_says_which_plugins_with_which_settings_and_what_agents_default_t
     assert config.agent == {"model": "acme:large", "system_prompt": "Be brief.", "max_iterations": 12}
     (layer,) = config.plugin_settings.values()
     assert (layer.source, layer.path, layer.values) == (str(path), "plugins.audit", {"level": "INFO"})
+
+
+def test_an_agent_without_a_checkpointer_takes_the_configured_one(tmp_path: Path) -> None:
+    plugin = Plugin(name="kept", api=(1, 0), summary="Keeps.", provides={"checkpointer": f"{__name__}:keep"})
+    config = load_config(written(tmp_path, '[agent]\ncheckpointer = "kept:here"\n'), environ={})
+    KEPT.clear()
+
+    def run(given: MemoryStore | None = None) -> None:
+        model = ScriptedModel("Hi.")
+        Agent(model, config=config, catalogue=Catalogue.only(plugin), checkpointer=given).run_sync("x")
+
+    run(MemoryStore())
+    assert KEPT == {}
+    run()
+    assert [*KEPT] == ["here"]
+    assert len(anyio.run(KEPT["here"].threads)) == 1
 
 
 def test_the_same_tables_work_in_a_pyproject(tmp_path: Path) -> None:

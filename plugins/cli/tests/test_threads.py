@@ -403,3 +403,11 @@ def test_a_store_without_a_vacuum_says_so(locus: Locus) -> None:
 
     assert done.status == 1
     assert done.err == "locus: toy:x needs no vacuum: MemoryStore has none\n"
+
+
+def test_an_empty_name_is_refused_before_anything_is_looked_at(keeper: Locus, state: Path) -> None:
+    for arguments in (["show", ""], ["fork", "t", "--into", " "], ["export", "t", "-o", ""], ["delete", "t", ""]):
+        done = keeper("threads", *arguments)
+        assert (done.status, done.out) == (2, ""), arguments
+        assert "it is empty" in done.err
+    assert not state.exists()

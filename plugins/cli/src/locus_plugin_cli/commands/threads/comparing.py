@@ -16,6 +16,7 @@ from locus.travel import Act, History, history
 from locus.travel import diff as diff_threads
 from locus_plugin_cli import status
 from locus_plugin_cli.commands.threads.base import as_json_option, journals_of, threads, wants_json, with_store
+from locus_plugin_cli.filled import FILLED
 from locus_plugin_cli.given import Given, common_options
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.options import AgentOptions, checkpointer_option, resuming_options
@@ -28,7 +29,7 @@ __all__ = ["diff", "replay"]
 
 
 @threads.command(short_help="Run the code against a thread, without a model or a tool.")
-@click.argument("thread_id", metavar="ID")
+@click.argument("thread_id", type=FILLED, metavar="ID")
 @resuming_options
 @as_json_option
 @common_options
@@ -73,8 +74,8 @@ def _print_replay(thread_id: str, found: Any, out: Output) -> None:
 
 
 @threads.command(short_help="Show two threads side by side, and where they part.")
-@click.argument("thread_a", metavar="A")
-@click.argument("thread_b", metavar="B")
+@click.argument("thread_a", type=FILLED, metavar="A")
+@click.argument("thread_b", type=FILLED, metavar="B")
 @as_json_option
 @checkpointer_option
 @common_options

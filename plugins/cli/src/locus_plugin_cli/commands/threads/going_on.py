@@ -11,6 +11,7 @@ from attrs import evolve
 from locus.travel import fork as fork_thread
 from locus_plugin_cli import status
 from locus_plugin_cli.commands.threads.base import as_json_option, journals_of, threads, wants_json, with_store
+from locus_plugin_cli.filled import FILLED
 from locus_plugin_cli.given import Given, common_options
 from locus_plugin_cli.one_turn import Shown, resume_thread
 from locus_plugin_cli.options import AgentOptions, checkpointer_option, resuming_options
@@ -20,7 +21,7 @@ __all__ = ["fork", "resume"]
 
 
 @threads.command(short_help="Go on with the open run of a thread.")
-@click.argument("thread_id", metavar="ID")
+@click.argument("thread_id", type=FILLED, metavar="ID")
 @click.option(
     "--answer",
     "answers",
@@ -50,11 +51,16 @@ def resume(
 
 
 @threads.command(short_help="Make another thread out of the beginning of one.")
-@click.argument("thread_id", metavar="ID")
+@click.argument("thread_id", type=FILLED, metavar="ID")
 @click.option(
     "--at", type=click.IntRange(min=1), metavar="N", help="The last transition that both have; default: the newest."
 )
-@click.option("--into", metavar="NAME", help="The new thread's id; default: the old one with a few letters behind it.")
+@click.option(
+    "--into",
+    type=FILLED,
+    metavar="NAME",
+    help="The new thread's id; default: the old one with a few letters behind it.",
+)
 @as_json_option
 @checkpointer_option
 @common_options

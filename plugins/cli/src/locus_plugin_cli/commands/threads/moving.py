@@ -16,6 +16,7 @@ from locus.travel import export_thread, import_thread
 from locus_plugin_cli import status
 from locus_plugin_cli.commands.threads.base import as_json_option, journals_of, threads, wants_json
 from locus_plugin_cli.failures import told
+from locus_plugin_cli.filled import FILLED
 from locus_plugin_cli.given import common_options
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.options import checkpointer_option
@@ -27,8 +28,10 @@ __all__ = ["delete", "export", "import_", "vacuum"]
 
 
 @threads.command(short_help="Write a thread as JSON lines.")
-@click.argument("thread_id", metavar="ID")
-@click.option("-o", "--output", metavar="FILE", help="The file to write, whole or not at all; default: the output.")
+@click.argument("thread_id", type=FILLED, metavar="ID")
+@click.option(
+    "-o", "--output", type=FILLED, metavar="FILE", help="The file to write, whole or not at all; default: the output."
+)
 @checkpointer_option
 @common_options
 @click.pass_context
@@ -77,8 +80,8 @@ def _write_file(path: Path, lines: Iterable[str]) -> None:
 
 
 @threads.command("import", short_help="Read a thread from JSON lines.")
-@click.argument("source", metavar="FILE")
-@click.option("--into", metavar="NAME", help="Another id than the thread had.")
+@click.argument("source", type=FILLED, metavar="FILE")
+@click.option("--into", type=FILLED, metavar="NAME", help="Another id than the thread had.")
 @as_json_option
 @checkpointer_option
 @common_options
@@ -113,7 +116,7 @@ def _lines(source: str) -> list[str]:
 
 
 @threads.command(short_help="Forget threads.")
-@click.argument("thread_ids", metavar="ID...", nargs=-1, required=True)
+@click.argument("thread_ids", type=FILLED, metavar="ID...", nargs=-1, required=True)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @as_json_option
 @checkpointer_option

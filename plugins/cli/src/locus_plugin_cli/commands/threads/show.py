@@ -15,6 +15,7 @@ from locus.core.messages import Message, Role, Usage, text_of
 from locus.travel import History, Moment, history
 from locus_plugin_cli import status
 from locus_plugin_cli.commands.threads.base import as_json_option, journals_of, threads, wants_json
+from locus_plugin_cli.filled import FILLED
 from locus_plugin_cli.given import common_options
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.options import checkpointer_option
@@ -29,7 +30,7 @@ _DIM, _CALL, _GOOD, _BAD = "dim", "cyan", "green", "bold red"
 
 
 @threads.command(short_help="Show what happened on a thread.")
-@click.argument("thread_id", metavar="ID")
+@click.argument("thread_id", type=FILLED, metavar="ID")
 @click.option("--messages", is_flag=True, help="The conversation too, in full.")
 @as_json_option
 @checkpointer_option
