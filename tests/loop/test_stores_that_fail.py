@@ -170,7 +170,7 @@ class Shelf(MemoryStore):
 async def test_a_snapshot_that_cannot_be_made_breaks_the_segment_off_behind_its_transition() -> None:
     store = Shelf()
     agent = Agent(ScriptedModel(call("add", a=1), "done"), tools=[add], checkpointer=store)
-    with pytest.raises(StoreError, match=r"could not save the state after Transition think -> execute.*no space left"):
+    with pytest.raises(StoreError, match=r"could not save the state after Transition execute -> think.*no space left"):
         await agent.run("x", thread_id="t")
     store.room = True
     result = await agent.resume("t")

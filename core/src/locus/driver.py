@@ -69,10 +69,12 @@ async def drive(run: ActiveRun, store: JournalStore, segment: Segment) -> Ended:
         raise
     except BaseException as e:
         with anyio.CancelScope(shield=True):
-            try:
-                await host.release()
-            except JournalError as failed:
-                e.add_note(str(failed))  # what was wrong first is what is raised
+            for leave in (host.flush, host.release):
+                try:
+                    await leave()
+                except JournalError as failed:
+                    if failed is not host.stopped:
+                        e.add_note(str(failed))  # what was wrong first is what is raised
         raise
     await host.release()
     return ended

@@ -17,7 +17,7 @@ from locus.core.journal import END, START
 from locus.core.state import AgentState
 from locus.hooks.dispatch import decide_route
 from locus.loop.active import ActiveRun
-from locus.loop.router import TERMINATE, THINK, Node, Route, legal
+from locus.loop.router import EXECUTE, TERMINATE, THINK, Node, Route, legal
 from locus.memory.thread import (
     Stop,
     cancel_reason,
@@ -127,6 +127,7 @@ async def commit(run: ActiveRun, old: AgentState, new: AgentState, node: str, fo
         error=_told(error),
         active_seconds=new.active_seconds + run.elapsed(),
         iteration=new.iteration + 1 if again else new.iteration,
+        soon=following in (EXECUTE, TERMINATE) and not run.hears(CheckpointEvent),
     )
     run.state = state
     if again:

@@ -1,14 +1,10 @@
-"""Where the loop's effects are made durable: the `StepHost` seam and `JournalHost`, its implementation on a store.
-
-The loop sees only this. A store (memory, a file, a stream) stands behind `JournalHost`; an engine with a journal of
-its own implements `StepHost` directly, and the same loop runs there.
-"""
+"""`JournalHost`: the effects of a run, made durable by a journal store: memory, a file, a stream."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import anyio
@@ -51,92 +47,11 @@ if TYPE_CHECKING:
 
     from locus.core.state import AgentState
 
-__all__ = ["JournalHost", "StepHost"]
+__all__ = ["JournalHost"]
 
 
 #: The delta of a transition whose state is handed to the store whole.
 _IN_THE_STATE = StateDelta()
-
-
-class StepHost(Protocol):
-    """The effects of a run, each at most once recorded."""
-
-    @property
-    def stopped(self) -> JournalError | None:
-        """What says that this worker must not go on, once something does; from then on nothing is written."""
-        ...
-
-    def recorded(self, step_id: str, digest: str = "") -> Outcome | Intent | None:
-        """What the journal says about a step of the node under way."""
-        ...
-
-    async def intend(self, step_id: str, policy: Policy, digest: str = "") -> None:
-        """Write that an effect is about to happen."""
-        ...
-
-    async def settle(self, step_id: str, value: Any, digest: str = "", error: str | None = None) -> None:
-        """Write what came of it."""
-        ...
-
-    async def step(self, step_id: str, fn: Callable[[], Awaitable[Any]], policy: Policy, digest: str = "") -> Any:
-        """Run an effect unless its result is recorded."""
-        ...
-
-    async def commit(
-        self,
-        old: AgentState,
-        new: AgentState,
-        *,
-        node: str,
-        next_node: str,
-        why: str = "",
-        satisfied: tuple[str, ...] = (),
-        error: str | None = None,
-        active_seconds: float = 0.0,
-        iteration: int = 0,
-    ) -> AgentState:
-        """Make a transition and return the committed state: ``new`` with its time, work and iteration stamped."""
-        ...
-
-    async def ask(self, question: Asked) -> None:
-        """Write a question to a person."""
-        ...
-
-    def answers(self, step_id: str) -> tuple[Answered, ...]:
-        """The answers that a step of the node under way has got, in the order of its questions."""
-        ...
-
-    def waits(self, step_id: str) -> bool:
-        """Whether a question of a step of the node under way has no answer yet."""
-        ...
-
-    async def pause(self, reason: str) -> None:
-        """End the segment without ending the run."""
-        ...
-
-    async def sleep_until(self, at: datetime) -> None:
-        """Wait for a time; an engine may let the worker go meanwhile."""
-        ...
-
-    async def wait(self, name: str, question: str, options: tuple[str, ...] = ()) -> Any:
-        """The answer that somebody outside gave under a name.
-
-        Raises:
-            Suspended: there is none yet; the run is resumed with one.
-        """
-        ...
-
-    async def note(self, step_id: str, value: Any) -> None:
-        """Keep something for those who read the journal, written together with what comes next."""
-        ...
-
-    def now(self) -> datetime:
-        """The time that goes into the next entry, UTC."""
-        ...
-
-    def new_id(self) -> str:
-        """A fresh unique id that goes into the next entry."""
-        ...
 
 
 class JournalHost:
@@ -151,6 +66,7 @@ class JournalHost:
         "_keeps",
         "_now",
         "_saved",
+        "_solid",
         "_steps",
         "asked",
         "claim",
@@ -181,7 +97,10 @@ class JournalHost:
         if claim.snapshot is not None:
             self._note(claim.snapshot.last)
         self._saved = claim.snapshot.at if claim.snapshot is not None else 0
-        self._held: tuple[str, str, Any] | None = None
+        #: What is written together with the next entry.
+        self._held: tuple[Body, ...] = ()
+        #: State and last transition as they are written, while a transition waits.
+        self._solid: tuple[AgentState, Transition | None] | None = None
         self._keeps = store.keeps_history
         self._every = store.snapshot_every if self._keeps else None
         for entry in claim.entries:
@@ -271,21 +190,33 @@ class JournalHost:
 
     async def _append(self, *bodies: Body) -> None:
         held = self._held
-        if held is not None:
-            step_id, digest, value = held
-            self._held = None
-            bodies = (Outcome(run_id=self.run_id, step_id=step_id, digest=digest, value=value), *bodies)
+        if held:
+            self._held = ()
+            bodies = held + bodies
         try:
             got = await self._add(self.claim, bodies)
-        except NotSerialisable:
+        except NotSerialisable as e:
             # No failure of the store: nothing was written, and whoever made the value hears of it.
-            self._held = held
+            if held:
+                await self._apart(held, bodies[len(held) :], e)
             raise
         except Exception as e:  # noqa: BLE001  a store is somebody else's code
             self._failed(e, f"save {_listed(bodies)}")
         if got is not Appended.OK:
             self._fenced(got)
         self.head += len(bodies)
+        self._solid = None
+
+    async def _apart(self, held: tuple[Body, ...], bodies: tuple[Body, ...], error: NotSerialisable) -> None:
+        """Write what had waited without what came next. Where it is to blame itself, the run cannot go on."""
+        if bodies:
+            try:
+                await self._append(*held)
+            except NotSerialisable as e:
+                error = e
+            else:
+                return
+        self._failed(error, f"save {_listed(held)}")
 
     async def _snapshot(self, state: AgentState, transition: Transition) -> bool:
         try:
@@ -301,6 +232,8 @@ class JournalHost:
         """
         if self.stopped is None:
             self.stopped = error
+            if self._solid is not None:
+                (self.state, self.last), self._held = self._solid, ()
             # Here and not in a test before each write: every iteration would pay for that.
             self._add = self._cache = partial(_refuse, error)
 
@@ -354,9 +287,20 @@ class JournalHost:
         """Write that an effect is about to happen."""
         return self._append(Intent(run_id=self.run_id, step_id=step_id, digest=digest, policy=policy))
 
-    def settle(self, step_id: str, value: Any, digest: str = "", error: str | None = None) -> Coroutine[Any, Any, None]:
-        """Write what came of it."""
-        return self._append(Outcome(run_id=self.run_id, step_id=step_id, digest=digest, value=value, error=error))
+    async def settle(
+        self, step_id: str, value: Any, digest: str = "", error: str | None = None, *, soon: bool = False
+    ) -> None:
+        """Write what came of it; with ``soon``, together with the next entry."""
+        outcome = Outcome(run_id=self.run_id, step_id=step_id, digest=digest, value=value, error=error)
+        if soon and self._keeps and self.stopped is None:
+            self._held += (outcome,)
+        else:
+            await self._append(outcome)
+
+    async def flush(self) -> None:
+        """Write what waits for the next entry."""
+        if self._held:
+            await self._append()
 
     async def step(self, step_id: str, fn: Callable[[], Awaitable[Any]], policy: Policy, digest: str = "") -> Any:
         """Run an effect unless its result is recorded.
@@ -377,8 +321,8 @@ class JournalHost:
                 await self.intend(step_id, policy, digest)
             elif policy == "once":
                 raise OutcomeUnknown(step_id)
-        if policy == "model" and self._held is not None:
-            # Another call in this node: a crash in its middle must not repeat the one before it as well.
+        if policy == "model" and self._held:
+            # A crash in the middle of this call must not repeat the one before it as well.
             await self._append()
         try:
             # Frozen here, so that a replay returns what the first time returned.
@@ -390,9 +334,9 @@ class JournalHost:
         if policy == "model":
             # Written together with what comes next, mostly the transition: a crash before that asks the model
             # again, which the laws allow once a crash, and every run saves a write an iteration.
-            while self._held is not None:  # another call that ran beside this one; while it is written, a third may end
+            while self._held:  # another call that ran beside this one; while it is written, a third may end
                 await self._append()
-            self._held = (step_id, digest, value)
+            self._held = (Outcome(run_id=self.run_id, step_id=step_id, digest=digest, value=value),)
         else:
             await self.settle(step_id, value, digest)
         return value
@@ -409,8 +353,12 @@ class JournalHost:
         error: str | None = None,
         active_seconds: float = 0.0,
         iteration: int = 0,
+        soon: bool = False,
     ) -> AgentState:
         """Make a transition and return the committed state: ``new`` with its time, work and iteration stamped.
+
+        With ``soon`` it is written together with the next entry, which comes before the next effect: that saves half
+        the writes of an iteration.
 
         Raises:
             Fenced: another worker took the thread over; nothing was written.
@@ -432,13 +380,19 @@ class JournalHost:
             segment=self.segment,
             error=error,
         )
+        if soon and self._keeps and self.stopped is None:
+            self._held += (transition,)
+            self._solid = self._solid or (self.state, self.last)
+            self._note(transition)
+            self.state = state
+            return state
         if self._keeps:
             try:
                 await self._append(transition)
             except NotSerialisable as e:  # the run cannot go on without it
                 self._failed(e, f"save {_listed((transition,))}")
         else:
-            self._held = None  # the state holds what the model said
+            self._held = ()  # the state holds what the model said
             self.head += 1
             if not await self._snapshot(state, transition):
                 self._fenced(Appended.FENCED)
@@ -484,9 +438,7 @@ class JournalHost:
             value: data with a JSON form.
         """
         if self._keeps:
-            if self._held is not None:
-                await self._append()
-            self._held = (step_id, "", freeze(value))
+            self._held += (Outcome(run_id=self.run_id, step_id=step_id, value=freeze(value)),)
 
     async def resume(self) -> None:
         """Begin another segment."""
@@ -495,6 +447,7 @@ class JournalHost:
 
     async def sleep_until(self, at: datetime) -> None:
         """Wait for a time, in this process."""
+        await self.flush()
         await anyio.sleep(max(0.0, (at - self.now()).total_seconds()))
 
     async def wait(self, name: str, question: str, options: tuple[str, ...] = ()) -> Any:

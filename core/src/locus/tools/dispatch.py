@@ -64,6 +64,8 @@ class _Call:
     key: str = ""
     outcome: CallOutcome | None = None
     waiting: bool = False
+    # Nothing else is under way beside it.
+    alone: bool = False
     attempt: int = 0
     # Which question of this call is open: "decide", "unknown", or the number of the body's question.
     question: str = ""
@@ -145,6 +147,7 @@ async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallR
     for c in work:
         run.host.recorded(c.step_id, c.key)  # raises for another program's steps, before anything is started
     if len(work) == 1:
+        work[0].alone = True
         await _run_one(work[0], run)
     else:
         await _run_all(work, run)
@@ -209,6 +212,7 @@ async def _run_all(work: Sequence[_Call], run: CallRun) -> None:
                     seen.add(c.key)
         if run.sequential or len(leaders) == 1:
             for c in leaders:
+                c.alone = True
                 await _run_one(c, run)
         else:
             await _run_together(leaders, run)
@@ -224,6 +228,9 @@ async def _run_all(work: Sequence[_Call], run: CallRun) -> None:
 
 
 async def _run_together(work: Sequence[_Call], run: CallRun) -> None:
+    await run.host.flush()
+    for c in work:
+        c.alone = False
     try:
         async with anyio.create_task_group() as group:
             for c in work:
@@ -295,6 +302,8 @@ async def _run_one(c: _Call, run: CallRun) -> None:
             assert tool is not None
             if found is None and tool.effect != "pure":
                 await run.host.intend(step_id, tool.effect, c.key)
+            else:
+                await run.host.flush()
             c.outcome = await (_wrapped if run.wraps_tools else _body)(c, run, step_id, c.call)
             if c.usage is not None:
                 c.outcome = evolve(c.outcome, usage=c.usage)
@@ -302,7 +311,7 @@ async def _run_one(c: _Call, run: CallRun) -> None:
         await _ask(c, asking, run, step_id)
         return
     if c.outcome is not None:
-        await run.host.settle(step_id, c.outcome, c.key)
+        await run.host.settle(step_id, c.outcome, c.key, soon=c.alone and not run.hears(ToolCompleteEvent))
         await _complete(c, run)
 
 

@@ -208,6 +208,12 @@ class Rehearsal(JournalHost):
                 self.clock.show(passage.before if passage.gave_up else passage.after)
         return ModelError(passage.failure if think and passage.failure is not None else "the record has no answer")
 
+    async def settle(
+        self, step_id: str, value: Any, digest: str = "", error: str | None = None, *, soon: bool = False
+    ) -> None:
+        """Compare what came of a step at once."""
+        await super().settle(step_id, value, digest, error)
+
     async def _append(self, *bodies: Body) -> None:
         # The code comes to something that the record does not have, and would write it.
         if self.passage.transition is None:
@@ -270,6 +276,7 @@ class Rehearsal(JournalHost):
         error: str | None = None,
         active_seconds: float = 0.0,
         iteration: int = 0,
+        soon: bool = False,
     ) -> AgentState:
         """Compare the transition with the recorded one, and go on from that."""
         if self.stopped is not None:

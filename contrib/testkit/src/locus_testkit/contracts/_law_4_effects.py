@@ -7,6 +7,7 @@ an outcome that is lost repeats what was finished. Each run here dies at each of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from locus.agent import Agent
 from locus.core.journal import Answered, Asked
@@ -69,15 +70,22 @@ class EffectLaws(StoreContract):
 
 
 async def _every_crash(place: Place, effects: Sequence[Effect]) -> list[tuple[Case, World]]:
-    """Runs that call a tool of each effect in one turn, and die at each write; each keeps the law."""
+    """Runs that call a tool of each effect in one turn, and die at each write; each keeps the law.
+
+    What is called alone is followed by another call: the outcome of a turn's last one is written with the transition.
+    """
+    alone = len(effects) == 1
     worlds: dict[str, World] = {}
 
     def make(thread_id: str) -> Case:
-        talk, world = Talk([call(effect, n=1) for effect in effects], "done"), World()
+        calls = [call(name, n=1) for name in (*effects, *(("after",) if alone else ()))]
+        talk, world = Talk(calls, "done"), World()
         worlds[thread_id] = world
 
         def agent(store: JournalStore) -> Agent[object, object]:
-            return Agent(talk.model, tools=[world.effect(each, each) for each in effects], checkpointer=store)
+            tools = [*(world.effect(each, each) for each in effects), world.effect("after", "pure")]
+            order: Literal["sequential", "concurrent"] = "sequential" if alone else "concurrent"
+            return Agent(talk.model, tools=tools, checkpointer=store, tool_execution=order)
 
         return Case(place, thread_id, agent)
 

@@ -67,8 +67,8 @@ class SizeLaws(StoreContract):
         large = "0123456789" * 30_000
 
         def make(thread_id: str) -> Case:
-            talk, world = Talk(call("act", n=1), "done"), World()
-            tools = [world.effect("act", "pure", result=large)]
+            talk, world = Talk([call("act", n=1), call("next", n=1)], "done"), World()
+            tools = [world.effect("act", "pure", result=large), world.effect("next", "pure")]
             return Case(place, thread_id, lambda store: Agent(talk.model, tools=tools, checkpointer=store))
 
         for case in await every_crash(make):

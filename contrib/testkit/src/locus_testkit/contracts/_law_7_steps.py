@@ -70,7 +70,7 @@ class StepLaws(StoreContract):
     async def test_law_7_changed_program_is_stopped_for_good(self, open_store: OpenStore) -> None:
         """A tool with other arguments is not the one that ran: the same typed error each time, and no effect."""
         place = await self.place(open_store)
-        talk, world = Talk(call("act", n=1), "done"), World()
+        talk, world = Talk([call("act", n=1), call("act", n=2)], "done"), World()
 
         @tool(name="act", effect="pure")
         async def changed(n: int, ctx: Context, unit: str = "m") -> str:
@@ -82,14 +82,14 @@ class StepLaws(StoreContract):
             return Agent(talk.model, tools=[world.effect("act", "pure")], checkpointer=store)
 
         case = Case(place, "t", agent)
-        await case.segment(Crash(4, stored=False))
+        await case.segment(Crash(5, stored=False))
         assert case.died.settled("0/execute/0")
         # A handle may know of a claim that it made itself: somebody else asks first.
         for store in reversed(place.stores):
             with pytest.raises(StepMismatch):
                 await Agent(talk.model, tools=[changed], checkpointer=store).resume("t")
         assert heard(await case.run())["act"] == "act is done"
-        assert world.entered == {"act": 1}
+        assert world.entered == {"act": 2}
 
 
 class _Step:

@@ -1,0 +1,119 @@
+"""The seam where the loop's effects are made durable. The loop sees nothing else.
+
+A store stands behind `JournalHost`; an engine with a journal of its own implements `StepHost` directly, and the same
+loop runs there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from datetime import datetime
+
+    from locus.core.errors import JournalError
+    from locus.core.journal import Answered, Asked, Intent, Outcome, Policy
+    from locus.core.state import AgentState
+
+__all__ = ["StepHost"]
+
+
+class StepHost(Protocol):
+    """The effects of a run, each at most once recorded."""
+
+    @property
+    def stopped(self) -> JournalError | None:
+        """What says that this worker must not go on, once something does; from then on nothing is written."""
+        ...
+
+    def recorded(self, step_id: str, digest: str = "") -> Outcome | Intent | None:
+        """What the journal says about a step of the node under way."""
+        ...
+
+    async def intend(self, step_id: str, policy: Policy, digest: str = "") -> None:
+        """Write that an effect is about to happen."""
+        ...
+
+    async def settle(
+        self, step_id: str, value: Any, digest: str = "", error: str | None = None, *, soon: bool = False
+    ) -> None:
+        """Write what came of it.
+
+        Args:
+            step_id: the step.
+            value: what came of it.
+            digest: of its arguments.
+            error: what it raised.
+            soon: nobody is told before the next entry is written, so this one may be written together with it.
+        """
+        ...
+
+    async def step(self, step_id: str, fn: Callable[[], Awaitable[Any]], policy: Policy, digest: str = "") -> Any:
+        """Run an effect unless its result is recorded."""
+        ...
+
+    async def commit(
+        self,
+        old: AgentState,
+        new: AgentState,
+        *,
+        node: str,
+        next_node: str,
+        why: str = "",
+        satisfied: tuple[str, ...] = (),
+        error: str | None = None,
+        active_seconds: float = 0.0,
+        iteration: int = 0,
+        soon: bool = False,
+    ) -> AgentState:
+        """Make a transition and return the committed state: ``new`` with its time, work and iteration stamped.
+
+        Nobody need wait for it when nobody is told of it and nothing happens before the next entry is written
+        (``soon``): it may be written together with that one.
+        """
+        ...
+
+    async def flush(self) -> None:
+        """Write what waits for the next entry."""
+        ...
+
+    async def ask(self, question: Asked) -> None:
+        """Write a question to a person."""
+        ...
+
+    def answers(self, step_id: str) -> tuple[Answered, ...]:
+        """The answers that a step of the node under way has got, in the order of its questions."""
+        ...
+
+    def waits(self, step_id: str) -> bool:
+        """Whether a question of a step of the node under way has no answer yet."""
+        ...
+
+    async def pause(self, reason: str) -> None:
+        """End the segment without ending the run."""
+        ...
+
+    async def sleep_until(self, at: datetime) -> None:
+        """Wait for a time; an engine may let the worker go meanwhile."""
+        ...
+
+    async def wait(self, name: str, question: str, options: tuple[str, ...] = ()) -> Any:
+        """The answer that somebody outside gave under a name.
+
+        Raises:
+            Suspended: there is none yet; the run is resumed with one.
+        """
+        ...
+
+    async def note(self, step_id: str, value: Any) -> None:
+        """Keep something for those who read the journal, written together with what comes next."""
+        ...
+
+    def now(self) -> datetime:
+        """The time that goes into the next entry, UTC."""
+        ...
+
+    def new_id(self) -> str:
+        """A fresh unique id that goes into the next entry."""
+        ...
