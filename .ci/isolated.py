@@ -60,7 +60,7 @@ def _closure(start: Distribution, known: dict[str, Distribution], *, tested: boo
 
 
 #: What an undeclared dependency breaks, any test shows; the long proofs run in an environment of the test list.
-_QUICKLY = ("-m", "not e2e and not proof")
+_QUICKLY = ("-m", "not e2e and not privileged and not proof")
 
 
 class _Bench:

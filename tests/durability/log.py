@@ -44,6 +44,12 @@ class Log:
         found = self._lines if self._path is None else [json.loads(s) for s in self._path.read_text().splitlines()]
         return [line for line in found if kind is None or line["kind"] == kind]
 
+    def upto(self, count: int) -> Log:
+        """The log as it was when it had so many lines; in memory."""
+        before = Log()
+        before._lines = self.lines()[:count]
+        return before
+
     def close(self) -> None:
         """Give the file back."""
         if self._file >= 0:

@@ -14,6 +14,7 @@ from locus.memory import MemoryStore
 from locus.memory.clock import Clock
 from locus.memory.store import Claim, JournalStore
 from locus_plugin_sqlite import SqliteStore
+from locus_plugin_sqlite.settings import Sync
 from locus_testkit import FakeClock
 
 __all__ = ["SUBJECTS", "Files", "Memory", "Sqlite", "Subject"]
@@ -114,6 +115,8 @@ class Sqlite(Subject):
 
     name = "sqlite"
     store: ClassVar[type[SqliteStore]] = SqliteStore
+    #: What survives a power cut has proofs of its own; the others are about processes.
+    sync: ClassVar[Sync] = "normal"
 
     def __init__(self, folder: Path, *, snapshot_every: int | None = None) -> None:
         super().__init__(folder, snapshot_every=snapshot_every)
@@ -125,8 +128,7 @@ class Sqlite(Subject):
         return self.folder / "runs.db"
 
     def open(self, points: Points) -> JournalStore:
-        # What survives a power cut has proofs of its own; these are about processes.
-        store = self.store(self.path, sync="normal", lease=self.lease.total_seconds(), clock=self.clock)
+        store = self.store(self.path, sync=self.sync, lease=self.lease.total_seconds(), clock=self.clock)
         if self.snapshot_every is not None:
             store.snapshot_every = self.snapshot_every
         self._opened.append(store)
