@@ -404,6 +404,17 @@ async def test_a_limit_on_the_size_of_files_is_told_as_one(path: Path) -> None:
         assert child.ask("read", thread="t") == [str(n) for n in range(stored + 1)]
 
 
+@pytest.mark.parametrize("size", [0, 4_000, 40_000])
+async def test_a_disk_without_room_for_the_file_itself_is_told_as_one(path: Path, size: int) -> None:
+    with Child(path) as child:
+        child.ask("limit", size=size)
+        answer = child.ask("claim", thread="t")
+        assert (answer["error"], names(path)[0]) == ("DiskFull", "runs.db")
+        child.ask("limit", size=10_000_000)
+        assert child.ask("claim", thread="t")["head"] == 0
+        assert child.ask("append", thread="t", numbers=[1]) == "ok"
+
+
 # -- gone ---------------------------------------------------------------------------------------------
 
 

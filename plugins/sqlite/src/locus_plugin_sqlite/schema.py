@@ -121,7 +121,9 @@ def settle(db: sqlite3.Connection, path: Path, wait: float) -> None:
         db.execute(f"PRAGMA user_version={VERSION}")
         db.execute("COMMIT")
     except BaseException:
-        db.execute("ROLLBACK")
+        # SQLite may have ended the transaction by itself.
+        if db.in_transaction:
+            db.execute("ROLLBACK")
         raise
     # So that the header tells the version to whoever reads the file without its log.
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
