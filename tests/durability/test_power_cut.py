@@ -22,15 +22,11 @@ from tests.durability.explore import SCRIPT
 from tests.durability.points import Points
 from tests.durability.recorded import Recording, recorded
 from tests.durability.subjects import Sqlite
+from tests.durability.writer import Full
 
 from locus.core.journal import Body, Outcome
 from locus.memory.store import Appended, Claim
 from locus_plugin_sqlite import SqliteStore
-
-
-class Full(Sqlite):
-    name = "sqlite: full"
-    sync = "full"
 
 
 class _AckFirst(SqliteStore):
