@@ -100,8 +100,8 @@ async def filled(folder: Path, room: int, wanted: Plain) -> tuple[list[StoreErro
     async def step(answers: dict[str, Any] | None) -> Segment:
         ended = await segment(PROGRAM, subject.open(Points()), log, Points(), answers=answers)
         await subject.close()
+        subject.bury()  # it may not have been able to give the thread back
         if ended.status == "failed":
-            subject.bury()  # what could not be given back
             resized(folder, 8 * MB)
         return ended
 
@@ -113,14 +113,14 @@ async def filled(folder: Path, room: int, wanted: Plain) -> tuple[list[StoreErro
 
 def test_a_run_on_a_full_disk_loses_nothing_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
     wanted, failed = anyio.run(plain, PROGRAM), 0
-    for room in range(0, 400_000, 20_000):
+    for room in range(0, 420_000, 12_000):
         place = tmp_path / str(room)
         with memory(place, 4 * MB):
             told, wrong = anyio.run(filled, place, room, wanted)
         assert wrong == [], room
         assert all(isinstance(error, DiskFull) for error in told), told
         failed += bool(told)
-    assert 5 <= failed < 20
+    assert 10 <= failed < 35
 
 
 # -- a power cut -----------------------------------------------------------------------------------------
