@@ -36,6 +36,9 @@ __all__ = ["Cut", "Ran", "Resumed", "Used", "cuts", "ran", "run_after", "use_aft
 #: Entries after which a snapshot is taken, and pages after which the log goes into the file: few, so that both happen.
 SNAPSHOT_EVERY, PAGES = 4, 12
 
+#: Operations after which a file has been created.
+CREATED = 90
+
 #: What lies in a file: the entries of each thread.
 State = Mapping[str, tuple[str, ...]]
 
@@ -63,7 +66,8 @@ def cuts(recording: Recording, random: Random, *, fates: int) -> Iterator[Cut]:
     Args:
         recording: where to cut.
         random: draws fates.
-        fates: how many kinds of them to try at each moment; what is not synced is lost in one of them.
+        fates: how many kinds of them to try at each moment; what is not synced is lost in one of them. While the file
+            is created, which happens once, all of them are tried.
     """
     seen: set[tuple[object, ...]] = set()
     told = 0
@@ -73,7 +77,8 @@ def cuts(recording: Recording, random: Random, *, fates: int) -> Iterator[Cut]:
         told = known
         if not due and at < len(recording.ops):
             continue
-        for fate in ("lost", *random.sample(FATES[1:], fates - 1)) if disk.unsynced() else FATES[:1]:
+        several = random.sample(FATES[1:], fates - 1) if at > CREATED else [*FATES[1:]] * 4
+        for fate in ("lost", *several) if disk.unsynced() else FATES[:1]:
             cut = Cut(at, fate, known, disk.cut(fate, random))
             digests = [(name, sha256(content).digest()) for name, content in sorted(cut.image.items())]
             if (known, *digests) not in seen:

@@ -170,6 +170,28 @@ async def test_what_is_no_database_is_refused(path: Path, data: bytes) -> None:
     await refused(path, FileDamaged, "it is no SQLite database")
 
 
+def journal_of_nothing() -> bytes:
+    """What lies beside a file before its first page is written: https://sqlite.org/fileformat2.html, section 3."""
+    magic, records, nonce, pages, sector, page = bytes.fromhex("d9d505f920a163d7"), 0, 7, 0, 512, 4096
+    return magic + b"".join(n.to_bytes(4, "big") for n in (records, nonce, pages, sector, page)) + bytes(512 - 28)
+
+
+async def test_a_file_whose_creation_the_power_was_cut_from_is_created(path: Path) -> None:
+    # given a first page of which only later sectors have reached the disk
+    put(path, bytes(512) + os.urandom(512) + bytes(3072))
+    put(path.with_name("runs.db-journal"), journal_of_nothing())
+    # then
+    async with SqliteStore(path) as store:
+        await write(store, step(1))
+        assert await bodies(store) == [step(1)]
+    assert names(path) == ["runs.db"]
+
+
+async def test_a_file_of_zeros_is_refused(path: Path) -> None:
+    put(path, bytes(8192))
+    await refused(path, FileDamaged, "file is not a database")
+
+
 async def test_the_database_of_another_program_is_refused(path: Path) -> None:
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("CREATE TABLE bookmarks (address TEXT)")

@@ -76,7 +76,8 @@ def _look(path: Path) -> None:
             "it was open when this process was forked, and SQLite cannot open it again here: start processes with "
             "'spawn' or 'forkserver', or fork before the store is first used",
         )
-    if not header:
+    if not header.strip(b"\0"):
+        # Empty, or the power was cut while it was created: the journal beside it tells SQLite what it was before.
         return
     if len(header) < 100 or not header.startswith(_MAGIC):
         raise FileDamaged(path, "it is no SQLite database; choose another path, or restore it (nothing was changed)")
