@@ -55,7 +55,7 @@ class AckFirst(Full):
 
 
 #: How many fates of the unsynced are tried at each moment, and how many stores are used.
-EACH, SEEDS = (len(FATES), range(30)) if THOROUGH else (2, range(2))
+EACH, SEEDS = (len(FATES), range(10)) if THOROUGH else (2, range(2))
 
 
 # -- a run of an agent -----------------------------------------------------------------------------------
