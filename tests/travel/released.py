@@ -15,7 +15,7 @@ from tests.loop.kit import add, confirm
 
 from locus import Agent, ToolContext, tool
 from locus.core.journal import BLANK, fold
-from locus.core.messages import MediaBlock, RawBlock, TextBlock, ThinkingBlock
+from locus.core.messages import Block, MediaBlock, RawBlock, TextBlock, ThinkingBlock
 from locus.memory import MemoryStore
 from locus.memory.conversation import SummarizingManager
 from locus.travel import export_thread
@@ -67,7 +67,7 @@ async def written() -> MemoryStore:
     store = MemoryStore()
     signed = ThinkingBlock("hm", "signed", extras={"index": 0})
     raw = RawBlock("acme", {"type": "opaque", "data": [1, None]})
-    asked = [
+    asked: list[Block] = [
         TextBlock("Look: \u2028 \u00e9 \U0001f600", extras={"id": 1}),
         MediaBlock("document", url="https://a/b.pdf"),
     ]
