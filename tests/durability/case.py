@@ -53,10 +53,11 @@ class Program:
 
 @frozen
 class Segment:
-    """How a segment ended: its status, and the questions that are open."""
+    """How a segment ended: its status, the questions that are open, and what the store could not do."""
 
     status: Status
     questions: tuple[tuple[str, str], ...] = ()
+    error: StoreError | None = None
 
 
 async def segment(
@@ -86,8 +87,8 @@ async def segment(
         return Segment("busy")  # somebody else has it, or has given the answer
     except Fenced:
         return Segment("fenced")
-    except StoreError:
-        return Segment("failed")
+    except StoreError as e:
+        return Segment("failed", error=e)
     except BaseException as e:
         if is_death(e):
             return Segment("died")

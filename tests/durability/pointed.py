@@ -15,7 +15,7 @@ from locus.core.journal import Body, Entry, Outcome, Transition, entry_to_json
 from locus.core.state import AgentState
 from locus.memory.store import Appended, Claim, JournalStore, ThreadInfo
 
-__all__ = ["Pointed", "digest"]
+__all__ = ["Pointed", "after", "digest"]
 
 
 def digest(body: Body) -> str:
@@ -52,7 +52,7 @@ class Pointed:
     async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
         self.points.reach("append: before")
         got = await self.inner.append(claim, bodies)
-        self.points.reach(_after(bodies))
+        self.points.reach(after(bodies))
         if got is Appended.OK:
             settled = [body.step_id for body in bodies if isinstance(body, Outcome)]
             digests = [digest(body) for body in bodies]
@@ -100,7 +100,8 @@ class Pointed:
         return getattr(self.inner, name)
 
 
-def _after(bodies: Sequence[Body]) -> str:
+def after(bodies: Sequence[Body]) -> str:
+    """The name of the point after an append."""
     last = bodies[-1]
     if isinstance(last, Transition):
         return "append: after the final transition" if last.next_node == "end" else "append: after a transition"

@@ -24,6 +24,7 @@ from locus.memory.conversation import (
     View,
     estimate_tokens,
 )
+from locus_testkit import assert_valid_request
 
 T = TypeVar("T")
 
@@ -94,20 +95,6 @@ def is_summary(message: Message) -> bool:
     return message.role is Role.USER and message.text.startswith("[Summary of ")
 
 
-def assert_valid(messages: tuple[Message, ...]) -> None:
-    """Every call has its result right after it, and no result stands alone."""
-    open_calls: list[str] = []
-    for message in messages:
-        if message.tool_results:
-            for result in message.tool_results:
-                assert result.call_id in open_calls, "a result without its call"
-                open_calls.remove(result.call_id)
-        else:
-            assert not open_calls, "a call without its result"
-        open_calls += [c.id for c in message.tool_calls]
-    assert not open_calls
-
-
 def origin(message: Message, state: AgentState, start: int) -> int:
     """Where a message of the view stands in the conversation, at or after an index."""
     for i in range(start, len(state.messages)):
@@ -127,7 +114,7 @@ def test_a_view_is_a_valid_conversation_in_the_order_it_had(
     manager: ConversationManager, system: tuple[Message, ...], story: list[Turn]
 ) -> None:
     for look in watched(manager, system, story):
-        assert_valid(look.view.messages)
+        assert_valid_request(look.view.messages, look.state.messages)
         at = -1
         for message in look.view.messages:
             if not is_summary(message):

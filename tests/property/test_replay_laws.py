@@ -9,10 +9,11 @@ import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.property.breaks import breaks
 from tests.property.loaded_world import Load, Loaded, loads
 from tests.property.loop_world import awkward_scripts
 from tests.property.test_loop_laws import Moody, Ran
-from tests.property.test_resume_laws import Case, breaks, scripts
+from tests.property.test_resume_laws import Case, scripts
 
 from locus import Agent, Cancel, Event, Hook
 from locus.core.journal import entry_from_json, entry_to_json

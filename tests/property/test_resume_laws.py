@@ -10,17 +10,17 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
-from attrs import field, frozen
 from hypothesis import event as note
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from tests.loop.kit import Recorder, assert_valid_history, of
+from tests.property.breaks import Break, Died, Fragile, breaks, is_death
 
 from locus import (
     Agent,
@@ -36,10 +36,10 @@ from locus import (
     tool,
 )
 from locus.core.errors import NothingToResume
-from locus.core.journal import BLANK, END, Body, Outcome, Transition, entry_from_json, entry_to_json, fold
+from locus.core.journal import BLANK, END, Outcome, Transition, entry_from_json, entry_to_json, fold
 from locus.core.messages import ToolCall
-from locus.memory import MemoryStore, SnapshotAdapter
-from locus.memory.store import Appended, Claim, JournalStore
+from locus.memory import SnapshotAdapter
+from locus.memory.store import JournalStore
 from locus.tools.definition import Tool
 from locus_testkit import ScriptedModel, Turn, call
 
@@ -141,62 +141,6 @@ def scripts(names: Sequence[str] = NAMES) -> SearchStrategy[list[Turn]]:
     return st.builds(lambda before: [*before, "done"], turns)
 
 
-# -- the breaks --------------------------------------------------------------------------------------------
-
-
-@frozen
-class Break:
-    """Where a segment breaks off, if it gets that far."""
-
-    how: Literal["left", "cancelled", "died"]
-    at: int
-    stored: bool = field(default=False)
-
-
-breaks = st.builds(Break, st.sampled_from(["left", "cancelled", "died"]), st.integers(1, 14), st.booleans())
-
-
-class Died(BaseException):
-    """The process is gone, as far as the run is concerned."""
-
-
-class Fragile(MemoryStore):
-    """A store whose n-th write from now is where something happens."""
-
-    snapshot_every: int | None = None  # type: ignore[assignment]
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.plan: Break | None = None
-        self.scope: anyio.CancelScope | None = None
-        self.left = 0
-
-    def expect(self, plan: Break | None, scope: anyio.CancelScope) -> None:
-        self.plan, self.scope, self.left = plan, scope, plan.at if plan is not None else 0
-
-    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
-        plan = self.plan
-        if plan is None or plan.how == "left":
-            return await super().append(claim, bodies)
-        self.left -= 1
-        if self.left != 0:
-            return await super().append(claim, bodies)
-        if plan.stored:
-            await super().append(claim, bodies)
-        if plan.how == "died":
-            raise Died
-        assert self.scope is not None
-        self.scope.cancel()
-        await anyio.lowlevel.checkpoint()
-        raise AssertionError("unreachable: the scope is cancelled")
-
-
-def _died(error: BaseException) -> bool:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return isinstance(error, Died)
-
-
 # -- a run with breaks -----------------------------------------------------------------------------------
 
 
@@ -247,7 +191,7 @@ class Case:
             except Died:
                 pass
             except BaseExceptionGroup as e:
-                if not _died(e):
+                if not is_death(e):
                     raise
         self.broken += result is None
         told = self.recorder.events[before:]

@@ -10,10 +10,11 @@ from hypothesis import assume, given
 from hypothesis import event as note
 from hypothesis import strategies as st
 from tests.loop.kit import assert_valid_history
+from tests.property.breaks import breaks
 from tests.property.loaded_world import Load, Loaded, loads
 from tests.property.loop_world import awkward_scripts
 from tests.property.test_loop_laws import Ran
-from tests.property.test_resume_laws import Case, breaks, scripts
+from tests.property.test_resume_laws import Case, scripts
 
 from locus import Agent, ModelSettings
 from locus.core.journal import BLANK, END, FORK, START, fold

@@ -18,9 +18,11 @@ import anyio
 
 from locus import Agent, tool
 from locus.core.journal import BLANK, Body, Intent, Outcome, entry_to_json, fold
+from locus.core.messages import MediaBlock, RawBlock, TextBlock, ThinkingBlock
+from locus.memory.conversation import SummarizingManager
 from locus.tools import ToolContext
 from locus_plugin_sqlite import SqliteStore
-from locus_testkit import ScriptedModel, call
+from locus_testkit import ScriptedModel, Turn, call
 
 #: Values that JSON has no word for.
 AWKWARD = {
@@ -40,6 +42,12 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
+@tool(effect="keyed")
+def draw(n: int) -> Any:
+    """Draw something."""
+    return [f"picture {n}", MediaBlock("image", "image/png", data=b"png")]
+
+
 @tool
 def ask(ctx: ToolContext) -> str:
     """Ask a person."""
@@ -47,8 +55,27 @@ def ask(ctx: ToolContext) -> str:
 
 
 def agent(store: SqliteStore, *script: Any) -> Agent[None, str]:
-    """An agent with both tools."""
-    return Agent(ScriptedModel(*script), tools=[add, ask], checkpointer=store, max_iterations=100)
+    """An agent with all tools."""
+    return Agent(ScriptedModel(*script), tools=[add, draw, ask], checkpointer=store, max_iterations=100)
+
+
+async def _everything(store: SqliteStore) -> None:
+    """A thread with every kind of entry and of block, and a summary."""
+    signed = ThinkingBlock("hm", "signed", extras={"index": 0})
+    script: list[Turn] = [
+        [signed, RawBlock("acme", {"type": "opaque"}), "so", call("draw", n=1), call("nope")],
+        [signed, call("add", a=1, b=2), call("ask")],
+        "done",
+    ]
+    summariser = ScriptedModel("They drew.", name="scripted:summary", after="repeat")
+    talk = Agent[None, str](
+        ScriptedModel(*script),
+        tools=[add, draw, ask],
+        checkpointer=store,
+        conversation_manager=SummarizingManager(4, 1, model=summariser),
+    )
+    await talk.run([TextBlock("Draw this."), MediaBlock("document", url="https://a/b.pdf")], thread_id="all")
+    await talk.resume("all", "yes")
 
 
 async def _append(store: SqliteStore, thread: str, *batches: Sequence[Body]) -> None:
@@ -59,7 +86,7 @@ async def _append(store: SqliteStore, thread: str, *batches: Sequence[Body]) -> 
 
 
 async def write(path: Path) -> None:
-    """Every kind of row: plain, compressed, with blobs, snapshots, forks and the fork of what is gone."""
+    """Every kind of entry and of row: plain, compressed, with blobs, snapshots, forks and the fork of what is gone."""
     async with SqliteStore(path) as store:
         talk = agent(store, *(call("add", a=n, b=n) for n in range(40)), "done", "and again")
         await talk.run("Add.", thread_id="long", metadata={"awkward": AWKWARD})
@@ -74,6 +101,9 @@ async def write(path: Path) -> None:
             [Outcome(run_id="r", step_id="4", value=["large " * 60_000, "\0", "large " * 60_000])],
             [Outcome(run_id="r", step_id="5", value=list(range(60_000)))],
         )
+        await _everything(store)
+        large = ["large " * 60_000, "words " * 10_000]
+        await _append(store, "large", [Outcome(run_id="r", step_id="1", value=large)])
         await store.fork("long", 90, "fork")
         await agent(store, "somewhere else").run("Hm.", thread_id="fork")
         await store.fork("fork", 3, "early")

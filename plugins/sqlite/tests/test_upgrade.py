@@ -8,11 +8,13 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from attrs import fields, has
 
-from locus.core.journal import BLANK, fold
+from locus.core.journal import BLANK, Body, entry_from_json, fold
+from locus.core.messages import Block
 from locus.core.state import AgentState
 from locus_plugin_sqlite import FileLocked, SqliteStore, file, schema
 
@@ -70,7 +72,50 @@ async def test_a_run_that_a_released_version_left_open_is_resumed(released: tupl
 
 async def test_the_program_that_writes_these_files_still_works(tmp_path: Path) -> None:
     await write_as_now(tmp_path / "runs.db")
-    assert set(await told(tmp_path / "runs.db")) == {"long", "open", "fork", "early", "of what is gone", "again"}
+    assert set(await told(tmp_path / "runs.db")) == {
+        "long",
+        "open",
+        "fork",
+        "early",
+        "of what is gone",
+        "again",
+        "all",
+        "large",
+    }
+
+
+def kinds(value: Any) -> set[str]:
+    """The classes of a value, and of everything in it."""
+    found = {type(value).__name__}
+    parts: Any = value if isinstance(value, tuple | list) else ()
+    if isinstance(value, dict):
+        parts = value.values()
+    elif has(type(value)):
+        parts = [getattr(value, each.name) for each in fields(type(value))]
+    return found.union(*map(kinds, parts))
+
+
+def test_the_newest_file_holds_every_kind_of_entry_and_block() -> None:
+    threads = json.loads(gzip.decompress((DATA / f"{RELEASED[-1]}.json.gz").read_bytes()))
+    bodies = [entry_from_json(entry[3]) for thread in threads.values() for entry in thread["entries"]]
+    wanted = {kind.__name__ for union in (Body, Block) for kind in get_args(union)}
+    assert wanted - kinds(bodies) == set()  # `journals.py` must write what is new
+    assert any(
+        "summary" in key for key in fold(BLANK, [entry_from_json(e[3]) for e in threads["all"]["entries"]]).metadata
+    )
+
+
+def test_the_newest_file_holds_every_kind_of_row(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    path.write_bytes(gzip.decompress((DATA / f"{RELEASED[-1]}.db.gz").read_bytes()))
+    for table in ("threads", "entries", "snapshots", "blobs", "uses"):
+        assert look(path, f"SELECT count(*) FROM {table}")[0] > 0, table
+    assert look(path, "SELECT count(*) FROM threads WHERE parent IS NOT NULL")[0] > 0
+
+
+def test_every_file_says_where_it_comes_from() -> None:
+    origins = (DATA / "README.md").read_text()
+    assert [version for version in RELEASED if f"\n| {version} |" not in origins] == []
 
 
 # -- migrations -----------------------------------------------------------------------------------

@@ -24,6 +24,12 @@ from locus_testkit.contracts import (  # noqa: E402  # the line above must come 
     StoreFeatures,
     needs,
 )
+from locus_testkit.history import (  # noqa: E402  # the same
+    HistoryInvalid,
+    assert_valid_history,
+    assert_valid_request,
+    history_problems,
+)
 from locus_testkit.installed import Discovery, DiscoveryRefused, TemporaryPlugins  # noqa: E402  # the same
 from locus_testkit.scripted import (  # noqa: E402  # the same
     DEFAULT_USAGE,
@@ -45,6 +51,7 @@ __all__ = [
     "DiscoveryRefused",
     "FakeClock",
     "FeatureUnknown",
+    "HistoryInvalid",
     "JournalStoreContract",
     "ModelContract",
     "ModelFeatures",
@@ -55,7 +62,10 @@ __all__ = [
     "StoreFeatures",
     "TemporaryPlugins",
     "Turn",
+    "assert_valid_history",
+    "assert_valid_request",
     "call",
+    "history_problems",
     "malformed_call",
     "needs",
     "never",
