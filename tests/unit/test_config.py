@@ -79,6 +79,51 @@ def test_an_agent_without_a_checkpointer_takes_the_configured_one(tmp_path: Path
     assert len(anyio.run(KEPT["here"].threads)) == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("kept:runs.db", "{folder}/runs.db"),
+        ("runs.db", "{folder}/runs.db"),
+        ("kept:more/runs", "{folder}/more/runs"),
+        ("kept:../runs.db", "{folder}/../runs.db"),
+        ("kept:/tmp/runs.db", "/tmp/runs.db"),
+        ("kept:~/runs.db", "~/runs.db"),
+        ("kept::memory:", ":memory:"),
+        ("kept://host/db", "//host/db"),
+        ("kept:", ""),
+        ("served:host/db", "host/db"),
+    ],
+)
+def test_a_relative_path_in_a_file_counts_from_its_folder(
+    text: str, rest: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provides = {"checkpointer": f"{__name__}:keep"}
+    plugins = Catalogue.only(
+        Plugin(name="kept", api=(1, 0), summary="Files.", provides=provides, suffixes=(".db",)),
+        Plugin(name="served", api=(1, 0), summary="No files.", provides=provides),
+    )
+    (tmp_path / "below").mkdir()
+    written(tmp_path, f'[agent]\ncheckpointer = "{text}"\n')
+    monkeypatch.chdir(tmp_path / "below")
+    KEPT.clear()
+
+    Agent(ScriptedModel(), config=load_config(environ={}), catalogue=plugins)
+
+    assert [*KEPT] == [rest.format(folder=tmp_path)]
+
+
+def test_a_relative_path_in_code_counts_from_the_working_directory(tmp_path: Path) -> None:
+    plugin = Plugin(
+        name="kept", api=(1, 0), summary="Files.", provides={"checkpointer": f"{__name__}:keep"}, suffixes=(".db",)
+    )
+    config = load_config(written(tmp_path, '[agent]\ncheckpointer = "kept:other.db"\n'), environ={})
+    KEPT.clear()
+
+    Agent(ScriptedModel(), config=config, catalogue=Catalogue.only(plugin), checkpointer="kept:runs.db")
+
+    assert [*KEPT] == ["runs.db"]
+
+
 def test_the_same_tables_work_in_a_pyproject(tmp_path: Path) -> None:
     text = FULL.replace("[plugins", "[tool.locus.plugins").replace("[agent]", "[tool.locus.agent]")
     path = written(tmp_path, f"[project]\nname = 'x'\n[tool.locus]\n{text}", "pyproject.toml")

@@ -83,9 +83,11 @@ def assemble(
         registry = registry.with_tools(*(c.value for c in contributed.tools))
     policies = [c.value for c in contributed.reflect_policies]
     settings = {**(config.plugin_settings if config is not None else {}), **active.settings}
+    # What a program names counts from where it stands, what a file names from where that lies.
+    folder = config.folder if config is not None and checkpointer is None else None
     store = checkpointer if checkpointer is not None else configured(config).get("checkpointer")
     if isinstance(store, str | os.PathLike):
-        made: Any = provide("checkpointer", store, catalogue=catalogue, settings=settings)
+        made: Any = provide("checkpointer", store, catalogue=catalogue, settings=settings, folder=folder)
         store = made
     if store is not None and not isinstance(store, JournalStore):
         raise ConfigError(

@@ -31,6 +31,7 @@ from locus.hooks.activation import Wanted
 from locus.hooks.discovery import Catalogue, pip_hint
 from locus.hooks.manifest import Plugin
 from locus.hooks.providers import plugin_settings
+from locus.hooks.redaction import redacted, shown_values
 from locus.hooks.reference import resolve
 from locus.hooks.settings import Layer, structure
 
@@ -45,6 +46,10 @@ def _at_least_one(_: object, attribute: Any, value: int | None) -> None:
         raise ValueError(f"{attribute.name} is 1 or more")
 
 
+def _shown(value: str | None) -> str:
+    return repr(value if value is None else redacted(value))
+
+
 @frozen(kw_only=True)
 class AgentDefaults:
     """The ``[agent]`` table: what ``Agent(config=...)`` takes where its own argument is left out.
@@ -54,13 +59,13 @@ class AgentDefaults:
         system_prompt: text.
         max_iterations: 1 or more.
         checkpointer: ``"scheme:rest"`` of a plugin, or a path whose suffix an installed plugin takes; a relative one
-            counts from the working directory.
+            counts from the folder of the file that says so.
     """
 
-    model: str | None = None
+    model: str | None = field(default=None, repr=_shown)
     system_prompt: str | None = None
     max_iterations: int | None = field(default=None, validator=_at_least_one)
-    checkpointer: str | None = None
+    checkpointer: str | None = field(default=None, repr=_shown)
 
 
 @frozen(kw_only=True)
@@ -90,9 +95,14 @@ class Config:
     enabled: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
     plugin_settings: FrozenDict[str, Layer] = field(default=EMPTY, converter=freeze)
-    agent: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze)
+    agent: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze, repr=shown_values)
     env: str = ""
     cli: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the file: what the relative paths in it count from."""
+        return Path(self.source).absolute().parent if self.source else None
 
     def wanted(
         self,
@@ -187,9 +197,8 @@ def _plugins(
             tables[key] = Layer(source, f"{prefix}.{key}", value)
         else:
             near = "; did you mean 'enabled'?" if closest(key, ["enabled"]) else ""
-            problems.append(
-                f"{source}: {prefix}.{key} is {thaw(value)!r:.60}; expected a table of that plugin's settings{near}"
-            )
+            shown = f"{redacted(repr(thaw(value))):.60}"
+            problems.append(f"{source}: {prefix}.{key} is {shown}; expected a table of that plugin's settings{near}")
     return enabled, tables
 
 

@@ -135,3 +135,36 @@ def test_json_has_the_same(locus: Locus, here: Path) -> None:
     assert done.status == 2
     assert shown["enabled"] == ["toy"]
     assert len(shown["problems"]) == 1
+
+
+@pytest.mark.parametrize(
+    "command", [("config", "check"), ("config", "check", "--json"), ("plugins", "doctor"), ("run", "x")]
+)
+@pytest.mark.parametrize("scheme", ["toy", "nowhere", ""])
+def test_no_password_of_a_connection_is_printed(
+    locus: Locus, here: Path, command: tuple[str, ...], scheme: str
+) -> None:
+    (here / "locus.toml").write_text(
+        f'[agent]\nmodel = "toy:echo?token=s3cr3t"\ncheckpointer = "{scheme}://user:s3cr3t@host/db?password=s3cr3t"\n'
+    )
+
+    done = locus(*command, "--debug")
+
+    assert "s3cr3t" not in done.out + done.err
+    if command[0] == "config":
+        assert f"{scheme}://user:***@host/db?password=***" in done.out
+        assert "toy:echo?token=***" in done.out
+
+
+def test_relative_path_of_a_store_counts_from_the_file(
+    keeper: Locus, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "locus.toml").write_text('[agent]\nmodel = "toy:echo"\ncheckpointer = "runs.db"\n')
+    (here / "below").mkdir()
+    monkeypatch.chdir(here / "below")
+
+    assert keeper("run", "x", "--thread", "t").status == 0
+
+    assert (here / "runs.db").exists()
+    assert not (here / "below" / "runs.db").exists()
+    assert keeper("threads", "show", "t").status == 0

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from locus.core.errors import ConfigError, PluginLoadError, SettingsError
 from locus.core.frozen import EMPTY
 from locus.hooks.discovery import Catalogue
 from locus.hooks.manifest import Plugin
+from locus.hooks.redaction import redacted
 from locus.hooks.reference import load
 from locus.hooks.settings import Layer, structure
 
@@ -32,8 +33,9 @@ def scheme_of(kind: str, text: str) -> tuple[str, str]:
     """
     scheme, colon, rest = text.partition(":")
     if not colon or not scheme:
+        better = redacted(rest or text or kind)
         raise ConfigError(
-            f"{kind} {text!r} names no plugin; write 'plugin:{rest or text or kind}', with the name of the plugin "
+            f"{kind} {redacted(text)!r} names no plugin; write 'plugin:{better}', with the name of the plugin "
             "that provides it, one of those that `locus plugins` lists"
         )
     return scheme, rest
@@ -46,18 +48,28 @@ def _chosen(kind: str, given: str | os.PathLike[str], known: Catalogue) -> tuple
     if isinstance(given, str) and text in known.names():
         raise ConfigError(f"{kind} {text!r} is the name of a plugin alone; write '{text}:NAME', with what it provides")
     suffix = PurePath(text).suffix
+    shown = redacted(text)
     takers = known.takes(kind, suffix) if suffix else ()
     if len(takers) == 1:
         return takers[0], text
     if takers:
-        listed = " or ".join(f"'{name}:{text}'" for name in takers)
-        raise ConfigError(f"{kind} {text!r}: more than one plugin takes such a path; write {listed}")
+        listed = " or ".join(f"'{name}:{shown}'" for name in takers)
+        raise ConfigError(f"{kind} {shown!r}: more than one plugin takes such a path; write {listed}")
     if isinstance(given, str):
         return scheme_of(kind, text)
     raise ConfigError(
-        f"{kind} {text!r}: no installed plugin takes a path that ends in {suffix!r}; write 'plugin:{text}', with the "
+        f"{kind} {shown!r}: no installed plugin takes a path that ends in {suffix!r}; write 'plugin:{shown}', with the "
         "name of the plugin that provides it (see locus plugins)"
     )
+
+
+def _placed(kind: str, rest: str, manifest: Plugin, folder: Path | None) -> str:
+    """The text for the factory, a relative path in it seen from a folder."""
+    # A plugin that keeps files says how they end, and what it is given names one: a model's name alone need not.
+    a_file = manifest.suffixes if kind != "model" else PurePath(rest).suffix in manifest.suffixes
+    if folder is None or not rest or not a_file or rest.startswith((":", "~", "//")):
+        return rest
+    return str(folder / rest)
 
 
 def provide(
@@ -67,6 +79,7 @@ def provide(
     catalogue: Catalogue | None = None,
     settings: Mapping[str, Any] = EMPTY,
     environ: Mapping[str, str] | None = None,
+    folder: Path | None = None,
 ) -> object:
     """What a plugin makes of the text behind its name.
 
@@ -78,6 +91,8 @@ def provide(
         settings: by plugin name, for whichever plugin it turns out to be: an instance of its settings class,
             a dict, or a `Layer` that knows its file. A plugin without an entry has its defaults.
         environ: where secrets come from; the process's environment when None.
+        folder: what a relative path counts from, for a plugin whose manifest says how its files end; the working
+            directory when None.
 
     Raises:
         ConfigError: the text names no plugin, or more than one takes such a path.
@@ -99,9 +114,9 @@ def provide(
     if not callable(factory):
         raise PluginLoadError(scheme, f"{reference} is {factory!r:.80}; a provided {kind} must be a callable")
     try:
-        return factory(rest, made)
+        return factory(_placed(kind, rest, manifest, folder), made)
     except Exception as e:
-        e.add_note(f"while plugin {scheme!r} made the {kind} {os.fspath(text)!r}")
+        e.add_note(f"while plugin {scheme!r} made the {kind} {redacted(os.fspath(text))!r}")
         raise
 
 

@@ -21,6 +21,7 @@ from cattrs.errors import StructureHandlerNotFoundError
 
 from locus.core.errors import ConfigError, SettingsError, closest
 from locus.core.frozen import freeze, thaw
+from locus.hooks.redaction import redacted, shown_values
 from locus.hooks.secret import Secret
 
 __all__ = ["Layer", "structure"]
@@ -40,7 +41,7 @@ class Layer:
 
     source: str
     path: str
-    values: Mapping[str, Any]
+    values: Mapping[str, Any] = attrs.field(repr=shown_values)
 
 
 def structure(cls: type[T], layers: Sequence[Layer], environ: Mapping[str, str] | None = None) -> T:
@@ -98,7 +99,7 @@ def _wrong(value: Any, cls: Any, expected: str, near: Iterable[str] = ()) -> NoR
 def _shown(value: Any, cls: Any) -> str:
     if _secret(cls):
         return f"a {type(value).__name__} (not shown)"
-    text = repr(thaw(value))  # a list as a list, although it was frozen on the way
+    text = redacted(repr(thaw(value)))  # a list as a list, although it was frozen on the way
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

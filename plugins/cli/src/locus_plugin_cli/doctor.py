@@ -13,6 +13,7 @@ from locus.core.errors import LocusError, SettingsError
 from locus.hooks.activation import Wanted, activate
 from locus.hooks.manager import HookManager
 from locus.hooks.manifest import Plugin
+from locus.hooks.redaction import redacted, scrubbed
 from locus.hooks.reference import load
 from locus_plugin_cli import foreign
 from locus_plugin_cli.failures import told
@@ -126,11 +127,11 @@ def _default(project: Project) -> Finding:
         chosen = choose(None, project, os.environ)
     except LocusError as e:
         return Finding("default model", note=one_line(str(e)))
-    return Finding("default model", unusable(chosen, project), note=f"{chosen.model} ({chosen.why})")
+    return Finding("default model", unusable(chosen, project), note=f"{redacted(chosen.model)} ({chosen.why})")
 
 
 def _trace(error: BaseException) -> str:
     cause = error.__cause__
     if cause is None:
         return ""
-    return "".join(traceback.format_exception(cause))
+    return scrubbed("".join(traceback.format_exception(cause)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import traceback
 from typing import Any
 
+import click
+
 from locus.core.errors import (
     ConfigError,
     InputError,
@@ -14,6 +16,7 @@ from locus.core.errors import (
     PluginError,
     SettingsError,
 )
+from locus.hooks.redaction import scrubbed
 from locus.result import AgentResult
 from locus_plugin_cli import status
 from locus_plugin_cli.text import one_line
@@ -29,12 +32,15 @@ def told(error: BaseException) -> tuple[int, str]:
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     if isinstance(error, SettingsError):
-        return status.USAGE, "\n".join(one_line(problem) for problem in error.problems)
+        return status.USAGE, "\n".join(scrubbed(one_line(problem)) for problem in error.problems)
+    # What a store or a provider says of an address that it got is its own text, and may have the password in it.
     notes = "".join(f" ({one_line(note)})" for note in getattr(error, "__notes__", ()))
     if isinstance(error, LocusError):
-        return (status.USAGE if isinstance(error, _USAGE) else status.FAILED), f"{one_line(str(error))}{notes}"
+        return (status.USAGE if isinstance(error, _USAGE) else status.FAILED), scrubbed(
+            f"{one_line(str(error))}{notes}"
+        )
     kind = type(error).__name__
-    return status.FAILED, f"{kind}: {one_line(str(error))}{notes}; --debug shows where"
+    return status.FAILED, scrubbed(f"{kind}: {one_line(str(error))}{notes}; --debug shows where")
 
 
 def why(result: AgentResult[Any]) -> str:
@@ -44,11 +50,11 @@ def why(result: AgentResult[Any]) -> str:
         return one_line(f"{result.stop_reason}: {result.detail}" if result.detail else result.stop_reason)
     # A run that was resumed may know the error only as the journal has it: as text.
     kind = type(error).__name__ if isinstance(error, BaseException) else ""
-    text = one_line(f"{kind}: {error}" if kind else str(error))
+    text = scrubbed(one_line(f"{kind}: {error}" if kind else str(error)))
     return text if text.startswith(result.stop_reason) else f"{result.stop_reason}, {text}"
 
 
 def show_trace(error: object) -> None:
     """Write the traceback of an exception to standard error; of a text there is none."""
     if isinstance(error, BaseException):
-        traceback.print_exception(error)
+        click.echo(scrubbed("".join(traceback.format_exception(error))), err=True, nl=False)

@@ -14,6 +14,7 @@ from attrs import frozen
 
 from locus.core.errors import ConfigError, LocusError, SettingsError
 from locus.hooks.providers import provide
+from locus.hooks.redaction import redacted
 from locus.memory.inmemory import MemoryStore
 from locus.memory.store import JournalStore
 from locus_plugin_cli.output import say
@@ -36,7 +37,8 @@ class Kept:
     Args:
         store: where journals are kept.
         name: what it is called in messages.
-        text: what ``--checkpointer`` takes to get it again, or None where nothing needs to be said for that.
+        text: what ``--checkpointer`` takes to get it again, without a password in it; None where nothing needs to be
+            said for that.
         lasting: it outlives the command.
         asked: somebody named it, so that doing without it would not be what was asked for.
     """
@@ -85,13 +87,15 @@ def keeping(
         PluginError: the plugin of a store that was asked for cannot be used.
     """
     if text is not None:
-        return Kept(store=_made(text, f"--checkpointer {text}", project), name=text, text=text, asked=True)
+        shown = redacted(text)
+        return Kept(store=_made(text, f"--checkpointer {shown}", project), name=shown, text=shown, asked=True)
     if not keep:
         return Kept.in_memory()
     configured = project.config.agent.get("checkpointer")
     if configured is not None:
-        where = f"[agent] checkpointer = {configured!r} in {project.config.source}"
-        return Kept(store=_made(configured, where, project), name=configured, asked=True)
+        shown = redacted(configured)
+        where = f"[agent] checkpointer = {shown!r} in {project.config.source}"
+        return Kept(store=_made(configured, where, project, project.config.folder), name=shown, asked=True)
     try:
         found = _default(project, make=writes)
     except SettingsError:
@@ -129,8 +133,9 @@ def _default(project: Project, *, make: bool) -> Kept | None:
     return Kept(store=_made(f"{takers[0]}:{path}", str(path), project), name=str(path))
 
 
-def _made(text: str, where: str, project: Project) -> JournalStore:
-    made = provide("checkpointer", text, catalogue=project.catalogue, settings=project.config.plugin_settings)
+def _made(text: str, where: str, project: Project, folder: Path | None = None) -> JournalStore:
+    settings = project.config.plugin_settings
+    made = provide("checkpointer", text, catalogue=project.catalogue, settings=settings, folder=folder)
     if not isinstance(made, JournalStore):
         raise ConfigError(f"{where}: the plugin made {made!r:.60}, which is no journal store")
     return made

@@ -113,12 +113,14 @@ def _usage(error: click.UsageError) -> int:
 
 
 def _failed(error: Exception, *, debug: bool) -> int:
-    if debug:
-        traceback.print_exception(error)
     if isinstance(error, ImportError) and (error.name or "").partition(".")[0] == "locus":
         # The kernel itself is missing or covered by a stranger, so nothing of it can explain the error.
+        if debug:
+            traceback.print_exception(error)
         _say(f"{error}; {foreign.verdict()}")
         return status.USAGE
+    if debug:
+        resolve("locus_plugin_cli.failures:show_trace")(error)
     code, text = resolve("locus_plugin_cli.failures:told")(error)
     _say(text)
     return int(code)

@@ -11,6 +11,7 @@ import click
 from attrs import fields, frozen
 
 from locus.core.errors import ConfigError
+from locus.hooks.redaction import redacted
 from locus.models.protocol import ModelSettings
 from locus_plugin_cli.filled import FILLED, Amount
 
@@ -70,13 +71,13 @@ class AgentOptions:
             raise ConfigError(f"--system {self.system}: {path} is no UTF-8 text: {e}") from e
 
     def words(self) -> list[str]:
-        """The options as they would be typed, for a command that goes on with what this one began."""
+        """The options as they would be typed, for a command that goes on with this one; without passwords."""
         said: list[str] = []
         for name, value in (
-            ("--model", self.model),
+            ("--model", None if self.model is None else redacted(self.model)),
             *(("--tools", each) for each in self.tools),
             ("--system", self.system),
-            ("--checkpointer", self.checkpointer),
+            ("--checkpointer", None if self.checkpointer is None else redacted(self.checkpointer)),
             ("--max-iterations", self.max_iterations),
             ("--temperature", self.temperature),
             ("--max-tokens", self.max_tokens),

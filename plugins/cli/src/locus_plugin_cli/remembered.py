@@ -1,7 +1,7 @@
 """What a conversation remembers of the command that began its last turn, so that going on needs none of it again.
 
 It stands in the thread's own metadata, under a name of this package. Of secrets nothing is remembered: neither the
-environment nor the text of ``--checkpointer``.
+environment nor the text of ``--checkpointer``, nor a model whose text has a password in it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from attrs import evolve
 from locus.config import load_config
 from locus.core.messages import Role
 from locus.core.state import AgentState
+from locus.hooks.redaction import redacted
 from locus_plugin_cli.given import Given
 from locus_plugin_cli.options import AgentOptions
 from locus_plugin_cli.project import Project
@@ -44,8 +45,9 @@ def remembered(options: AgentOptions, project: Project, model: str, *, system: b
         system: whether this command gave the system prompt. Its text stands in the conversation.
     """
     source = project.config.source
+    secretive = redacted(model) != model
     kept = {
-        "model": model,
+        "model": None if secretive else model,
         "tools": [_anywhere(reference) for reference in options.tools],
         "system": system,
         "max_iterations": options.max_iterations,

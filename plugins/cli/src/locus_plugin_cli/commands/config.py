@@ -16,6 +16,7 @@ import click
 from locus.config import check_config, read_config
 from locus.core.errors import LocusError
 from locus.hooks.providers import plugin_settings
+from locus.hooks.redaction import redacted, scrubbed
 from locus.hooks.secret import Secret
 from locus.hooks.settings import Layer
 from locus_plugin_cli import status
@@ -73,7 +74,7 @@ def _effective(project: Project) -> dict[str, Any]:
     settings = project.config
     return {
         "source": settings.source,
-        "agent": dict(settings.agent),
+        "agent": {key: _shown(value, key) for key, value in settings.agent.items()},
         "enabled": list(settings.enabled),
         "required": list(settings.required),
         "environment": settings.env,
@@ -96,7 +97,7 @@ def _model(project: Project) -> str:
         chosen = choose(None, project, os.environ)
     except LocusError as e:
         return f"none: {one_line(str(e))}"
-    return f"{chosen.model} ({chosen.why})"
+    return f"{redacted(chosen.model)} ({chosen.why})"
 
 
 def _plugins(project: Project) -> dict[str, dict[str, Any]]:
@@ -127,8 +128,8 @@ def _shown(value: Any, name: str) -> Any:
     """A setting as plain data."""
     if isinstance(value, Secret):
         return f"(secret, from {value.source})" if value.source else "(secret)"
-    if value is not None and isinstance(value, str) and _SECRET.search(name):
-        return "(hidden)"
+    if isinstance(value, str):
+        return "(hidden)" if _SECRET.search(name) else redacted(value)
     kind: Any = type(value)
     if attrs.has(kind):
         return _values(value)
@@ -140,7 +141,7 @@ def _shown(value: Any, name: str) -> Any:
         return value.value
     if isinstance(value, Path):
         return str(value)
-    return value if value is None or isinstance(value, str | int | float) else repr(value)
+    return value if value is None or isinstance(value, int | float) else scrubbed(repr(value))
 
 
 def _print(effective: dict[str, Any]) -> None:
