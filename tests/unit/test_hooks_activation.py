@@ -125,6 +125,28 @@ def test_what_is_required_is_on_and_cannot_be_switched_off() -> None:
             select([("required", ("a",)), ("environment", (off,))])
 
 
+@pytest.mark.parametrize("wanted", [Wanted(cli=("no:adit",)), Wanted(plugins=("no:adit",))])
+def test_switching_off_what_is_not_there_is_a_typing_mistake(audit: Shelf, wanted: Wanted) -> None:
+    with pytest.raises(UnknownName, match="unknown plugin 'adit'; did you mean 'audit'"):
+        activate(wanted)
+
+
+def test_the_environment_hears_of_it_in_a_report(audit: Shelf) -> None:
+    activation = activate(Wanted(enabled=("audit",), env="no:adit"))
+
+    (report,) = [each for each in activation.reports if each.name == "adit"]
+    assert (report.status, "did you mean 'audit'?" in report.detail) == ("missing", True)
+    assert names(activation) == ["audit"]
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [Wanted(enabled=("gone",), cli=("no:gone",)), Wanted(env="gone", cli=("no:*",)), Wanted(cli=("gone", "no:gone"))],
+)
+def test_what_somebody_asks_for_can_be_switched_off_although_it_is_not_installed(audit: Shelf, wanted: Wanted) -> None:
+    assert [(each.name, each.status) for each in activate(wanted).reports] == [("gone", "disabled")]
+
+
 @pytest.mark.parametrize("item", ["", "no:", "  "])
 def test_an_item_that_names_nothing_is_refused(item: str) -> None:
     with pytest.raises(ConfigError, match="names no plugin"):

@@ -208,6 +208,7 @@ def test_plugins_are_switched_on_and_off(locus: Locus, here: Path) -> None:
         (["run", "x", "-m", "toy:echo", "--checkpointer", ""], 2, "'--checkpointer': it is empty"),
         (["run", "x", "-m", "toy:echo", "--config", ""], 2, "'--config': it is empty"),
         (["run", "x", "-m", "toy:echo", "-p", ""], 2, "'--plugin': it is empty"),
+        (["run", "x", "-m", "toy:echo", "-p", "no:tyo"], 2, "unknown plugin 'tyo'; did you mean 'toy'?"),
         (["run", "x", "-m", "toy:echo", "-p", "no:"], 2, "'no:' (command line) names no plugin"),
         (["run", "x", "--modle", "toy:echo"], 2, "Did you mean '--model'?"),
         (["run", "-5 + 3"], 2, "text that starts with '-' goes behind '--'"),

@@ -21,6 +21,7 @@ from locus.hooks.discovery import Catalogue, pip_hint, report_of
 from locus.hooks.manifest import Plugin
 from locus.hooks.ordering import in_order
 from locus.hooks.providers import plugin_settings
+from locus.hooks.redaction import redacted
 from locus.hooks.reference import load
 from locus.hooks.report import PluginReport
 from locus.hooks.selection import Origin, Selection, listed, select
@@ -180,6 +181,9 @@ class _Chooser:
     ) -> None:
         self._wanted, self._catalogue, self._selection = wanted, catalogue, selection
         self._asked, self._environ = asked, environ
+        code = [item for item in wanted.plugins if isinstance(item, str)]
+        #: What somebody asked for; switched off by somebody stronger it need not be installed.
+        self._named = {*wanted.enabled, *wanted.required, *listed(wanted.env), *wanted.cli, *code}
         self._reports: list[PluginReport] = []
         self._problems: list[str] = []
 
@@ -196,6 +200,13 @@ class _Chooser:
         if self._problems:
             raise SettingsError(self._problems)
         for name, origin in self._selection.disabled.items():
+            if name not in self._named and name not in self._catalogue.names():
+                # A typing mistake would leave on what was to be switched off.
+                try:
+                    self._catalogue.manifest(name)
+                except UnknownName as e:
+                    self._refuse(name, origin, e, guard=False)
+                continue
             self._reports.append(PluginReport(name=name, status="disabled", detail=f"switched off by {origin}"))
         return Activation(tuple(active), tuple(self._reports))
 
@@ -232,7 +243,7 @@ class _Chooser:
             try:
                 made = evolve(made, **{setting: value})
             except (ValueError, TypeError) as e:
-                raise SettingsError([f"Agent({keyword}=...): {setting} is {value!r:.60}: {e}"]) from e
+                raise SettingsError([f"Agent({keyword}=...): {setting} is {redacted(repr(value)):.60}: {e}"]) from e
         instance: object = made
         return instance
 
