@@ -76,6 +76,20 @@ def test_a_touched_file_is_hashed_again_and_kept_when_it_is_the_pinned_one(
     assert seen == [], "the new stamp should have been trusted"
 
 
+@pytest.mark.parametrize("parts", [True, False])
+def test_a_folder_in_the_place_of_the_file_is_named(fake_model: FakeModel, tmp_path: Path, parts: bool) -> None:
+    folder = tmp_path / "cache" / "models" / fake_model.pinned.file_name
+    (folder / "of somebody").mkdir(parents=True)
+    if not parts:
+        shutil.rmtree(fake_model.site)
+
+    with pytest.raises(WeightsError, match="is a folder where the joined weights belong; move it away") as caught:
+        find(source(fake_model), cache_dir=str(tmp_path / "cache"))
+
+    assert str(folder) in str(caught.value)
+    assert (folder / "of somebody").is_dir()
+
+
 @pytest.mark.parametrize("damage", [WHOLE[:-1], WHOLE[:-1] + b"!", b""])
 def test_a_changed_file_in_the_cache_is_made_anew(fake_model: FakeModel, tmp_path: Path, damage: bytes) -> None:
     cache = str(tmp_path / "cache")

@@ -49,11 +49,13 @@ def joined(model: PackagedModel, parts: Callable[[], Sequence[Path]], folder: Pa
         WeightsMissing: from ``parts``.
         WeightsCorrupt: the parts do not join to the pinned file.
         CacheFull: there is no room.
-        WeightsError: the folder cannot be written to.
+        WeightsError: the folder cannot be written to, or something else stands where the file belongs.
     """
     target = folder / model.file_name
     if _stamped(target, model):
         return target
+    if target.is_dir():
+        raise WeightsError(model.name, f"{target} is a folder where the joined weights belong; move it away")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with held(folder / f"{model.file_name}.lock", lambda: progress(0, model.size)):
