@@ -86,7 +86,9 @@ def test_a_killed_run_is_mentioned_once_and_goes_on_without_doing_anything_twice
     assert "It is paid." in done.out
     assert [(here / name).read_text() for name in ("notes", "charges")] == ["once\n", "once\n"]
     assert keeper("threads", "replay", thread).status == 0
-    assert keeper("threads", "resume", thread).status == 2
+    for over in (keeper("threads", "resume", thread), keeper("run", "--thread", thread, "--resume")):
+        assert (over.status, len(over.lines)) == (2, 1)
+        assert f"ended with NoToolCalls: nothing of it is left to do; `locus run --thread {thread} PROMPT`" in over.err
 
 
 @pytest.mark.usefixtures("killed")

@@ -26,6 +26,9 @@ __all__ = ["show_trace", "told", "why"]
 #: What is wrong before anything ran, and can be put right by whoever typed the command.
 _USAGE = (ConfigError, PluginError, InputError, NothingToResume, InterruptMismatch)
 
+#: What the kernel says to programs, and what is typed instead.
+_GOES_ON = "resume(thread_id) goes on", "`locus threads resume` goes on"
+
 
 def told(error: BaseException) -> tuple[int, str]:
     """The exit status and the text for an exception; several lines only for several wrong settings."""
@@ -37,7 +40,7 @@ def told(error: BaseException) -> tuple[int, str]:
     notes = "".join(f" ({one_line(note)})" for note in getattr(error, "__notes__", ()))
     if isinstance(error, LocusError):
         return (status.USAGE if isinstance(error, _USAGE) else status.FAILED), scrubbed(
-            f"{one_line(str(error))}{notes}"
+            f"{one_line(str(error)).replace(*_GOES_ON)}{notes}"
         )
     kind = type(error).__name__
     return status.FAILED, scrubbed(f"{kind}: {one_line(str(error))}{notes}; --debug shows where")

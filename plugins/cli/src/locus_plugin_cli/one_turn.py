@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Literal
@@ -9,12 +10,13 @@ from typing import Literal
 from attrs import evolve
 
 from locus.core.errors import NothingToResume
+from locus.memory.host import JournalHost
 from locus_plugin_cli import status
 from locus_plugin_cli.conversation import Conversation, Turn
 from locus_plugin_cli.failures import show_trace, why
 from locus_plugin_cli.given import Given
 from locus_plugin_cli.journals import Journals
-from locus_plugin_cli.keeping import keeping
+from locus_plugin_cli.keeping import Kept, keeping
 from locus_plugin_cli.options import AgentOptions
 from locus_plugin_cli.output import say
 from locus_plugin_cli.overview import resumable
@@ -85,9 +87,19 @@ def resume_thread(given: Given, options: AgentOptions, shown: Shown, answers: Se
                 raise NothingToResume(f"no thread in {journals.kept.name} can be resumed; `locus threads` lists them")
             say(f"going on with thread {thread}")
         journals.insist()
-        options, project = as_begun(journals.found(thread).state, evolve(options, thread=thread), given)
+        host = journals.found(thread)
+        if host.open_node is None:
+            raise NothingToResume(_over(host, thread, journals.kept))
+        options, project = as_begun(host.state, evolve(options, thread=thread), given)
         conversation = _conversation(Session.open(options, project, journals), shown)
         return _concluded(conversation, conversation.resume(answer), given, shown)
+
+
+def _over(host: JournalHost, thread: str, kept: Kept) -> str:
+    state = "is empty" if host.last is None else f"ended with {host.last.why or 'an answer'}"
+    store = () if kept.text is None else ("--checkpointer", kept.text)
+    command = shlex.join(["locus", "run", "--thread", thread, *store, "PROMPT"])
+    return f"thread {thread!r} {state}: nothing of it is left to do; `{command}` takes the next turn"
 
 
 def _conversation(session: Session, shown: Shown) -> Conversation:
