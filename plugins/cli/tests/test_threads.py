@@ -149,6 +149,29 @@ def test_the_list_is_a_line_a_thread_the_newest_first(keeper: Locus, tools: str)
     assert keeper("threads", "list").out.split("\t")[0] == "asks"
 
 
+def test_the_list_has_the_totals_of_all_runs_of_a_thread(keeper: Locus, tools: str) -> None:
+    for _ in range(3):
+        keeper("run", "x", "-m", "toy:product", "-t", tools, "-q", "--thread", "sums")
+    keeper("threads", "fork", "sums", "--at", "7", "--into", "fork")
+
+    fork, sums = listed(keeper)
+    shown = json.loads(keeper("threads", "show", "sums", "--json").out)
+
+    assert (sums["iterations"], sums["total_tokens"], sums["cached_tokens"]) == (6, 3 * 2460, 3 * 2000)
+    assert (fork["iterations"], fork["total_tokens"]) == (3, 2460 + 1230)
+    assert (shown["iterations"], shown["total_tokens"]) == (6, shown["usage"]["total_tokens"])
+
+
+def test_totals_are_those_of_the_whole_journal_where_only_its_end_is_read(keeper: Locus, tools: str) -> None:
+    """A thread of many entries has a cached state, and what a claim shows begins there."""
+    for _ in range(16):
+        keeper("run", "x", "-m", "toy:product", "-t", tools, "-q", "--thread", "sums")
+
+    (sums,) = listed(keeper)
+
+    assert (sums["iterations"], sums["total_tokens"]) == (32, 16 * 2460)
+
+
 def test_the_list_is_as_long_as_is_wanted(keeper: Locus) -> None:
     for name in "abc":
         keeper("run", "x", "-m", "toy:echo", "-q", "--thread", name)

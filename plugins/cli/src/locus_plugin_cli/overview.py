@@ -1,4 +1,7 @@
-"""What a thread is doing, told from its newest state and the few entries behind it: never from its whole journal."""
+"""What a thread is doing, told from its newest state and the few entries behind it.
+
+Only the totals of several runs need the journal before that: who wants them says so.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from locus.core.journal import END, FORK, Asked, Paused
 from locus.core.messages import Usage
 from locus.memory.host import JournalHost
 from locus.memory.store import JournalStore, ThreadInfo
+from locus.travel import History
 from locus_plugin_cli.remembered import KEY
 from locus_plugin_cli.text import clock, one_line
 
@@ -23,6 +27,10 @@ Status = Literal["running", "waiting", "crashed", "cancelled", "forked", "ended"
 
 #: How the kernel names the thread of a child run: its parent, the beginning of the parent's run id, the step.
 _CHILD = re.compile(r".+/[0-9a-f-]{8}/\d+/\w+/.+", re.DOTALL)
+
+
+#: What the runs before the first one did.
+_NOTHING = (0, Usage())
 
 
 @frozen(kw_only=True)
@@ -37,8 +45,8 @@ class Overview:
         since: when its holder took it, where the store knows.
         updated_at: when it was changed last.
         head: number of its newest entry.
-        iterations: of its newest run.
-        usage: tokens and dollars of its newest run.
+        iterations: of all its runs, or of the newest, see `overview`.
+        usage: tokens and dollars of the same.
         questions: the open ones.
         own: it was begun by this command.
     """
@@ -105,12 +113,13 @@ def _iso(at: datetime | None) -> str | None:
     return None if at is None else at.isoformat()
 
 
-async def overview(store: JournalStore, info: ThreadInfo) -> Overview:
+async def overview(store: JournalStore, info: ThreadInfo, *, whole: bool = False) -> Overview:
     """A thread at a glance; one that cannot be read says so, and takes no other with it.
 
     Args:
         store: where it is kept.
         info: what the store's list says of it.
+        whole: iterations and spending are those of all runs, for a store that keeps history; else of the newest.
     """
     told: dict[str, Any] = {
         "thread_id": info.thread_id,
@@ -120,6 +129,7 @@ async def overview(store: JournalStore, info: ThreadInfo) -> Overview:
     }
     try:
         host = await JournalHost.seen(store, info.thread_id)
+        earlier = await _earlier(store, host) if whole and host is not None and store.keeps_history else _NOTHING
     except LocusError as e:
         return Overview(status="unreadable", detail=str(e), **told)
     if host is None or host.last is None:
@@ -130,12 +140,24 @@ async def overview(store: JournalStore, info: ThreadInfo) -> Overview:
     return Overview(
         status=status,
         detail=detail,
-        iterations=state.iteration + 1,
-        usage=state.usage,
+        iterations=earlier[0] + state.iteration + 1,
+        usage=earlier[1] + state.usage,
         questions=questions,
         own=KEY in state.metadata,
         **told,
     )
+
+
+async def _earlier(store: JournalStore, host: JournalHost) -> tuple[int, Usage]:
+    """Iterations and spending of the runs before the newest."""
+    claim = host.claim
+    # Without a cached fold, what a claim shows is all that there is.
+    entries = claim.entries if claim.snapshot is None else await store.read(claim.thread_id)
+    *before, newest = History.of(claim.thread_id, entries).runs or ((),)
+    if not before:
+        return _NOTHING
+    iterations = sum(max(moment.iteration for moment in run) + 1 for run in before)
+    return iterations, newest[0].so_far - newest[0].usage
 
 
 def _status(host: JournalHost, holder: str | None, questions: Sequence[Asked]) -> tuple[Status, str]:

@@ -39,7 +39,7 @@ def threads(ctx: click.Context, *, as_json: bool, limit: int | None, checkpointe
     """List the threads that are kept, the newest first; the commands below do more with one.
 
     A thread is a conversation: `locus run` and `locus chat` keep each in a file of yours unless --no-keep says
-    otherwise. Iterations, tokens and cost are those of its newest run; `locus threads show ID` has all of them.
+    otherwise. Iterations, tokens and cost are those of all its runs; `locus threads show ID` has each of them.
     """
     if ctx.invoked_subcommand is not None:
         ctx.meta[_JSON], ctx.meta[_STORE] = as_json, checkpointer

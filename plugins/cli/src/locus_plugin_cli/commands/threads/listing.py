@@ -49,7 +49,7 @@ def print_threads(journals: Journals, *, as_json: bool, limit: int | None) -> in
 
 def _each(journals: Journals, infos: tuple[ThreadInfo, ...]) -> Iterator[Overview]:
     for info in infos:
-        yield journals.run(overview(journals.store, info))
+        yield journals.run(overview(journals.store, info, whole=True))
 
 
 def _row(found: Overview) -> tuple[str, ...]:

@@ -56,7 +56,7 @@ def show(ctx: click.Context, *, thread_id: str, messages: bool, as_json: bool, c
 def _overview(journals: Journals, thread_id: str) -> Overview:
     for info in journals.run(journals.store.threads()):
         if info.thread_id == thread_id and info.head:
-            return journals.run(overview(journals.store, info))
+            return journals.run(overview(journals.store, info, whole=True))
     raise journals.unknown(thread_id)
 
 
