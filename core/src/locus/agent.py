@@ -238,6 +238,7 @@ class Agent(Generic[Deps, Out]):
         model_settings: ModelSettings | None = ...,
         output_schema: None = ...,
         termination: TerminationCondition | None = ...,
+        max_attempts: int | None = ...,
     ) -> Run[Out]: ...
     @overload
     def resume(
@@ -249,6 +250,7 @@ class Agent(Generic[Deps, Out]):
         model_settings: ModelSettings | None = ...,
         output_schema: type[Given],
         termination: TerminationCondition | None = ...,
+        max_attempts: int | None = ...,
     ) -> Run[Given]: ...
     def resume(
         self,
@@ -259,6 +261,7 @@ class Agent(Generic[Deps, Out]):
         model_settings: ModelSettings | None = None,
         output_schema: Any = None,
         termination: TerminationCondition | None = None,
+        max_attempts: int | None = None,
     ) -> Run[Any]:
         """Go on with a run that a crash, a cancellation or a question left open.
 
@@ -270,13 +273,16 @@ class Agent(Generic[Deps, Out]):
             model_settings: as for `run`.
             output_schema: as for `run`.
             termination: as for `run`.
+            max_attempts: for those who resume by themselves what they find open, 1 or more; 5 is a good number: after
+                so many attempts that died in one place the run is set aside. None = go on in any case.
 
         Raises, from the run:
             NothingToResume: no run is open on the thread.
             InterruptMismatch: the answer fits no open question.
+            DeadLetter: ``max_attempts`` were made; the cause is in the journal, and no worker is offered the thread.
         """
         how = engine.How(deps=deps, settings=model_settings, output_schema=output_schema, termination=termination)
-        return self._engine.resume(thread, answer, how)
+        return self._engine.resume(thread, answer, how, max_attempts)
 
     def run_sync(
         self,

@@ -14,7 +14,7 @@ import anyio.lowlevel
 from attrs import evolve
 
 from locus.core.directives import Cancel, Suspended
-from locus.core.errors import JournalError, NothingToResume, NotSerialisable
+from locus.core.errors import DeadLetter, JournalError, NothingToResume, NotSerialisable
 from locus.core.events import InterruptEvent, RunStartEvent
 from locus.core.journal import BLANK, END, START
 from locus.core.messages import Message, Role
@@ -22,6 +22,7 @@ from locus.core.state import AgentState
 from locus.hooks.dispatch import filter_input
 from locus.loop.router import Node
 from locus.loop.runner import advance_node, commit, tell_end
+from locus.memory.attempts import LIMITS, attempts_made, dead_letter, set_aside, where_they_died
 from locus.memory.host import JournalHost
 from locus.memory.thread import (
     WENT_ON,
@@ -42,10 +43,7 @@ if TYPE_CHECKING:
     from locus.loop.active import ActiveRun
     from locus.memory.store import JournalStore
 
-__all__ = ["LIMITS", "drive"]
-
-#: The name under which a segment's own limits are on record, with the segment's number behind it.
-LIMITS = "limits"
+__all__ = ["drive"]
 
 #: Seconds that hooks and the journal get to take note of a cancellation.
 SHIELD = 5.0
@@ -189,6 +187,8 @@ async def _resume(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
         )
     if host.run_id == "":  # pragma: no cover - a thread with a transition has a run
         raise NothingToResume(segment.thread_id)
+    if segment.max_attempts is not None:
+        await _give_up(host, segment.thread_id, segment.max_attempts)
     last = host.last
     if last is not None and last.next_node == Node.TERMINATE:
         # It was on its way out: it ends for the reason that it had.
@@ -208,6 +208,16 @@ async def _resume(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
     run.resumed = True
     await _start_event(run, "", resumed=True)
     return host.state, Node(host.open_node)
+
+
+async def _give_up(host: JournalHost, thread_id: str, max_attempts: int) -> None:
+    """Law 10: what kills its worker each time must not be given to a worker for ever."""
+    cause = set_aside(host.claim)
+    if cause is None and attempts_made(host.claim) >= max_attempts:
+        cause = where_they_died(host)
+        await host.pause(dead_letter(cause))
+    if cause is not None:
+        raise DeadLetter(thread_id, cause)
 
 
 async def _stand(run: ActiveRun, segment: Segment, state: AgentState, number: int) -> None:

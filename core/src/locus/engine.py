@@ -166,23 +166,28 @@ class Engine:
             blank=self.blank,
         )
 
-    def _resuming(self, thread_id: str, answer: Any) -> Segment:
+    def _resuming(self, thread_id: str, answer: Any, max_attempts: int | None) -> Segment:
         return Segment(
             thread_id=thread_id,
             worker=_worker(),
             answer=answer,
+            max_attempts=max_attempts,
             system=self.system,
             template=self.template,
             blank=self.blank,
         )
 
-    def resume(self, thread: str | AgentResult[Any], answer: Any, how: How) -> Run[Any]:
+    def resume(
+        self, thread: str | AgentResult[Any], answer: Any, how: How, max_attempts: int | None = None
+    ) -> Run[Any]:
         """A run that goes on with an open one.
 
         Raises:
-            ConfigError: nothing is kept under a thread id.
+            ConfigError: nothing is kept under a thread id, or the number of attempts is none.
         """
         refuse_odd_run(how)
+        if max_attempts is not None and (type(max_attempts) is not int or max_attempts < 1):
+            raise ConfigError(f"max_attempts is {max_attempts!r}; it is an integer, 1 or more, or None for no limit")
         store, thread_id = None, thread
         if isinstance(thread, AgentResult):
             store, thread_id = thread.store, thread.thread_id
@@ -191,7 +196,7 @@ class Engine:
                 "this agent has no checkpointer, so nothing is kept under a thread id; resume with the AgentResult, "
                 "or build the agent with checkpointer="
             )
-        segment = self._resuming(str(thread_id), answer)
+        segment = self._resuming(str(thread_id), answer, max_attempts)
         return self._run(segment, how, store)
 
     def _run(self, segment: Segment, how: How, store: JournalStore | None) -> Run[Any]:

@@ -10,7 +10,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
+
+from locus import Agent
+from locus.core.errors import DeadLetter
+from locus_testkit import ScriptedModel
 
 Locus = Callable[..., Any]
 Start = Callable[..., "subprocess.Popen[bytes]"]
@@ -109,6 +114,29 @@ def test_several_killed_runs_are_one_line(keeper: Locus, start: Start, here: Pat
     assert len(told.lines) == 1
     assert "go on with: locus run --thread second --resume (1 more: locus threads)" in told.err
     assert "--thread second --resume --checkpointer x.db" in elsewhere.err
+
+
+@pytest.mark.usefixtures("killed")
+def test_a_run_that_a_worker_has_set_aside_says_why_and_goes_on_for_who_names_it(
+    keeper: Locus, here: Path, tools: str
+) -> None:
+    thread = thread_of(keeper, "crashed")
+    agent: Agent[Any, Any] = Agent(ScriptedModel(), checkpointer=here.parent / "state" / "threads.db")
+    with pytest.raises(DeadLetter):
+        anyio.run(lambda: agent.resume(thread, max_attempts=1))
+
+    row = json.loads(keeper("threads", "--json").out)
+    shown = keeper("threads", "show", thread).out
+
+    cause = "the attempt broke off in execute of iteration 2, calling charge"
+    assert (row["status"], row["detail"], row["resumable"]) == ("dead", cause, True)
+    assert f"set aside: {cause}, can be resumed" in keeper("threads").out
+    assert f"set aside: {cause}, can be resumed" in shown
+    assert "can be resumed; `locus threads` lists them" in keeper("run", "--resume").err
+    assert keeper("run", "x", "-m", "toy:echo").err == ""
+
+    (here / "gate").touch()
+    assert keeper("threads", "resume", thread).status == 0
 
 
 def test_two_processes_on_one_thread_are_one_line_that_says_who_holds_it(

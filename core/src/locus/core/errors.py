@@ -28,7 +28,8 @@ LocusError
 │   ├── StepMismatch            a recorded step differs from the one the code asks for
 │   ├── ReplayDiffers           a replay came to something else than the journal (`.difference`)
 │   ├── NothingToResume         no open run on the thread
-│   └── InterruptMismatch       an answer names no open interrupt, or does not say which
+│   ├── InterruptMismatch       an answer names no open interrupt, or does not say which
+│   └── DeadLetter              the run's workers died again and again in one place: it is set aside
 └── RunError                    misuse of a run
     ├── RunAlreadyUsed          a Run serves once
     ├── RunNotFinished          its result was asked for too early
@@ -54,6 +55,7 @@ __all__ = [
     "ConditionError",
     "ConfigError",
     "ContextOverflow",
+    "DeadLetter",
     "Fenced",
     "HookSpecError",
     "InputError",
@@ -363,6 +365,19 @@ class NothingToResume(JournalError):
 
 class InterruptMismatch(JournalError):
     """An answer names no open interrupt, or several are open and it does not say which."""
+
+
+class DeadLetter(JournalError):
+    """The workers of a run died again and again in one place: it is set aside until somebody resumes it.
+
+    Args:
+        thread_id: the thread.
+        cause: where they died, and how many of them.
+    """
+
+    def __init__(self, thread_id: str, cause: str) -> None:
+        self.thread_id, self.cause = thread_id, cause
+        super().__init__(f"thread {thread_id!r} is set aside: {cause}; once that is seen to, resume(thread_id) goes on")
 
 
 class RunError(LocusError):

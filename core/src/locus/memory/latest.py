@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LatestStore"]
 
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
 
 @define(slots=True)
 class Thread:
@@ -34,10 +36,17 @@ class Thread:
     tail: list[Body] = field(factory=list)
     token: str = ""
     holder: str | None = None
+    # When it was claimed, or given back.
     since: datetime | None = None
     not_before: datetime | None = None
     # When it was claimed last, in claims of this store.
     turn: int = 0
+
+    @property
+    def active(self) -> datetime | None:
+        """When it was taken, written to or given back last; a state says itself when it was committed."""
+        times = [self.since, None if self.newest is None else self.newest[1].updated_at]
+        return max((at for at in times if at is not None), default=None)
 
     @property
     def head(self) -> int:
@@ -118,7 +127,7 @@ class LatestStore:
         with self._lock:
             thread = self._held(claim)
             if thread is not None:
-                thread.holder, thread.not_before = None, not_before
+                thread.holder, thread.not_before, thread.since = None, not_before, datetime.now(UTC)
 
     async def next_ready(self, now: datetime) -> str | None:
         """The thread that has waited longest for its time to come."""
@@ -147,15 +156,15 @@ class LatestStore:
             )
 
     async def threads(self) -> tuple[ThreadInfo, ...]:
-        """The threads that this process has used, the most recently claimed first."""
+        """The threads that this process has used, the most recently changed first: taken, written to or given back."""
         with self._lock:
-            rows = sorted(self._threads.items(), key=lambda row: -row[1].turn)
+            rows = sorted(self._threads.items(), key=lambda row: (row[1].active or _NEVER, row[1].turn), reverse=True)
             return tuple(
                 ThreadInfo(
                     thread_id=i,
                     head=t.head,
                     holder=t.holder,
-                    updated_at=t.since,
+                    updated_at=t.active,
                     since=t.since if t.holder is not None else None,
                 )
                 for i, t in rows

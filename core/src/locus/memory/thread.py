@@ -51,6 +51,7 @@ class Segment:
         answer: what the caller answers, see `matched_answers`; None for nothing.
         template: the fields of a new run's state that the agent decides (limits, names).
         blank: a state with these fields and nothing else.
+        max_attempts: after how many attempts that died in one place the run is set aside; None = never.
         one_run: the thread has one run only: what stands in it when it is claimed is gone on with, whatever stood in
             it before that.
     """
@@ -65,6 +66,7 @@ class Segment:
     answer: Any = None
     template: Mapping[str, Any] = EMPTY
     blank: AgentState = BLANK
+    max_attempts: int | None = None
     one_run: bool = False
 
 

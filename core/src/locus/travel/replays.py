@@ -17,10 +17,10 @@ from locus.core.frozen import thaw
 from locus.core.journal import FORK, START
 from locus.core.messages import Role
 from locus.core.termination import TerminationCondition, condition_from_json
-from locus.driver import LIMITS
 from locus.limits import tightened
 from locus.loop.router import Node
 from locus.loop.runner import advance_node
+from locus.memory.attempts import LIMITS
 from locus.memory.thread import Stop, recorded_error
 from locus.models.standing import standing
 from locus.travel.difference import Difference, same

@@ -15,6 +15,7 @@ from attrs import frozen
 from locus.core.errors import LocusError
 from locus.core.journal import END, FORK, Asked, Paused
 from locus.core.messages import Usage
+from locus.memory.attempts import set_aside
 from locus.memory.host import JournalHost
 from locus.memory.store import JournalStore, ThreadInfo
 from locus.travel import History
@@ -23,7 +24,7 @@ from locus_plugin_cli.text import clock, one_line
 
 __all__ = ["Overview", "is_child", "overview", "resumable"]
 
-Status = Literal["running", "waiting", "crashed", "cancelled", "forked", "ended", "empty", "unreadable"]
+Status = Literal["running", "waiting", "crashed", "cancelled", "dead", "forked", "ended", "empty", "unreadable"]
 
 #: How the kernel names the thread of a child run: its parent, the beginning of the parent's run id, the step.
 _CHILD = re.compile(r".+/[0-9a-f-]{8}/\d+/\w+/.+", re.DOTALL)
@@ -40,8 +41,9 @@ class Overview:
     Args:
         thread_id: the thread.
         status: ``"crashed"``, ``"cancelled"`` and ``"forked"`` threads have an open run that can be resumed,
-            ``"waiting"`` ones one that asks a person; ``"empty"`` ones were named and never written to.
-        detail: who runs it, what it asks, why it ended, what cannot be read.
+            ``"dead"`` ones one that was set aside because it killed its workers, ``"waiting"`` ones one that asks a
+            person; ``"empty"`` ones were named and never written to.
+        detail: who runs it, what it asks, why it ended or was set aside, what cannot be read.
         since: when its holder took it, where the store knows.
         updated_at: when it was changed last.
         head: number of its newest entry.
@@ -65,7 +67,7 @@ class Overview:
     @property
     def resumable(self) -> bool:
         """Whether ``resume`` goes on with it."""
-        return self.status in ("waiting", "crashed", "cancelled", "forked")
+        return self.status in ("waiting", "crashed", "cancelled", "dead", "forked")
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
@@ -99,6 +101,8 @@ class Overview:
             case "cancelled":
                 why = one_line(self.detail)
                 return f"{why[:1].lower()}{why[1:]}, can be resumed" if why else "cancelled, can be resumed"
+            case "dead":
+                return f"set aside: {one_line(self.detail)}, can be resumed"
             case "forked":
                 return f"{one_line(self.detail)}, can be resumed"
             case "ended":
@@ -171,6 +175,9 @@ def _status(host: JournalHost, holder: str | None, questions: Sequence[Asked]) -
         return "waiting", "; ".join(q.question for q in questions)
     newest = host.claim.entries[-1].body if host.claim.entries else last
     if isinstance(newest, Paused):
+        cause = set_aside(host.claim)
+        if cause is not None:
+            return "dead", cause
         # Answered, but nobody went on: then it is ready to.
         return ("crashed", "") if newest.reason == "Interrupted" else ("cancelled", newest.reason)
     if newest is last and last.node == FORK:
@@ -195,8 +202,8 @@ async def resumable(store: JournalStore, *, answered: bool) -> str | None:
         if info.holder is not None or not info.head or is_child(info.thread_id):
             continue
         found = await overview(store, info)
-        if not found.resumable:
-            continue
+        if not found.resumable or found.status == "dead":
+            continue  # what kills its workers is for whoever names it
         if found.status == "waiting":
             if answered:
                 return found.thread_id

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
 from locus.agent import Agent
-from locus.core.journal import Resumed
+from locus.core.errors import DeadLetter
+from locus.core.journal import Paused, Resumed
 from locus.memory.store import JournalStore
 from locus_testkit.contracts._runs import Case, Crash, Talk, World, every_crash
 from locus_testkit.contracts._samples import NOON, bodies_of, folded, steps_since, story, texts
@@ -67,6 +70,28 @@ class AckLaws(StoreContract):
         await case.run(Crash(3, stored=False), *[Crash(2, stored=False)] * 5)
         bodies = bodies_of(await place.stores[0].read("t"))
         assert [body.segment for body in bodies if isinstance(body, Resumed)] == [1, 2, 3, 4, 5, 6]
+
+    @needs("history")
+    async def test_law_10_run_that_kills_its_workers_is_set_aside(self, open_store: OpenStore) -> None:
+        """After so many attempts at one place a worker leaves the cause in the journal, and no other is offered it."""
+        place = await self.place(open_store)
+        talk, world = Talk(call("act", n=1), "done"), World()
+        tools = [world.effect("act", "pure")]
+        case = Case(place, "t", lambda store: Agent(talk.model, tools=tools, checkpointer=store))
+        for crash in (Crash(3, stored=False), *[Crash(2, stored=False)] * 2):
+            await case.segment(crash)
+        store = place.stores[len(case.processes) % 2]
+        await store.release(await store.claim("t", "an engine"), NOON)
+        agent = Agent(talk.model, tools=tools, checkpointer=store)
+        cause = "3 attempts in a row broke off in execute of iteration 1, calling act"
+        for _ in range(2):
+            with pytest.raises(DeadLetter, match=cause):
+                await agent.resume("t", max_attempts=3)
+            assert await store.next_ready(NOON) is None
+        last = bodies_of(await store.read("t"))[-1]
+        assert isinstance(last, Paused)
+        assert cause in last.reason
+        assert (await agent.resume("t")).text.endswith("done")
 
     async def test_law_10_thread_is_offered_until_somebody_takes_it(self, store: JournalStore) -> None:
         """Being told of a thread is not taking it: a worker may die on its way."""
