@@ -23,6 +23,7 @@ from locus.core.errors import (
     UnknownName,
 )
 from locus.core.events import event_from_json, event_to_json
+from locus.memory import MemoryStore
 from locus.plugin import Plugin
 from locus_testkit import ScriptedModel, call
 from locus_testkit.installed import Discovery, DiscoveryRefused
@@ -550,3 +551,34 @@ async def test_a_child_runs_with_its_own_plugins(toys: Shelf) -> None:
     assert results(result) == ["from the child"]
     assert from_child == ["seen"]
     assert "toy" not in result.reports
+
+
+# -- an open run and another version of a plugin -----------------------------------------------------
+
+
+@pytest.mark.parametrize("later", [{"toy": {"word": "later", "times": 2}}, {"toy_times": 3}, {}])
+async def test_an_open_run_goes_on_with_other_settings_of_a_plugin(toys: Shelf, later: dict[str, Any]) -> None:
+    """Settings are no part of what is on record: a run that waits for a person outlives an upgrade."""
+    store = MemoryStore()
+
+    @tool
+    def confirm(ctx: ToolContext[None]) -> str:
+        """Ask."""
+        return str(ctx.interrupt("Sure?"))
+
+    def agent(*says: Any, **plugin: Any) -> Agent[None, str]:
+        return Agent(ScriptedModel(*says), tools=[confirm], checkpointer=store, **plugin)
+
+    before = await agent(call("confirm"), toy={"word": "before"}).run("x", thread_id="t")
+    upgraded = agent("done", **later)
+    after = await upgraded.resume("t", "yes")
+
+    said = {"toy": "later later", "toy_times": "seen seen seen"}
+    assert (before.stop_reason, before.reports["toy"]) == ("Interrupted", "before")
+    assert (after.text, after.run_id, after.reports.get("toy")) == (
+        "done",
+        before.run_id,
+        said.get(next(iter(later), "")),
+    )
+    assert results(after) == ["yes"]
+    assert await upgraded.replay("t")

@@ -205,7 +205,7 @@ async def test_the_text_may_be_spaced_and_ordered_otherwise(store: MemoryStore) 
 
 async def test_a_name_that_is_taken_stays_as_it_is(store: MemoryStore) -> None:
     lines, before = await exported(store), await store.read("t")
-    with pytest.raises(JournalError, match=r"there is such a thread; name another with into="):
+    with pytest.raises(JournalError, match=r"there is such a thread; import it into another"):
         await import_thread(store, lines)
     assert await store.read("t") == before
 

@@ -59,10 +59,14 @@ def killed(start: Start, here: Path, tools: str) -> str:
     return ""
 
 
+def listed(keeper: Locus) -> list[dict[str, Any]]:
+    """The threads, the newest first."""
+    return [json.loads(line) for line in keeper("threads", "--json").out.splitlines()]
+
+
 def thread_of(keeper: Locus, status: str) -> str:
     """The only thread of that status."""
-    rows = [json.loads(line) for line in keeper("threads", "--json").out.splitlines()]
-    (found,) = [row["thread_id"] for row in rows if row["status"] == status]
+    (found,) = [row["thread_id"] for row in listed(keeper) if row["status"] == status]
     return str(found)
 
 
@@ -105,8 +109,12 @@ def test_several_killed_runs_are_one_line(keeper: Locus, start: Start, here: Pat
     appears(here / "charges")
     running.kill()
     running.wait()
-    keeper("threads", "export", "second", "-o", "second.jsonl", "--checkpointer", "x.db")
-    keeper("threads", "import", "second.jsonl")
+    moved = [
+        keeper("threads", "export", "second", "-o", "second.jsonl", "--checkpointer", "x.db"),
+        keeper("threads", "import", "second.jsonl"),
+    ]
+    assert [(done.status, done.err) for done in moved] == [(0, ""), (0, "")]
+    assert [row["status"] for row in listed(keeper)] == ["crashed", "crashed"]
 
     told = keeper("run", "x", "-m", "toy:echo")
     elsewhere = keeper("run", "x", "-m", "toy:echo", "--checkpointer", "x.db")
@@ -114,6 +122,28 @@ def test_several_killed_runs_are_one_line(keeper: Locus, start: Start, here: Pat
     assert len(told.lines) == 1
     assert "go on with: locus run --thread second --resume (1 more: locus threads)" in told.err
     assert "--thread second --resume --checkpointer x.db" in elsewhere.err
+
+
+def test_ctrl_c_leaves_a_resumed_run_open_and_says_how_it_goes_on(
+    keeper: Locus, start: Start, terminal: Callable[..., Any]
+) -> None:
+    running = start("run", "x", "-m", "toy:prepares", "-q", "--thread", "t")
+    until = time.monotonic() + PATIENCE
+    while keeper("threads", "show", "t").status:
+        assert time.monotonic() < until, "the run does not begin"
+    running.kill()
+    running.wait()
+
+    for command in (["threads", "resume", "t"], ["run", "--thread", "t", "--resume"]):
+        resumed = terminal(*command)
+        resumed.expect("preparing the model")  # the call is under way
+        resumed.send("\x03")
+        resumed.expect("Ctrl-C again ends at once")
+        resumed.send("\x03")
+        resumed.expect("go on with: locus run --thread t --resume")
+        assert resumed.finish() == 130
+        (row,) = listed(keeper)
+        assert (row["status"], row["detail"], row["resumable"]) == ("cancelled", "Cancelled: Ctrl-C", True)
 
 
 @pytest.mark.usefixtures("killed")

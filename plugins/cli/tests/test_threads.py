@@ -372,7 +372,7 @@ def test_a_file_is_written_whole_and_read_whole(keeper: Locus, here: Path) -> No
 
     assert text == keeper("threads", "export", "t").out
     assert sorted(path.name for path in here.iterdir()) == ["cut.jsonl", "t.jsonl"]
-    assert "it is cut off" in cut.err
+    assert "it is cut off (in cut.jsonl)" in cut.err
     assert "there is such a thread" in taken.err
     assert (missing.status, nowhere.status) == (2, 2)
     assert all(len(done.lines) == 1 for done in (cut, taken, missing, nowhere))

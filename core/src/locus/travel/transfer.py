@@ -78,7 +78,7 @@ async def import_thread(store: JournalStore, lines: Iterable[str] | AsyncIterabl
     name = exported if into is None else thread_name(into)
     if not store.keeps_history:
         raise JournalError(f"cannot import a thread into {type(store).__name__}: it keeps no history")
-    taken = JournalError(f"cannot import into thread {name!r}: there is such a thread; name another with into=")
+    taken = JournalError(f"cannot import into thread {name!r}: there is such a thread; import it into another")
     if await store.peek(name) is not None:
         raise taken
     claim = await store.claim(name, "import")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from locus.core.errors import InputError, JournalError, ThreadBusy
+from locus.core.errors import CheckpointError, InputError, JournalError, ThreadBusy
 from locus.travel import export_thread, import_thread
 from locus_plugin_cli import status
 from locus_plugin_cli.commands.threads.base import as_json_option, journals_of, threads, wants_json
@@ -92,7 +92,11 @@ def import_(ctx: click.Context, *, source: str, into: str | None, as_json: bool,
     A file that is damaged or cut off is refused whole.
     """
     with journals_of(ctx, checkpointer, writes=True) as journals:
-        made = journals.run(import_thread(journals.store, _lines(source), into))
+        try:
+            made = journals.run(import_thread(journals.store, _lines(source), into))
+        except CheckpointError as e:
+            e.add_note(f"in {'what was read' if source == '-' else source}")
+            raise
     if wants_json(ctx, as_json=as_json):
         print_json({"thread_id": made})
     else:
