@@ -158,6 +158,15 @@ async def test_what_waited_for_a_person_or_was_cancelled_is_no_attempt() -> None
     assert (await one.resume("t", "yes", max_attempts=1)).text == "done"
 
 
+async def test_what_was_forked_has_not_been_tried_yet() -> None:
+    dying = Dying(MemoryStore())
+    one = agent(dying)
+    await dies(one.run("x", thread_id="t"))
+    await one.fork("t", into="fork")
+    dying.step = "mended"
+    assert (await one.resume("fork", max_attempts=1)).text == "done"
+
+
 async def test_a_limit_of_the_segment_is_no_progress() -> None:
     """It is written anew by each attempt."""
     dying = Dying(MemoryStore())
