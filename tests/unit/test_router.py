@@ -43,10 +43,12 @@ def state(*messages: Message, **changes: Any) -> AgentState:
 
 
 def ran(keys: str, **changes: Any) -> AgentState:
-    """A state whose executions have these keys, one letter each."""
+    """A state whose executions have these keys, one letter each; a space begins the next iteration, or each letter."""
     built = state(**changes)
-    for key in keys:
-        built = built.with_tool_execution(ToolExecution(tool_name=key.upper(), key=key, result="ok"))
+    for iteration, batch in enumerate(keys.split() if " " in keys else keys):
+        for key in batch:
+            execution = ToolExecution(tool_name=key.upper(), key=key, result="ok", iteration=iteration)
+            built = built.with_tool_execution(execution)
     return built
 
 
@@ -213,6 +215,14 @@ def test_an_error_of_the_current_iteration_is_a_reason_to_reflect() -> None:
         ("abcab", False),
         ("abcdabcd", False),
         ("", False),
+        ("b aaa", False),
+        ("abab c", False),
+        ("ab ab", False),
+        ("ab ab ab", True),
+        ("ab cd ab cd", True),
+        ("ab a ab", False),
+        ("aa a a", False),
+        ("aa a a a", True),
     ],
 )
 def test_repetition_is_the_same_call_or_a_short_cycle(keys: str, repeats: bool) -> None:
@@ -222,6 +232,7 @@ def test_repetition_is_the_same_call_or_a_short_cycle(keys: str, repeats: bool) 
 
 def test_repetition_is_measured_by_the_state_s_threshold() -> None:
     assert OnRepetition()(ran("aa", tool_loop_threshold=2)) == "A was called 2 times with the same arguments"
+    assert OnRepetition()(ran("ab ab", tool_loop_threshold=2)) == "the same 2 calls were made 2 times"
     assert OnRepetition()(ran("aaa", tool_loop_threshold=4)) is None
     assert OnRepetition()(ran("ababab", tool_loop_threshold=4)) == "the last 2 calls repeat the 2 before them"
     assert OnRepetition()(ran("abab", tool_loop_threshold=4)) is None

@@ -71,10 +71,13 @@ class OnToolError:
 @final
 @frozen
 class OnRepetition:
-    """Reflect when the calls go in circles: one call over and over, or a short cycle such as A-B-A-B.
+    """Reflect when the turns go in circles: the same calls over and over, or a short cycle such as A-B-A-B.
+
+    What is compared is what was asked for in one iteration: equal calls within one batch are no circle, and neither
+    are calls with other arguments (the next page, the next file).
 
     Args:
-        threshold: how many identical calls in a row make a loop, 2 or more; a cycle of two or three calls
+        threshold: how many turns in a row with the same calls make a loop, 2 or more; a cycle of two or three turns
             makes one when it is seen one time less, but at least twice. None reads
             `AgentState.tool_loop_threshold`, where less than 2 means never.
     """
@@ -86,22 +89,44 @@ class OnRepetition:
         needed = state.tool_loop_threshold if self.threshold is None else self.threshold
         if needed < 2:
             return None
-        executions = state.tool_executions
-        if _cycles(executions, 1, needed):
-            return f"{executions[-1].tool_name} was called {needed} times with the same arguments"
-        for period in (2, 3):
-            if _cycles(executions, period, max(2, needed - 1)):
-                return f"the last {period} calls repeat the {period} before them"
-        return None
+        cycles = ((1, needed), *((period, max(2, needed - 1)) for period in (2, 3)))
+        turns = _last_turns(state.tool_executions, max(period * times for period, times in cycles))
+        for period, times in cycles:
+            if _cycles(turns, period, times):
+                break
+        else:
+            return None
+        if period > 1:
+            return f"the last {period} calls repeat the {period} before them"
+        if len(turns[0]) > 1:
+            return f"the same {len(turns[0])} calls were made {times} times"
+        return f"{turns[0][0].tool_name} was called {times} times with the same arguments"
 
 
-def _cycles(executions: Sequence[ToolExecution], period: int, times: int) -> bool:
-    """Whether the end of the sequence is a cycle of ``period`` calls, so many times. O(period * times)."""
+def _last_turns(executions: Sequence[ToolExecution], most: int) -> list[list[ToolExecution]]:
+    """What the last iterations called, the newest iteration first; not more than so many are looked at."""
+    turns: list[list[ToolExecution]] = []
+    for back in range(1, len(executions) + 1):
+        execution = executions[-back]
+        if turns and turns[-1][0].iteration == execution.iteration:
+            turns[-1].append(execution)
+        elif len(turns) == most:
+            break
+        else:
+            turns.append([execution])
+    return turns
+
+
+def _cycles(turns: Sequence[Sequence[ToolExecution]], period: int, times: int) -> bool:
+    """Whether the newest turns are a cycle of ``period`` turns, so many times. O(period * times)."""
     length = period * times
-    if len(executions) < length:
+    if len(turns) < length:
         return False
-    end = executions[-length:]
-    return all(same_call(a, b) for a, b in zip(end, end[period:], strict=False))
+    return all(_same_calls(a, b) for a, b in zip(turns[:length], turns[period:length], strict=False))
+
+
+def _same_calls(a: Sequence[ToolExecution], b: Sequence[ToolExecution]) -> bool:
+    return len(a) == len(b) and all(same_call(x, y) for x, y in zip(a, b, strict=True))
 
 
 @final
