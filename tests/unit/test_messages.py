@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from locus.core import codec
 from locus.core.frozen import FrozenDict
 from locus.core.messages import (
     MediaBlock,
@@ -17,6 +18,7 @@ from locus.core.messages import (
     ToolCall,
     ToolResult,
     Usage,
+    plugin_message,
     text_of,
 )
 
@@ -148,3 +150,11 @@ def test_usage_adds_up_and_an_unknown_price_stays_unknown() -> None:
     assert one.total_tokens == 5
     assert (one + priced) - one == priced
     assert one - (one + priced) == Usage()
+
+
+def test_what_a_plugin_says_has_the_users_role_and_is_told_from_the_users_words() -> None:
+    said = plugin_message("judge", "Go on.")
+    assert (said.role, said.text, said.plugin) == (Role.USER, "Go on.", "judge")
+    assert codec.decode(codec.encode(said), Message) == said
+    assert Message(Role.USER, "Go on.").plugin is None
+    assert Message(Role.USER, "Go on.", extras={"locus.plugin": {"not": "a name"}}).plugin is None

@@ -18,7 +18,7 @@ from locus.core.errors import CheckpointError, CheckpointTooNew, NotSerialisable
 from locus.core.executions import QUESTIONS
 from locus.core.frozen import FrozenDict
 from locus.core.journal import apply, delta
-from locus.core.messages import Message, Role, TextBlock, ToolCall, ToolResult
+from locus.core.messages import Message, Role, TextBlock, ToolCall, ToolResult, plugin_message
 from locus.core.state import SCHEMA, AgentState, ReasoningStep, ToolExecution
 
 
@@ -207,6 +207,9 @@ def test_the_last_assistant_message_is_one_of_this_turn() -> None:
     assert AgentState(messages=[user, old, user]).last_assistant is None
     assert AgentState(messages=[user, old, user, new, answer("1")]).last_assistant is new
     assert AgentState(messages=[user, new]).with_revision(feedback).last_assistant is new
+    noted = plugin_message("judge", "Go on.")
+    assert AgentState(messages=[user, new, answer("1"), noted]).last_assistant is new
+    assert AgentState(messages=[user, old, noted, user, noted]).last_assistant is None
     assert AgentState().last_assistant is None
 
 

@@ -25,10 +25,14 @@ __all__ = [
     "ToolCall",
     "ToolResult",
     "Usage",
+    "plugin_message",
     "text_of",
 ]
 
 W = TypeVar("W")
+
+#: Where a message keeps the name of the plugin that wrote it.
+_PLUGIN = "locus.plugin"
 
 
 class Role(StrEnum):
@@ -189,6 +193,12 @@ class Message:
         return "".join(found) if found else ""
 
     @property
+    def plugin(self) -> str | None:
+        """The plugin that wrote a message in the user's place (see `plugin_message`), or None."""
+        name = self.extras.get(_PLUGIN)
+        return name if isinstance(name, str) else None
+
+    @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls that this turn asks for, in order."""
         calls = self._calls
@@ -232,6 +242,19 @@ class Message:
         names = ("role", "content", "name", "extras", "_calls", "_wire")
         for name, value in zip(names, (*state, None, None), strict=True):
             object.__setattr__(self, name, value)
+
+
+def plugin_message(plugin: str, text: str) -> Message:
+    """What a plugin tells the model in the course of a run: a reflection, a plan.
+
+    Providers know no role for it, so it has the user's; `Message.plugin` tells it from the user's own words. The text
+    must say so as well, because the model sees nothing else.
+
+    Args:
+        plugin: the plugin's name.
+        text: what it says.
+    """
+    return Message(Role.USER, text, extras={_PLUGIN: plugin})
 
 
 @frozen(kw_only=True)

@@ -391,12 +391,12 @@ class AgentState:
     def last_assistant(self) -> Message | None:
         """The newest assistant message of this run's end of the conversation, or None before there is one.
 
-        Looks back over tool results only (and reviewers' feedback), never past a user turn of an older run.
+        Looks back over tool results, what plugins said and reviewers' feedback, never past a user turn of an older run.
         """
         for message in reversed(self.messages):
             if message.role is ASSISTANT:
                 return message
-            if message.role is USER and not self.pending_revision:
+            if message.role is USER and not self.pending_revision and message.plugin is None:
                 return None
         return None
 
