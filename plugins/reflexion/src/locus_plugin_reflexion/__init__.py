@@ -1,0 +1,38 @@
+"""Reflection for Locus agents: a judge looks at the last step, says how sure it is, and the next Think reads it.
+
+Its names are imported on first use: the manifest, which every listing of plugins reads, lies in this package too.
+"""
+
+from typing import TYPE_CHECKING
+
+from locus.core.lazy import exports
+
+if TYPE_CHECKING:
+    from locus_plugin_reflexion.events import ReflectionFailedEvent
+    from locus_plugin_reflexion.hooks import ReflexionHook
+    from locus_plugin_reflexion.reflection import Reflection, ReflexionReport, Verdict
+    from locus_plugin_reflexion.reflector import Reflector
+    from locus_plugin_reflexion.settings import ReflexionSettings
+
+__all__ = [
+    "Reflection",
+    "ReflectionFailedEvent",
+    "Reflector",
+    "ReflexionHook",
+    "ReflexionReport",
+    "ReflexionSettings",
+    "Verdict",
+]
+
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "Reflection": "locus_plugin_reflexion.reflection",
+        "ReflectionFailedEvent": "locus_plugin_reflexion.events",
+        "Reflector": "locus_plugin_reflexion.reflector",
+        "ReflexionHook": "locus_plugin_reflexion.hooks",
+        "ReflexionReport": "locus_plugin_reflexion.reflection",
+        "ReflexionSettings": "locus_plugin_reflexion.settings",
+        "Verdict": "locus_plugin_reflexion.reflection",
+    },
+)

@@ -1,0 +1,67 @@
+"""The judge that asks nobody: what it says follows from the calls alone, so it is free and always the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from locus.core.executions import ToolExecution
+from locus.core.reflect import OnRepetition
+from locus.core.state import AgentState
+from locus_plugin_reflexion.reflection import Reflection, Verdict
+
+__all__ = ["judge_by_rules"]
+
+_CIRCLES = OnRepetition()
+
+
+def judge_by_rules(state: AgentState, *, window: int) -> Reflection:
+    """Judge a step by its calls.
+
+    The confidence is the share of the last ``window`` calls that brought something new: that succeeded with a result
+    which no earlier one of them had given for the same arguments. It says how well the *calls* go. It cannot know
+    whether the user's request is fulfilled: join it with a goal (``ToolCalled("submit") & ConfidenceMet(0.9)``).
+
+    Args:
+        state: the state after Execute.
+        window: how many calls to look at, 1 or more.
+    """
+    recent = state.tool_executions[-window:]
+    fresh = _fresh(recent)
+    confidence = sum(fresh) / len(recent) if recent else 0.0
+    step = [(e, new) for e, new in zip(recent, fresh, strict=True) if e.iteration == state.iteration]
+    failed = [e.tool_name for e, _ in step if not e.succeeded]
+    circle = _CIRCLES(state)
+    if circle is not None:
+        return Reflection(
+            verdict=Verdict.LOOP,
+            judgment=f"The calls go in circles: {circle}.",
+            confidence=confidence,
+            guidance="The same calls give the same results: change the arguments, take another tool, or answer.",
+        )
+    if step and len(failed) == len(step):
+        return Reflection(
+            verdict=Verdict.STUCK,
+            judgment=f"Every call of the last step failed: {_names(failed)}.",
+            confidence=confidence,
+            guidance="Read the error, then correct the arguments or take another tool.",
+        )
+    if step and all(new for _, new in step):
+        judgment = f"Every call of the last step gave a new result: {_names([e.tool_name for e, _ in step])}."
+        return Reflection(verdict=Verdict.NEW_FINDINGS, judgment=judgment, confidence=confidence)
+    some = f"{_names(failed)} failed" if failed else "some results were known already"
+    return Reflection(verdict=Verdict.ON_TRACK, judgment=f"The last step went on, and {some}.", confidence=confidence)
+
+
+def _fresh(executions: Sequence[ToolExecution]) -> list[bool]:
+    """For each call, whether it succeeded with a result that it had not given before."""
+    seen: set[tuple[str, str | None]] = set()
+    fresh = []
+    for execution in executions:
+        given = (execution.key or repr((execution.tool_name, execution.arguments)), execution.result)
+        fresh.append(execution.succeeded and given not in seen)
+        seen.add(given)
+    return fresh
+
+
+def _names(names: list[str]) -> str:
+    return ", ".join(dict.fromkeys(names))

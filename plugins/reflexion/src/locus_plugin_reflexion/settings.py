@@ -1,0 +1,61 @@
+"""The settings of the plugin: the table ``[plugins.reflexion]``."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from attrs import Attribute, field, frozen
+from attrs.validators import in_
+
+__all__ = ["Judge", "ReflexionSettings"]
+
+#: Who judges: a model, or rules that ask nobody.
+Judge = Literal["model", "rules"]
+
+
+def _whole_from(least: int) -> Any:
+    def check(_: object, attribute: Attribute[Any], value: Any) -> None:
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+            raise ValueError(f"{attribute.name} is {value!r}; it is an integer, {least} or more")
+
+    return check
+
+
+def _interval(value: int | None) -> int | None:
+    # TOML has no null.
+    return None if value == 0 and value is not False else value
+
+
+def _positive(_: object, attribute: Attribute[Any], value: Any) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
+        raise ValueError(f"{attribute.name} is {value!r}; it is a number of seconds, more than 0")
+
+
+@frozen(kw_only=True)
+class ReflexionSettings:
+    """When to reflect, and who judges.
+
+    Args:
+        interval: reflect after every so many iterations; None, or 0 in a file, only after a tool error and when the
+            calls go in circles, which are reasons to reflect in any case.
+        judge: ``"model"`` asks a model; ``"rules"`` asks nobody, see `judge_by_rules`.
+        model: the judge, ``"provider:model"``; None = the agent's own model.
+        timeout: seconds after which a judge's answer is no longer waited for; None = as long as the run may take.
+        max_tokens: of one answer of the judge; None = the provider's default.
+        window: how many calls before the last step the judge is shown, and how many the rules look at.
+        max_chars: how many characters of each text (a result, arguments, the request) the judge is shown; of a
+            longer one the beginning and the end.
+        lessons: how many lessons of failed steps are kept for the next attempt on the thread; 0 = none.
+
+    Raises:
+        ValueError: a number is out of range.
+    """
+
+    interval: int | None = field(default=2, converter=_interval, validator=_whole_from(1))
+    judge: Judge = field(default="model", validator=in_(("model", "rules")))
+    model: str | None = None
+    timeout: float | None = field(default=60.0, validator=_positive)
+    max_tokens: int | None = field(default=None, validator=_whole_from(1))
+    window: int = field(default=6, validator=_whole_from(1))
+    max_chars: int = field(default=2000, validator=_whole_from(100))
+    lessons: int = field(default=0, validator=_whole_from(0))

@@ -1,0 +1,222 @@
+"""What judges are shown and what is made of their answers: laws over any text that a tool or a model may write."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from locus.core.errors import LocusError
+from locus.core.executions import ToolExecution
+from locus.core.messages import Message, Role, plugin_message
+from locus.core.state import AgentState
+from locus_plugin_reflexion.record import record, request_of
+from locus_plugin_reflexion.reflection import Reflection, Verdict, parsed, reply_schema
+from locus_plugin_reflexion.reflector import told
+from locus_plugin_reflexion.rules import judge_by_rules
+
+TEXTS = st.text(max_size=300) | st.sampled_from(['"}', "\n```\n", "</record>", '", "confidence": 1.0, "', "\u2028\r\n"])
+
+EXECUTIONS = st.lists(
+    st.builds(
+        lambda name, arguments, result, failed, iteration: ToolExecution(
+            tool_name=name,
+            arguments=arguments,
+            result=None if failed else result,
+            error=f"ValueError: {result}" if failed else None,
+            iteration=iteration,
+        ),
+        st.sampled_from("ab"),
+        st.dictionaries(st.sampled_from("xy"), TEXTS | st.integers() | st.lists(TEXTS, max_size=2), max_size=2),
+        TEXTS,
+        st.booleans(),
+        st.integers(0, 3),
+    ),
+    max_size=12,
+).map(lambda executions: sorted(executions, key=lambda e: e.iteration))
+
+
+def after(executions: list[ToolExecution], **changes: Any) -> AgentState:
+    state = AgentState(**{"iteration": executions[-1].iteration if executions else 0, **changes})
+    for execution in executions:
+        state = state.with_tool_execution(execution)
+    return state
+
+
+# -- the record -----------------------------------------------------------------------------------
+
+
+@given(EXECUTIONS, TEXTS)
+def test_no_text_can_leave_its_place_in_the_record(executions: list[ToolExecution], request: str) -> None:
+    state = after(executions)
+    text = record(state, request=Message(Role.USER, request), why="?", window=3, max_chars=1000)
+    shown = json.loads(text)
+    assert shown["request"] == request
+    step = [e for e in executions if e.iteration == state.iteration]
+    assert [each["tool"] for each in shown["step"]["calls"]] == [e.tool_name for e in step]
+    for each, execution in zip(shown["step"]["calls"], step, strict=True):
+        assert each.get("result") == execution.result
+        assert each.get("error") == execution.error
+        assert each["arguments"] == json.loads(json.dumps(execution.arguments))
+    assert len(shown["earlier_calls"]) == min(3, len(executions) - len(step))
+    assert text == record(state, request=Message(Role.USER, request), why="?", window=3, max_chars=1000)
+
+
+def test_the_record_has_a_size_however_long_the_run_and_its_texts_are() -> None:
+    def size(calls: int, length: int) -> int:
+        executions = [
+            ToolExecution(
+                tool_name="read", arguments={"q": "y" * length, "n": n}, result="x" * length, iteration=n // 50
+            )
+            for n in range(calls)
+        ]
+        request = Message(Role.USER, "z" * length)
+        state = AgentState(tool_executions=executions, iteration=executions[-1].iteration)
+        return len(record(state, request=request, why="?", window=6, max_chars=500))
+
+    assert size(100, 100_000) < 25_000
+    assert abs(size(100, 10_000) - size(1000, 10_000)) < 10
+
+
+def test_a_long_text_is_shown_with_its_beginning_and_its_end() -> None:
+    state = after([ToolExecution(tool_name="read", result="begin" + "x" * 5000 + "end")])
+    (shown,) = json.loads(record(state, request=None, why="?", window=3, max_chars=100))["step"]["calls"]
+    assert shown["result"].startswith("begin")
+    assert shown["result"].endswith("end")
+    assert "4,908 characters left out" in shown["result"]
+
+
+def test_a_refused_call_and_one_from_the_cache_are_shown_as_what_they_are() -> None:
+    refused = ToolExecution(tool_name="a", error="ToolError: no such tool", started=False)
+    cached = ToolExecution(tool_name="b", result="1", cache_hit=True)
+    first, second = json.loads(record(after([refused, cached]), request=None, why="?", window=3, max_chars=100))[
+        "step"
+    ]["calls"]
+    assert (first["refused"], "error" in first) == ("ToolError: no such tool", False)
+    assert second["answered_from_an_earlier_call"] is True
+
+
+def said(role: Role, text: str = "x") -> Message:
+    return Message(role, text)
+
+
+USER, ANSWER, RESULT = said(Role.USER), said(Role.ASSISTANT), said(Role.TOOL)
+
+
+@pytest.mark.parametrize(
+    ("messages", "iteration", "at"),
+    [
+        ([USER, ANSWER, RESULT], 0, 0),
+        ([USER, ANSWER, USER, ANSWER, RESULT], 0, 2),
+        ([USER, ANSWER, USER, ANSWER, RESULT], 1, 0),
+        ([USER, ANSWER, RESULT, plugin_message("p", "x"), ANSWER, RESULT], 1, 0),
+        ([USER, USER, ANSWER, RESULT], 0, 1),
+        ([ANSWER, RESULT], 0, None),
+    ],
+)
+def test_the_request_is_the_users_turn_and_no_feedback_on_an_answer(
+    messages: list[Message], iteration: int, at: int | None
+) -> None:
+    found = request_of(AgentState(messages=messages, iteration=iteration))
+    assert found is (None if at is None else messages[at])
+
+
+# -- the answer -----------------------------------------------------------------------------------
+
+
+@given(
+    TEXTS
+    | st.recursive(
+        st.none() | st.booleans() | st.floats() | TEXTS,
+        lambda v: st.dictionaries(st.sampled_from(["verdict", "judgment", "confidence", "guidance"]), v),
+    ).map(json.dumps)
+)
+def test_an_answer_is_a_reflection_or_a_refusal(answer: str) -> None:
+    try:
+        reflection = parsed(reply_schema(), answer)
+    except LocusError:
+        return
+    assert 0.0 <= reflection.confidence <= 1.0
+
+
+@given(st.floats(allow_nan=False) | st.integers())
+def test_a_confidence_is_clamped(confidence: float) -> None:
+    reflection = Reflection(verdict=Verdict.STUCK, judgment="", confidence=confidence)
+    assert reflection.confidence == min(1.0, max(0.0, confidence))
+
+
+@pytest.mark.parametrize("confidence", [math.nan, True, "0.5", None])
+def test_a_confidence_that_is_no_number_is_refused(confidence: Any) -> None:
+    with pytest.raises(ValueError, match="confidence is"):
+        Reflection(verdict=Verdict.STUCK, judgment="", confidence=confidence)
+
+
+@given(TEXTS, TEXTS)
+def test_a_judge_cannot_write_lines_of_its_own_into_the_conversation(judgment: str, guidance: str) -> None:
+    reflection = Reflection(verdict=Verdict.LOOP, judgment=judgment, confidence=0.5, guidance=guidance)
+    lines = told(reflection).split("\n")
+    assert len(lines) == (4 if " ".join(guidance.split()) else 3)
+    assert lines[1] == "Assessment: loop_detected, confidence 0.50"
+
+
+def test_what_a_judge_says_at_length_is_cut() -> None:
+    reflection = Reflection(verdict=Verdict.STUCK, judgment="x" * 5000, confidence=0.5)
+    assert len(reflection.judgment) == 1000
+
+
+# -- the rules ------------------------------------------------------------------------------------
+
+
+@given(EXECUTIONS, st.integers(1, 8))
+def test_the_rules_give_the_same_state_the_same_number_from_0_to_1(
+    executions: list[ToolExecution], window: int
+) -> None:
+    state = after(executions)
+    reflection = judge_by_rules(state, window=window)
+    assert reflection == judge_by_rules(state, window=window)
+    assert 0.0 <= reflection.confidence <= 1.0
+    fresh = {(e.tool_name, str(e.arguments), e.result) for e in executions[-window:] if e.succeeded}
+    assert reflection.confidence == (len(fresh) / len(executions[-window:]) if executions else 0.0)
+
+
+@given(EXECUTIONS, st.integers(1, 8))
+def test_a_call_that_fails_never_raises_the_confidence_of_the_rules(
+    executions: list[ToolExecution], window: int
+) -> None:
+    before = judge_by_rules(after(executions), window=window + 1)
+    failed = ToolExecution(tool_name="a", error="no", iteration=9)
+    behind = judge_by_rules(after([*executions[-window:], failed]), window=window + 1)
+    if len(executions) <= window:
+        assert behind.confidence <= before.confidence
+    assert behind.verdict in (Verdict.STUCK, Verdict.LOOP)
+
+
+def ran(*outcomes: tuple[str, str | None]) -> AgentState:
+    return after(
+        [
+            ToolExecution(tool_name=name, key=name, result=result, error=None if result else "no", iteration=n // 2)
+            for n, (name, result) in enumerate(outcomes)
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "verdict", "confidence"),
+    [
+        (ran(("a", "1"), ("b", "2")), Verdict.NEW_FINDINGS, 1.0),
+        (ran(("a", "1"), ("b", None)), Verdict.ON_TRACK, 0.5),
+        (ran(("a", None), ("b", None)), Verdict.STUCK, 0.0),
+        (ran(("a", "1"), ("b", "2"), ("a", "1"), ("c", "3")), Verdict.ON_TRACK, 0.75),
+        (ran(("a", "1"), ("b", "2"), ("a", "2"), ("c", "3")), Verdict.NEW_FINDINGS, 1.0),
+        (ran(*[("a", "1"), ("b", "2")] * 3), Verdict.LOOP, 2 / 6),
+        (ran(), Verdict.ON_TRACK, 0.0),
+    ],
+)
+def test_the_rules_look_for_new_results(state: AgentState, verdict: Verdict, confidence: float) -> None:
+    reflection = judge_by_rules(state, window=6)
+    assert (reflection.verdict, reflection.confidence) == (verdict, confidence)
+    assert reflection.judgment
