@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from locus.core.errors import LocusError
 from locus.core.executions import ToolExecution
 from locus.core.messages import Message, Role, plugin_message
-from locus.core.state import AgentState
+from locus.core.state import AgentState, ReasoningStep
 from locus_plugin_reflexion.record import record, request_of
 from locus_plugin_reflexion.reflection import Reflection, Verdict, parsed, reply_schema
 from locus_plugin_reflexion.reflector import told
@@ -121,7 +121,8 @@ USER, ANSWER, RESULT = said(Role.USER), said(Role.ASSISTANT), said(Role.TOOL)
 def test_the_request_is_the_users_turn_and_no_feedback_on_an_answer(
     messages: list[Message], iteration: int, at: int | None
 ) -> None:
-    found = request_of(AgentState(messages=messages, iteration=iteration))
+    steps = [ReasoningStep(iteration=n) for n in range(iteration + 1)]
+    found = request_of(AgentState(messages=messages, reasoning_steps=steps))
     assert found is (None if at is None else messages[at])
 
 

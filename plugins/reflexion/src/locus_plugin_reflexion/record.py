@@ -28,7 +28,7 @@ def request_of(state: AgentState) -> Message | None:
     Reviewers' feedback stands in the conversation as a user's message too; what tells them apart is how many answers
     of this run come after it.
     """
-    answers = state.iteration + 1
+    answers = len(state.reasoning_steps)
     newest = None
     for message in reversed(state.messages):
         if message.role is Role.ASSISTANT:
