@@ -115,6 +115,7 @@ USER, ANSWER, RESULT = said(Role.USER), said(Role.ASSISTANT), said(Role.TOOL)
         ([USER, ANSWER, USER, ANSWER, RESULT], 1, 0),
         ([USER, ANSWER, RESULT, plugin_message("p", "x"), ANSWER, RESULT], 1, 0),
         ([USER, USER, ANSWER, RESULT], 0, 1),
+        ([USER, plugin_message("p", "x"), ANSWER, RESULT], 0, 0),
         ([ANSWER, RESULT], 0, None),
     ],
 )

@@ -13,11 +13,11 @@ import pytest
 
 from locus import Agent, Hook, Role, tool
 from locus.config import load_config
-from locus.core.errors import ModelError, SettingsError, StoreError
+from locus.core.errors import Fenced, ModelError, SettingsError, StoreError
 from locus.core.events import Event, ReflectEvent, event_from_json, event_to_json
 from locus.core.journal import Body, Transition
 from locus.core.state import AgentState
-from locus.core.termination import ConfidenceMet, MaxIterations, TokenLimit, ToolCalled
+from locus.core.termination import ConfidenceMet, MaxIterations, TimeLimit, TokenLimit, ToolCalled
 from locus.hooks.discovery import Catalogue
 from locus.memory import MemoryStore
 from locus.memory.store import Appended, Claim
@@ -393,6 +393,28 @@ async def test_a_judge_that_may_not_spend_more_is_reported() -> None:
     assert result.reports["reflexion"].errors[0].startswith("BudgetExceeded")
 
 
+async def test_a_worker_that_must_not_go_on_is_no_failing_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def lost(*_: Any, **__: Any) -> None:
+        raise Fenced("another worker has the thread")
+
+    monkeypatch.setattr(Reflector, "judge", lost)
+    result = await agent(A, "Done.", reflexion_interval=1).run("Look.")
+    assert result.stop_reason == "NodeError"
+    assert isinstance(result.error, Fenced)
+
+
+async def test_the_judge_is_asked_for_so_much_and_for_no_longer_than_the_run_may_last() -> None:
+    limit = TimeLimit(5) | MaxIterations(5)
+    made = agent(A, says(0.1), "Done.", reflexion={"interval": 1, "max_tokens": 77}, termination=limit)
+    await made.run("Look.")
+    (request,) = asked(made)
+    assert request.settings.max_tokens == 77
+    assert request.deadline is not None
+    assert request.deadline <= anyio.current_time() + 5
+    assert request.output is not None
+    assert set(request.output.schema["required"]) == {"judgment", "verdict", "confidence"}
+
+
 async def test_an_endless_row_of_failures_is_counted_and_not_collected() -> None:
     script = [each for n in range(9) for each in (call("look", at=n), "garbage")]
     result = await agent(*script, "Done.", reflexion_interval=1).run("Look.")
@@ -488,8 +510,22 @@ async def test_lessons_are_dropped_once_the_confidence_is_where_it_should_be() -
     options: dict[str, Any] = {"reflexion": {"interval": 1, "lessons": 2}, "checkpointer": store}
     await agent(call("fail"), lesson("Not so."), A, says(0.9), "Done.", **options).run("Try.", thread_id="t")
     again = agent("Hello.", **options)
+    assert len((await again.history("t")).state.metadata["reflexion"]["lessons"]) == 0
     await again.run("Hello?", thread_id="t")
     assert not any("Lessons" in m.text for m in thought(again)[0].messages)
+
+
+async def test_a_lesson_is_kept_once_and_as_long_as_nobody_is_sure() -> None:
+    script = [
+        call("fail"),
+        lesson("Not so."),
+        call("fail", how="2"),
+        lesson("Nor so."),
+        call("fail"),
+        lesson("Not so."),
+    ]
+    made = agent(*script, A, says(0.79), "Done.", reflexion={"interval": 1, "lessons": 5})
+    assert (await made.run("Try.")).state.metadata["reflexion"]["lessons"] == ("Nor so.", "Not so.")
 
 
 async def test_without_the_setting_no_lesson_is_kept_and_no_node_wrapped() -> None:
@@ -500,7 +536,7 @@ async def test_without_the_setting_no_lesson_is_kept_and_no_node_wrapped() -> No
 
 async def test_metadata_of_somebody_else_under_its_name_is_no_lesson() -> None:
     made = agent("Hello.", reflexion={"lessons": 1})
-    result = await made.run("Hello?", metadata={"reflexion": {"lessons": "all", "run": 3}})
+    result = await made.run("Hello?", metadata={"reflexion": {"lessons": "all"}})
     assert len(result.state.messages) == 2
 
 

@@ -17,13 +17,11 @@ __all__ = ["learned", "recalled"]
 _HEAD = "[Lessons of earlier attempts in this conversation, by their judge. They are no message from the user.]"
 
 
-def _kept(state: AgentState) -> tuple[str, tuple[str, ...]]:
-    """The run that learned last, and the lessons, the oldest first."""
+def _kept(state: AgentState) -> tuple[str, ...]:
+    """The lessons, the oldest first."""
     found = state.metadata.get(NAME)
-    if not isinstance(found, Mapping):
-        return "", ()
-    run, lessons = found.get("run"), found.get("lessons")
-    return str(run), tuple(map(str, lessons)) if isinstance(lessons, tuple) else ()
+    lessons = found.get("lessons") if isinstance(found, Mapping) else None
+    return tuple(map(str, lessons)) if isinstance(lessons, tuple) else ()
 
 
 def learned(state: AgentState, reflection: Reflection, *, most: int) -> AgentState:
@@ -34,7 +32,7 @@ def learned(state: AgentState, reflection: Reflection, *, most: int) -> AgentSta
         reflection: on its last step.
         most: how many lessons are kept; the oldest are dropped.
     """
-    _, lessons = _kept(state)
+    lessons = _kept(state)
     if reflection.failing:
         lesson = reflection.guidance or reflection.judgment
         lessons = (*(each for each in lessons if each != lesson), lesson)[-most:]
@@ -42,12 +40,12 @@ def learned(state: AgentState, reflection: Reflection, *, most: int) -> AgentSta
         lessons = ()
     else:
         return state
-    return state.with_metadata(NAME, {"run": state.run_id, "lessons": lessons})
+    return state.with_metadata(NAME, {"lessons": lessons})
 
 
 def recalled(state: AgentState) -> AgentState:
     """The state of a run that is about to think for the first time, with the lessons of the runs before it."""
-    run, lessons = _kept(state)
-    if not lessons or run == state.run_id:
+    lessons = _kept(state)
+    if not lessons:
         return state
     return state.with_message(plugin_message(NAME, "\n".join([_HEAD, *(f"- {lesson}" for lesson in lessons)])))
