@@ -11,10 +11,11 @@ import anyio
 import pytest
 
 from locus import Agent, tool
-from locus.core.errors import ModelError, SettingsError, StoreError
+from locus.core.errors import Fenced, ModelError, SettingsError, StoreError
 from locus.core.events import Event, TerminateEvent, event_from_json, event_to_json
 from locus.core.journal import Body, Transition
-from locus.core.state import AgentState
+from locus.core.messages import Message, Role, plugin_message
+from locus.core.state import AgentState, ReasoningStep
 from locus.core.termination import MaxIterations, TokenLimit
 from locus.hooks.discovery import Catalogue
 from locus.memory import MemoryStore
@@ -32,6 +33,8 @@ from locus_plugin_causal import (
     CausalSettings,
     build_causal_chain,
 )
+from locus_plugin_causal.hooks import users_words
+from locus_plugin_causal.inference import Inference
 from locus_plugin_causal.manifest import plugin
 from locus_testkit import PluginContract, ScriptedModel, call, never
 
@@ -156,8 +159,9 @@ async def test_another_turn_of_the_thread_has_a_graph_of_its_own() -> None:
     script = [FAIL, "No.", FIND, "Yes."]
     made = agent(*script, causal=True, checkpointer=MemoryStore())
     await made.run("Book it.", thread_id="t")
-    result = await made.run("Find it.", thread_id="t")
-    assert [node.label for node in result.reports["causal"].chain.nodes.values()] == ["find(what='it')"]
+    run = made.run("Find it.", thread_id="t")
+    assert told(await events_of(run)) == ["2 c1 unknown"]
+    assert [node.label for node in run.result.reports["causal"].chain.nodes.values()] == ["find(what='it')"]
 
 
 async def test_metadata_of_somebody_else_under_its_name_is_not_taken_for_its_own() -> None:
@@ -284,6 +288,49 @@ async def test_a_claim_that_contradicts_the_trace_is_told() -> None:
         "2 cycle c1 c2 e1",
         "2 contradiction c2 e1",
     ]
+
+
+async def test_a_model_is_asked_for_the_plugins_own_reasons_only() -> None:
+    class Other:
+        @hookimpl
+        def locus_register_reflect_policies(self) -> list[Any]:
+            return [lambda state: "always"]
+
+    run = agent(FIND, "Found.", causal={"infer": True}, hooks=[Other()]).run("Find it.")
+    assert told(await events_of(run)) == ["1 c1 unknown"]
+    assert run.result.reports["causal"].inferences == 0
+
+
+async def test_a_worker_that_must_not_go_on_is_no_failing_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def lost(*_: Any, **__: Any) -> None:
+        raise Fenced("another worker has the thread")
+
+    monkeypatch.setattr(Inference, "claims", lost)
+    result = await agent(FAIL, "No.", causal={"infer": True}).run("Book it.")
+    assert isinstance(result.error, Fenced)
+
+
+async def test_a_conflict_that_is_claimed_again_is_told_once() -> None:
+    wrong = claims({"label": "c1", "prevents": ["e1"]})
+    events = await events_of(agent(FAIL, wrong, FAIL, wrong, "No.", causal={"infer": True}).run("Book it."))
+    assert [each for each in told(events) if "contradiction" in each] == ["1 contradiction c1 e1"]
+
+
+def test_the_users_words_are_neither_a_plugins_nor_a_reviewers() -> None:
+    def said(role: Role, text: str) -> Message:
+        return Message(role, text)
+
+    messages = [
+        said(Role.USER, "first"),
+        said(Role.ASSISTANT, "an answer"),
+        said(Role.USER, "second"),
+        plugin_message("p", "a lesson"),
+        said(Role.ASSISTANT, "a draft"),
+        said(Role.USER, "feedback"),
+        said(Role.ASSISTANT, "a call"),
+    ]
+    steps = [ReasoningStep(iteration=n) for n in range(2)]
+    assert users_words(AgentState(messages=messages, reasoning_steps=steps)) == ["first", "second"]
 
 
 async def test_a_model_that_claims_the_same_again_is_told_once_and_its_last_claims_stand() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from itertools import pairwise, product
 from typing import Any
 
@@ -261,6 +262,23 @@ def test_claims_name_their_causes_by_label() -> None:
         ("rollback", "outage", P),
     ]
     assert chain.path("deploy", "outage") == ("deploy", "leak", "outage")
+
+
+@pytest.mark.parametrize(
+    ("said", "stands"),
+    [
+        (math.nan, 0.5),
+        (math.inf, 1.0),
+        (-1, 0.0),
+        (True, 0.5),
+        ("high", 0.5),
+        ("0.25", 0.25),
+        ([], 0.5),
+        (10**400, 0.5),
+    ],
+)
+def test_a_claims_confidence_is_a_number_or_a_half(said: Any, stands: float) -> None:
+    assert build_causal_chain([{"label": "a", "confidence": said}]).nodes["a"].confidence == stands
 
 
 def test_a_label_that_is_named_before_it_is_described_gets_its_description() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from locus.core.events import ToolCompleteEvent
 from locus.core.executions import ToolExecution
-from locus_plugin_causal import CausalChain, build_causal_chain
+from locus_plugin_causal import CausalChain, Conflict, build_causal_chain
 from locus_plugin_causal.trace import TraceBuilder
 from locus_plugin_causal.values import handed, offered
 
@@ -53,9 +53,10 @@ def test_a_value_that_is_handed_on_is_a_cause() -> None:
         [ran("count", 0, "there are 12"), ran("book", 1, seats=12)],
         [ran("ask", 0, "the flight is late"), ran("find", 1, what="flight")],
         [ran("ask", 0, '{"ok": true}'), ran("find", 1, strict=True, also="true")],
-        [[ran("find", 0, "it is C-42")][0], ran("book", 0, who="C-42")],
+        [ran("ask", 0, "true"), ran("find", 1, strict="true")],
+        [ran("find", 0, "it is C-42"), ran("book", 0, who="C-42")],
     ],
-    ids=["an echo", "known before", "a short number", "a word", "a truth value", "the same turn"],
+    ids=["an echo", "known before", "a short number", "a word", "a truth value", "its word", "the same turn"],
 )
 def test_a_value_that_may_have_come_from_elsewhere_is_no_cause(calls: list[ToolExecution]) -> None:
     assert edges(build_causal_chain(calls)) == []
@@ -135,13 +136,34 @@ def test_a_refused_call_is_a_symptom_too() -> None:
 )
 def test_turns_that_come_back_are_a_cycle(turns: str, rings: list[set[str]]) -> None:
     calls = [ran(name, turn) for turn, names in enumerate(turns.split()) for name in names]
-    assert [set(conflict.nodes) for conflict in build_causal_chain(calls).cycles] == rings
+    chain, builder = build_causal_chain(calls), TraceBuilder()
+    assert [set(conflict.nodes) for conflict in chain.cycles] == rings
+    assert bool(chain.edges) == bool(rings)
+    assert [set(c.nodes) for c in builder.extend(calls) if isinstance(c, Conflict)] == rings
 
 
 def test_two_calls_that_fail_in_turns_are_a_cycle_through_their_failures() -> None:
     calls = [ran("book", turn, error="no", seat=turn % 2) for turn in range(3)]
     chain = build_causal_chain(calls)
     assert [set(conflict.nodes) for conflict in chain.cycles] == [{"c1", "e1", "c2", "e2"}]
+    assert [c.nodes for c in TraceBuilder().extend(calls) if isinstance(c, Conflict)] == [("c1", "e1", "c2", "e2")]
+    assert types(chain) == {"c1": "intermediate", "e1": "symptom", "c2": "intermediate", "e2": "symptom"}
+
+
+def test_what_comes_before_a_failure_again_and_again_has_a_part_in_it() -> None:
+    calls = [ran(name, turn, error="no" if name == "b" else None) for turn, name in enumerate("abab")]
+    assert types(build_causal_chain(calls)) == {"c1": "intermediate", "c2": "intermediate", "e1": "symptom"}
+
+
+def test_a_call_that_only_repeats_itself_stays_the_root_of_its_failure() -> None:
+    chain = build_causal_chain([ran("a", turn, error="no") for turn in range(3)])
+    assert edges(chain) == ["c1 causes e1", "c1 causes c1"]
+    assert types(chain) == {"c1": "root_cause", "e1": "symptom"}
+
+
+def test_a_failure_that_the_same_call_got_over_is_no_reason_for_another_try() -> None:
+    chain = build_causal_chain([ran("a", 0, error="no", x=1), ran("a", 1, x=1), ran("a", 2, x=2)])
+    assert edges(chain) == ["c1 causes e1", "c1 prevents e1"]
 
 
 def test_the_events_of_a_run_tell_the_same_as_its_executions() -> None:

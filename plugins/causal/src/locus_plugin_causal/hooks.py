@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from locus.models.protocol import Model
     from locus.plugin import RunContext
 
-__all__ = ["CausalHook"]
+__all__ = ["CausalHook", "users_words"]
 
 _NAME = "causal"
 _ERRORS = 5
@@ -125,7 +125,7 @@ class CausalHook(Hook):
     ) -> tuple[Any, ...]:
         executions = state.tool_executions[-self.settings.window :]
         calls = [(trace.id_of(execution), execution) for execution in executions]
-        request = _users_words(state)
+        request = users_words(state)
         had = run.stash.get(_REPORT, CausalReport())
         try:
             found = await inference.claims(calls, request[-1] if request else "", run)
@@ -159,7 +159,7 @@ def _disputed(claimed: ClaimBuilder, trace: TraceBuilder) -> tuple[Conflict, ...
     return CausalChain(nodes, [*trace.between(ids), *claimed.edges.values()]).conflicts
 
 
-def _users_words(state: AgentState) -> list[str]:
+def users_words(state: AgentState) -> list[str]:
     """What users said up to this run's first answer; reviewers' feedback, which comes later, is not theirs."""
     answers = len(state.reasoning_steps)
     words = []
@@ -175,7 +175,7 @@ def _traced(state: AgentState, seen: int, run: RunContext) -> TraceBuilder:
     """The graph of the first ``seen`` calls: the one that grew with the run, or after a resume another one like it."""
     trace = run.stash.get(_TRACE, None)
     if trace is None or trace.seen > seen:
-        trace = run.stash[_TRACE] = TraceBuilder(_users_words(state))
+        trace = run.stash[_TRACE] = TraceBuilder(users_words(state))
         trace.extend(state.tool_executions[:seen])
     return trace
 

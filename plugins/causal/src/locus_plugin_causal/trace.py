@@ -128,7 +128,7 @@ class TraceBuilder:
     def _passed_on(self, call: str, execution: ToolExecution) -> None:
         for value in handed(execution.arguments):
             origin = self._brought.setdefault(value, None)
-            if origin is not None and origin != call:
+            if origin is not None:
                 self._connect(origin, call, f"brought {value!r:.80}")
 
     def _reaction(self, call: str, execution: ToolExecution) -> None:
