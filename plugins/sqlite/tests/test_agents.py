@@ -175,7 +175,7 @@ async def test_many_runs_of_one_agent_share_one_thread(path: Path) -> None:
 
 
 async def test_four_hundred_iterations_of_two_kilobytes_take_less_than_three_megabytes(path: Path) -> None:
-    texts = [os.urandom(1000).hex() for _ in range(400)]
+    texts = [os.urandom(1000).hex() for _ in range(800)]
 
     @tool(effect="pure")
     def read(n: int) -> str:
@@ -184,12 +184,12 @@ async def test_four_hundred_iterations_of_two_kilobytes_take_less_than_three_meg
 
     sizes: list[int] = []
     async with SqliteStore(path, sync="normal") as store:
-        for count in (200, 400):
+        for count in (400, 800):
             model = ScriptedModel(*(call("read", n=n) for n in range(count)), "done")
             one = Agent(model, tools=[read], checkpointer=store, max_iterations=1000)
             await one.run("x", thread_id=str(count))
             sizes.append(on_disk(path))
-    assert sizes[1] - sizes[0] <= 2_600_000  # 3 MB is what may never be reached
+    assert sizes[0] <= 2_600_000  # 3 MB is what may never be reached
     assert sizes[1] - sizes[0] <= 2.3 * sizes[0]
 
 

@@ -166,9 +166,9 @@ def commits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     made: list[int] = []
     before = Session.transaction
 
-    def counted(self: Session, *, writes: bool = True) -> Any:
+    def counted(self: Session, *, writes: bool = True, durable: bool = True) -> Any:
         made.append(1)
-        return before(self, writes=writes)
+        return before(self, writes=writes, durable=durable)
 
     monkeypatch.setattr(Session, "transaction", counted)
     return made

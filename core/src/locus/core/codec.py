@@ -9,6 +9,7 @@ import base64
 import math
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import cache
 from typing import Any, TypeVar, get_args
 
 from attrs import fields, resolve_types
@@ -95,7 +96,7 @@ def register_union(union: Any, tags: Mapping[str, type], key: str = "type") -> N
         return converter.get_structure_hook(cls)(rest, cls)
 
     converter.register_structure_hook_func(lambda t: t == union, structure)
-    converter.register_unstructure_hook_func(lambda t: t == union, lambda v: converter.unstructure(v, type(v)))
+    converter.register_unstructure_hook_func(lambda t: t == union, converter.unstructure)
 
 
 def register_tagged(cls: type, tag: str, key: str = "type") -> None:
@@ -204,10 +205,16 @@ DELTA_TYPES = {a.name: a.type for a in fields(resolve_types(AgentState))}
 _PUBLIC = frozenset(a.name for a in fields(AgentState) if a.init)
 
 
+@cache
+def _to_json_of(name: str) -> Callable[[Any], Any]:
+    """How a field of the state is written."""
+    return converter.get_unstructure_hook(DELTA_TYPES[name])
+
+
 def _delta_to_json(change: StateDelta) -> dict[str, Any]:
     return {
-        "changed": {k: converter.unstructure(v, DELTA_TYPES[k]) for k, v in change.changed.items()},
-        "grown": {k: [keep, converter.unstructure(v, DELTA_TYPES[k])] for k, (keep, v) in change.grown.items()},
+        "changed": {k: _to_json_of(k)(v) for k, v in change.changed.items()},
+        "grown": {k: [keep, _to_json_of(k)(v)] for k, (keep, v) in change.grown.items()},
     }
 
 

@@ -21,7 +21,7 @@ __all__ = ["decode_data", "encode_data", "register_value"]
 
 T = TypeVar("T")
 
-_VALUES: dict[type, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {}
+_VALUES: dict[type, tuple[str, Callable[[Any], Any], Callable[[Any], Any], bool]] = {}
 _TAGS: dict[str, Callable[[Any], Any]] = {}
 
 #: Where the kernel registers values of its own: a program that only reads a journal has imported none of that.
@@ -32,7 +32,9 @@ _HOMES = {
 }
 
 
-def register_value(cls: type[T], tag: str, to_data: Callable[[T], Any], from_data: Callable[[Any], T]) -> None:
+def register_value(
+    cls: type[T], tag: str, to_data: Callable[[T], Any], from_data: Callable[[Any], T], *, plain: bool = False
+) -> None:
     """Let values of a class stand in ``metadata`` and other free-form data.
 
     Args:
@@ -40,13 +42,14 @@ def register_value(cls: type[T], tag: str, to_data: Callable[[T], Any], from_dat
         tag: its name in the JSON form, unique and kept for ever (``"mypackage.Money"``).
         to_data: to plain data (which may hold other registered values).
         from_data: back.
+        plain: what ``to_data`` gives is JSON already, such as `locus.core.codec.encode` makes: it is taken as it is.
 
     Raises:
         ValueError: another class has the tag.
     """
     if tag in _TAGS and (cls not in _VALUES or _VALUES[cls][0] != tag):
         raise ValueError(f"the tag {tag!r} is taken; choose one that starts with your package's name")
-    _VALUES[cls] = (tag, to_data, from_data)
+    _VALUES[cls] = (tag, to_data, from_data, plain)
     _TAGS[tag] = from_data
     if not issubclass(cls, Mapping | list | set):
         VALUES.add(cls)
@@ -79,8 +82,8 @@ def encode_data(value: Any, path: str = "") -> Any:
         pairs = [[encode_data(k, f"{path} key"), encode_data(v, f"{path}[{k!r}]")] for k, v in value.items()]
         return {"$": "map", "v": pairs}
     if kind in _VALUES:
-        tag, to_data, _ = _VALUES[kind]
-        return {"$": tag, "v": encode_data(to_data(value), path)}
+        tag, to_data, _, plain = _VALUES[kind]
+        return {"$": tag, "v": to_data(value) if plain else encode_data(to_data(value), path)}
     raise NotSerialisable(
         path,
         f"a value of type {kind.__module__}.{kind.__qualname__} has no JSON form; store plain data, or "

@@ -58,7 +58,7 @@ def _from_data(data: Any) -> Called:
     return Called(codec.decode(data["response"], ModelResponse), codec.decode(data["usage"], Usage), data["attempts"])
 
 
-register_value(Called, "locus.called", _to_data, _from_data)
+register_value(Called, "locus.called", _to_data, _from_data, plain=True)
 
 
 @frozen

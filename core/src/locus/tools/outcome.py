@@ -59,4 +59,4 @@ def _from_data(data: Any) -> CallOutcome:
 
 
 _NO_CALL = ToolCall("", "")
-register_value(CallOutcome, "locus.call", _to_data, _from_data)
+register_value(CallOutcome, "locus.call", _to_data, _from_data, plain=True)

@@ -68,6 +68,8 @@ class Claiming(Job[Claim | None]):
     """Take a thread."""
 
     __slots__ = ("_found", "_head", "_name", "_settled", "_thread", "_who", "token")
+    # After a power cut nobody is left whom it would have to fence.
+    durable = False
 
     def __init__(self, name: str, who: str) -> None:
         super().__init__(None)
@@ -170,6 +172,7 @@ class Renewing(Job[bool]):
     """Whether a claim still stands; renews the lease of all of this store's."""
 
     __slots__ = ("_claim",)
+    durable = False
 
     def __init__(self, claim: Claim) -> None:
         super().__init__(result=False)
@@ -195,14 +198,19 @@ def standing(db: sqlite3.Connection, name: str, token: str) -> tuple[int, int | 
 
 
 class Releasing(Job[None]):
-    """Give a thread back. A full disk does not keep it: then it is free for this store at once, and written later."""
+    """Give a thread back. A full disk does not keep it: then it is free for this store at once, and written later.
 
-    __slots__ = ("_claim", "_not_before")
+    A power cut may take that back: then the thread is taken for one whose worker is gone. When it wants to go on is
+    kept.
+    """
+
+    __slots__ = ("_claim", "_not_before", "durable")
 
     def __init__(self, claim: Claim, not_before: datetime | None) -> None:
         super().__init__(None)
         self._claim = claim
         self._not_before = None if not_before is None else micros(not_before)
+        self.durable = not_before is not None
 
     def apply(self, session: Session) -> None:
         """Free it, where the claim still stands."""

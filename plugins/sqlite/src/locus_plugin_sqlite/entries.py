@@ -37,16 +37,18 @@ def _held(session: Session, claim: Claim) -> Held | None:
 class Appending(Job[Appended]):
     """Add entries: one row, whatever their number."""
 
-    __slots__ = ("_bodies", "_claim", "_row")
+    __slots__ = ("_claim", "_count", "_forms", "_row")
 
     def __init__(self, claim: Claim, bodies: Sequence[Body]) -> None:
         super().__init__(Appended.FENCED)
-        self._claim, self._bodies = claim, bodies
+        self._claim, self._count = claim, len(bodies)
+        # By whoever made them: the values are in the cache of that processor.
+        self._forms = to_json(bodies)
         self._row: blobs.Row | None = None
 
     def prepare(self) -> None:
-        """Encode the entries."""
-        self._row = blobs.pack(to_json(self._bodies))
+        """Make a row of them."""
+        self._row = blobs.pack(self._forms)
         self.atomic = not self._row.blobs
 
     def apply(self, session: Session) -> None:
@@ -55,10 +57,10 @@ class Appending(Job[Appended]):
         self.result = Appended.FENCED
         if held is None or held.head is None or row is None:
             return
-        if not self._bodies:
+        if not self._count:
             self.result = Appended.OK if standing(session.db, self._claim.thread_id, token) else Appended.FENCED
             return
-        head = held.head + len(self._bodies)
+        head = held.head + self._count
         if head > MASK:
             raise JournalError(f"thread {self._claim.thread_id!r} has {held.head} entries and can have no more")
         key = held.thread << SHIFT | head
@@ -98,7 +100,7 @@ class Snapping(Job[bool]):
         whole = Transition(run_id=self._last.run_id, node=self._last.node, next_node=self._last.next_node, delta=change)
         row = blobs.pack(to_json([whole]))
         at, held.at = held.at, MASK  # none after one that may have been written or not
-        with session.transaction():
+        with session.transaction(durable=False):
             self.result = self._write(session, held, row)
         held.at = self._at if self.result else at
         if self.result:

@@ -25,6 +25,8 @@ class Job(Generic[T]):
     writes = True
     #: Whether it takes part in a transaction with others.
     grouped = True
+    #: Whether a power cut after it must not take it back, where the store promises that.
+    durable = True
 
     def __init__(self, result: T) -> None:
         self.result = result

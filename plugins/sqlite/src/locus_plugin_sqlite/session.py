@@ -127,15 +127,34 @@ class Session:
             return
         if self.worker is not None:
             # Whoever cannot write it now is taken for dead when its process ends, or its lease.
-            with contextlib.suppress(sqlite3.Error), self.transaction():
+            with contextlib.suppress(sqlite3.Error), self.transaction(durable=False):
                 self.db.execute("UPDATE threads SET worker=NULL, token='' WHERE worker=?", (self.worker,))
                 self.db.execute("DELETE FROM workers WHERE id=?", (self.worker,))
         self.db.close()
         self._db = self._files = None
 
     @contextlib.contextmanager
-    def transaction(self, *, writes: bool = True) -> Iterator[None]:
-        """All or nothing, and nobody else writes meanwhile; without `writes`, one moment of the file to read from."""
+    def transaction(self, *, writes: bool = True, durable: bool = True) -> Iterator[None]:
+        """All or nothing, and nobody else writes meanwhile.
+
+        Args:
+            writes: False to read from one moment of the file.
+            durable: False for what a power cut may take back: nothing is waited for. It still comes before all that
+                is written later, so a later commit that is durable makes it so, too.
+        """
+        if durable or not writes or self.settings.sync != "full":
+            with self._transaction(writes=writes):
+                yield
+            return
+        self.db.execute("PRAGMA synchronous=normal")
+        try:
+            with self._transaction(writes=True):
+                yield
+        finally:
+            self.db.execute("PRAGMA synchronous=full")
+
+    @contextlib.contextmanager
+    def _transaction(self, *, writes: bool) -> Iterator[None]:
         self._registered = False
         self.db.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
         try:
@@ -201,7 +220,7 @@ class Session:
             return
         with contextlib.suppress(Exception):  # whoever calls next hears of it
             self.ready()
-            with self.transaction():
+            with self.transaction(durable=False):
                 settled = self.settle()
                 if self.held:
                     self.register()

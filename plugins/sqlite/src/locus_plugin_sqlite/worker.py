@@ -137,7 +137,7 @@ def _commit(session: Session, jobs: Sequence[Job[Any]]) -> None:
         if len(jobs) == 1 and jobs[0].atomic:
             jobs[0].apply(session)
         else:
-            with session.transaction(writes=jobs[0].writes):
+            with session.transaction(writes=jobs[0].writes, durable=any(job.durable for job in jobs)):
                 for job in jobs:
                     job.error = None
                     try:
