@@ -25,7 +25,9 @@ Span = tuple[int, int]
 Detector = Callable[[str], Iterator[Span]]
 
 _GROUPS = compiled(r"[0-9]+(?:[ \t.-]{1,2}[0-9]+)*")
-_DOTTED = compiled(r"[0-9]+(?:\.[0-9]+)+")
+_MANY_DIGITS = compiled(r"[0-9](?:[ \t.-]{0,2}[0-9]){12,}")
+_LIKE_SSN = compiled(r"[0-9]{3}[ \t.-]{1,2}[0-9]{2}[ \t.-]{1,2}[0-9]{4}")
+_DOTTED = compiled(r"[0-9]+(?:\.[0-9]+){3,}")
 _COLONS = compiled(r"[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}")
 _EMAIL = compiled(r"""(?:[\pL\pN._%+'!#$*^~-]+|"[^"\n]{1,64}")@(?:[\pL\pN-]+\.)+(?:\pL{2,}|[xX][nN]--[A-Za-z0-9-]+)""")
 _IBAN = compiled(r"[A-Za-z]{2}[0-9]{2}")
@@ -72,9 +74,7 @@ def _groups(text: str, start: int, end: int) -> list[Span]:
 
 def card(text: str) -> Iterator[Span]:
     """Numbers of payment cards: 13 to 19 digits, in groups or not, of a known issuer, with their check digit."""
-    for start, end in _GROUPS.spans(text):
-        if end - start < 13:
-            continue
+    for start, end in _MANY_DIGITS.spans(text):
         groups = _groups(text, start, end)
         first = 0
         while first < len(groups):
@@ -118,7 +118,7 @@ def _issued(digits: str) -> bool:
 
 def social_security(text: str) -> Iterator[Span]:
     """US social security numbers: ``536-90-4399``, or nine digits that are called one."""
-    for start, end in _GROUPS.spans(text):
+    for start, end in _GROUPS.spans(text) if _LIKE_SSN.found(text) else ():
         if end - start < 11:
             continue
         groups = _groups(text, start, end)
