@@ -18,6 +18,8 @@ from locus import (
     ModelErrorEvent,
     ThinkEvent,
     ToolCompleteEvent,
+    ToolContext,
+    ToolProgressEvent,
     tool,
 )
 from locus.core.errors import ModelError
@@ -157,6 +159,20 @@ async def test_results_and_errors_of_tools_are_redacted(says: Any) -> None:
     assert tools.ran == [("read", "x")]
     assert clean(told.everything + told.seen)
     assert "[redacted: email]" in told.seen
+
+
+async def test_what_a_tool_says_of_its_progress_is_redacted() -> None:
+    @tool
+    async def crawl(ctx: ToolContext[None]) -> str:
+        """Crawl."""
+        await ctx.emit_progress(1, message=f"at {ALL}")
+        return "done"
+
+    one = Agent(ScriptedModel(call("crawl"), "Done."), tools=[crawl], guardrails=True).run("Go.")
+    events = [event async for event in one]
+    (progress,) = [e for e in events if isinstance(e, ToolProgressEvent)]
+    assert progress.message.startswith("at [redacted: email] | [redacted: card]")
+    assert clean(repr(events))
 
 
 async def test_a_question_of_a_tool_is_redacted() -> None:

@@ -164,6 +164,14 @@ class GuardrailsHook(Hook):
             execution = evolve(execution, error=again.text(execution.error))
         return evolve(outcome, content=passed, execution=execution)
 
+    @hookimpl
+    async def locus_filter_progress(self, message: str, call: ToolCall, run: RunContext) -> str:
+        """Redact what a tool says of its progress, or withhold it."""
+        passage = self._passage("result", call.name)
+        passed = passage.text(message)
+        await self._note(passage, run, call)
+        return f"[withheld: {passage.blocked[0]}]" if passage.blocked else passed
+
     def _asked(self, text: str, call: ToolCall) -> str:
         passage = self._passage("result", call.name)
         asked = passage.text(text)
