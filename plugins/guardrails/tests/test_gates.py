@@ -461,3 +461,55 @@ async def test_the_start_and_the_thought_are_told_filtered() -> None:
     (start,) = [e for e in told.events if isinstance(e, RunStartEvent)]
     (think,) = [e for e in told.events if isinstance(e, ThinkEvent)]
     assert (start.prompt, think.text) == ("Q [redacted: email]", "A [redacted: email]")
+
+
+class Dying(MemoryStore):
+    """A store whose process dies in one of its writes, before or after that write is stored."""
+
+    def __init__(self, at: int, *, stored: bool) -> None:
+        super().__init__()
+        self.at, self.stored, self.writes = at, stored, 0
+
+    async def append(self, claim: Any, bodies: Any) -> Any:
+        self.writes += 1
+        if self.writes == self.at and not self.stored:
+            raise Gone
+        done = await super().append(claim, bodies)
+        if self.writes == self.at:
+            raise Gone
+        return done
+
+
+class Gone(BaseException):
+    """The process is gone."""
+
+
+@pytest.mark.parametrize("stored", [False, True])
+async def test_wherever_a_run_dies_nothing_unfiltered_is_on_record_and_it_ends_the_same(stored: bool) -> None:
+    ended = set()
+    for at in range(1, 40):
+        tools, store = Tools(ALL), Dying(at, stored=stored)
+        turns = [[f"Send {ALL}", call("send", body=SECRETS[0]), call("read", what="x")], f"Bye {ALL}"]
+        agent = Agent(
+            ScriptedModel(script=lambda _, turns=turns: turns),
+            tools=tools.all(),
+            checkpointer=store,
+            tool_execution="sequential",
+            guardrails=True,
+        )
+        try:
+            result = await agent.run(f"I am {ALL}", thread_id="t")
+        except Gone:
+            assert clean(repr(await store.read("t")))
+            if not await store.read("t"):
+                continue  # it died before anything was on record
+            if (await agent.history("t")).open_node is None:
+                continue  # it had ended
+            result = await agent.resume("t")
+        assert clean(repr(await store.read("t")) + repr(tools.ran))
+        ended.add(result.text)
+        if store.writes < at:
+            break
+    assert ended == {
+        "Bye " + " | ".join(f"[redacted: {n}]" for n in ("email", "card", "ssn", "iban", "key", "phone", "ip"))
+    }
