@@ -108,7 +108,7 @@ HARMLESS = [
     "std::vector<a::b> x; Foo::bar(); a ? b : c",
     "git clone git@github.com:locus/locus.git; npm i @scope/pkg@1.2.3; @decorator.name",
     "+1500000 dollars, 1e+1000000, +15 %, UTC+0200, a+b",
-    "0.5123456789012345 4111.5 3.14159265358979",
+    "0.5123456789012345 0.4111111111111111 4111.5 3.14159265358979",
     "000-12-3456 900-12-3456 078-05-1120",
     "scikit-learn sk-learn-contrib-something-long-and-kebab-cased",
     "AKIA is a prefix; bearer of bad news; Bearer token",

@@ -141,6 +141,28 @@ async def test_a_clean_run_passes_unchanged_down_to_the_identity_of_the_answer()
     assert outer is inner
 
 
+async def test_what_led_to_a_failure_is_not_kept_when_it_had_to_be_redacted() -> None:
+    error = ModelError(f"cannot parse {ALL}")
+    error.__cause__ = error.__context__ = ValueError(ALL)
+    told = await run(ScriptedModel(error))
+    assert isinstance(told.result.error, ModelError)
+    assert clean(repr((told.result.error.__cause__, told.result.error.__context__)))
+
+
+async def test_a_signature_does_not_outlive_the_words_that_it_was_made_for() -> None:
+    told = await run(
+        ScriptedModel([ThinkingBlock(f"of {SECRETS[0]}", "sig"), ThinkingBlock("of nothing", "sig"), "ok"])
+    )
+    blocks = told.result.state.messages[-1].content
+    assert [b.signature for b in blocks if isinstance(b, ThinkingBlock)] == [None, "sig"]
+
+
+async def test_keys_that_were_told_apart_by_what_is_cut_out_stay_apart() -> None:
+    tools = Tools()
+    await run(ScriptedModel(call("send", body={"a@x.example": 1, "b@x.example": 2}), "ok"), tools=tools)
+    assert tools.ran == [("send", {"[redacted: email]": 1, "[redacted: email]'": 2})]
+
+
 @pytest.mark.parametrize("kind", [ValueError, ModelError, OSError])
 async def test_what_a_provider_says_when_it_fails_is_redacted_and_stays_its_failure(kind: type[Exception]) -> None:
     told = await run(ScriptedModel(kind(f"cannot parse {ALL}")))
@@ -244,6 +266,7 @@ async def test_an_answer_about_a_denied_topic_is_withheld() -> None:
         ScriptedModel(["Buy a gun", call("read", what="x")], "A gun!", chunks=True), tools=Tools(), guardrails=settings
     )
     assert told.result.text == "[withheld: arms]"
+    assert told.result.stop_reason == "NoToolCalls"
     assert "gun" not in told.everything.lower()
     assert did(told) == {("arms", "answer", "block")}
 

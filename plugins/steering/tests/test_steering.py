@@ -138,6 +138,7 @@ async def test_the_runs_own_model_judges_when_no_other_is_named() -> None:
 FAILURES: list[tuple[str, Any]] = [
     ("garbage", "Sure, go ahead!"),
     ("a call", call("read", what="page")),
+    ("a vote and a call", [vote("proceed"), call("read", what="page")]),
     ("nothing", ""),
     ("an error", ModelError("overloaded")),
     ("a crash", ValueError("boom")),
