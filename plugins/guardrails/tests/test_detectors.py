@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from stdnum import luhn
 
@@ -14,6 +14,9 @@ from locus_plugin_guardrails.rule import PLACES, Place
 from locus_plugin_guardrails.scanner import Scanner
 
 SCANNER = Scanner(DEFAULT_RULES)
+
+#: In a slow moment one example may take long, and the same ones are tried wherever this runs.
+steady = settings(deadline=None, derandomize=True)
 
 CARD = "4111 1111 1111 1111"
 KEY = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
@@ -193,6 +196,7 @@ SECRETS = ["alice@example.com", CARD, "4111111111111111", "536-90-4399", "DE8937
 _around = st.text(st.sampled_from(" \n,;:()<>\"'!?é漢🙂\u200b") | st.sampled_from("abcxyz 123"), max_size=30)
 
 
+@steady
 @given(before=_around, secret=st.sampled_from(SECRETS), after=_around)
 def test_a_secret_between_spaces_is_cut_out_whatever_stands_around_it(before: str, secret: str, after: str) -> None:
     passed = redacted(f"{before} {secret} {after}")
@@ -200,12 +204,14 @@ def test_a_secret_between_spaces_is_cut_out_whatever_stands_around_it(before: st
     assert "[redacted: " in passed
 
 
+@steady
 @given(st.text(max_size=60), st.lists(st.sampled_from(SECRETS), max_size=3), st.text(max_size=60))
 def test_redacting_twice_is_redacting_once(before: str, secrets: list[str], after: str) -> None:
     once = redacted(" ".join([before, *secrets, after]))
     assert redacted(once) == once
 
 
+@steady
 @given(st.text(max_size=200))
 def test_what_is_not_found_is_kept_to_the_letter(text: str) -> None:
     regions = SCANNER.regions(SCANNER.findings(text, "answer"))
@@ -217,6 +223,7 @@ def test_what_is_not_found_is_kept_to_the_letter(text: str) -> None:
     assert all(r.end <= s.start for r, s in pairwise(regions))
 
 
+@steady
 @given(
     digits=st.text("0123456789", min_size=15, max_size=15),
     prefix=st.sampled_from("45"),
@@ -228,6 +235,7 @@ def test_a_number_is_a_card_exactly_when_its_check_digit_is_right(digits: str, p
     assert ("card" in found(written)) == luhn.is_valid(number)
 
 
+@steady
 @given(st.text(st.characters(codec="ascii", exclude_characters="%\\&"), max_size=100), st.integers(0, 100))
 def test_full_width_writing_is_found_where_plain_writing_is(text: str, at: int) -> None:
     wide = "".join(chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else char for char in text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus import AgentState, Message, Role
@@ -30,6 +30,7 @@ def test_everything_is_shown_in_order() -> None:
     assert places == sorted(places)
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.text(max_size=200))
 def test_a_hostile_text_cannot_end_what_encloses_it(hostile: str) -> None:
     before = code(case("Pay.", (done("x"),), CALL, "run", 1000))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_plugin_steering import BadVote, Vote, read_vote
@@ -57,6 +57,7 @@ def test_anything_else_is_no_vote(text: str) -> None:
         read_vote(text)
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.text(max_size=80))
 def test_no_text_breaks_the_reading(text: str) -> None:
     try:
@@ -66,6 +67,7 @@ def test_no_text_breaks_the_reading(text: str) -> None:
     assert vote.decision in DECISIONS
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.sampled_from(DECISIONS), st.text(max_size=700))
 def test_what_is_written_as_json_is_read_back(decision: str, reason: str) -> None:
     words = " ".join(reason.split())[:500]
