@@ -23,6 +23,9 @@ from locus import (
     RunStartEvent,
     TerminateEvent,
     ThinkEvent,
+    ToolContext,
+    ToolProgressEvent,
+    tool,
 )
 from locus.core.journal import Transition
 from locus.core.messages import Block, MediaBlock, TextBlock, ToolCall, ToolResult
@@ -394,3 +397,64 @@ async def test_every_message_that_a_caller_hands_in_goes_through_the_filter() ->
         await Agent(model, hooks=[Mask()]).run(seed)
         last = [m for m in model.requests[0].messages if m.role is Role.USER][-1]
         assert "XYZZY" not in last.text
+
+
+# -- what bodies say of their progress ----------------------------------------------------------------
+
+
+@tool
+async def copy(ctx: ToolContext[None]) -> str:
+    """Copy a file."""
+    await ctx.emit_progress(1, total=2, message="from a secret place")
+    await ctx.emit_progress(2, total=2)
+    return "copied"
+
+
+def told(recorder: Recorder) -> list[tuple[float | None, str]]:
+    return [(e.progress, e.message) for e in of(recorder.events, ToolProgressEvent)]
+
+
+class Discreet(Hook):
+    @hookimpl
+    def locus_filter_progress(self, message: str, call: ToolCall) -> str:
+        return message.replace("secret", f"{call.name}'s")
+
+
+class Silent(Hook):
+    """Leaves what it is asked about as it is, and remembers it."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    @hookimpl
+    async def locus_filter_progress(self, message: str, run: RunContext) -> None:
+        assert run.run_id
+        self.asked.append(message)
+
+
+async def test_progress_is_filtered_in_order_before_anybody_is_told() -> None:
+    recorder, silent = Recorder(), Silent()
+    await Agent(ScriptedModel(call("copy"), "done"), tools=[copy], hooks=[recorder, Discreet(), silent]).run("x")
+    assert silent.asked == ["from a copy's place"]
+    assert told(recorder) == [(1, "from a copy's place"), (2, "")]
+
+
+async def test_progress_that_nobody_hears_is_not_filtered() -> None:
+    silent = Silent()
+    await Agent(ScriptedModel(call("copy"), "done"), tools=[copy], hooks=[silent]).run("x")
+    assert silent.asked == []
+
+
+@pytest.mark.parametrize("how", WAYS)
+async def test_a_filter_of_progress_that_fails_is_skipped_and_one_that_guards_lets_nothing_be_told(how: str) -> None:
+    recorder = Recorder()
+    plain = wrong(how, "locus_filter_progress", name="door", nonsense=7)
+    result = await Agent(ScriptedModel(call("copy"), "done"), tools=[copy], hooks=[plain, recorder]).run("x")
+    assert told(recorder)[0] == (1, "from a secret place")
+    assert result.stop_reason == "NoToolCalls"
+    assert [failure.hook for failure in failures(result, "door")] == ["locus_filter_progress"]
+    recorder = Recorder()
+    guard = wrong(how, "locus_filter_progress", guard=True, name="door", nonsense=7)
+    result = await Agent(ScriptedModel(call("copy"), "done"), tools=[copy], hooks=[guard, recorder]).run("x")
+    assert "secret" not in repr(told(recorder))
+    assert result.stop_reason == "Cancelled: guard door failed"

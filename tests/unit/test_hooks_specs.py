@@ -24,6 +24,7 @@ SIGNATURES = {
     "locus_decide_route": ("node", "state", "proposed"),
     "locus_review_answer": ("answer", "state", "run"),
     "locus_filter_input": ("prompt", "run"),
+    "locus_filter_progress": ("message", "call", "run"),
     "locus_wrap_node": ("call_next", "node", "state", "run"),
     "locus_wrap_model_call": ("call_next", "request", "run"),
     "locus_wrap_tool_call": ("call_next", "call", "run"),

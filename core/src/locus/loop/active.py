@@ -15,7 +15,7 @@ from locus.core.errors import BudgetExceeded, ConditionError, Fenced, ModelError
 from locus.core.events import Event, HookFailedEvent, ModelRestartEvent, RunStartEvent, stamp
 from locus.core.journal import BLANK
 from locus.hooks.caller import deaf, still_deaf, unheard
-from locus.hooks.dispatch import decide_tool_call, notify, onion
+from locus.hooks.dispatch import decide_tool_call, filter_progress, notify, onion
 from locus.hooks.health import HookHealth
 from locus.hooks.stash import Stash
 from locus.memory.thread import Stop, cancel_reason
@@ -207,9 +207,7 @@ class ActiveRun:
     @property
     def ending(self) -> str:
         """Why the run is ending, in words for the model and for people."""
-        if self.stop is not None:
-            return self.stop.reason
-        return cancel_reason(self.cancelled or "")
+        return self.stop.reason if self.stop is not None else cancel_reason(self.cancelled or "")
 
     def cancel(self, reason: str = "") -> None:
         """End the run at the next safe point. Safe to call from any thread."""
@@ -359,6 +357,10 @@ class ActiveRun:
     async def decide(self, call: ToolCall) -> Allow | Reject | Cancel | Interrupt:
         """Ask the deciders about a call."""
         return await decide_tool_call(self.loop.hooks.impls("locus_decide_tool_call"), call, self, self.health)
+
+    async def filtered(self, message: str, call: ToolCall) -> str:
+        """What a body says of its progress, as it may be told."""
+        return await filter_progress(self.loop.hooks.impls("locus_filter_progress"), message, call, self, self.health)
 
     @property
     def decides(self) -> bool:

@@ -90,6 +90,10 @@ class CallRun(Protocol):
         """Ask the deciders about a call."""
         ...
 
+    async def filtered(self, message: str, call: ToolCall) -> str:
+        """What a body says of its progress, as it may be told."""
+        ...
+
     def wrapped(
         self, core: Callable[[ToolCall], Awaitable[CallOutcome]]
     ) -> Callable[[ToolCall], Awaitable[CallOutcome]]:

@@ -592,6 +592,6 @@ class _BodyHost:
                     call_id=self._c.call.id,
                     progress=progress,
                     total=total,
-                    message=message,
+                    message=await self._run.filtered(message, self._c.call) if message else message,
                 )
             )

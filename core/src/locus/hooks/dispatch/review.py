@@ -13,12 +13,13 @@ from locus.hooks.answers import from_data, to_data
 from locus.hooks.dispatch.call import ask, is_failure, nonsense
 
 if TYPE_CHECKING:
+    from locus.core.messages import ToolCall
     from locus.core.state import AgentState
     from locus.hooks.context import RunContext
     from locus.hooks.health import HookHealth
     from locus.hooks.table import Impl
 
-__all__ = ["Step", "filter_input", "review"]
+__all__ = ["Step", "filter_input", "filter_progress", "review"]
 
 #: Runs an effect that returns JSON data under a name, and records the result.
 Step = Callable[[str, Callable[[], Awaitable[dict[str, Any]]]], Awaitable[Any]]
@@ -121,6 +122,37 @@ async def filter_input(
             if refused is not None:
                 return refused
     return prompt
+
+
+async def filter_progress(
+    impls: tuple[Impl, ...], message: str, call: ToolCall, run: RunContext, health: HookHealth
+) -> str:
+    """What a body says of its progress, as it may be told; each implementation gets what the one before made of it.
+
+    Args:
+        impls: ``table.impls("locus_filter_progress")``.
+        message: what the body says.
+        call: the call whose body it is.
+        run: what the hooks see of the run.
+        health: the run's failures.
+    """
+    for impl in impls:
+        if impl in health.quarantined:
+            continue
+        try:
+            answer = await ask(impl, message, call, run)
+            if answer is not None and not isinstance(answer, str):
+                nonsense(answer, "the message as it may be told, or None to leave it")
+        except BaseException as e:
+            if not is_failure(e):
+                raise
+            refused = await _failed(impl, e, health)
+            if refused is not None:
+                run.cancel(refused.reason)
+                return ""
+            continue
+        message = message if answer is None else answer
+    return message
 
 
 def _turn(answer: Any, prompt: Message) -> Message:

@@ -12,7 +12,7 @@ from locus.hooks.marks import Lifetime, spec
 
 if TYPE_CHECKING:
     from locus.core.directives import Cancel, Verdict
-    from locus.core.messages import Message
+    from locus.core.messages import Message, ToolCall
     from locus.core.state import AgentState
     from locus.hooks.context import RunContext
 
@@ -36,4 +36,13 @@ def locus_filter_input(prompt: Message, run: RunContext) -> Message | str | Canc
     Each implementation gets what the one before made of it. A text replaces the whole content; None leaves
     the turn as it is; `Cancel` refuses it and ends the run. Events that it causes are told right after the
     `RunStartEvent`, which tells what it made of the turn.
+    """
+
+
+@spec(_SINCE)
+def locus_filter_progress(message: str, call: ToolCall, run: RunContext) -> str | None:
+    """What a tool's body says of its progress, before anybody is told; not asked when nobody listens.
+
+    Each implementation gets what the one before made of it; None leaves it as it is. Of a message that a failing
+    guard was asked about nothing is told.
     """

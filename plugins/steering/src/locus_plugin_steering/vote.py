@@ -1,0 +1,96 @@
+"""`Vote`: the judge's answer, read strictly.
+
+Nothing is looked for between the words of an answer: a judge that quotes a hostile text would quote its vote as well.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal, NoReturn
+
+from attrs import frozen
+
+from locus.models import OutputSpec
+
+__all__ = ["DECISIONS", "SPEC", "BadVote", "Decision", "Vote", "read_vote"]
+
+Decision = Literal["proceed", "reject", "cancel", "ask"]
+DECISIONS: tuple[Decision, ...] = ("proceed", "reject", "cancel", "ask")
+
+#: Characters of a reason; a longer one is cut.
+LONGEST_REASON = 500
+#: Characters of an answer; a longer one is no vote.
+LONGEST = 10_000
+
+SPEC = OutputSpec(
+    name="vote",
+    schema={
+        "type": "object",
+        "properties": {
+            "decision": {"type": "string", "enum": list(DECISIONS)},
+            "reason": {"type": "string"},
+        },
+        "required": ["decision", "reason"],
+        "additionalProperties": False,
+    },
+)
+
+
+class BadVote(ValueError):
+    """An answer of the judge that is no vote. Its text says why, and never quotes the answer."""
+
+
+@frozen
+class Vote:
+    """What the judge says about one call.
+
+    Args:
+        decision: ``"proceed"``, ``"reject"``, ``"cancel"`` or ``"ask"``.
+        reason: why; not empty unless it may proceed.
+    """
+
+    decision: Decision
+    reason: str = ""
+
+
+def read_vote(text: str) -> Vote:
+    """The vote that a text is: one JSON object and nothing else, with one fence around it at most.
+
+    Raises:
+        BadVote: it is none.
+    """
+    if len(text) > LONGEST:
+        raise BadVote(f"the answer has {len(text)} characters")
+    body = text.strip()
+    lines = body.splitlines()
+    if len(lines) > 2 and lines[0] in ("```", "```json") and lines[-1] == "```":
+        body = "\n".join(lines[1:-1])
+    try:
+        form = json.loads(body, object_pairs_hook=_pairs, parse_constant=_constant)
+    except BadVote:
+        raise
+    except (ValueError, RecursionError):
+        raise BadVote("the answer is not one JSON object") from None
+    if not isinstance(form, dict) or set(form) - {"decision", "reason"} or "decision" not in form:
+        raise BadVote("the answer is not an object of decision and reason")
+    decision = next((known for known in DECISIONS if known == form["decision"]), None)
+    reason = form.get("reason", "")
+    if decision is None:
+        raise BadVote(f"the decision is none of {', '.join(DECISIONS)}")
+    if not isinstance(reason, str):
+        raise BadVote("the reason is no text")
+    reason = " ".join(reason.split())[:LONGEST_REASON]
+    if not reason and decision != "proceed":
+        raise BadVote(f"{decision} comes without a reason")
+    return Vote(decision, reason)
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    form = dict(pairs)
+    if len(form) != len(pairs):
+        raise BadVote("a key comes twice")
+    return form
+
+
+def _constant(name: str) -> NoReturn:
+    raise BadVote(f"{name} is not JSON")
