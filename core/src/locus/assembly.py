@@ -13,6 +13,7 @@ from attrs import frozen
 
 from locus.core.errors import ConfigError
 from locus.core.frozen import EMPTY
+from locus.core.protocols import has_all_of
 from locus.core.reflect import AnyOf, ReflectPolicy
 from locus.hooks.activation import Activation, Wanted, activate
 from locus.hooks.discovery import Catalogue
@@ -89,7 +90,7 @@ def assemble(
     if isinstance(store, str | os.PathLike):
         made: Any = provide("checkpointer", store, catalogue=catalogue, settings=settings, folder=folder)
         store = made
-    if store is not None and not isinstance(store, JournalStore):
+    if store is not None and not has_all_of(store, JournalStore):
         raise ConfigError(
             f"checkpointer is {store!r}; it needs the methods of JournalStore, or wrap what saves and loads dicts "
             "in locus.memory.SnapshotAdapter(save, load)"

@@ -7,6 +7,7 @@ from typing import Any
 
 from locus.core.errors import ConfigError, PluginError
 from locus.core.frozen import EMPTY
+from locus.core.protocols import has_all_of
 from locus.hooks.discovery import Catalogue
 from locus.hooks.providers import provide
 from locus.models.protocol import Model
@@ -30,11 +31,12 @@ def get_model(
         PluginError: the plugin cannot be used.
     """
     if isinstance(model, str):
-        made = provide("model", model, catalogue=catalogue, settings=settings or EMPTY)
-        if not isinstance(made, Model):
+        made: Any = provide("model", model, catalogue=catalogue, settings=settings or EMPTY)
+        if not has_all_of(made, Model):
             raise PluginError(model.partition(":")[0], f"its factory made {made!r:.80}; it must make a Model")
-        return made
-    if isinstance(model, type) or not isinstance(model, Model):
+        found: Model = made
+        return found
+    if isinstance(model, type) or not has_all_of(model, Model):
         raise ConfigError(
             f"model is {model!r:.80}; pass 'provider:model', or an object with a name and a complete method"
         )

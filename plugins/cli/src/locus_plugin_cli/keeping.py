@@ -9,10 +9,12 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from attrs import frozen
 
 from locus.core.errors import ConfigError, LocusError, SettingsError
+from locus.core.protocols import has_all_of
 from locus.hooks.providers import provide
 from locus.hooks.redaction import redacted
 from locus.memory.inmemory import MemoryStore
@@ -135,7 +137,8 @@ def _default(project: Project, *, make: bool) -> Kept | None:
 
 def _made(text: str, where: str, project: Project, folder: Path | None = None) -> JournalStore:
     settings = project.config.plugin_settings
-    made = provide("checkpointer", text, catalogue=project.catalogue, settings=settings, folder=folder)
-    if not isinstance(made, JournalStore):
+    made: Any = provide("checkpointer", text, catalogue=project.catalogue, settings=settings, folder=folder)
+    if not has_all_of(made, JournalStore):
         raise ConfigError(f"{where}: the plugin made {made!r:.60}, which is no journal store")
-    return made
+    store: JournalStore = made
+    return store
