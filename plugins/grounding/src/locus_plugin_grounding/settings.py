@@ -1,0 +1,99 @@
+"""The settings of the plugin: the table ``[plugins.grounding]``."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+from attrs import Attribute, field, frozen
+from attrs.validators import in_
+
+__all__ = ["GroundingSettings", "Judge"]
+
+#: Who compares claims with evidence: rules that ask nobody, or a model.
+Judge = Literal["rules", "model"]
+
+
+def _whole_from(least: int) -> Any:
+    def check(_: object, attribute: Attribute[Any], value: Any) -> None:
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+            raise ValueError(f"{attribute.name} is {value!r}; it is an integer, {least} or more")
+
+    return check
+
+
+def _number(low: float, high: float) -> Any:
+    def check(_: object, attribute: Attribute[Any], value: Any) -> None:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            upto = "or more" if high == math.inf else f"to {high:g}"
+            raise ValueError(f"{attribute.name} is {value!r}; it is a number, {low:g} {upto}")
+
+    return check
+
+
+def _finite(_: object, attribute: Attribute[Any], value: Any) -> None:
+    if value == math.inf:
+        raise ValueError(f"{attribute.name} is {value!r}; it is a finite number")
+
+
+def _seconds(_: object, attribute: Attribute[Any], value: Any) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
+        raise ValueError(f"{attribute.name} is {value!r}; it is a number of seconds, more than 0")
+
+
+def _interval(value: int | None) -> int | None:
+    # TOML has no null.
+    return None if value == 0 and value is not False else value
+
+
+def _ordered(instance: GroundingSettings, _: Attribute[Any], value: Any) -> None:
+    if value > instance.proceed:
+        raise ValueError(f"threshold is {value!r}; it is not more than proceed, {instance.proceed!r}")
+
+
+@frozen(kw_only=True)
+class GroundingSettings:
+    """When claims are scored, by whom, and what comes of it.
+
+    Args:
+        judge: ``"rules"`` asks nobody; ``"model"`` asks a model.
+        model: the judge, ``"provider:model"``; None = the agent's own model. Naming one does not choose it:
+            ``judge = "model"`` does.
+        typed: partition the claims into grounded, ungrounded, contradicted and complementary (see `typed_score`),
+            with three answers in place of two.
+        proceed: of the typed form: the score from which an answer stands.
+        threshold: the score below which an answer is sent back to find evidence; in the typed form, between this and
+            ``proceed`` it is sent back to be written anew.
+        penalty: of the typed form: what a contradicted claim weighs beside an ungrounded one, 0 or more.
+        interval: reflect after every so many iterations; None, or 0 in a file, only when another plugin wants to.
+        answers: whether final answers are scored.
+        require_evidence: whether an answer is scored in a conversation without any tool result, where nothing can be
+            grounded.
+        revisions: how often one run's answers are sent back, at most; the agent's ``max_revisions`` counts as well.
+        overlap: of the rules: the share of a claim's words and numbers that one piece of evidence must have, 0.5 to 1.
+        timeout: seconds after which a judge's answer is no longer waited for; None = as long as the run may take.
+        max_tokens: of one answer of the judge; None = the provider's default.
+        max_claims: how many claims of one text are scored; of more, the rest counts as ungrounded.
+        max_chars: characters of one tool's result that are looked at: of a longer one the beginning and the end.
+        max_evidence: characters of all results together that a judge is shown, the newest first.
+
+    Raises:
+        ValueError: a number is out of range.
+    """
+
+    judge: Judge = field(default="rules", validator=in_(("rules", "model")))
+    model: str | None = None
+    typed: bool = False
+    proceed: float = field(default=0.8, validator=_number(0, 1))
+    threshold: float = field(default=0.65, validator=[_number(0, 1), _ordered])
+    penalty: float = field(default=1.0, validator=[_number(0, math.inf), _finite])
+    interval: int | None = field(default=2, converter=_interval, validator=_whole_from(1))
+    answers: bool = True
+    require_evidence: bool = True
+    revisions: int = field(default=2, validator=_whole_from(0))
+    overlap: float = field(default=0.75, validator=_number(0.5, 1))
+    timeout: float | None = field(default=60.0, validator=_seconds)
+    max_tokens: int | None = field(default=None, validator=_whole_from(1))
+    max_claims: int = field(default=50, validator=_whole_from(1))
+    max_chars: int = field(default=20_000, validator=_whole_from(100))
+    max_evidence: int = field(default=40_000, validator=_whole_from(100))

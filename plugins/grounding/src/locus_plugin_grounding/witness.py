@@ -1,0 +1,63 @@
+"""What a conversation holds for grounding: the user's question and what the tools said, read as it grows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from locus.core.messages import Message, Role, ToolCall, ToolResult
+from locus.core.state import AgentState
+from locus_plugin_grounding.evidence import Corpus
+
+__all__ = ["Witness"]
+
+
+def _question(state: AgentState) -> str:
+    """The user's turn that this run answers.
+
+    Reviewers' feedback stands in the conversation as a user's message too; what tells them apart is how many answers
+    of this run come after it.
+    """
+    answers, newest = len(state.reasoning_steps), ""
+    for message in reversed(state.messages):
+        if message.role is Role.ASSISTANT:
+            answers -= 1
+        elif message.role is Role.USER and message.plugin is None:
+            newest = message.text
+            if answers <= 0:
+                break
+    return newest
+
+
+class Witness:
+    """The evidence of one run: every tool result of its conversation, of earlier turns too.
+
+    Args:
+        state: of the run.
+        max_chars: characters of one result that are read.
+    """
+
+    def __init__(self, state: AgentState, *, max_chars: int) -> None:
+        self.corpus = Corpus(_question(state), max_chars=max_chars)
+        self._seen = 0
+        self._calls: dict[str, tuple[str, Mapping[str, Any]]] = {}
+
+    def read(self, state: AgentState) -> Corpus:
+        """The evidence of a state, which has the messages that were read before, and more."""
+        for message in state.messages[self._seen :]:
+            self._take(message)
+        self._seen = len(state.messages)
+        return self.corpus
+
+    def _take(self, message: Message) -> None:
+        for block in message.content:
+            if isinstance(block, ToolCall):
+                self._calls[block.id] = (block.name, block.arguments)
+            elif isinstance(block, ToolResult):
+                tool, arguments = self._calls.get(block.call_id, ("", {}))
+                self.corpus.add(_text(block), tool=tool, arguments=arguments)
+
+
+def _text(result: ToolResult) -> str:
+    content = result.content
+    return content if isinstance(content, str) else "\n".join(getattr(block, "text", "") for block in content)
