@@ -1,0 +1,29 @@
+"""A verifier for Locus agents: a success that is claimed is checked before it stands.
+
+Its names are imported on first use: the manifest, which every listing of plugins reads, lies in this package too.
+"""
+
+from typing import TYPE_CHECKING
+
+from locus.core.lazy import exports
+
+if TYPE_CHECKING:
+    from locus_plugin_verifier.events import VerifierEvent
+    from locus_plugin_verifier.hook import VerifierHook
+    from locus_plugin_verifier.judge import BadVerdict
+    from locus_plugin_verifier.outcome import Outcome, VerifierReport
+    from locus_plugin_verifier.settings import VerifierSettings
+
+__all__ = ["BadVerdict", "Outcome", "VerifierEvent", "VerifierHook", "VerifierReport", "VerifierSettings"]
+
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "BadVerdict": "locus_plugin_verifier.judge",
+        "Outcome": "locus_plugin_verifier.outcome",
+        "VerifierEvent": "locus_plugin_verifier.events",
+        "VerifierHook": "locus_plugin_verifier.hook",
+        "VerifierReport": "locus_plugin_verifier.outcome",
+        "VerifierSettings": "locus_plugin_verifier.settings",
+    },
+)
