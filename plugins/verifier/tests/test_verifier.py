@@ -190,10 +190,14 @@ async def test_a_check_that_fails_verifies_nothing_unless_that_is_wanted(check: 
 
 async def test_a_hook_that_breaks_lets_nothing_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     bodies, hook = Bodies(), VerifierHook(check=worked)
-    monkeypatch.setattr(hook, "_once", None)
-    result, _, _ = await played(SUBMIT, DONE, bodies=bodies, terminal_tools={"submit"}, hooks=[hook])
+    monkeypatch.setattr(hook, "_stands", None)
+    result, events, _ = await played(SUBMIT, DONE, bodies=bodies, terminal_tools={"submit"}, hooks=[hook])
     assert bodies.ran == []
-    assert result.failed or result.stop_reason.startswith("Cancelled")
+    assert [(e.plugin, e.hook) for e in events if isinstance(e, HookFailedEvent)] == [
+        ("verifier", "locus_decide_tool_call"),
+        ("verifier", "locus_review_answer"),
+    ]
+    assert result.stop_reason == "Cancelled: guard verifier failed"
 
 
 # -- the second model -----------------------------------------------------------------------------

@@ -102,7 +102,7 @@ class GroundingHook(Hook):
         if last.role is Role.ASSISTANT and not last.tool_calls and not new.pending_revision:
             outcome = await self._of_answer(last, len(new.messages), new, run)
             return Kept.of(new).after(outcome, sent=False).into(new)
-        if new.pending_revision and HEADER in last.text and before:
+        if new.pending_revision and HEADER in last.text.splitlines() and before:
             outcome = await self._of_answer(before[0], len(new.messages) - 1, new, run)
             return Kept.of(new).after(outcome, sent=True).into(new)
         return new

@@ -128,7 +128,7 @@ class VerifierHook(Hook):
         last = new.messages[-1]
         if last.role is Role.ASSISTANT and not last.tool_calls and not new.pending_revision:
             return Kept.of(new).after(await self._of_answer(last, len(new.messages), new, run)).into(new)
-        if new.pending_revision and _HEADER in last.text:
+        if new.pending_revision and _HEADER in last.text.splitlines():
             kept = Kept.of(new)
             return evolve(kept, refused=kept.refused + 1).into(new)
         return new
