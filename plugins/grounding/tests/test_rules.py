@@ -297,10 +297,10 @@ def test_time_grows_with_what_is_said_and_not_with_its_square() -> None:
         corpus = Corpus()
         for k in range(n):
             corpus.add(f"Depot number {k} holds {k * 7} widgets")
-        begin = time.perf_counter()
+        begin = time.process_time()
         for k in range(20):
             find(f"Town {k} holds {k * 7 + 1} gadgets", corpus)
-        return time.perf_counter() - begin
+        return time.process_time() - begin
 
     seconds(100)
     assert seconds(2000) < 40 * max(seconds(200), 1e-3)
@@ -310,9 +310,9 @@ def test_time_grows_with_what_is_said_and_not_with_its_square() -> None:
     "text", ["1" * 50_000, "a-" * 30_000, "1," * 30_000, "[" * 50_000, "4 May " * 8_000, " " * 60_000]
 )
 def test_no_text_takes_long(text: str) -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     GroundingEvaluator().evaluate(text, [text])
-    assert time.perf_counter() - begin < 10
+    assert time.process_time() - begin < 10
 
 
 def test_among_much_evidence_the_nearest_is_found() -> None:
