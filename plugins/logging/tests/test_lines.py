@@ -44,6 +44,7 @@ async def test_each_event_is_one_line_of_json_with_whose_it_is() -> None:
         assert (line["thread_id"], line["agent"]) == ("t", "calc")
         assert (line["iteration"], line["seq"]) == (event.iteration, event.seq)
         assert line["time"] == event.timestamp.isoformat(timespec="milliseconds")
+    assert [record.created for record in log.records] == [event.timestamp.timestamp() for event in events]
 
 
 async def test_lines_of_text_are_the_name_of_the_event_and_values() -> None:
@@ -98,7 +99,7 @@ async def test_a_cancelled_run_ends_with_a_warning_and_without_the_reason() -> N
 
     stopping = type("Stopping", (Hook,), {"on_tool_start": lambda self, event, run: stop(event, run)})()
     with kept() as log:
-        result, _ = await run(agent(script(), logging=True, hooks=[stopping]))
+        result, _ = await run(agent(script(), logging={"level": "DEBUG"}, hooks=[stopping]))
     assert result.stop_reason == "Cancelled: ann@example.com asked"
     assert log.records[-1].levelname == "WARNING"
     assert log.values[-1]["reason"] == "Cancelled"

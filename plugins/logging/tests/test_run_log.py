@@ -25,6 +25,7 @@ from locus.models import Price
 from locus_plugin_logging import RunLog, RunLogEntry, Spent, read_run_log
 from locus_plugin_logging.runfile import RunFile, set_aside
 from locus_plugin_logging.runlog import FORMAT
+from locus_plugin_logging.worker import Worker
 from locus_testkit import ScriptedModel, call
 from locus_testkit.strategies import events as emitted
 
@@ -346,9 +347,39 @@ async def test_it_can_wait_for_the_disk(path: Path, monkeypatch: pytest.MonkeyPa
 
 
 async def test_who_brings_too_much_waits_and_nothing_is_lost(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("locus_plugin_logging.worker.BACKLOG", 0)
+    waited: list[Worker] = []
+    flush = Worker.flush
+
+    async def noted(self: Worker) -> None:
+        waited.append(self)
+        await flush(self)
+
+    monkeypatch.setattr("locus_plugin_logging.worker.BACKLOG", -1)
+    monkeypatch.setattr(Worker, "flush", noted)
     _, events = await run(agent(script(), logging={"run_log": str(path)}))
     assert read_run_log(path).events == tuple(events)
+    assert len(waited) == 2 * len(events)  # of lines and of the file
+
+
+def test_when_no_thread_can_be_started_any_more_the_work_is_done_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread at interpreter shutdown")
+
+    done: list[int] = []
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    Worker(done.append).put(1)
+    assert done == [1]
+
+
+async def test_a_file_that_was_set_aside_and_not_begun_anew_is_read(path: Path) -> None:
+    _, events = await run(agent(script(), logging={"run_log": str(path)}))
+    path.rename(set_aside(path, 1))  # noqa: ASYNC240 - nobody else is there to wait
+    assert read_run_log(path).events == tuple(events)
+
+
+async def test_the_settings_leave_chunks_out_too(path: Path) -> None:
+    made = agent(script(chunks=True), logging={"run_log": str(path), "run_log_chunks": False})
+    assert made._engine.loop.hooks.heard[ModelChunkEvent] == ()
 
 
 async def test_the_thread_ends_when_there_is_nothing_to_do_and_comes_back(

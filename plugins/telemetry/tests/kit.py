@@ -66,12 +66,12 @@ class Traced:
         (span,) = self.named(name)
         return span
 
-    def points(self, metric: str) -> list[Any]:
+    def points(self, *metrics: str) -> list[Any]:
         data = self.reader.get_metrics_data()
         found = [
             m for resource in (data.resource_metrics if data else ()) for s in resource.scope_metrics for m in s.metrics
         ]
-        return [point for m in found if m.name == metric for point in m.data.data_points]
+        return [point for m in found if m.name in metrics for point in m.data.data_points]
 
 
 def tree(spans: list[ReadableSpan]) -> Any:

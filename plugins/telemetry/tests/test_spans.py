@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import anyio
@@ -14,7 +15,7 @@ from opentelemetry.semconv._incubating.attributes import error_attributes, gen_a
 from opentelemetry.semconv._incubating.metrics import gen_ai_metrics
 from opentelemetry.trace import SpanKind, StatusCode
 
-from locus import Agent, Hook, ModelError, ModelSettings, ToolContext
+from locus import Agent, Hook, ModelError, ModelSettings, RunStartEvent, ToolContext
 from locus.core.messages import Usage
 from locus.hooks.builtin import TelemetryHook as Builtin
 from locus.memory import MemoryStore
@@ -22,6 +23,9 @@ from locus.models import ModelRequest, Price
 from locus.plugin import Cancel, Reject, hookimpl
 from locus_plugin_telemetry import TelemetryHook, TelemetrySettings, conventions
 from locus_plugin_telemetry.hook import METADATA
+from locus_plugin_telemetry.quiet import Quiet
+from locus_plugin_telemetry.segment import Kit, Segment
+from locus_plugin_telemetry.spans import Open
 from locus_testkit import ScriptedModel, call
 
 from .kit import Traced, about, add, tree
@@ -399,6 +403,72 @@ async def test_a_provider_that_fails_harms_no_run_and_is_logged_once(caplog: pyt
     assert plugin.failures == ()
 
 
+async def test_an_attempt_that_somebody_gives_up_is_cancelled_and_the_next_one_is_not(traced: Traced) -> None:
+    class Impatient(Hook):
+        @hookimpl
+        async def locus_wrap_model_call(self, call_next: Any, request: Any) -> Any:
+            with anyio.CancelScope() as patience:
+                scopes.append(patience)
+                return await call_next(request)
+            return await call_next(request)
+
+    async def never(request: ModelRequest) -> str:
+        scopes[0].cancel()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    scopes: list[anyio.CancelScope] = []
+    agent: Agent[Any, Any] = Agent(ScriptedModel(never, "Yes."), hooks=[Impatient(), traced.hook()])
+    assert (await agent.run("?")).text == "Yes."
+    assert [about(s).get("error.type") for s in traced.named("chat model")] == ["cancelled", None]
+
+
+async def test_calls_with_one_id_are_not_taken_for_each_other(traced: Traced) -> None:
+    second_is_told = anyio.Event()
+
+    class Telling(Hook):
+        def on_tool_complete(self, event: Any) -> None:
+            second_is_told.set()
+
+    async def work(n: int) -> str:
+        """The first ends when the second was told of, and fails."""
+        trace.get_current_span().set_attribute("n", n)
+        if n == 1:
+            await second_is_told.wait()
+            raise ValueError("late")
+        return "done"
+
+    model = ScriptedModel([call("work", n=1), call("work", n=2)], "Done.", ids="same")
+    await traced.agent(model, tools=[work], hooks=[Telling()]).run("?")
+    ended = {about(s)["n"]: about(s).get("error.type") for s in traced.named("execute_tool work")}
+    assert ended == {1: "ValueError", 2: None}
+
+
+def test_a_segment_that_is_dropped_without_a_word_leaves_no_span_open(traced: Traced) -> None:
+    kit = Kit(traced.tracer.get_tracer("test"), Quiet())
+    segment = Segment(kit, RunStartEvent(model="a:b"), Usage(), ())
+    segment.enter(0)
+    segment.begin_chat({})
+    segment.begin_tool(call("add"))
+    del segment
+    assert {span.name: about(span)["error.type"] for span in traced.spans} == {
+        "invoke_agent": "cancelled",
+        "iteration": "cancelled",
+        "chat b": "cancelled",
+        "execute_tool add": "cancelled",
+    }
+
+
+def test_a_span_ends_when_its_work_did_and_not_when_that_is_told(traced: Traced) -> None:
+    span = Open(traced.tracer.get_tracer("test"), "work", otel_context.get_current(), {}, Quiet())
+    span.over()
+    ended = span.ended
+    while time.time_ns() == ended:
+        pass
+    span.close()
+    assert traced.one("work").end_time == ended
+
+
 # -- questions, crashes, replays -------------------------------------------------------------------
 
 
@@ -473,6 +543,16 @@ async def test_wherever_a_run_breaks_off_the_resumed_one_links_and_traces_nothin
     assert links == ([] if event == "iteration" else [first.context.span_id])
     chats = len(traced.named("chat model")) + len(again.named("chat model"))
     assert chats == len(model.requests) == 2
+
+
+async def test_a_call_that_is_on_record_is_not_traced_again(traced: Traced) -> None:
+    options: dict[str, Any] = {"tools": [ask, add], "checkpointer": MemoryStore()}
+    model = ScriptedModel([call("add", a=1, b=2), call("ask")], "Good.")
+    await traced.agent(model, **options).run("?", thread_id="t")
+    again = Traced()
+    await again.agent(model, **options).resume("t", "yes")
+    assert len(traced.named("execute_tool add")) == 1
+    assert again.named("execute_tool add") == []
 
 
 async def test_a_replay_is_as_recorded_and_traces_nothing(traced: Traced) -> None:

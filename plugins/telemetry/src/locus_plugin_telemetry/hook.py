@@ -94,7 +94,7 @@ class TelemetryHook(Hook, Quietly):
     def on_run_start(self, event: RunStartEvent, run: RunContext) -> None:
         """Begin the trace, linked to that of the run's first segment when it is resumed."""
         links: tuple[Link, ...] = ()
-        earlier = parsed(_kept(run.state, event.run_id)) if event.resumed and self.settings.link else None
+        earlier = parsed(_kept(run.state, event.run_id)) if self.settings.link else None
         if earlier is not None:
             links = (Link(earlier, _RESUMED),)
         segment = Segment(self._kit, event, run.state.usage, links)
@@ -127,7 +127,6 @@ class TelemetryHook(Hook, Quietly):
         segment = run.stash.get(_SEGMENT, None)
         if segment is not None:
             segment.finish(event)
-            del run.stash[_SEGMENT]
 
     # -- nodes -------------------------------------------------------------------------------------------
 

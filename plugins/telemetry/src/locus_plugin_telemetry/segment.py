@@ -156,7 +156,6 @@ class Segment(Quietly):
         chat.put({c.RESPONSE_MODEL: response_model, c.FINISH_REASONS: [event.stop_reason], **_usage(event.usage)})
         chat.put({c.ATTEMPTS: event.attempts if event.attempts > 1 else None, c.COST: event.usage.cost})
         chat.over()
-        chat.error = None  # an attempt that failed was followed by one that did not
         self._measure_chat(chat, {c.RESPONSE_MODEL: response_model}, event.usage)
         if chat is not self.chat or self._kit.content is None:
             self._end_chat(chat)
