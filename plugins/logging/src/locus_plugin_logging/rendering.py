@@ -1,0 +1,40 @@
+"""One line of text from named values, whatever stands in them.
+
+What a tool or a model says may hold line breaks, terminal sequences, invisible characters and halves of surrogate
+pairs: none of them reaches a line, so that nobody can forge one, or hide something in one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["json_line", "text_line"]
+
+_PLAIN = re.compile(r"[\w.:/@+\-]+", re.ASCII)
+
+
+def _seen(text: str) -> str:
+    """JSON text in which everything can be seen: what has no glyph, and every space but the usual one, is escaped."""
+    if text.isprintable():
+        return text
+    # Beyond the first plane JSON writes a pair.
+    return "".join([c if c.isprintable() else json.dumps(c)[1:-1] for c in text])
+
+
+def json_line(values: Mapping[str, Any]) -> str:
+    """An object of JSON on one line."""
+    return _seen(json.dumps(values, ensure_ascii=False, default=str))
+
+
+def text_line(values: Mapping[str, Any]) -> str:
+    """``key=value`` for each value that is not None, texts in quotes where they are more than a word."""
+    return " ".join(f"{key}={_shown(value)}" for key, value in values.items() if value is not None)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str) and _PLAIN.fullmatch(value):
+        return value
+    return _seen(json.dumps(value, ensure_ascii=False, default=str))

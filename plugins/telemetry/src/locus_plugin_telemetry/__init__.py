@@ -1,0 +1,20 @@
+"""Telemetry: what a run does, as OpenTelemetry traces and metrics.
+
+Its names are imported on first use: the manifest, which every listing of plugins reads, lies in this package too.
+"""
+
+from typing import TYPE_CHECKING
+
+from locus.core.lazy import exports
+
+if TYPE_CHECKING:
+    from locus_plugin_telemetry.hook import TelemetryHook
+    from locus_plugin_telemetry.settings import TelemetrySettings
+
+__all__ = ["TelemetryHook", "TelemetrySettings"]
+
+_MODULES = {"hook": ("TelemetryHook",), "settings": ("TelemetrySettings",)}
+
+__getattr__, __dir__ = exports(
+    __name__, {name: f"locus_plugin_telemetry.{module}" for module, names in _MODULES.items() for name in names}
+)

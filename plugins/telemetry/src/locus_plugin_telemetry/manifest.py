@@ -1,0 +1,17 @@
+"""What the plugin offers, readable without importing OpenTelemetry."""
+
+from __future__ import annotations
+
+from locus.plugin import Plugin
+
+plugin = Plugin(
+    name="telemetry",
+    api=(1, 0),
+    summary="Traces runs, iterations, model calls and tool calls with OpenTelemetry, and measures them.",
+    hooks=("locus_plugin_telemetry.hook:TelemetryHook",),
+    settings="locus_plugin_telemetry.settings:TelemetrySettings",
+    windows={
+        "locus.hooks.builtin:TelemetryHook": "locus_plugin_telemetry.hook:TelemetryHook",
+        "locus.hooks.builtin:TelemetrySettings": "locus_plugin_telemetry.settings:TelemetrySettings",
+    },
+)

@@ -1,0 +1,57 @@
+"""What fails in a tracer, a processor or an exporter must never harm the run: it is logged once and left at that."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
+
+from opentelemetry import trace
+
+__all__ = ["Quiet", "quiet"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_LOG = logging.getLogger("locus.telemetry")
+
+
+class Quiet:
+    """Remembers what failed first."""
+
+    def __init__(self) -> None:
+        self.failed = 0
+
+    def failure(self, error: Exception) -> None:
+        """Log the first failure."""
+        self.failed += 1
+        if self.failed == 1:
+            _LOG.warning("telemetry fails, and goes on trying: %s: %s", type(error).__name__, error)
+
+
+S = TypeVar("S", bound="Quietly")
+
+
+class Quietly:
+    """Something whose methods may be quiet."""
+
+    quiet: Quiet
+
+
+def quiet(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R | None]:
+    """A method that gives None where it would raise an `Exception`."""
+
+    @wraps(method)
+    def quietly(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R | None:
+        try:
+            return method(self, *args, **kwargs)
+        except Exception as e:  # noqa: BLE001 - whatever a user's provider raises is no matter of the run
+            self.quiet.failure(e)
+            return None
+
+    return quietly
+
+
+#: What stands where a span could not be made.
+NO_SPAN = trace.INVALID_SPAN

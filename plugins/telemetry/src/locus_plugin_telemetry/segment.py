@@ -1,0 +1,312 @@
+"""The spans of one segment of a run: one of the run, one of the iteration under way, one a call."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import frozen
+from opentelemetry import context as otel_context
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import Link, SpanKind, Tracer
+
+from locus import Message, ModelCompleteEvent, RunStartEvent, TerminateEvent, ToolCall, ToolCompleteEvent, Usage
+from locus_plugin_telemetry import conventions as c
+from locus_plugin_telemetry.content import Content
+from locus_plugin_telemetry.measures import Measures
+from locus_plugin_telemetry.quiet import Quiet, Quietly, quiet
+from locus_plugin_telemetry.spans import Open, error_type
+
+__all__ = ["Kit", "Segment"]
+
+
+@frozen
+class Kit:
+    """What all segments of an agent share.
+
+    Args:
+        content: writes content, or None where none is asked for.
+        measures: the instruments, or None.
+    """
+
+    tracer: Tracer
+    quiet: Quiet
+    content: Content | None = None
+    measures: Measures | None = None
+
+
+#: Names that a tool may have.
+_NAME = re.compile(r"[\w-]{1,64}", re.ASCII)
+
+
+def _names(model: str) -> tuple[str, str]:
+    """The provider and the model of ``"provider:model"``."""
+    scheme, colon, name = model.partition(":")
+    return (c.PROVIDERS.get(scheme, scheme), name) if colon else (c.OTHER, model)
+
+
+def _usage(usage: Usage) -> dict[str, int | None]:
+    return {
+        c.INPUT_TOKENS: usage.prompt_tokens,
+        c.OUTPUT_TOKENS: usage.completion_tokens,
+        c.CACHE_READ_TOKENS: usage.cached_tokens or None,
+        c.CACHE_WRITE_TOKENS: usage.cache_write_tokens or None,
+        c.REASONING_TOKENS: usage.reasoning_tokens or None,
+    }
+
+
+class Segment(Quietly):
+    """The open spans of one segment.
+
+    Args:
+        kit: what all segments share.
+        start: the event that begins it.
+        before: what the run had spent before.
+        links: to the trace of an earlier segment.
+    """
+
+    __slots__ = ("_before", "_kit", "_number", "_provider", "_request_model", "base", "chat", "ended", "iteration",
+                 "linked", "news", "quiet", "run", "tools")  # fmt: skip
+
+    def __init__(self, kit: Kit, start: RunStartEvent, before: Usage, links: tuple[Link, ...]) -> None:
+        self._kit, self.quiet, self._before = kit, kit.quiet, before
+        self.ended, self.linked = False, bool(links)
+        self.base = otel_context.get_current()
+        self._provider, self._request_model = _names(start.model)
+        about = {
+            c.OPERATION: c.INVOKE_AGENT,
+            **self._model,
+            c.AGENT_NAME: start.agent_id or None,
+            c.CONVERSATION: start.thread_id,
+            c.RUN_ID: start.run_id,
+            c.SEGMENT: start.segment,
+            c.RESUMED: start.resumed,
+        }
+        name = f"{c.INVOKE_AGENT} {start.agent_id}" if start.agent_id else c.INVOKE_AGENT
+        self.run = Open(kit.tracer, name, self.base, about, kit.quiet, links=links)
+        self.iteration: Open | None = None
+        self._number = -1
+        self.chat: Open | None = None
+        #: What the model is told that it was not told before; only where content is asked for.
+        self.news: list[Message] = []
+        #: Tool calls whose end was not told yet.
+        self.tools: list[Open] = []
+
+    def __del__(self) -> None:
+        # A run that was dropped outside of an event loop ends without a word.
+        if not getattr(self, "ended", True):
+            self.run.over(c.CANCELLED)
+            self._rest()
+
+    @property
+    def _model(self) -> dict[str, str]:
+        return {c.PROVIDER: self._provider, c.REQUEST_MODEL: self._request_model}
+
+    # -- iterations -----------------------------------------------------------------------------------
+
+    def enter(self, number: int | None) -> Open:
+        """The span that a node runs in: its iteration's, or the run's where it belongs to none."""
+        if number is None or number != self._number:
+            self._leave()
+        if number is None:
+            return self.run
+        if self.iteration is None:
+            context = trace.set_span_in_context(self.run.span, self.base)
+            self.iteration = Open(self._kit.tracer, c.ITERATION, context, {c.NUMBER: number + 1}, self.quiet)
+            self._number = number
+        return self.iteration
+
+    def _leave(self, *, fine: bool = False) -> None:
+        if self.iteration is not None:
+            self.iteration.close(fine=fine)
+            self.iteration = None
+
+    # -- model calls ------------------------------------------------------------------------------------
+
+    def begin_chat(self, attributes: Mapping[str, Any]) -> Open:
+        """A model call of Think begins."""
+        self._end_chat()  # an attempt of which nothing was told
+        self.chat = self._chat(self._model, attributes)
+        return self.chat
+
+    def _chat(self, model: Mapping[str, str], attributes: Mapping[str, Any], began: int | None = None) -> Open:
+        name = f"{c.CHAT} {model[c.REQUEST_MODEL]}"
+        about = {c.OPERATION: c.CHAT, **model, **attributes}
+        context = otel_context.get_current()
+        chat = Open(self._kit.tracer, name, context, about, self.quiet, kind=SpanKind.CLIENT, began=began)
+        chat.about = model
+        return chat
+
+    @quiet
+    def answered(self, event: ModelCompleteEvent) -> None:
+        """A model call was told of."""
+        chat = self.chat if event.purpose == "think" else None
+        if chat is None:
+            # A plugin's own call, of which there is nothing but this event.
+            provider, model = _names(event.model)
+            if event.model.partition(":")[1] == "":
+                provider = self._provider
+            began = time.time_ns() - int(event.duration_ms * 1e6)
+            names = {c.PROVIDER: provider, c.REQUEST_MODEL: model}
+            chat = self._chat(names, {c.PURPOSE: event.purpose}, began)
+        response_model = _names(event.model)[1]
+        chat.put({c.RESPONSE_MODEL: response_model, c.FINISH_REASONS: [event.stop_reason], **_usage(event.usage)})
+        chat.put({c.ATTEMPTS: event.attempts if event.attempts > 1 else None, c.COST: event.usage.cost})
+        chat.over()
+        self._measure_chat(chat, {c.RESPONSE_MODEL: response_model}, event.usage)
+        if chat is not self.chat or self._kit.content is None:
+            self._end_chat(chat)
+
+    @quiet
+    def not_answered(self, purpose: str, error: str, description: str | None) -> None:
+        """A model call has failed."""
+        chat = self.chat if purpose == "think" else None
+        if chat is None:
+            chat = self._chat(self._model, {c.PURPOSE: purpose})
+        chat.error = error
+        chat.over()
+        self._measure_chat(chat, {}, None)
+        self._end_chat(chat, description)
+
+    def _measure_chat(self, chat: Open, about: Mapping[str, str], usage: Usage | None) -> None:
+        measures = self._kit.measures
+        if measures is None:
+            return
+        attributes = {c.OPERATION: c.CHAT, **chat.about, **about}
+        context = trace.set_span_in_context(chat.span, chat.context)
+        measures.duration(chat.seconds, attributes, chat.error, context)
+        if usage is not None:
+            measures.tokens(usage, attributes, context)
+
+    def said(self, messages: str) -> None:
+        """The answer is told; only where content is asked for."""
+        if self.chat is not None:
+            self.chat.put({c.OUTPUT_MESSAGES: messages})
+            self._end_chat()
+
+    def _end_chat(self, chat: Open | None = None, description: str | None = None) -> None:
+        chat = chat or self.chat
+        if chat is None:
+            return
+        chat.close(description=description)
+        if chat is self.chat:
+            self.chat = None
+
+    # -- tool calls --------------------------------------------------------------------------------------
+
+    def begin_tool(self, call: ToolCall) -> Open:
+        """A body is about to run."""
+        tool = self._tool(call.name, call.id)
+        self.tools.append(tool)
+        return tool
+
+    def _tool(self, name: str, call_id: str, began: int | None = None, **more: Any) -> Open:
+        # What a model has made up may be any text, and is no name of a span.
+        shown = name if _NAME.fullmatch(name) else c.OTHER
+        about = {
+            c.OPERATION: c.EXECUTE_TOOL,
+            c.TOOL_NAME: shown,
+            c.TOOL_TYPE: c.FUNCTION,
+            c.TOOL_CALL_ID: call_id or None,
+            **more,
+        }
+        context = otel_context.get_current()
+        tool = Open(self._kit.tracer, f"{c.EXECUTE_TOOL} {shown}", context, about, self.quiet, began=began)
+        tool.about = (name, call_id)
+        return tool
+
+    def left(self, tool: Open, *, fine: bool) -> None:
+        """A body was left in a way that no event tells of: a question, or a cancellation."""
+        self.tools.remove(tool)
+        if fine:
+            tool.put({c.INTERRUPTED: True})
+        tool.close(fine=fine)
+
+    @quiet
+    def completed(self, event: ToolCompleteEvent) -> None:
+        """A call was told of; one that was refused never began."""
+        tool = self._take(event.tool_name, event.call_id)
+        started = tool is not None
+        if tool is None:
+            tool = self._tool(event.tool_name, event.call_id, **{c.STARTED: False})
+        tool.over(None if event.error is None else error_type(event.error))
+        content, description = self._kit.content, None
+        if content is not None:
+            tool.put({c.TOOL_ARGUMENTS: content.arguments(event.arguments)})
+            if event.result is not None:
+                tool.put({c.TOOL_RESULT: content.text(event.result)})
+            description = content.text(event.error) if event.error is not None else None
+        if self._kit.measures is not None and started:
+            about = {c.OPERATION: c.EXECUTE_TOOL, c.TOOL_NAME: event.tool_name}
+            context = trace.set_span_in_context(tool.span, tool.context)
+            self._kit.measures.duration(tool.seconds, about, tool.error, context)
+        tool.close(description=description)
+
+    def _take(self, name: str, call_id: str) -> Open | None:
+        """The oldest call of that name whose body has ended: ids of calls need not be unique."""
+        for tool in self.tools:
+            if tool.about == (name, call_id) and tool.ended:
+                self.tools.remove(tool)
+                return tool
+        return None
+
+    # -- the end -----------------------------------------------------------------------------------------
+
+    def finish(self, event: TerminateEvent) -> None:
+        """The segment has ended."""
+        name = event.reason.partition(":")[0]
+        interrupted = name == "Interrupted"
+        if event.error is not None:
+            self.run.over(error_type(event.error))
+        elif name == "Cancelled":
+            self.run.over(c.CANCELLED)
+        self.run.over()
+        self._total(event, name)
+        if self._kit.measures is not None:
+            self._measure_run(self._kit.measures, {c.OPERATION: c.INVOKE_AGENT, **self._model})
+        self._rest(description=self._outcome(event), fine=interrupted)
+
+    @quiet
+    def _outcome(self, event: TerminateEvent) -> str | None:
+        content = self._kit.content
+        if content is None:
+            return None
+        self.run.put({c.OUTPUT_MESSAGES: content.answer(event.final_message, None, (), "stop")})
+        return content.text(event.error) if event.error is not None else None
+
+    @quiet
+    def _measure_run(self, measures: Measures, about: Mapping[str, str]) -> None:
+        context: Context = trace.set_span_in_context(self.run.span, self.base)
+        measures.duration(self.run.seconds, about, self.run.error, context)
+
+    def _total(self, event: TerminateEvent, reason: str) -> None:
+        before, usage = self._before, event.usage
+        self.run.put(
+            {
+                c.INPUT_TOKENS: max(0, usage.prompt_tokens - before.prompt_tokens),
+                c.OUTPUT_TOKENS: max(0, usage.completion_tokens - before.completion_tokens),
+                c.STOP_REASON: reason,
+                c.ITERATIONS: event.iterations_used,
+                c.TOOL_CALLS: event.total_tool_calls,
+                c.CONFIDENCE: event.final_confidence,
+                c.COST: usage.cost,
+            }
+        )
+
+    def _rest(self, *, description: str | None = None, fine: bool = False) -> None:
+        """End what is open, the innermost first, as the run has ended."""
+        error, self.ended = self.run.error, True
+        for tool in self.tools:
+            tool.over(error)
+            tool.close(fine=fine)
+        self.tools.clear()
+        if self.chat is not None:
+            self.chat.over(error)
+            self._end_chat()
+        if self.iteration is not None:
+            self.iteration.over(error)
+            self._leave(fine=fine)
+        self.run.close(description=description, fine=fine)

@@ -1,0 +1,127 @@
+"""One span while it is open: it remembers when it ended, because what it is about is told a moment later."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from opentelemetry.context import Context
+from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, Tracer
+
+from locus_plugin_telemetry import conventions as c
+from locus_plugin_telemetry.quiet import NO_SPAN, Quiet, Quietly, quiet
+
+__all__ = ["Open", "error_type"]
+
+_TYPE = re.compile(r"[A-Za-z_][\w.]*")
+
+
+def error_type(error: BaseException | str) -> str:
+    """The class of an error; of a text that tells of one, what stands before its colon."""
+    if isinstance(error, BaseException):
+        return type(error).__name__
+    name = error.partition(":")[0]
+    return name if _TYPE.fullmatch(name) else c.OTHER
+
+
+def _clean(value: Any) -> Any:
+    """A text without halves of surrogate pairs: an exporter would lose it, or the whole batch with it."""
+    if not isinstance(value, str) or value.isascii():
+        return value
+    return value.encode("utf-8", "backslashreplace").decode()
+
+
+def _given(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _clean(value) for key, value in attributes.items() if value is not None}
+
+
+class Open(Quietly):
+    """A span that has not ended.
+
+    Args:
+        tracer: what makes it.
+        name: its name.
+        context: where its parent stands.
+        attributes: what is known when it begins, for samplers.
+        kind: its kind.
+        links: to other traces.
+        began: nanoseconds since the epoch, or None for now.
+    """
+
+    __slots__ = ("about", "began", "context", "ended", "error", "quiet", "span")
+
+    def __init__(
+        self,
+        tracer: Tracer,
+        name: str,
+        context: Context,
+        attributes: Mapping[str, Any],
+        quiet: Quiet,
+        *,
+        kind: SpanKind = SpanKind.INTERNAL,
+        links: tuple[Link, ...] = (),
+        began: int | None = None,
+    ) -> None:
+        self.quiet, self.context = quiet, context
+        self.began = time.time_ns() if began is None else began
+        self.ended = 0
+        self.error: str | None = None
+        #: What tells it from others while it is open.
+        self.about: Any = None
+        self.span: Span = self._start(tracer, name, kind, attributes, links) or NO_SPAN
+
+    @quiet
+    def _start(
+        self, tracer: Tracer, name: str, kind: SpanKind, attributes: Mapping[str, Any], links: tuple[Link, ...]
+    ) -> Span:
+        return tracer.start_span(
+            _clean(name),
+            context=self.context,
+            kind=kind,
+            attributes=_given(attributes),
+            links=links,
+            start_time=self.began,
+        )
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return max(0, (self.ended or time.time_ns()) - self.began) / 1e9
+
+    def over(self, error: str | None = None) -> None:
+        """What it stands for has ended, with that class of error; what it is about is still to come."""
+        self.ended = self.ended or time.time_ns()
+        self.error = self.error or error
+
+    @quiet
+    def put(self, attributes: Mapping[str, Any]) -> None:
+        """Set attributes; None is not set."""
+        self.span.set_attributes(_given(attributes))
+
+    @quiet
+    def note(self, name: str, attributes: Mapping[str, Any]) -> None:
+        """Add an event."""
+        self.span.add_event(name, _given(attributes))
+
+    @quiet
+    def link(self, link: Link) -> None:
+        """Add a link that was not known when it began."""
+        self.span.add_link(link.context, link.attributes)
+
+    @quiet
+    def close(self, *, description: str | None = None, fine: bool = False) -> None:
+        """End it, at the time at which `over` was called.
+
+        Args:
+            description: of the error.
+            fine: say that it is no error, whatever it looks like.
+        """
+        self.over()
+        if self.error is not None:
+            self.span.set_attribute(c.ERROR_TYPE, self.error)
+            self.span.set_status(Status(StatusCode.ERROR, _clean(description)))
+        elif fine:
+            self.span.set_status(Status(StatusCode.OK))
+        self.span.end(self.ended)
