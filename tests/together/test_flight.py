@@ -1,4 +1,4 @@
-"""The worked example of the agent loop with its add-ons: two iterations, two tool calls, one Reflect, no third Think."""
+"""The worked example of the agent loop with its add-ons: two iterations, two calls, one Reflect, no third Think."""
 
 from __future__ import annotations
 
