@@ -84,6 +84,7 @@ def few_examples() -> Iterator[None]:
     settings.load_profile(usual)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("path", DOCUMENTS, ids=shown)
 @pytest.mark.usefixtures("scripted_provider", "few_examples")

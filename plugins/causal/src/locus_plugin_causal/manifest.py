@@ -20,5 +20,5 @@ plugin = Plugin(
         f"{_WINDOW}:Relation": "locus_plugin_causal.graph:Relation",
         f"{_WINDOW}:build_causal_chain": "locus_plugin_causal.building:build_causal_chain",
     },
-    after=("reflexion",),
+    after=("guardrails", "reflexion"),
 )

@@ -11,6 +11,7 @@ plugin = Plugin(
     hooks=("locus_plugin_reflexion.hooks:ReflexionHook",),
     settings="locus_plugin_reflexion.settings:ReflexionSettings",
     keywords={"reflexion_interval": "interval"},
+    after=("guardrails",),
     windows={
         "locus.reasoning.reflexion:Reflection": "locus_plugin_reflexion.reflection:Reflection",
         "locus.reasoning.reflexion:Reflector": "locus_plugin_reflexion.reflector:Reflector",
