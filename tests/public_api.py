@@ -34,6 +34,7 @@ MODULES = (
     "locus.core.state",
     "locus.core.termination",
     "locus.hooks.discovery",
+    "locus.hooks.redaction",
     "locus.hooks.report",
     "locus.hooks.secret",
     "locus.hooks.specs",

@@ -159,7 +159,7 @@ DERIVED = {"tools", "success", "error_type", "why", "reason"}
 TOKENS = {"input_tokens", "output_tokens", "cached_tokens", "cost"}
 
 
-@given(emitted().filter(lambda event: event.type in _SHOWN))
+@given(st.sampled_from(sorted(_SHOWN)).flatmap(lambda kind: emitted(event_types()[kind])))
 def test_without_payloads_a_line_has_no_field_that_is_not_listed(event: Event) -> None:
     assert set(said(event, payloads=False, max_chars=100)) <= {*_SHOWN[event.type], *DERIVED, *TOKENS}
 
