@@ -398,7 +398,7 @@ def test_settings_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
 
 
 def test_it_comes_after_the_reflection() -> None:
-    assert plugin.after == ("reflexion",)
+    assert plugin.after == ("guardrails", "reflexion")
 
 
 def test_the_chain_is_found_where_programs_look_for_it() -> None:
