@@ -1,0 +1,150 @@
+"""All add-ons on one run: each does its part in the documented order, and taking one away takes away only its part."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from locus import Agent, tool
+from locus.core.events import Event, ModelCompleteEvent, ReflectEvent, TerminateEvent, ToolCompleteEvent, ToolStartEvent
+from locus.core.messages import Message, Role, ToolCall, Usage
+from locus.memory import MemoryStore
+from locus.models import ModelRequest, ModelResponse
+from locus_testkit import assert_valid_history
+
+pytestmark = pytest.mark.anyio
+
+PROMPT = "What does order 4711 cost? Tell ann@example.org."
+ANSWER = "Order 4711 costs 84.50 dollars."
+RESULT = "order 4711 costs 84.50 dollars, card 4111 1111 1111 1111"
+
+#: What each is switched on with; the judges are the agent's own model, asked for a purpose.
+ADDONS: dict[str, Any] = {
+    "causal": {"interval": 1},
+    "grounding": True,
+    "guardrails": {"without": ("email",)},
+    "logging": {"level": "CRITICAL"},
+    "reflexion": {"interval": 1},
+    "steering": True,
+    "telemetry": True,
+    "verifier": {"check": lambda state: ANSWER in state.messages[-1].text},
+}
+SAID: dict[str, Any] = {
+    "reflexion": {"judgment": "The order was found.", "verdict": "on_track", "confidence": 0.8, "guidance": ""},
+    "steering": {"decision": "proceed", "reason": "it only reads"},
+}
+
+
+class Cast:
+    """A model that plays every part: the agent's, by how far the conversation is, and that of each judge."""
+
+    name = "cast:all"
+
+    def __init__(self) -> None:
+        self.asked: Counter[str] = Counter()
+
+    async def complete(self, request: ModelRequest, on_chunk: Any = None) -> ModelResponse:
+        self.asked[request.purpose] += 1
+        if request.purpose != "think":
+            content: Any = json.dumps(SAID[request.purpose])
+        elif any(message.role is Role.TOOL for message in request.messages):
+            content = ANSWER
+        else:
+            content = (ToolCall("c1", "look_up", {"order": "4711"}),)
+        return ModelResponse(
+            message=Message(Role.ASSISTANT, content), usage=Usage(prompt_tokens=100, completion_tokens=10)
+        )
+
+
+@tool(effect="pure")
+async def look_up(order: str) -> str:
+    """Look an order up."""
+    return RESULT
+
+
+async def run(names: Sequence[str]) -> tuple[list[Event], Any, Cast, MemoryStore]:
+    """One run with some of them."""
+    cast, store = Cast(), MemoryStore()
+    on = {name: ADDONS[name] for name in names}
+    agent: Agent[None, str] = Agent(cast, tools=[look_up], checkpointer=store, **on)
+    started = agent.run(PROMPT, thread_id="t")
+    events = [event async for event in started]
+    return events, started.result, cast, store
+
+
+def part(event: Event) -> str:
+    """Whose part of the run an event is; "" = the kernel's."""
+    module = type(event).__module__
+    if module.startswith("locus_plugin_"):
+        return module.removeprefix("locus_plugin_").partition(".")[0]
+    if isinstance(event, ReflectEvent):
+        return "reflexion"
+    purpose = getattr(event, "purpose", "think")
+    return "" if purpose == "think" else str(purpose)
+
+
+def told(events: Sequence[Event]) -> list[tuple[str, ...]]:
+    """What is the same in every run: the events that say what was done, and by whom."""
+    shown = []
+    for event in events:
+        match event:
+            case ModelCompleteEvent():
+                shown.append((part(event), "answers"))
+            case ToolStartEvent(tool_name=name) | ToolCompleteEvent(tool_name=name):
+                shown.append((part(event), event.type, name))
+            case TerminateEvent(reason=reason):
+                shown.append((part(event), event.type, reason))
+            case _ if part(event):
+                shown.append((part(event), event.type))
+    return shown
+
+
+#: In the order of the documentation: filters before what they protect, votes before the body, judgments after it.
+WHOLE = [
+    ("", "answers"),
+    ("steering", "answers"),
+    ("steering", "steering"),
+    ("", "tool_start", "look_up"),
+    ("guardrails", "guardrail"),
+    ("", "tool_complete", "look_up"),
+    ("reflexion", "answers"),
+    ("reflexion", "reflect"),
+    ("causal", "causal_node"),
+    ("", "answers"),
+    ("grounding", "grounding"),
+    ("verifier", "verifier"),
+    ("", "terminate", "NoToolCalls"),
+]
+
+
+async def test_all_of_them_work_together_in_the_documented_order() -> None:
+    events, result, cast, _ = await run(sorted(ADDONS))
+    assert told(events) == WHOLE
+    assert result.text == ANSWER
+    assert cast.asked == {"think": 2, "steering": 1, "reflexion": 1}
+    assert set(ADDONS) <= {report.name for report in result.reports["plugins"].plugins}
+    assert_valid_history(result.state.messages)
+
+
+@pytest.mark.parametrize("name", sorted(ADDONS))
+async def test_taking_one_away_takes_away_its_part_and_nothing_else(name: str) -> None:
+    events, result, cast, _ = await run([other for other in sorted(ADDONS) if other != name])
+    assert told(events) == [row for row in WHOLE if row[0] != name]
+    assert result.text == ANSWER
+    assert name not in cast.asked
+    assert name not in result.reports
+    assert [done.tool_name for done in result.state.tool_executions] == ["look_up"]
+    assert ("4111" in str(result.state.messages)) is (name == "guardrails")
+
+
+async def test_none_of_them_is_asked_again_by_a_replay() -> None:
+    _, _, cast, store = await run(sorted(ADDONS))
+    before = Counter(cast.asked)
+    agent: Agent[None, str] = Agent(cast, tools=[look_up], checkpointer=store, **ADDONS)
+    replayed = await agent.replay("t")
+    assert replayed.difference is None
+    assert cast.asked == before
