@@ -41,6 +41,7 @@ from locus.core.messages import (
 )
 from locus.core.state import AgentState, ReasoningStep, ToolExecution
 from locus.hooks.stash import Stash
+from locus.memory.clock import Clock, SystemClock
 from locus.models.protocol import ModelRequest, ModelResponse, StopReason
 
 # -- free-form data ---------------------------------------------------------------------------------
@@ -299,6 +300,8 @@ class FakeRun:
     run_id = thread_id = "fake"
     deps: Any = None
     deadline: float | None = None
+    cancelled: str | None = None
+    clock: Clock = SystemClock()
 
     def __init__(self, *answers: Answer, stop_reason: StopReason = "stop") -> None:
         self.answers = list(answers)

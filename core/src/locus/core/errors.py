@@ -13,7 +13,7 @@ LocusError
 ├── NotSerialisable             a value has no lossless JSON form (`.path`)
 │   └── CheckpointError         a checkpoint cannot be read
 │       └── CheckpointTooNew    it was written by a newer version (`.found`, `.supported`)
-├── ModelError                  a model call failed (`.provider`, `.status`, `.request_id`, `.retryable`)
+├── ModelError                  a model call failed (`.provider`, `.status`, `.retryable`, `.retry_after`, `.usage`)
 │   └── ContextOverflow         the request is longer than the model's window
 ├── ToolError                   a tool call failed in a way the model should hear of
 │   └── RetryableToolError      ... and nothing happened, so it may be tried again
@@ -45,6 +45,8 @@ from locus.core.lazy import Lazy
 
 if TYPE_CHECKING:
     import difflib
+
+    from locus.core.messages import Usage
 else:
     difflib = Lazy("difflib")
 
@@ -84,6 +86,7 @@ __all__ = [
     "ToolError",
     "UnknownName",
     "closest",
+    "is_transient",
 ]
 
 
@@ -227,8 +230,10 @@ class ModelError(LocusError):
         provider: the scheme of the provider, or ``""``.
         status: the HTTP status, where there was one.
         request_id: the provider's id of the request, where it gave one.
-        retryable: whether the same request may succeed later.
+        retryable: whether the same request may succeed later; None = what its status says: 408, 409, 425, 429 and
+            5xx (but 501 and 505) may, everything else may not.
         retry_after: seconds the provider asked to wait, where it said so.
+        usage: what the failed call has used all the same, where the provider said so; the run is charged for it.
     """
 
     def __init__(
@@ -238,12 +243,33 @@ class ModelError(LocusError):
         provider: str = "",
         status: int | None = None,
         request_id: str | None = None,
-        retryable: bool = False,
+        retryable: bool | None = None,
         retry_after: float | None = None,
+        usage: Usage | None = None,
     ) -> None:
         self.provider, self.status, self.request_id = provider, status, request_id
-        self.retryable, self.retry_after = retryable, retry_after
+        self.retryable = _passes(status) if retryable is None else retryable
+        self.retry_after, self.usage = retry_after, usage
         super().__init__(message)
+
+
+def _passes(status: int | None) -> bool:
+    # 529 is how some providers say that they are overloaded; 501 and 505 are about the request for good.
+    return status in (408, 409, 425, 429) or (status is not None and status >= 500 and status not in (501, 505))
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether what a model call raised may pass: the same request may succeed later.
+
+    A `ModelError` says so itself. Of what else may be raised, time-outs and failures of the network do; what concerns
+    a path of this machine does not.
+    """
+    if isinstance(error, ModelError):
+        return error.retryable
+    return isinstance(error, TimeoutError | OSError) and not isinstance(error, _OF_PATHS)
+
+
+_OF_PATHS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
 class ContextOverflow(ModelError):

@@ -10,6 +10,7 @@ from locus.core.state import AgentState
 from locus.hooks.stash import Stash
 
 if TYPE_CHECKING:  # `locus.models` finds its providers through this package: the runtime import goes that way only
+    from locus.memory.clock import Clock
     from locus.models.protocol import Model, ModelRequest, ModelResponse
 
 __all__ = ["RunContext"]
@@ -48,6 +49,16 @@ class RunContext(Protocol):
     @property
     def deadline(self) -> float | None:
         """Seconds on `anyio.current_time` by which the run must end, or None."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """The source of time of the run; whoever measures or waits by it can be tested without waiting."""
+        ...
+
+    @property
+    def cancelled(self) -> str | None:
+        """The reason of a cancel that is on its way (maybe empty), or None; whoever waits looks now and then."""
         ...
 
     async def emit(self, event: Event) -> None:

@@ -88,6 +88,7 @@ class ActiveRun:
         "began",
         "bounds",
         "cleared",
+        "clock",
         "deadline",
         "deps",
         "ended",
@@ -152,8 +153,8 @@ class ActiveRun:
         self._reports: dict[str, Any] = {}
         self._heard = loop.hooks.heard
         self.show_to(parent.sink if parent is not None else None)
-        self._now = loop.clock.now
-        self._monotonic = loop.clock.monotonic
+        self.clock = loop.clock
+        self._now, self._monotonic = loop.clock.now, loop.clock.monotonic
         self._mark = self._monotonic()
 
     # -- what it is -------------------------------------------------------------------------------
@@ -405,8 +406,7 @@ class ActiveRun:
         Raises:
             ModelError: it failed. Its usage so far is charged.
         """
-        iteration = self.state.iteration
-        step_id = f"{iteration}/think/model" if not attempt else f"{iteration}/think/model#{attempt}"
+        step_id = f"{self.state.iteration}/think/model" + (f"#{attempt}" if attempt else "")
         return model_step(self, request, self.loop.model, step_id=step_id, standing=self.standing)
 
     async def call_model(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         ToolChoice,
     )
     from locus.models.registry import get_model
+    from locus.models.swaps import portable, writer, written_by
 
 __all__ = [
     "Chunk",
@@ -31,6 +32,9 @@ __all__ = [
     "StopReason",
     "ToolChoice",
     "get_model",
+    "portable",
+    "writer",
+    "written_by",
 ]
 
 __getattr__, __dir__ = exports(
@@ -47,5 +51,8 @@ __getattr__, __dir__ = exports(
         "StopReason": "locus.models.protocol",
         "ToolChoice": "locus.models.protocol",
         "get_model": "locus.models.registry",
+        "portable": "locus.models.swaps",
+        "writer": "locus.models.swaps",
+        "written_by": "locus.models.swaps",
     },
 )

@@ -15,12 +15,13 @@ import anyio
 from attrs import evolve, frozen
 
 from locus.core.data import register_value
-from locus.core.errors import ModelError, NotSerialisable
+from locus.core.errors import ModelError, NotSerialisable, is_transient
 from locus.core.events import Event, ModelChunkEvent, ModelCompleteEvent, ModelErrorEvent
 from locus.core.lazy import Lazy
 from locus.core.messages import ASSISTANT, Message, Usage
 from locus.hooks.dispatch import is_failure, onion
 from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, OnChunk, Price
+from locus.models.swaps import portable, written_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -183,6 +184,10 @@ class ModelRun(Protocol):
         """Charge tokens to the run."""
         ...
 
+    def model_for(self, model: Model | str | None) -> Model:
+        """The model that a plugin means."""
+        ...
+
     def model_wraps(self) -> tuple[tuple[Impl, ...], bool]:
         """The wrappers of a Think call, and whether one must see the whole answer."""
         ...
@@ -205,6 +210,7 @@ class Calling:
         "_answer",
         "_held",
         "_on_chunk",
+        "_own",
         "attempts",
         "model",
         "purpose",
@@ -215,7 +221,9 @@ class Calling:
     )
 
     def __init__(self, run: ModelRun, model: Model, request: ModelRequest, purpose: str) -> None:
-        self.run, self.model, self.request, self.purpose = run, model, request, purpose
+        #: Who is asked now: the run's own model, unless a wrapper puts another one in its place.
+        self.model = self._own = model
+        self.run, self.request, self.purpose = run, request, purpose
         self.attempts, self.usage = 0, _NOTHING
         #: Whether the answer stood in the journal already.
         self.replayed = True
@@ -239,7 +247,7 @@ class Calling:
         if buffers and self._on_chunk is not None:
             self._held, self._on_chunk = [], self._hold
         response = await onion(wraps, self, after=(self.run,), returns=ModelResponse, health=self.run.health)(
-            self.request
+            evolve(self.request, model=self.model)
         )
         if self._held:
             await self._passed(self._held, response)
@@ -256,10 +264,21 @@ class Calling:
             if self._held is not None:
                 self._held.clear()
             await self.run.restarted()
-        if request.deadline is None:
-            response = await self.model.complete(request, self._on_chunk)
+        swapped = request.model is not None and request.model is not self._own
+        if swapped:
+            self.model = self.run.model_for(request.model)
+            request = evolve(request, messages=portable(request.messages, self.model.name, own=self._own.name))
         else:
-            response = await self._within(request, request.deadline)
+            self.model = self._own
+        try:
+            if request.deadline is None:
+                response = await self.model.complete(request, self._on_chunk)
+            else:
+                response = await self._within(request, request.deadline)
+        except ModelError as e:
+            if e.usage is not None:
+                self._used(e.usage)
+            raise
         if not isinstance(response, ModelResponse):
             raise ModelError(
                 f"{self.model.name} returned {type(response).__name__}; Model.complete returns a ModelResponse"
@@ -267,10 +286,16 @@ class Calling:
         message = response.message
         if not isinstance(message, Message) or message.role is not ASSISTANT:
             raise ModelError(f"{self.model.name} returned {message!r:.80}; it answers with an assistant message")
-        usage = price_of(self.model, _counted(response.usage), self.run.unknown_price)
-        self.usage = usage if self.attempts == 1 else self.usage + usage
+        self._used(response.usage)
+        if swapped:
+            message = written_by(message, self.model.name)
+            response = evolve(response, message=message)
         self._answer = message
         return response
+
+    def _used(self, used: Usage) -> None:
+        usage = price_of(self.model, _counted(used), self.run.unknown_price)
+        self.usage = usage if self.usage is _NOTHING else self.usage + usage
 
     async def _within(self, request: ModelRequest, deadline: float) -> ModelResponse:
         left = max(0.0, deadline - anyio.current_time())
@@ -335,7 +360,7 @@ async def model_step(
     if run.hears(ModelCompleteEvent):
         await run.tell(
             ModelCompleteEvent(
-                model=called.response.model or model.name,
+                model=called.response.model or calling.model.name,
                 purpose=purpose,
                 usage=called.usage,
                 stop_reason=called.response.stop_reason,
@@ -363,4 +388,4 @@ async def _tell_error(run: ModelRun, error: ModelError, calling: Calling) -> Non
 
 def _model_error(model: Model, error: BaseException) -> ModelError:
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return ModelError(f"{model.name} failed: {what}", retryable=isinstance(error, TimeoutError | OSError))
+    return ModelError(f"{model.name} failed: {what}", retryable=is_transient(error))

@@ -108,6 +108,8 @@ class ModelRequest:
         deadline: seconds on the caller's monotonic clock (`anyio.current_time`) by which the call must
             end, or None.
         purpose: ``"think"``, or why a plugin asks.
+        model: the model that answers. A wrapper of the call finds the run's own here, and may put another one in its
+            place, ``"provider:model"`` or a `Model`; None = the run's own. Providers need not look at it.
     """
 
     messages: tuple[Message, ...]
@@ -116,6 +118,7 @@ class ModelRequest:
     output: OutputSpec | None = None
     deadline: float | None = None
     purpose: str = "think"
+    model: Model | str | None = field(default=None, eq=False, repr=False)
 
 
 @frozen(kw_only=True)
