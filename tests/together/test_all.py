@@ -89,7 +89,7 @@ def part(event: Event) -> str:
 
 def told(events: Sequence[Event]) -> list[tuple[str, ...]]:
     """What is the same in every run: the events that say what was done, and by whom."""
-    shown = []
+    shown: list[tuple[str, ...]] = []
     for event in events:
         match event:
             case ModelCompleteEvent():
