@@ -6,6 +6,8 @@
 IMPORT = "from locus import Agent"
 
 from contextlib import asynccontextmanager
+from importlib import import_module
+from importlib.util import find_spec
 
 from common import FINAL, PROMPT, Bench, Unsupported, next_chunks, next_turn, tool_body
 
@@ -42,12 +44,13 @@ def build(checkpointer=None):
 
 @asynccontextmanager
 async def durable(store):
-    """An agent whose sqlite checkpointer writes to store.db."""
-    try:
-        agent = build(checkpointer=f"sqlite:{store.db}")
-    except Exception as e:
-        raise Unsupported(f"no sqlite plugin: {e}") from e
-    yield agent
+    """An agent whose sqlite checkpointer writes to store.db, where the tables are made before, as for the others."""
+    if find_spec("locus_plugin_sqlite") is None:
+        raise Unsupported("no sqlite plugin")
+    sqlite = import_module("locus_plugin_sqlite")  # here, so that a run without checkpoints does not pay for it
+    async with sqlite.SqliteStore(store.db) as opened:
+        await opened.release(await opened.claim("first", "bench"))
+        yield build(checkpointer=opened)
 
 
 async def run(agent, n):

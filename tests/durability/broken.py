@@ -33,8 +33,8 @@ class _Stealing(Appending):
     """Takes the thread from whoever holds it, and adds entries."""
 
     def apply(self, session: Session) -> None:
-        session.db.execute("UPDATE threads SET token=? WHERE name=?", (self._claim.token, self._claim.thread_id))
-        session.held.pop(self._claim.token, None)
+        session.db.execute("UPDATE threads SET token=? WHERE name=?", (self.claim.token, self.claim.thread_id))
+        session.held.pop(self.claim.token, None)
         super().apply(session)
 
 

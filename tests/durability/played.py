@@ -46,6 +46,7 @@ async def play(
         before = points.hit
         ended = await segment(program, subject.open(points), log, points, answers=answers)
         if ended.status == "died":
+            await subject.settle()
             subject.bury()
         if points.hit and not before:
             hits.append(points.hit)
@@ -74,6 +75,7 @@ def _next(left: list[Fault], log: Log, program: Program, subject: Subject, backe
     fault = left.pop(0)
 
     async def rest() -> None:
+        await subject.settle()
         subject.bury()
         await whole(lambda answers: segment(program, subject.open(Points()), log, Points(), answers=answers))
 

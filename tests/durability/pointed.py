@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from hashlib import blake2b
 from typing import Any
@@ -13,7 +13,7 @@ from tests.durability.points import Points
 
 from locus.core.journal import Body, Entry, Outcome, Transition, entry_to_json
 from locus.core.state import AgentState
-from locus.memory.store import Appended, Claim, JournalStore, ThreadInfo
+from locus.memory.store import Appended, Claim, JournalStore, Posted, ThreadInfo
 
 __all__ = ["Pointed", "after", "digest"]
 
@@ -53,12 +53,7 @@ class Pointed:
         self.points.reach("append: before")
         got = await self.inner.append(claim, bodies)
         self.points.reach(after(bodies))
-        if got is Appended.OK:
-            settled = [body.step_id for body in bodies if isinstance(body, Outcome)]
-            digests = [digest(body) for body in bodies]
-            self.log.add("acked", thread=claim.thread_id, writer=claim.token, digests=digests, settled=settled)
-        else:
-            self.log.add("refused", thread=claim.thread_id, writer=claim.token)
+        self.heard(claim, bodies, got)
         return got
 
     async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
@@ -97,7 +92,45 @@ class Pointed:
 
     def __getattr__(self, name: str) -> Any:
         # What else the store can do is no point of a run.
-        return getattr(self.inner, name)
+        found = getattr(self.inner, name)
+        return self._posting(found) if name == "post" else found
+
+    def _posting(self, post: Callable[..., Posted]) -> Callable[..., Posted]:
+        """An append that is begun: there are points before it, while it is written, and when that is known."""
+
+        def pointed(claim: Claim, bodies: Sequence[Body], after: Posted | None = None) -> Posted:
+            self.points.reach("post: before")
+            made = _Posted(self, post(claim, bodies, after=after.inner if isinstance(after, _Posted) else None))
+            made.claim, made.bodies = claim, bodies
+            self.points.reach("post: under way")
+            return made
+
+        return pointed
+
+    def heard(self, claim: Claim, bodies: Sequence[Body], got: Appended) -> None:
+        """Note what the loop is told of an append."""
+        if got is Appended.OK:
+            settled = [body.step_id for body in bodies if isinstance(body, Outcome)]
+            digests = [digest(body) for body in bodies]
+            self.log.add("acked", thread=claim.thread_id, writer=claim.token, digests=digests, settled=settled)
+        else:
+            self.log.add("refused", thread=claim.thread_id, writer=claim.token)
+
+
+class _Posted:
+    """An append under way, until it is known what came of it."""
+
+    claim: Claim
+    bodies: Sequence[Body]
+
+    def __init__(self, store: Pointed, inner: Posted) -> None:
+        self._store, self.inner = store, inner
+
+    async def wait(self) -> Appended:
+        got = await self.inner.wait()
+        self._store.points.reach(f"post: known, {after(self.bodies)}")
+        self._store.heard(self.claim, self.bodies, got)
+        return got
 
 
 def after(bodies: Sequence[Body]) -> str:

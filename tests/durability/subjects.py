@@ -52,6 +52,9 @@ class Subject:
         assert isinstance(self.clock, FakeClock)
         self.clock.advance(LONG.total_seconds())
 
+    async def settle(self) -> None:
+        """Let what the dead had begun to write be written: they are only played, and who comes next looks once."""
+
     async def close(self) -> None:
         """Give back what handles still hold of this process."""
 
@@ -133,6 +136,10 @@ class Sqlite(Subject):
             store.snapshot_every = self.snapshot_every
         self._opened.append(store)
         return store
+
+    async def settle(self) -> None:
+        for store in self._opened:
+            await store.threads()
 
     async def close(self) -> None:
         for store in self._opened:

@@ -75,6 +75,7 @@ async def drive(run: ActiveRun, store: JournalStore, segment: Segment) -> Ended:
                         e.add_note(str(failed))  # what was wrong first is what is raised
         raise
     await host.release()
+    await host.flush()
     return ended
 
 

@@ -8,20 +8,14 @@ from __future__ import annotations
 
 from locus.core.directives import Cancel
 from locus.core.errors import ConditionError, StepFailed
-from locus.core.events import (
-    CheckpointEvent,
-    IterationEvent,
-    TerminateEvent,
-)
+from locus.core.events import CheckpointEvent, IterationEvent, TerminateEvent
 from locus.core.journal import END, START
 from locus.core.state import AgentState
 from locus.hooks.dispatch import decide_route
 from locus.loop.active import ActiveRun
-from locus.loop.router import EXECUTE, TERMINATE, THINK, Node, Route, legal
-from locus.memory.thread import (
-    Stop,
-    cancel_reason,
-)
+from locus.loop.router import TERMINATE, THINK, Node, Route, legal
+from locus.memory.steps import WHEN
+from locus.memory.thread import Stop, cancel_reason
 
 __all__ = ["advance_node", "commit", "tell_end"]
 
@@ -114,6 +108,7 @@ async def commit(run: ActiveRun, old: AgentState, new: AgentState, node: str, fo
     """Make a transition: one append, then the event that tells of it."""
     again = following == THINK and node != START
     stop, error = run.stop, None
+    told = run.hears(CheckpointEvent) or (following == END and run.hears(TerminateEvent))
     if stop is not None and following in (TERMINATE, END):
         # Written with the transition into Terminate as well, so that a crash in between does not lose it.
         why, error = stop.reason, stop.error
@@ -127,7 +122,7 @@ async def commit(run: ActiveRun, old: AgentState, new: AgentState, node: str, fo
         error=_told(error),
         active_seconds=new.active_seconds + run.elapsed(),
         iteration=new.iteration + 1 if again else new.iteration,
-        soon=following in (EXECUTE, TERMINATE) and not run.hears(CheckpointEvent),
+        when="now" if told else WHEN.get(following, "now"),
     )
     run.state = state
     if again:

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from locus.core.state import AgentState
+    from locus.memory.steps import When
+    from locus.memory.store import Posted
 
 __all__ = ["JournalHost"]
 
@@ -65,6 +67,8 @@ class JournalHost:
         "_held",
         "_keeps",
         "_now",
+        "_post",
+        "_posted",
         "_saved",
         "_solid",
         "_steps",
@@ -101,7 +105,10 @@ class JournalHost:
         self._held: tuple[Body, ...] = ()
         #: State and last transition as they are written, while a transition waits.
         self._solid: tuple[AgentState, Transition | None] | None = None
+        #: What is being written while the loop goes on, where the store can do that.
+        self._posted: tuple[Posted, tuple[Body, ...]] | None = None
         self._keeps = store.keeps_history
+        self._post: Callable[..., Posted] | None = getattr(store, "post", None) if self._keeps else None
         self._every = store.snapshot_every if self._keeps else None
         for entry in claim.entries:
             self._take(entry.body)
@@ -193,8 +200,12 @@ class JournalHost:
         if held:
             self._held = ()
             bodies = held + bodies
+        before, self._posted = self._posted, None
         try:
-            got = await self._add(self.claim, bodies)
+            if before is None:
+                got = await self._add(self.claim, bodies)
+            else:
+                got = await self._behind(before, bodies)
         except NotSerialisable as e:
             # No failure of the store: nothing was written, and whoever made the value hears of it.
             if held:
@@ -205,6 +216,43 @@ class JournalHost:
         if got is not Appended.OK:
             self._fenced(got)
         self.head += len(bodies)
+        self._solid = None
+
+    def _begin(self, bodies: tuple[Body, ...]) -> None:
+        """Begin to write, and go on meanwhile."""
+        assert self._post is not None
+        try:
+            posted = self._post(self.claim, bodies)
+        except Exception as e:  # noqa: BLE001  a store is somebody else's code
+            self._failed(e, f"save {_listed(bodies)}")
+        self._posted, self._held = (posted, bodies), ()
+        self.head += len(bodies)
+
+    async def _behind(self, before: tuple[Posted, tuple[Body, ...]], bodies: tuple[Body, ...]) -> Appended:
+        """Write behind what is being written; what was first fails first."""
+        assert self._post is not None
+        try:
+            posted = self._post(self.claim, bodies, after=before[0])
+        except NotSerialisable:
+            self._posted = before
+            raise
+        try:
+            await self._stored(before)
+            return await posted.wait()
+        except BaseException as e:
+            if not isinstance(e, Exception):  # cancelled: what comes next still comes behind both
+                self._posted = posted, bodies
+            raise
+
+    async def _stored(self, before: tuple[Posted, tuple[Body, ...]]) -> None:
+        """Wait for what is being written."""
+        posted, bodies = before
+        try:
+            got = await posted.wait()
+        except Exception as e:  # noqa: BLE001  a store is somebody else's code
+            self._failed(e, f"save {_listed(bodies)}")
+        if got is not Appended.OK:
+            self._fenced(got)
         self._solid = None
 
     async def _apart(self, held: tuple[Body, ...], bodies: tuple[Body, ...], error: NotSerialisable) -> None:
@@ -233,7 +281,7 @@ class JournalHost:
         if self.stopped is None:
             self.stopped = error
             if self._solid is not None:
-                (self.state, self.last), self._held = self._solid, ()
+                (self.state, self.last), self._held, self._posted = self._solid, (), None
             # Here and not in a test before each write: every iteration would pay for that.
             self._add = self._cache = partial(_refuse, error)
 
@@ -288,19 +336,22 @@ class JournalHost:
         return self._append(Intent(run_id=self.run_id, step_id=step_id, digest=digest, policy=policy))
 
     async def settle(
-        self, step_id: str, value: Any, digest: str = "", error: str | None = None, *, soon: bool = False
+        self, step_id: str, value: Any, digest: str = "", error: str | None = None, *, when: When = "now"
     ) -> None:
-        """Write what came of it; with ``soon``, together with the next entry."""
+        """Write what came of it."""
         outcome = Outcome(run_id=self.run_id, step_id=step_id, digest=digest, value=value, error=error)
-        if soon and self._keeps and self.stopped is None:
+        if when == "next" and self._keeps and self.stopped is None:
             self._held += (outcome,)
         else:
             await self._append(outcome)
 
     async def flush(self) -> None:
-        """Write what waits for the next entry."""
+        """Have everything written by now."""
         if self._held:
             await self._append()
+        elif self._posted is not None:
+            before, self._posted = self._posted, None
+            await self._stored(before)
 
     async def step(self, step_id: str, fn: Callable[[], Awaitable[Any]], policy: Policy, digest: str = "") -> Any:
         """Run an effect unless its result is recorded.
@@ -353,12 +404,9 @@ class JournalHost:
         error: str | None = None,
         active_seconds: float = 0.0,
         iteration: int = 0,
-        soon: bool = False,
+        when: When = "now",
     ) -> AgentState:
         """Make a transition and return the committed state: ``new`` with its time, work and iteration stamped.
-
-        With ``soon`` it is written together with the next entry, which comes before the next effect: that saves half
-        the writes of an iteration.
 
         Raises:
             Fenced: another worker took the thread over; nothing was written.
@@ -380,13 +428,16 @@ class JournalHost:
             segment=self.segment,
             error=error,
         )
-        if soon and self._keeps and self.stopped is None:
-            self._held += (transition,)
+        if when == "meanwhile" and self._post is None:
+            when = "now"
+        if when != "now" and self._keeps and self.stopped is None:
+            if when == "meanwhile" and self._posted is not None:
+                await self.flush()
             self._solid = self._solid or (self.state, self.last)
-            self._note(transition)
-            self.state = state
-            return state
-        if self._keeps:
+            self._held += (transition,)
+            if when == "meanwhile":
+                self._begin(self._held)
+        elif self._keeps:
             try:
                 await self._append(transition)
             except NotSerialisable as e:  # the run cannot go on without it
@@ -398,7 +449,7 @@ class JournalHost:
                 self._fenced(Appended.FENCED)
         self._note(transition)
         self.state = state
-        if self._every is not None and self.head - self._saved >= self._every:
+        if self._every is not None and self.head - self._saved >= self._every and not self._held:
             await self._snapshot(state, transition)
             self._saved = self.head
         return state

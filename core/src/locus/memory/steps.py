@@ -6,17 +6,26 @@ loop runs there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
     from datetime import datetime
 
     from locus.core.errors import JournalError
     from locus.core.journal import Answered, Asked, Intent, Outcome, Policy
     from locus.core.state import AgentState
 
-__all__ = ["StepHost"]
+__all__ = ["WHEN", "StepHost", "When"]
+
+#: When an entry must be written. ``"now"``: before the call returns. ``"meanwhile"``: it is begun, and the loop goes
+#: on; it is there before the next entry, and before the next effect that is none of the model. ``"next"``: together
+#: with the next entry, which comes before any effect. Anything but ``"now"`` is leave, not duty: a host may always
+#: write at once.
+When = Literal["now", "meanwhile", "next"]
+
+#: By the node that follows a transition that nobody is told of.
+WHEN: Mapping[str, When] = {"think": "meanwhile", "execute": "next", "terminate": "next", "end": "meanwhile"}
 
 
 class StepHost(Protocol):
@@ -36,7 +45,7 @@ class StepHost(Protocol):
         ...
 
     async def settle(
-        self, step_id: str, value: Any, digest: str = "", error: str | None = None, *, soon: bool = False
+        self, step_id: str, value: Any, digest: str = "", error: str | None = None, *, when: When = "now"
     ) -> None:
         """Write what came of it.
 
@@ -45,7 +54,7 @@ class StepHost(Protocol):
             value: what came of it.
             digest: of its arguments.
             error: what it raised.
-            soon: nobody is told before the next entry is written, so this one may be written together with it.
+            when: when it must be written.
         """
         ...
 
@@ -65,17 +74,13 @@ class StepHost(Protocol):
         error: str | None = None,
         active_seconds: float = 0.0,
         iteration: int = 0,
-        soon: bool = False,
+        when: When = "now",
     ) -> AgentState:
-        """Make a transition and return the committed state: ``new`` with its time, work and iteration stamped.
-
-        Nobody need wait for it when nobody is told of it and nothing happens before the next entry is written
-        (``soon``): it may be written together with that one.
-        """
+        """Make a transition and return the committed state: ``new`` with its time, work and iteration stamped."""
         ...
 
     async def flush(self) -> None:
-        """Write what waits for the next entry."""
+        """Have everything written by now."""
         ...
 
     async def ask(self, question: Asked) -> None:

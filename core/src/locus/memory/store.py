@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from locus.core.journal import Body, Entry, Transition
     from locus.core.state import AgentState
 
-__all__ = ["Appended", "Claim", "JournalStore", "Snapshot", "ThreadInfo"]
+__all__ = ["Appended", "Claim", "JournalStore", "Posted", "PostingStore", "Snapshot", "ThreadInfo"]
 
 
 class Appended(Enum):
@@ -77,6 +77,31 @@ class ThreadInfo:
     holder: str | None = None
     updated_at: datetime | None = None
     since: datetime | None = None
+
+
+class Posted(Protocol):
+    """An append under way."""
+
+    async def wait(self) -> Appended:
+        """What came of it, as `JournalStore.append` says it. A cancellation is raised when that is known."""
+        ...
+
+
+class PostingStore(Protocol):
+    """What a `JournalStore` may offer beside the rest: the model is asked while a finished turn is written."""
+
+    def post(self, claim: Claim, bodies: Sequence[Body], after: Posted | None = None) -> Posted:
+        """Begin an append, and return at once.
+
+        Args:
+            claim: as in `JournalStore.append`.
+            bodies: the same.
+            after: the post before, where nobody has waited for it yet: nothing is stored behind one that was not.
+
+        Raises:
+            NotSerialisable: one of the bodies has no JSON form; nothing was begun.
+        """
+        ...
 
 
 @runtime_checkable

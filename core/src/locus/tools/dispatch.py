@@ -311,7 +311,8 @@ async def _run_one(c: _Call, run: CallRun) -> None:
         await _ask(c, asking, run, step_id)
         return
     if c.outcome is not None:
-        await run.host.settle(step_id, c.outcome, c.key, soon=c.alone and not run.hears(ToolCompleteEvent))
+        when = "next" if c.alone and not run.hears(ToolCompleteEvent) else "now"
+        await run.host.settle(step_id, c.outcome, c.key, when=when)
         await _complete(c, run)
 
 

@@ -44,7 +44,12 @@ class CallOutcome:
 
 def _to_data(outcome: CallOutcome) -> Any:
     usage = None if outcome.usage is None else codec.encode(outcome.usage)
-    message = codec.encode(outcome.message(_NO_CALL))
+    if type(outcome.content) is str and outcome.execution.error is None:
+        # What the codec makes of it, for the calls that are many.
+        block = {"type": "tool_result", "call_id": "", "content": outcome.content}
+        message = {"role": "tool", "content": [block]}
+    else:
+        message = codec.encode(outcome.message(_NO_CALL))
     return {"execution": codec.encode(outcome.execution), "message": message, "usage": usage}
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from locus.core.messages import ToolCall
     from locus.core.state import AgentState
+    from locus.memory.steps import When
     from locus.memory.store import JournalStore
     from locus.travel.record import Passage
     from locus.travel.rehearsed import RecordedClock, RehearsedRun
@@ -209,7 +210,7 @@ class Rehearsal(JournalHost):
         return ModelError(passage.failure if think and passage.failure is not None else "the record has no answer")
 
     async def settle(
-        self, step_id: str, value: Any, digest: str = "", error: str | None = None, *, soon: bool = False
+        self, step_id: str, value: Any, digest: str = "", error: str | None = None, *, when: When = "now"
     ) -> None:
         """Compare what came of a step at once."""
         await super().settle(step_id, value, digest, error)
@@ -276,7 +277,7 @@ class Rehearsal(JournalHost):
         error: str | None = None,
         active_seconds: float = 0.0,
         iteration: int = 0,
-        soon: bool = False,
+        when: When = "now",
     ) -> AgentState:
         """Compare the transition with the recorded one, and go on from that."""
         if self.stopped is not None:

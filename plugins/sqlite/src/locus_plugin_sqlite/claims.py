@@ -87,22 +87,25 @@ class Claiming(Job[Claim | None]):
         refusal = busy(session, self._name)
         if refusal is not None:
             raise refusal
-        self._thread, shared = self._take(session)
-        self._head = head_of(session.db, self._thread, shared)
+        self._thread, shared, new = self._take(session)
+        self._head = 0 if new else head_of(session.db, self._thread, shared)
         # Now, because another claim of the same transaction must find it.
         session.held[self.token] = Held(self._thread, self._head)
-        self._found = journal(session.db, session.path, self._name, self._thread, None)
+        if new:
+            self._found = Journal(session.path, self._name, (), (), {})
+        else:
+            self._found = journal(session.db, session.path, self._name, self._thread, None)
 
-    def _take(self, session: Session) -> tuple[int, int | None]:
+    def _take(self, session: Session) -> tuple[int, int | None, bool]:
         db, now, worker = session.db, session.now(), session.register()
         row = db.execute("SELECT id, parent_at FROM threads WHERE name=?", (self._name,)).fetchone()
         if row is not None:
             db.execute(_TAKE, (self.token, worker, self._who, now, now, row[0]))
-            return int(row[0]), row[1]
+            return int(row[0]), row[1], False
         db.execute(_CLEAN, (now - _FORGOTTEN,))
         made = db.execute(_MAKE, (self._name, self.token, worker, self._who, now, now)).lastrowid
         assert made is not None
-        return made, None
+        return made, None, True
 
     def finish(self, session: Session) -> None:
         """Decode that."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from locus.core.errors import JournalError
 from locus.core.journal import Body, Transition, delta
@@ -37,32 +37,46 @@ def _held(session: Session, claim: Claim) -> Held | None:
 class Appending(Job[Appended]):
     """Add entries: one row, whatever their number."""
 
-    __slots__ = ("_claim", "_count", "_forms", "_row")
+    __slots__ = ("_joined", "_row", "after", "claim", "count", "forms")
 
-    def __init__(self, claim: Claim, bodies: Sequence[Body]) -> None:
+    def __init__(self, claim: Claim, bodies: Sequence[Body], after: Appending | None = None) -> None:
         super().__init__(Appended.FENCED)
-        self._claim, self._count = claim, len(bodies)
+        self.claim, self.count, self.after = claim, len(bodies), after
         # By whoever made them: the values are in the cache of that processor.
-        self._forms = to_json(bodies)
+        self.forms = to_json(bodies)
         self._row: blobs.Row | None = None
+        self._joined: list[Appending] = []
+
+    def join(self, other: Job[Any]) -> bool:
+        """Write what was posted behind this in the same row."""
+        if type(other) is not Appending or other.after is not (self._joined[-1] if self._joined else self):
+            return False
+        if other.claim.token != self.claim.token or not (self.count and other.count):
+            return False
+        self._joined.append(other)
+        self.forms += other.forms
+        self.count += other.count
+        return True
 
     def prepare(self) -> None:
         """Make a row of them."""
-        self._row = blobs.pack(self._forms)
+        self._row = blobs.pack(self.forms)
         self.atomic = not self._row.blobs
 
     def apply(self, session: Session) -> None:
         """Write the row, if the claim still stands."""
-        held, row, token = _held(session, self._claim), self._row, self._claim.token
         self.result = Appended.FENCED
+        if self.after is not None and (self.after.error is not None or self.after.result is not Appended.OK):
+            return  # whoever waits for that one hears why
+        held, row, token = _held(session, self.claim), self._row, self.claim.token
         if held is None or held.head is None or row is None:
             return
-        if not self._count:
-            self.result = Appended.OK if standing(session.db, self._claim.thread_id, token) else Appended.FENCED
+        if not self.count:
+            self.result = Appended.OK if standing(session.db, self.claim.thread_id, token) else Appended.FENCED
             return
-        head = held.head + self._count
+        head = held.head + self.count
         if head > MASK:
-            raise JournalError(f"thread {self._claim.thread_id!r} has {held.head} entries and can have no more")
+            raise JournalError(f"thread {self.claim.thread_id!r} has {held.head} entries and can have no more")
         key = held.thread << SHIFT | head
         # One statement looks at the fence and writes: the claim of another process is seen here or comes after.
         done = session.db.execute(
@@ -76,6 +90,18 @@ class Appending(Job[Appended]):
             blobs.put(session.db, key, row.blobs)
         held.head = head
         self.result = Appended.OK
+
+    def finish(self, session: Session) -> None:
+        """Let go of the one before, and answer for those behind."""
+        self.after = None
+        for each in self._joined:
+            each.result, each.after = self.result, None
+
+    def failed(self, session: Session) -> None:
+        """It was not stored, also for the one after it, however late that looks."""
+        self.after, self.result = None, Appended.FENCED
+        for each in self._joined:
+            each.error = self.error
 
 
 class Snapping(Job[bool]):

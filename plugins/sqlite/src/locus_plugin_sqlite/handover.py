@@ -20,14 +20,18 @@ __all__ = ["Waiter", "waiter"]
 
 
 class Waiter(Protocol):
-    """The task that waits."""
+    """The task that waits, one at a time."""
 
-    def notify(self) -> None:
-        """The work is done; called once, by another thread."""
+    def finish(self) -> bool:
+        """The work is done; called once, by another thread. Whether somebody waits, who must be woken."""
+        ...
+
+    def wake(self) -> None:
+        """Wake whoever waits; called after `finish`, by the same thread."""
         ...
 
     async def wait(self) -> None:
-        """Return when `notify` was called; a cancellation is raised then, and not before."""
+        """Return when `finish` was called; a cancellation is raised then, and not before. May be called again."""
         ...
 
 
@@ -45,22 +49,30 @@ def waiter() -> Waiter | None:
 
 
 class _AsyncioWaiter:
-    __slots__ = ("_done", "_future", "_loop")
+    __slots__ = ("_done", "_future", "_loop", "_waits")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop, self._done = loop, False
-        self._future: asyncio.Future[None] = loop.create_future()
+        self._loop, self._done, self._waits = loop, False, False
+        self._future: asyncio.Future[None]
 
-    def notify(self) -> None:
+    def finish(self) -> bool:
+        # One thread writes what the other reads, and each writes first: one of them sees the other.
+        self._done = True
+        return self._waits
+
+    def wake(self) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(self._wake)
 
     def _wake(self) -> None:
-        self._done = True
         if not self._future.done():
             self._future.set_result(None)
 
     async def wait(self) -> None:
+        self._future = self._loop.create_future()
+        self._waits = True
+        if self._done:
+            return
         try:
             await self._future
         except anyio.get_cancelled_exc_class():
@@ -74,26 +86,31 @@ class _AsyncioWaiter:
 
 
 class _TrioWaiter:
-    __slots__ = ("_done", "_lowlevel", "_sleeps", "_task", "_token")
+    __slots__ = ("_done", "_lowlevel", "_sleeps", "_task", "_token", "_waits")
 
     def __init__(self, lowlevel: Any) -> None:
-        self._lowlevel, self._done, self._sleeps = lowlevel, False, False
-        self._task, self._token = lowlevel.current_task(), lowlevel.current_trio_token()
+        self._lowlevel, self._done, self._sleeps, self._waits = lowlevel, False, False, False
+        self._task: Any = None
+        self._token = lowlevel.current_trio_token()
 
-    def notify(self) -> None:
+    def finish(self) -> bool:
+        self._done = True
+        return self._waits
+
+    def wake(self) -> None:
         with contextlib.suppress(RuntimeError):  # the run is over: nobody waits any more
             self._token.run_sync_soon(self._wake)
 
     def _wake(self) -> None:
-        self._done = True
         if self._sleeps:
             self._sleeps = False
             self._lowlevel.reschedule(self._task)
 
     async def wait(self) -> None:
+        self._waits = True
         if self._done:
             return
-        self._sleeps = True
+        self._sleeps, self._task = True, self._lowlevel.current_task()
         try:
             await self._lowlevel.wait_task_rescheduled(self._abort)
         finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from locus_plugin_sqlite.handover import Waiter
@@ -34,6 +34,10 @@ class Job(Generic[T]):
         self.waiter: Waiter | None = None
         #: Whether, alone, it needs no transaction: it writes with one statement at most.
         self.atomic = False
+
+    def join(self, other: Job[Any]) -> bool:
+        """Do what another job asks for as well, if that is the same; the other one is left alone then."""
+        return False
 
     def prepare(self) -> None:
         """What needs no file: it must not hold others up while they wait to write."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from locus.core.journal import Body, Entry, Transition
     from locus.core.state import AgentState
+    from locus.memory.store import Posted
     from locus_plugin_sqlite.job import Job
 
 __all__ = ["SqliteStore", "make"]
@@ -98,7 +99,7 @@ class SqliteStore:
     def __repr__(self) -> str:
         return f"SqliteStore({str(self.path)!r})"
 
-    def _post(self, job: Job[T]) -> None:
+    def _queue(self, job: Job[T]) -> None:
         if self._worker.pid != os.getpid() and not self._closed:
             # After a fork: the thread is there no more.
             self._dropped.detach()
@@ -107,8 +108,14 @@ class SqliteStore:
             raise StoreClosed(f"the store of {self.path} was closed; make another SqliteStore", store="sqlite")
 
     async def _do(self, job: Job[T]) -> T:
+        self._begin(job)
+        return await self._end(job)
+
+    def _begin(self, job: Job[T]) -> None:
         job.waiter = waiter()
-        self._post(job)
+        self._queue(job)
+
+    async def _end(self, job: Job[T]) -> T:
         if job.waiter is not None:
             await job.waiter.wait()
         # Else no event loop runs: a coroutine is being closed, and what it still asks for is done all the same.
@@ -136,7 +143,7 @@ class SqliteStore:
         except BaseException:
             # Whoever asked was cancelled, and will not give it back.
             with contextlib.suppress(StoreClosed):
-                self._post(Releasing(Claim(thread_id=thread_id, token=job.token, head=0), None))
+                self._queue(Releasing(Claim(thread_id=thread_id, token=job.token, head=0), None))
             raise
         assert made is not None
         return made
@@ -149,6 +156,16 @@ class SqliteStore:
             FileProblem: nothing was stored, or, where the disk failed, it is not known; the next claim tells.
         """
         return await self._do(Appending(claim, bodies))
+
+    def post(self, claim: Claim, bodies: Sequence[Body], after: Posted | None = None) -> Posted:
+        """Begin an append. The order of posts is the order of entries, and nothing is stored behind one that was not.
+
+        Raises:
+            NotSerialisable: one of the bodies has no JSON form; nothing was begun.
+        """
+        job = Appending(claim, bodies, after.job if isinstance(after, _Posted) else None)
+        self._begin(job)
+        return _Posted(self, job)
 
     async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
         """Cache a fold: what became of the state since the one before is written."""
@@ -228,6 +245,18 @@ class SqliteStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+class _Posted:
+    """An append under way."""
+
+    __slots__ = ("_store", "job")
+
+    def __init__(self, store: SqliteStore, job: Appending) -> None:
+        self._store, self.job = store, job
+
+    async def wait(self) -> Appended:
+        return await self._store._end(self.job)  # noqa: SLF001 - a part of the store
 
 
 def make(rest: str, settings: SqliteSettings) -> SqliteStore:

@@ -104,12 +104,17 @@ def _serve(session: Session, group: Sequence[Job[Any]]) -> None:
     for job in group:
         if job.error is not None:
             job.failed(session)
-        if job.waiter is not None:
-            job.waiter.notify()
+    # All of them, before the first is woken: a task often waits for the next one right away.
+    for waiter in [job.waiter for job in group if job.waiter is not None and job.waiter.finish()]:
+        waiter.wake()
 
 
 def _do(session: Session, group: Sequence[Job[Any]]) -> None:
-    todo = [job for job in group if _prepared(job)]
+    todo: list[Job[Any]] = []
+    for job in group:
+        if not (todo and todo[-1].join(job)):
+            todo.append(job)
+    todo = [job for job in todo if _prepared(job)]
     if not todo or not (session.exists or any(job.writes for job in todo)):
         return
     session.ready()
