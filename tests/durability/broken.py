@@ -42,6 +42,8 @@ class _UnfencedSqlite(SqliteStore):
     async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
         return await self._do(_Stealing(claim, bodies))
 
+    post: None = None  # type: ignore[assignment]
+
 
 class UnfencedSqlite(Sqlite):
     name = "sqlite: fencing off"

@@ -223,6 +223,12 @@ class _Use:
     #: What lies in each thread: the digests of its entries.
     lies: dict[str, tuple[str, ...]] = field(factory=dict)
     number: int = 0
+    #: What had to lie in the file before the first operation, and after each.
+    states: list[State] = field(factory=list)
+
+    def told(self) -> None:
+        """Everything until now was acknowledged."""
+        self.states.append(dict(self.lies))
 
     def _bodies(self, size: int) -> list[Body]:
         # No two alike, and none that can be compressed.
@@ -232,13 +238,31 @@ class _Use:
             for i in range(self.random.randint(1, 3))
         ]
 
-    async def write(self, size: int) -> None:
+    async def _held(self) -> Claim:
         thread = self.random.choice("abc")
         if thread not in self.claims:
             self.claims[thread] = await self.store.claim(thread, "w")
-        bodies = self._bodies(size)
-        assert await self.store.append(self.claims[thread], bodies) is Appended.OK
-        self.lies[thread] = (*self.lies.get(thread, ()), *map(digest, bodies))
+        return self.claims[thread]
+
+    def _lie(self, claim: Claim, bodies: Sequence[Body]) -> None:
+        self.lies[claim.thread_id] = (*self.lies.get(claim.thread_id, ()), *map(digest, bodies))
+
+    async def write(self, size: int) -> None:
+        claim, bodies = await self._held(), self._bodies(size)
+        assert await self.store.append(claim, bodies) is Appended.OK
+        self._lie(claim, bodies)
+
+    async def post(self) -> None:
+        """Begin two appends behind one another; the second one is sometimes begun when the first is known."""
+        assert isinstance(self.store, SqliteStore)
+        claim, one, two = await self._held(), self._bodies(600), self._bodies(60)
+        first = self.store.post(claim, one)
+        second = None if self.random.random() < 0.5 else self.store.post(claim, two, after=first)
+        assert await first.wait() is Appended.OK
+        self._lie(claim, one)
+        self.told()
+        assert await (second or self.store.post(claim, two, after=first)).wait() is Appended.OK
+        self._lie(claim, two)
 
     async def fork(self) -> None:
         thread, into = self.random.choice(sorted(self.lies)), f"fork {self.number}"
@@ -270,6 +294,8 @@ class _Use:
                 await self.write(self.random.choice((60, 60, 600, 6000)))
             case "write much":
                 await self.write(280_000)
+            case "post":
+                await self.post()
             case "fork":
                 await self.fork()
             case "delete":
@@ -289,16 +315,16 @@ async def used(
 ) -> Used:
     """Use a store as a seed says; one operation has ended before the next begins."""
     random = Random(seed)
-    todo = ["write"] * writes + list(_RARE)
+    todo = ["write"] * (writes // 2) + ["post"] * (writes // 4) + list(_RARE)
     random.shuffle(todo)
     states: list[State] = [{}]
     recording = Recording(lambda: len(states) - 1)
     subject = kind(folder)
     with recorded(recording, synchronous), mock.patch.object(opening, "_LOG_PAGES", PAGES):
-        use = _Use(subject, random, subject.open(Points()))
+        use = _Use(subject, random, subject.open(Points()), states=states)
         for what in ["write", *todo]:
             await use.do(what if use.lies else "write")
-            states.append(dict(use.lies))
+            use.told()
         await subject.close()
     return Used(recording, states)
 
@@ -311,15 +337,29 @@ async def use_after(cut: Cut, used: Used, folder: Path, *, may_lose: bool = Fals
         found = await _state(store)
     except FileProblem as e:
         return [f"file: {e}"], 0
-    wrong = _intact(subject.path)
+    wrong = _intact(subject.path) or await _usable(store, found)
     await subject.close()
-    fitting = [n for n, state in enumerate(used.states[: cut.known + 2]) if state == found]
+    # Two that were begun behind one another may both be there before anybody was told of the first.
+    fitting = [n for n, state in enumerate(used.states[: cut.known + 3]) if state == found]
     if not fitting:
         return [*wrong, f"file: it was never like this: {sorted(found)}"], 0
     lost = max(0, cut.known - fitting[-1])
     if lost and not may_lose:
         wrong.append(f"file: {lost} acknowledged operations are lost")
     return wrong, lost
+
+
+async def _usable(store: JournalStore, found: State) -> list[str]:
+    """Whoever held a thread is gone, whatever is left of its claim and of giving it back: who asks gets it."""
+    for name, digests in found.items():
+        claim = await store.claim(name, "next")
+        if claim.head != len(digests) or await store.append(claim, [_AFTER]) is not Appended.OK:
+            return [f"file: thread {name} cannot be gone on with"]
+        await store.release(claim)
+    return []
+
+
+_AFTER = Outcome(run_id="run", step_id="after", value="the power is back")
 
 
 async def _state(store: JournalStore) -> State:

@@ -93,7 +93,7 @@ class Pointed:
     def __getattr__(self, name: str) -> Any:
         # What else the store can do is no point of a run.
         found = getattr(self.inner, name)
-        return self._posting(found) if name == "post" else found
+        return self._posting(found) if name == "post" and found is not None else found
 
     def _posting(self, post: Callable[..., Posted]) -> Callable[..., Posted]:
         """An append that is begun: there are points before it, while it is written, and when that is known."""

@@ -15,6 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
+from threading import Event
 from typing import Any, Literal, TypeVar
 
 import anyio
@@ -30,12 +31,12 @@ from tests.durability.subjects import Sqlite
 from locus.core.errors import StoreError
 from locus.core.journal import END, Body, Transition
 from locus.core.state import AgentState
-from locus.memory.store import Appended, Claim
+from locus.memory.store import Appended, Claim, Posted
 from locus_plugin_sqlite import SqliteStore
 from locus_plugin_sqlite.job import Job
 from locus_plugin_sqlite.session import Session
 
-__all__ = ["PROGRAM", "Found", "How", "Place", "Refusing", "explored", "struck"]
+__all__ = ["PROGRAM", "Begun", "Found", "How", "Place", "Refusing", "explored", "struck"]
 
 T = TypeVar("T")
 
@@ -59,9 +60,40 @@ class _Saying(Job[None]):
     def __init__(self, sql: str) -> None:
         super().__init__(None)
         self._sql = sql
+        self.said = Event()
 
     def apply(self, session: Session) -> None:
         session.db.execute(self._sql).fetchall()
+        self.said.set()
+
+
+class Begun:
+    """An append under way: what came of it is known when somebody asks."""
+
+    def __init__(self, store: Refusing, number: int, bodies: Sequence[Body], inner: Posted) -> None:
+        self._store, self._number, self._what, self.inner = store, number, after(bodies), inner
+        self._digests = Counter(map(digest, bodies))
+        self._behind: list[Begun] = []
+        store.written += self._digests
+
+    def before(self, other: Begun) -> None:
+        """That one stands behind this one."""
+        self._behind.append(other)
+
+    async def wait(self) -> Appended:
+        """What came of it."""
+        try:
+            return await self.inner.wait()
+        except Exception:
+            self._store.struck = self._store.struck or (self._number, self._what)
+            self.refused()
+            raise
+
+    def refused(self) -> None:
+        """Neither this nor what stands behind it may be there."""
+        self._store.written -= self._digests
+        for each in self._behind:
+            each.refused()  # nobody asks about it any more
 
 
 class Refusing(SqliteStore):
@@ -88,28 +120,44 @@ class Refusing(SqliteStore):
             self.written -= digests
             raise
 
+    def post(self, claim: Claim, bodies: Sequence[Body], after: Posted | None = None) -> Begun:
+        number, first = self._counted(), after if isinstance(after, Begun) else None
+        made = Begun(self, number, bodies, super().post(claim, bodies, after=None if first is None else first.inner))
+        if first is not None:
+            first.before(made)
+        return made
+
     async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
         return await self._struck("snapshot", super().snapshot(claim, at, state, last))
 
-    async def _struck(self, what: str, write: Coroutine[Any, Any, T]) -> T:
+    def _counted(self) -> int:
         self.writes += 1
-        number = self.writes
-        if number == self.at:
-            await self._trouble()
+        if self.writes == self.at:
+            self._trouble()
+        return self.writes
+
+    async def _struck(self, what: str, write: Coroutine[Any, Any, T]) -> T:
+        number = self._counted()
         try:
             return await write
         except Exception:
             self.struck = self.struck or (number, what)
             raise
 
-    async def _trouble(self) -> None:
+    def _say(self, sql: str) -> None:
+        # Without a turn of the loop: what is begun comes behind it.
+        saying = _Saying(sql)
+        self._queue(saying)
+        saying.said.wait()
+
+    def _trouble(self) -> None:
         match self.how:
             case "pages":  # no further one than there are
-                await self._do(_Saying("PRAGMA max_page_count=1"))
+                self._say("PRAGMA max_page_count=1")
             case "limit":  # in the middle of the next page that is written to the log
                 _limit(self.log_size() + 200)
             case "read-only":
-                await self._do(_Saying("PRAGMA query_only=1"))
+                self._say("PRAGMA query_only=1")
             case "locked":
                 self.locker = sqlite3.connect(self.path, isolation_level=None)
                 self.locker.execute("BEGIN EXCLUSIVE")
@@ -120,8 +168,8 @@ class Refusing(SqliteStore):
 
     async def relieved(self) -> None:
         """There is room again; it may be written, and nobody else does."""
-        await self._do(_Saying("PRAGMA max_page_count=4294967294"))
-        await self._do(_Saying("PRAGMA query_only=0"))
+        self._say("PRAGMA max_page_count=4294967294")
+        self._say("PRAGMA query_only=0")
         _limit(resource.RLIM_INFINITY)
         if self.locker is not None:
             self.locker.close()

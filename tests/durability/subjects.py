@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import ClassVar
@@ -10,14 +11,16 @@ from typing import ClassVar
 from tests.durability.filestore import FileStore
 from tests.durability.points import Points
 
+from locus.core.journal import Body, Transition
+from locus.core.state import AgentState
 from locus.memory import MemoryStore
 from locus.memory.clock import Clock
-from locus.memory.store import Claim, JournalStore
+from locus.memory.store import Appended, Claim, JournalStore, Posted
 from locus_plugin_sqlite import SqliteStore
 from locus_plugin_sqlite.settings import Sync
 from locus_testkit import FakeClock
 
-__all__ = ["SUBJECTS", "Files", "Memory", "Sqlite", "Subject"]
+__all__ = ["SUBJECTS", "Files", "Late", "Memory", "Sqlite", "Subject"]
 
 #: Longer than any lease here.
 LONG = timedelta(minutes=10)
@@ -74,14 +77,69 @@ class _Surviving(MemoryStore):
         return await super().claim(thread_id, worker)
 
 
+class _Begun:
+    """What was begun, and what came of it."""
+
+    def __init__(self, store: _Late, claim: Claim, bodies: Sequence[Body], after: Posted | None) -> None:
+        self._store, self.claim, self.bodies, self.after = store, claim, bodies, after
+        self.got = Appended.FENCED
+
+    async def wait(self) -> Appended:
+        await self._store.catch_up()
+        return self.got
+
+
+class _Late(_Surviving):
+    """Writes what was begun as late as it may: when somebody wants to know, or asks for something else.
+
+    What the dead had begun is lost, and not, as on a disk, sometimes there.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._begun: list[_Begun] = []
+
+    def post(self, claim: Claim, bodies: Sequence[Body], after: Posted | None = None) -> Posted:
+        made = _Begun(self, claim, bodies, after)
+        self._begun.append(made)
+        return made
+
+    async def catch_up(self) -> None:
+        while self._begun:
+            each = self._begun.pop(0)
+            if not (isinstance(each.after, _Begun) and each.after.got is not Appended.OK):
+                each.got = await super().append(each.claim, each.bodies)
+
+    def bury(self) -> None:
+        self._begun.clear()
+        super().bury()
+
+    async def claim(self, thread_id: str, worker: str) -> Claim:
+        await self.catch_up()
+        return await super().claim(thread_id, worker)
+
+    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
+        await self.catch_up()
+        return await super().append(claim, bodies)
+
+    async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
+        await self.catch_up()
+        return await super().snapshot(claim, at, state, last)
+
+    async def release(self, claim: Claim, not_before: datetime | None = None) -> None:
+        await self.catch_up()
+        await super().release(claim, not_before)
+
+
 class Memory(Subject):
     """Journals in memory; processes are only played."""
 
     name = "memory"
+    store: ClassVar[type[_Surviving]] = _Surviving
 
     def __init__(self, folder: Path, *, snapshot_every: int | None = None) -> None:
         super().__init__(folder, snapshot_every=snapshot_every)
-        self._store = _Surviving()
+        self._store = self.store()
         self._store.snapshot_every = snapshot_every  # type: ignore[assignment]
 
     def open(self, points: Points) -> JournalStore:
@@ -89,6 +147,13 @@ class Memory(Subject):
 
     def bury(self) -> None:
         self._store.bury()
+
+
+class Late(Memory):
+    """Journals in memory, where what was begun is lost with whoever began it."""
+
+    name = "late"
+    store = _Late
 
 
 class Files(Subject):
@@ -158,4 +223,4 @@ class Sqlite(Subject):
             db.close()
 
 
-SUBJECTS: dict[str, type[Subject]] = {subject.name: subject for subject in (Memory, Files, Sqlite)}
+SUBJECTS: dict[str, type[Subject]] = {subject.name: subject for subject in (Memory, Late, Files, Sqlite)}

@@ -22,7 +22,6 @@ EVERYWHERE = {
     "append: after Paused",
     "append: after Resumed",
     "append: after a transition",
-    "append: after the final transition",
     "release: before",
     "release: after",
     "model: before",
@@ -44,12 +43,21 @@ EVERYWHERE = {
 }
 INSIDE = {
     "sqlite": {
+        "post: before",
+        "post: under way",
+        "post: known, append: after a transition",
+        "post: known, append: after the final transition",
         "sql: after BEGIN IMMEDIATE",
         "sql: after INSERT INTO",
         "sql: after UPDATE threads",
         "sql: after COMMIT",
     },
-    "files": {"file: before the write", "file: inside the write", "file: written"},
+    "files": {
+        "append: after the final transition",
+        "file: before the write",
+        "file: inside the write",
+        "file: written",
+    },
 }
 SNAPSHOTS = {"snapshot: before", "snapshot: after"}
 

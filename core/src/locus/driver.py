@@ -74,7 +74,11 @@ async def drive(run: ActiveRun, store: JournalStore, segment: Segment) -> Ended:
                     if failed is not host.stopped:
                         e.add_note(str(failed))  # what was wrong first is what is raised
         raise
-    await host.release()
+    try:
+        await host.release()
+    except JournalError:
+        await host.flush()  # whether what the run did is saved comes first
+        raise
     await host.flush()
     return ended
 
@@ -313,6 +317,7 @@ async def _cancelled(run: ActiveRun, segment: Segment) -> None:
                 await host.pause(reason)
             except JournalError as e:
                 error = e
+                _show_committed(run)  # what was being written is not
         await _ensure_begun(run, segment)
         await tell_end(run, run.state, reason, ("Cancelled",), error)
 

@@ -40,6 +40,7 @@ from locus.core.journal import (
     apply,
 )
 from locus.memory.store import Appended, Claim, JournalStore
+from locus.memory.underway import Writing
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable
@@ -61,6 +62,7 @@ class JournalHost:
 
     __slots__ = (
         "_add",
+        "_answered",
         "_answers",
         "_cache",
         "_every",
@@ -68,10 +70,10 @@ class JournalHost:
         "_keeps",
         "_now",
         "_post",
-        "_posted",
         "_saved",
         "_solid",
         "_steps",
+        "_under_way",
         "asked",
         "claim",
         "head",
@@ -103,10 +105,12 @@ class JournalHost:
         self._saved = claim.snapshot.at if claim.snapshot is not None else 0
         #: What is written together with the next entry.
         self._held: tuple[Body, ...] = ()
-        #: State and last transition as they are written, while a transition waits.
+        #: Whether that holds what a model said.
+        self._answered = False
+        #: State and last transition as they are written, while a transition waits or is being written.
         self._solid: tuple[AgentState, Transition | None] | None = None
-        #: What is being written while the loop goes on, where the store can do that.
-        self._posted: tuple[Posted, tuple[Body, ...]] | None = None
+        #: What is being written while the loop goes on, where the store can do that; each stands behind the one before.
+        self._under_way: list[Writing] = []
         self._keeps = store.keeps_history
         self._post: Callable[..., Posted] | None = getattr(store, "post", None) if self._keeps else None
         self._every = store.snapshot_every if self._keeps else None
@@ -198,14 +202,13 @@ class JournalHost:
     async def _append(self, *bodies: Body) -> None:
         held = self._held
         if held:
-            self._held = ()
+            self._held, self._answered = (), False
             bodies = held + bodies
-        before, self._posted = self._posted, None
         try:
-            if before is None:
-                got = await self._add(self.claim, bodies)
-            else:
-                got = await self._behind(before, bodies)
+            if self._under_way:
+                await self._written(self._begin(bodies, (self.state, self.last)))
+                return
+            got = await self._add(self.claim, bodies)
         except NotSerialisable as e:
             # No failure of the store: nothing was written, and whoever made the value hears of it.
             if held:
@@ -218,42 +221,30 @@ class JournalHost:
         self.head += len(bodies)
         self._solid = None
 
-    def _begin(self, bodies: tuple[Body, ...]) -> None:
-        """Begin to write, and go on meanwhile."""
+    def _begin(self, bodies: tuple[Body, ...], then: tuple[AgentState, Transition | None]) -> Writing:
+        """Begin to write behind what is being written."""
         assert self._post is not None
-        try:
-            posted = self._post(self.claim, bodies)
-        except Exception as e:  # noqa: BLE001  a store is somebody else's code
-            self._failed(e, f"save {_listed(bodies)}")
-        self._posted, self._held = (posted, bodies), ()
+        after = self._under_way[-1].posted if self._under_way else None
+        made = Writing(self._post(self.claim, bodies, after=after), bodies, then)
+        self._under_way.append(made)
         self.head += len(bodies)
+        return made
 
-    async def _behind(self, before: tuple[Posted, tuple[Body, ...]], bodies: tuple[Body, ...]) -> Appended:
-        """Write behind what is being written; what was first fails first."""
-        assert self._post is not None
-        try:
-            posted = self._post(self.claim, bodies, after=before[0])
-        except NotSerialisable:
-            self._posted = before
-            raise
-        try:
-            await self._stored(before)
-            return await posted.wait()
-        except BaseException as e:
-            if not isinstance(e, Exception):  # cancelled: what comes next still comes behind both
-                self._posted = posted, bodies
-            raise
-
-    async def _stored(self, before: tuple[Posted, tuple[Body, ...]]) -> None:
-        """Wait for what is being written."""
-        posted, bodies = before
-        try:
-            got = await posted.wait()
-        except Exception as e:  # noqa: BLE001  a store is somebody else's code
-            self._failed(e, f"save {_listed(bodies)}")
-        if got is not Appended.OK:
-            self._fenced(got)
-        self._solid = None
+    async def _written(self, wanted: Writing) -> None:
+        """Wait until that is written, and all before it; what was first fails first, whoever waits for it."""
+        while wanted in self._under_way:
+            first = self._under_way[0]
+            try:
+                got = await first.known()
+            except Exception as e:  # noqa: BLE001  a store is somebody else's code
+                self._failed(e, f"save {_listed(first.bodies)}")
+            if got is not None and self.stopped is None:
+                if got is not Appended.OK:
+                    self._fenced(got)
+                del self._under_way[0]
+                self._solid = first.then if self._under_way else None
+        if self.stopped is not None:
+            raise self.stopped
 
     async def _apart(self, held: tuple[Body, ...], bodies: tuple[Body, ...], error: NotSerialisable) -> None:
         """Write what had waited without what came next. Where it is to blame itself, the run cannot go on."""
@@ -280,15 +271,21 @@ class JournalHost:
         """
         if self.stopped is None:
             self.stopped = error
-            if self._solid is not None:
-                (self.state, self.last), self._held, self._posted = self._solid, (), None
+            self._roll_back()
             # Here and not in a test before each write: every iteration would pay for that.
             self._add = self._cache = partial(_refuse, error)
+
+    def _roll_back(self) -> None:
+        """Stand where what is written stands."""
+        if self._solid is not None:
+            (self.state, self.last), self._held, self._solid = self._solid, (), None
+        self._under_way = []
 
     def _failed(self, error: Exception, doing: str) -> NoReturn:
         if isinstance(error, JournalError):
             self.stop(error)
             raise error
+        self._roll_back()
         begun = self.last is not None and self.last.run_id == self.run_id
         meaning = _NOT_BEGUN if not begun else _ENDED if self.open_node is None else _LEFT_OPEN
         told = _store_error(self.store, self.claim.thread_id, doing, error, meaning)
@@ -349,9 +346,8 @@ class JournalHost:
         """Have everything written by now."""
         if self._held:
             await self._append()
-        elif self._posted is not None:
-            before, self._posted = self._posted, None
-            await self._stored(before)
+        elif self._under_way:
+            await self._written(self._under_way[-1])
 
     async def step(self, step_id: str, fn: Callable[[], Awaitable[Any]], policy: Policy, digest: str = "") -> Any:
         """Run an effect unless its result is recorded.
@@ -388,6 +384,7 @@ class JournalHost:
             while self._held:  # another call that ran beside this one; while it is written, a third may end
                 await self._append()
             self._held = (Outcome(run_id=self.run_id, step_id=step_id, digest=digest, value=value),)
+            self._answered = True
         else:
             await self.settle(step_id, value, digest)
         return value
@@ -428,28 +425,34 @@ class JournalHost:
             segment=self.segment,
             error=error,
         )
-        if when == "meanwhile" and self._post is None:
+        if when == "meanwhile" and (self._post is None or (self._answered and next_node != END)):
+            # A crash in the middle of a model call must not repeat the one before it as well.
             when = "now"
         if when != "now" and self._keeps and self.stopped is None:
-            if when == "meanwhile" and self._posted is not None:
+            if when == "meanwhile" and self._under_way:
                 await self.flush()
             self._solid = self._solid or (self.state, self.last)
             self._held += (transition,)
             if when == "meanwhile":
-                self._begin(self._held)
+                bodies, self._held, self._answered = self._held, (), False
+                try:
+                    self._begin(bodies, (state, transition))
+                except Exception as e:  # noqa: BLE001  a store is somebody else's code
+                    self._failed(e, f"save {_listed(bodies)}")
         elif self._keeps:
             try:
                 await self._append(transition)
             except NotSerialisable as e:  # the run cannot go on without it
                 self._failed(e, f"save {_listed((transition,))}")
         else:
-            self._held = ()  # the state holds what the model said
+            self._held, self._answered = (), False  # the state holds what the model said
             self.head += 1
             if not await self._snapshot(state, transition):
                 self._fenced(Appended.FENCED)
         self._note(transition)
         self.state = state
         if self._every is not None and self.head - self._saved >= self._every and not self._held:
+            await self.flush()
             await self._snapshot(state, transition)
             self._saved = self.head
         return state

@@ -83,7 +83,10 @@ class Posted(Protocol):
     """An append under way."""
 
     async def wait(self) -> Appended:
-        """What came of it, as `JournalStore.append` says it. A cancellation is raised when that is known."""
+        """What came of it, as `JournalStore.append` says it: also when that has been known for long.
+
+        A cancellation is raised when it is known, and whoever asks again is told. One task waits at a time.
+        """
         ...
 
 
@@ -91,12 +94,13 @@ class PostingStore(Protocol):
     """What a `JournalStore` may offer beside the rest: the model is asked while a finished turn is written."""
 
     def post(self, claim: Claim, bodies: Sequence[Body], after: Posted | None = None) -> Posted:
-        """Begin an append, and return at once.
+        """Begin an append, and return at once. What is asked of the store from now on comes behind it.
 
         Args:
             claim: as in `JournalStore.append`.
             bodies: the same.
-            after: the post before, where nobody has waited for it yet: nothing is stored behind one that was not.
+            after: the post before, where nobody has been told yet what came of it: nothing is stored behind one that
+                was not, and this one is then `Appended.FENCED`.
 
         Raises:
             NotSerialisable: one of the bodies has no JSON form; nothing was begun.
