@@ -402,7 +402,10 @@ BROKEN: dict[Callable[[], Any], tuple[str, ...]] = {
         "test_law_5_history_says_what_was_recorded",
     ),
     LosesAnswers: ("test_law_4_person_is_asked_once",),
-    LosesAttempts: ("test_law_10_attempts_are_counted_in_the_journal",),
+    LosesAttempts: (
+        "test_law_10_attempts_are_counted_in_the_journal",
+        "test_law_10_run_that_kills_its_workers_is_set_aside",
+    ),
     SkipsWhatSaysNothing: (
         "test_law_9_transition_that_only_counts_is_kept",
         "test_law_9_iterations_are_counted_over_crashes",

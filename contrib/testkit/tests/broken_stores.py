@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +15,7 @@ from locus.core.codec import encode_data
 from locus.core.errors import ThreadBusy
 from locus.core.journal import Body, Entry, Outcome, Transition
 from locus.core.state import AgentState
-from locus.memory import Appended, Claim, LatestStore, ThreadInfo
+from locus.memory import Appended, Claim, LatestStore, MemoryStore, ThreadInfo
 
 from .stores import Complete
 
@@ -80,6 +80,9 @@ class AppendsOneByOne(Complete):
             await anyio.lowlevel.checkpoint()
         return got
 
+    def added(self, claim: Claim, bodies: Sequence[Body]) -> Coroutine[Any, Any, Appended]:
+        return MemoryStore.append(self, claim, bodies)
+
 
 class RefusesInTheMiddle(Complete):
     async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
@@ -96,6 +99,9 @@ class OverwritesWhatOthersAppend(Complete):
         await anyio.lowlevel.checkpoint()
         self._threads[claim.thread_id].bodies[:] = seen
         return await super().append(claim, bodies)
+
+    def added(self, claim: Claim, bodies: Sequence[Body]) -> Coroutine[Any, Any, Appended]:
+        return MemoryStore.append(self, claim, bodies)
 
 
 class ReusesTokens(Complete):

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
+from typing import Any, TypeVar
 
-from locus.memory import Claim, JournalStore, MemoryStore
+import anyio.lowlevel
+
+from locus.core.journal import Body
+from locus.memory import Appended, Claim, JournalStore, MemoryStore
+from locus.memory.store import Posted
 from locus_testkit import JournalStoreContract, StoreFeatures
 
-__all__ = ["LAWS", "Complete", "Opened", "law_of", "shared"]
+__all__ = ["LAWS", "Begun", "Complete", "Opened", "at_once", "law_of", "shared"]
+
+T = TypeVar("T")
 
 #: Not a law of stores: `test_contract_base.py` has it.
 _OF_THE_CONTRACT = "test_every_promise_is_kept_or_excused"
@@ -22,6 +29,26 @@ def law_of(test: str) -> int | None:
     """The number of the law that a test proves; None for what is no law of runs."""
     found = re.match(r"test_law_(\d+)_", test)
     return None if found is None else int(found.group(1))
+
+
+def at_once(work: Coroutine[Any, Any, T]) -> T:
+    """What comes of something that waits for nothing."""
+    try:
+        work.send(None)
+    except StopIteration as ended:
+        return ended.value  # type: ignore[no-any-return]
+    raise AssertionError("it waits")
+
+
+class Begun:
+    """An append that was begun, and what came of it."""
+
+    def __init__(self, got: Appended) -> None:
+        self.got = got
+
+    async def wait(self) -> Appended:
+        await anyio.lowlevel.checkpoint()
+        return self.got
 
 
 class Complete(MemoryStore):
@@ -51,6 +78,15 @@ class Complete(MemoryStore):
             self.lapsed.discard(claim.token)
         return alive
 
+    def post(self, claim: Claim, bodies: Sequence[Body], after: Posted | None = None) -> Posted:
+        if isinstance(after, Begun) and after.got is not Appended.OK:
+            return Begun(Appended.FENCED)
+        return Begun(at_once(self.added(claim, bodies)))
+
+    def added(self, claim: Claim, bodies: Sequence[Body]) -> Coroutine[Any, Any, Appended]:
+        """What a post does: an append, or, where that waits for something, the one of memory."""
+        return self.append(claim, bodies)
+
     async def next_ready(self, now: datetime) -> str | None:
         free = [i for i, t in self._threads.items() if t.held is None or t.held.token in self.lapsed]
         due = {i: t for i in free if (t := self._threads[i].not_before) is not None and t <= now}
@@ -64,7 +100,7 @@ class Opened(JournalStoreContract):
         kind: makes a handle.
     """
 
-    features = StoreFeatures(persistent=True, shared=True, leases=True)
+    features = StoreFeatures(persistent=True, shared=True, leases=True, post=True)
 
     def __init__(self, kind: Callable[[], JournalStore]) -> None:
         self.kind = kind

@@ -11,7 +11,7 @@ import pytest
 
 from locus.memory import JournalStore
 
-from . import broken_runs, broken_stores
+from . import broken_posts, broken_runs, broken_stores
 from .stores import LAWS, Complete, Opened, shared
 
 pytestmark = pytest.mark.proof
@@ -23,7 +23,9 @@ ALONE = (
     "test_law_3_handles_exclude_each_other",
 )
 
-CASES = [(kind, law) for kind, laws in {**broken_stores.BROKEN, **broken_runs.BROKEN}.items() for law in laws]
+EVERY = {**broken_stores.BROKEN, **broken_posts.BROKEN, **broken_runs.BROKEN}
+CASES = [(kind, law) for kind, laws in EVERY.items() for law in laws]
+POSTS = {law for laws in broken_posts.BROKEN.values() for law in laws}
 CASES += [(Complete, law) for law in ALONE]
 
 
@@ -42,6 +44,13 @@ async def test_law_fails_for_a_store_that_breaks_it(kind: Callable[[], JournalSt
 @pytest.mark.parametrize("law", LAWS)
 async def test_law_holds_for_a_store_that_keeps_it(law: str) -> None:
     await Opened(shared(Complete)).obey(law)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", broken_posts.BROKEN)
+async def test_store_that_posts_wrongly_fails_no_law_but_those_of_posts(kind: Callable[[], JournalStore]) -> None:
+    for law in (each for each in LAWS if each not in POSTS):
+        await Opened(shared(kind)).obey(law)
 
 
 def test_every_law_has_a_store_that_breaks_it() -> None:

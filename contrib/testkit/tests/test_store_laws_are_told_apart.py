@@ -6,8 +6,9 @@ type, a clock, each plausible by itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from datetime import datetime
+from typing import Any
 
 import anyio.lowlevel
 import pytest
@@ -15,7 +16,7 @@ from attrs import evolve
 
 from locus.core.journal import START, Body, Intent, Outcome, Transition
 from locus.core.state import AgentState
-from locus.memory import Appended, Claim
+from locus.memory import Appended, Claim, MemoryStore
 from locus.models.call import Called
 
 from .stores import LAWS, Complete, Opened, law_of, shared
@@ -40,6 +41,9 @@ class AppendsOneByOne(Complete):
             got = await super().append(claim, [body])
             await anyio.lowlevel.checkpoint()
         return got
+
+    def added(self, claim: Claim, bodies: Sequence[Body]) -> Coroutine[Any, Any, Appended]:
+        return MemoryStore.append(self, claim, bodies)
 
 
 class AcceptsStaleWriters(Complete):

@@ -42,6 +42,7 @@ class StoreFeatures:
         lists: another handle also finds which threads there are, and when they want to go on.
         leases: a worker that says nothing for a while loses its thread to whoever asks; needs
             `JournalStoreContract.expire`.
+        post: it can begin an append and return (`PostingStore`).
         forks: it can fork a thread; needs ``history``. A store that cannot says so with a `JournalError`.
     """
 
@@ -52,6 +53,7 @@ class StoreFeatures:
     lists: bool = True
     leases: bool = False
     forks: bool = True
+    post: bool = False
 
 
 @pytest.mark.anyio

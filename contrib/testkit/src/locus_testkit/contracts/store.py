@@ -16,6 +16,7 @@ from locus_testkit.contracts._law_7_steps import StepLaws
 from locus_testkit.contracts._law_8_time import TimeLaws
 from locus_testkit.contracts._law_9_bounds import BoundLaws
 from locus_testkit.contracts._law_10_ack import AckLaws
+from locus_testkit.contracts._posts import PostLaws
 from locus_testkit.contracts._store import OpenStore, StoreFeatures
 from locus_testkit.contracts._store_forks import ForkLaws
 from locus_testkit.contracts._store_threads import ThreadLaws
@@ -34,6 +35,7 @@ class JournalStoreContract(
     SizeLaws,
     ModelCallLaws,
     EffectLaws,
+    PostLaws,
     FencingLaws,
     CommitLaws,
     FoldLaws,
