@@ -28,6 +28,8 @@ from locus.core.journal import BLANK, Body, Outcome, fold
 from locus.memory.store import Appended, Claim
 from locus.models.protocol import ModelRequest
 from locus_plugin_sqlite import SqliteStore
+from locus_plugin_sqlite.job import Job
+from locus_plugin_sqlite.session import Session
 from locus_testkit import ScriptedModel, call, never
 
 #: Iterations that are looked at together; several snapshots fall into each.
@@ -113,6 +115,26 @@ async def read(n: int) -> str:
     return os.urandom(RESULT // 2).hex()
 
 
+class _Barrier(Job[None]):
+    """Done when all before it is."""
+
+    grouped = writes = False
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.reached = threading.Event()
+
+    def apply(self, session: Session) -> None:
+        self.reached.set()
+
+
+def settle(store: SqliteStore) -> None:
+    """Let what was begun be written, or it depends on the moment what is written together with what comes next."""
+    barrier = _Barrier()
+    store._queue(barrier)
+    assert barrier.reached.wait(60)
+
+
 class Often(SqliteStore):
     """With so many snapshots that several fall into each window."""
 
@@ -151,14 +173,17 @@ def windows(path: Path, kind: type[SqliteStore], iterations: int, window: int = 
     def script(_: ModelRequest) -> Any:
         nonlocal asked, steps, entered
         asked += 1
+        settle(store)
         if asked % window == 1:
             written = taken(path)
             found.append(Window(written, work.steps - steps, work.entered - entered, path.stat().st_size))
             steps, entered = work.steps, work.entered
         return "done" if asked > iterations else call("read", n=asked)
 
+    store = kind(path, sync="normal")
+
     async def run() -> None:
-        async with kind(path, sync="normal") as store:
+        async with store:
             await agent(store, script).run("x", thread_id="t")
 
     with working() as work, counted(work):
