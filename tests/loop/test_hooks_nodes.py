@@ -18,14 +18,16 @@ from locus import (
     ReflectEvent,
     Role,
     TerminateEvent,
+    ThinkEvent,
     tool,
 )
 from locus.core.errors import ConditionError, HookSpecError, PluginError
 from locus.core.executions import ToolExecution
-from locus.core.messages import ToolCall, ToolResult
+from locus.core.messages import ToolCall, ToolResult, plugin_message
 from locus.core.reflect import EveryIterations, OnRepetition, OnToolError
 from locus.core.termination import ConfidenceMet, TokenLimit
-from locus.plugin import Plugin, RunContext, hookimpl
+from locus.memory import MemoryStore
+from locus.plugin import Accept, Plugin, Retry, Revise, RunContext, hookimpl
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
@@ -114,6 +116,114 @@ async def test_a_thinker_that_never_ends_ends_with_the_runs_limits() -> None:
 
     result = await Agent(ScriptedModel(), tools=[add], hooks=[Busy()], max_iterations=3).run("x")
     assert (result.stop_reason, bodies["add"]) == ("MaxIterations", 3)
+
+
+# -- the kernel's Think, at a plugin's call -----------------------------------------------------------
+
+
+class Gives(Hook):
+    """Thinks with the answers that it has, one an iteration; when there are no more, the model is asked.
+
+    Args:
+        answers: the answers.
+        note: told to the model with the first request that is made.
+    """
+
+    name = "gives"
+
+    def __init__(self, *answers: Any, note: str = "") -> None:
+        self.answers, self.note, self.reviewed = answers, note, list[str]()
+
+    @hookimpl
+    async def locus_think(self, state: AgentState, run: RunContext) -> AgentState:
+        if state.iteration < len(self.answers):
+            return await run.think(state, Message(Role.ASSISTANT, self.answers[state.iteration]))
+        return await run.think(state.with_message(plugin_message(self.name, self.note)) if self.note else state)
+
+
+class Picky(Hook):
+    """Sends the first answer back."""
+
+    @hookimpl
+    def locus_review_answer(self, answer: Message, state: AgentState) -> Accept | Revise:
+        return Revise("No.") if not state.revisions else Accept()
+
+
+ADD = ToolCall("given", "add", {"a": 41})
+
+
+async def test_calls_that_need_no_model_are_told_and_executed_as_the_models_are() -> None:
+    recorder, model = Recorder(), ScriptedModel("it is 42")
+    agent = Agent(model, tools=[add], hooks=[Gives(ADD), recorder], checkpointer=MemoryStore())
+    result = await agent.run("x")
+    assert (result.message, results(result), len(model.requests)) == ("it is 42", ["42"], 1)
+    assert [e.tool_calls for e in of(recorder.events, ThinkEvent)] == [(ADD,), ()]
+    assert [s.actions for s in result.state.reasoning_steps] == [("add",), ()]
+    assert result.usage.total_tokens == 15
+    assert_valid_history(result.state.messages)
+    (await agent.replay(result.thread_id)).raise_for_difference()
+
+
+async def test_a_given_answer_is_reviewed_as_the_models_is() -> None:
+    model = ScriptedModel("better")
+    result = await Agent(model, hooks=[Gives("a guess"), Picky()]).run("x")
+    assert (result.message, result.state.revisions, len(model.requests)) == ("better", 1, 1)
+    assert [m.text for m in model.requests[0].messages] == ["x", "a guess", "No."]
+
+
+async def test_a_given_answer_follows_the_output_schema_or_goes_back() -> None:
+    model = ScriptedModel("7")
+    result = await Agent(model, hooks=[Gives("seven")], output_schema=int).run("x")
+    assert (result.parsed, len(model.requests)) == (7, 1)
+    assert "does not follow the output schema" in model.requests[0].messages[-1].text
+
+
+async def test_the_model_thinks_on_the_state_that_a_plugin_hands_on() -> None:
+    model = ScriptedModel("done")
+    result = await Agent(model, tools=[add], hooks=[Gives(ADD, note="mind the gap")]).run("x")
+    assert [m.text for m in model.requests[0].messages if m.plugin == "gives"] == ["mind the gap"]
+    assert [m.role.value for m in result.state.messages] == ["user", "assistant", "tool", "user", "assistant"]
+
+
+async def test_what_was_given_is_not_asked_for_again() -> None:
+    class Again(Hook):
+        def on_think(self, event: ThinkEvent) -> Retry | None:
+            return Retry("not that") if event.text == "a guess" else None
+
+    agent = Agent(ScriptedModel(), hooks=[Gives("a guess"), Again()], checkpointer=MemoryStore())
+    result = await agent.run("x")
+    assert [m.text for m in result.state.messages] == ["x", "a guess"]
+    (await agent.replay(result.thread_id)).raise_for_difference()
+
+
+async def test_what_is_no_answer_cannot_be_given() -> None:
+    class Odd(Hook):
+        name = "odd"
+
+        @hookimpl
+        async def locus_think(self, state: AgentState, run: RunContext) -> AgentState:
+            return await run.think(state, Message(Role.USER, "me?"))
+
+    result = await Agent(ScriptedModel(), hooks=[Odd()]).run("x")
+    assert (result.stop_reason, type(result.error)) == ("NodeError", ValueError)
+
+
+async def test_budgets_are_checked_where_the_model_is_asked_and_calls_given_without_it_are_bounded() -> None:
+    model = ScriptedModel()
+    result = await Agent(model, tools=[add], hooks=[Gives(*[ADD] * 9)], max_iterations=3).run("x")
+    assert (result.stop_reason, bodies["add"], model.requests) == ("MaxIterations", 3, ())
+
+
+async def test_a_hook_sees_the_tools_of_the_run() -> None:
+    seen: list[Any] = []
+
+    class Looks(Hook):
+        @hookimpl
+        def locus_think(self, run: RunContext) -> None:
+            seen.append((run.registry.names, type(run.registry["add"].bind({"a": "x"})).__name__))
+
+    await Agent(ScriptedModel("done"), tools=[add], hooks=[Looks()]).run("x")
+    assert seen == [(("add",), "ArgumentError")]
 
 
 # -- execute and terminate ----------------------------------------------------------------------------

@@ -43,6 +43,7 @@ from locus.core.state import AgentState, ReasoningStep, ToolExecution
 from locus.hooks.stash import Stash
 from locus.memory.clock import Clock, SystemClock
 from locus.models.protocol import ModelRequest, ModelResponse, StopReason
+from locus.tools.registry import ToolRegistry
 
 # -- free-form data ---------------------------------------------------------------------------------
 
@@ -302,6 +303,7 @@ class FakeRun:
     deadline: float | None = None
     cancelled: str | None = None
     clock: Clock = SystemClock()
+    registry = ToolRegistry()
 
     def __init__(self, *answers: Answer, stop_reason: StopReason = "stop") -> None:
         self.answers = list(answers)
@@ -332,6 +334,9 @@ class FakeRun:
         raise NotImplementedError
 
     async def step(self, name: str, fn: Callable[[], Any], *, effect: str = "once") -> Any:
+        raise NotImplementedError
+
+    async def think(self, state: AgentState, given: Message | None = None) -> AgentState:
         raise NotImplementedError
 
     def cancel(self, reason: str = "") -> None:

@@ -10,8 +10,10 @@ from locus.core.state import AgentState
 from locus.hooks.stash import Stash
 
 if TYPE_CHECKING:  # `locus.models` finds its providers through this package: the runtime import goes that way only
+    from locus.core.messages import Message
     from locus.memory.clock import Clock
     from locus.models.protocol import Model, ModelRequest, ModelResponse
+    from locus.tools.registry import ToolRegistry
 
 __all__ = ["RunContext"]
 
@@ -39,6 +41,11 @@ class RunContext(Protocol):
     @property
     def deps(self) -> Any:
         """What the caller passed as ``deps=``."""
+        ...
+
+    @property
+    def registry(self) -> ToolRegistry:
+        """The tools of the run: their names, what the model is told of them, and whether arguments fit."""
         ...
 
     @property
@@ -88,6 +95,22 @@ class RunContext(Protocol):
         Raises:
             ModelError: the call failed.
             BudgetExceeded: the run's condition is satisfied already; no call was made.
+        """
+        ...
+
+    async def think(self, state: AgentState, given: Message | None = None) -> AgentState:
+        """The kernel's own Think, for a plugin's `locus_think` that leaves a part of the work to it.
+
+        It ends a Think: call it once, and return what it returns.
+
+        Args:
+            state: what to think on; another one than the hook was given, if need be.
+            given: an answer that needs no model, such as calls that a plan asks for. Everything else is as with the
+                model's: it is recorded and told, its calls are executed, and one without calls is reviewed; but a
+                hook's `Retry` does not concern it. None = the model is asked.
+
+        Raises:
+            ValueError: what is given is no message of the assistant.
         """
         ...
 

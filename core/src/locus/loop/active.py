@@ -6,7 +6,7 @@ mutable part of a run and nothing else does; the state itself only passes throug
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -18,19 +18,21 @@ from locus.hooks.caller import deaf, still_deaf, unheard
 from locus.hooks.dispatch import decide_tool_call, filter_progress, notify, onion
 from locus.hooks.health import HookHealth
 from locus.hooks.stash import Stash
+from locus.loop import nodes
 from locus.memory.thread import Stop, cancel_reason
 from locus.models.call import Spent, model_step, question
+from locus.models.protocol import ModelRequest
 from locus.tools.outcome import CallOutcome
 
 if TYPE_CHECKING:
-    from locus.core.messages import ToolCall, Usage
+    from locus.core.messages import Message, ToolCall, Usage
     from locus.core.state import AgentState
     from locus.core.termination import Bounds, Satisfied
     from locus.hooks.table import Impl
     from locus.loop.react import Loop
     from locus.memory.host import JournalHost
     from locus.models.output import OutputSchema
-    from locus.models.protocol import Model, ModelRequest, ModelResponse, ModelSettings
+    from locus.models.protocol import Model, ModelResponse, ModelSettings
     from locus.tools.registry import ToolRegistry
 
 __all__ = ["ActiveRun"]
@@ -400,12 +402,22 @@ class ActiveRun:
 
     # -- models -----------------------------------------------------------------------------------
 
-    def ask(self, request: ModelRequest, *, attempt: int = 0) -> Coroutine[Any, Any, tuple[ModelResponse, Usage, bool]]:
+    async def think(self, state: AgentState, given: Message | None = None) -> AgentState:
+        """The kernel's own Think, on a state and maybe with an answer that a plugin has found."""
+        if given is not None and given.role != "assistant":
+            raise ValueError(f"{given!r:.80} is no answer; give a message with the role assistant")
+        return await nodes.think(state, self, given)
+
+    def ask(self, messages: tuple[Message, ...], attempt: int) -> Awaitable[tuple[ModelResponse, Usage, bool]]:
         """Think's model call: the answer, the usage of all attempts at it, and whether the journal gave it.
 
         Raises:
             ModelError: it failed. Its usage so far is charged.
         """
+        output = self.output.spec if self.output is not None else None
+        request = ModelRequest(
+            messages=messages, tools=self.registry.specs, settings=self.settings, output=output, deadline=self.deadline
+        )
         step_id = f"{self.state.iteration}/think/model" + (f"#{attempt}" if attempt else "")
         return model_step(self, request, self.loop.model, step_id=step_id, standing=self.standing)
 

@@ -8,18 +8,15 @@ from locus.core.directives import Cancel, Revise
 from locus.core.errors import ModelError, StepFailed
 from locus.core.events import ThinkEvent
 from locus.core.lazy import Lazy
-from locus.core.messages import Message, Role
+from locus.core.messages import Message, Role, Usage
 from locus.core.state import AgentState, ReasoningStep, not_run
 from locus.hooks.dispatch import fold, review
-from locus.models.protocol import ModelRequest, ModelResponse
 
 if TYPE_CHECKING:
     from locus.loop.active import ActiveRun
-    from locus.tools.outcome import CallOutcome
-
-if TYPE_CHECKING:
     from locus.models import output
     from locus.tools import dispatch
+    from locus.tools.outcome import CallOutcome
 else:
     output = Lazy("locus.models.output")
     dispatch = Lazy("locus.tools.dispatch")
@@ -30,11 +27,11 @@ __all__ = ["execute", "reflect", "terminate", "think"]
 MAX_RETRIES = 3
 
 
-async def think(state: AgentState, run: ActiveRun) -> AgentState:
+async def think(state: AgentState, run: ActiveRun, given: Message | None = None) -> AgentState:
     """Ask the model; the answer, its tokens and a reasoning step are added to the state.
 
     A final answer is shown to the reviewers before it stands. When the model fails and no hook asks for another
-    try, the run ends with ``ModelError``.
+    try, the run ends with ``ModelError``. An answer that is given is taken in place of the model's.
     """
     before = state
     for attempt in range(MAX_RETRIES + 1):
@@ -43,27 +40,23 @@ async def think(state: AgentState, run: ActiveRun) -> AgentState:
             continue
         before = run.charged(before)  # with what hooks have spent since
         state, messages = before, before.messages
-        if run.loop.manager is not None:
-            state, messages = await _view(before, run)
-        request = ModelRequest(
-            messages=messages,
-            tools=run.loop.tools.specs,
-            settings=run.settings,
-            output=run.output.spec if run.output is not None else None,
-            deadline=run.deadline,
-        )
-        if run.over_budget(state):
-            return state
-        try:
-            response, usage, replayed = await run.ask(request, attempt=attempt)
-        except (ModelError, StepFailed) as e:
-            state = run.charged(state)
-            if run.take_retry() and attempt < MAX_RETRIES:
-                before = state
-                await run.restarted()
-                continue
-            return run.failed(state, "ModelError", e)
-        message = response.message
+        if given is not None:
+            message, usage, replayed = given, Usage(), False
+        else:
+            if run.loop.manager is not None:
+                state, messages = await _view(before, run)
+            if run.over_budget(state):
+                return state
+            try:
+                response, usage, replayed = await run.ask(messages, attempt)
+            except (ModelError, StepFailed) as e:
+                state = run.charged(state)
+                if run.take_retry() and attempt < MAX_RETRIES:
+                    before = state
+                    await run.restarted()
+                    continue
+                return run.failed(state, "ModelError", e)
+            message = response.message
         thought = message.reasoning or message.text
         actions = tuple([c.name for c in message.tool_calls])
         step = ReasoningStep(iteration=state.iteration, thought=thought, actions=actions)
@@ -78,13 +71,13 @@ async def think(state: AgentState, run: ActiveRun) -> AgentState:
                     replayed=replayed,
                 )
             )
-        if run.take_retry() and attempt < MAX_RETRIES and not run.halted:
+        if given is None and run.take_retry() and attempt < MAX_RETRIES and not run.halted:
             # The answer is thrown away, its tokens are not.
             before = state.charged(usage)
             await run.restarted()
             continue
         if not message.tool_calls:
-            return await _reviewed(answered, response, run)
+            return await _reviewed(answered, message, run)
         return answered
     return state
 
@@ -109,17 +102,17 @@ async def _view(state: AgentState, run: ActiveRun) -> tuple[AgentState, tuple[Me
     return run.charged(state), view.messages
 
 
-async def _reviewed(state: AgentState, response: ModelResponse, run: ActiveRun) -> AgentState:
+async def _reviewed(state: AgentState, answer: Message, run: ActiveRun) -> AgentState:
     """Show a final answer to the output schema and the reviewers; the first objection sends it back."""
     verdict = None
     if run.output is not None:
         try:
-            run.output.parse(response.message.text)
+            run.output.parse(answer.text)
         except output.OutputError as e:
             verdict = Revise(f"The answer does not follow the output schema: {e}. Answer again, as JSON only.")
     impls = run.loop.hooks.impls("locus_review_answer")
     if verdict is None and impls:
-        given = await review(impls, response.message, state, run, run.health, run.hook_step)
+        given = await review(impls, answer, state, run, run.health, run.hook_step)
         state = run.charged(state)
         if type(given) is Cancel:
             run.cancel(given.reason)

@@ -1,8 +1,9 @@
 """Node: the four nodes of the loop.
 
 Sync or async, ``(state, run) -> state``. The kernel's own nodes are the last implementations of these hooks,
-so a plugin replaces a node by answering before them, and leaves a case to them by returning None. What
-raises here is the node's error, with a note that names the plugin, and is reported.
+so a plugin replaces a node by answering before them, and leaves a case to them by returning None. A Think that
+has an answer which needs no model, or another state to think on, hands it to `run.think`. What raises here is the
+node's error, with a note that names the plugin, and is reported.
 """
 
 from __future__ import annotations
