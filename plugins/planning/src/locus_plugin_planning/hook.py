@@ -1,0 +1,47 @@
+"""`PlanningHook`: the plugin's Think."""
+
+from __future__ import annotations
+
+from locus.core.state import AgentState
+from locus.plugin import Event, Hook, RunContext, StashKey, hookimpl
+from locus_plugin_planning.events import EVENTS
+from locus_plugin_planning.record import NAME, Record
+from locus_plugin_planning.settings import PlanningSettings
+from locus_plugin_planning.thinking import Thinking, reported
+
+__all__ = ["PlanningHook"]
+
+_TOLD: StashKey[bool] = StashKey("planning: the report of an earlier segment was repeated")
+
+
+class PlanningHook(Hook):
+    """Plans before it acts.
+
+    Args:
+        settings: who plans and how far; None = the defaults.
+    """
+
+    name = NAME
+
+    def __init__(self, settings: PlanningSettings | None = None) -> None:
+        self.settings = PlanningSettings() if settings is None else settings
+
+    @hookimpl
+    def locus_register_events(self) -> list[type[Event]]:
+        """The plugin's own events."""
+        return list(EVENTS)
+
+    @hookimpl
+    async def locus_think(self, state: AgentState, run: RunContext) -> AgentState | None:
+        """Follow the plan, or make one at the beginning of a run; without one the agent's model thinks."""
+        record = Record.of(state)
+        if record is None:
+            if state.iteration or not len(run.registry):
+                return None  # a run that began without a plan goes on without one
+            return await Thinking(self.settings, state, run, None).think()
+        if record.running:
+            return await Thinking(self.settings, state, run, record).think()
+        if _TOLD not in run.stash:
+            run.stash[_TOLD] = True
+            run.report(NAME, reported(record))
+        return None

@@ -1,0 +1,17 @@
+"""What the plugin offers, readable without importing its parts."""
+
+from __future__ import annotations
+
+from locus.plugin import Plugin
+
+plugin = Plugin(
+    name="planning",
+    api=(1, 0),
+    summary="Plans first, makes the planned calls without asking the model for each, and plans anew where it fails.",
+    hooks=("locus_plugin_planning.hook:PlanningHook",),
+    settings="locus_plugin_planning.settings:PlanningSettings",
+    windows={
+        "locus.hooks.builtin:PlanningHook": "locus_plugin_planning.hook:PlanningHook",
+        "locus.hooks.builtin:PlanningSettings": "locus_plugin_planning.settings:PlanningSettings",
+    },
+)

@@ -1,0 +1,22 @@
+"""`Unusable`: an answer of the planner or of the executor that cannot be used, with all that is wrong with it."""
+
+from __future__ import annotations
+
+from locus.core.errors import LocusError
+
+__all__ = ["Unusable"]
+
+#: How many faults are told; a model that made more of them repairs the first ones and meets the rest then.
+_MOST = 20
+
+
+class Unusable(LocusError):
+    """A model's answer that is no plan, or no value of an argument.
+
+    Args:
+        problems: what is wrong, each on a line of its own, in words for the model that is asked again.
+    """
+
+    def __init__(self, *problems: str) -> None:
+        self.problems = problems[:_MOST]
+        super().__init__("; ".join(self.problems))

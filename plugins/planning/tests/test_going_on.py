@@ -1,0 +1,160 @@
+"""Wherever a run dies it goes on with the plan that it had, and nobody is asked for another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from locus import Agent, tool
+from locus.memory import MemoryStore
+from locus_testkit import ScriptedModel, assert_valid_history, call
+
+from .kit import ANSWER, PLAN, Journey, of, plan, purposes, ran, run, step
+
+pytestmark = pytest.mark.anyio
+
+
+class Gone(BaseException):
+    """The process is gone."""
+
+
+class Dying(MemoryStore):
+    """A store whose process dies in one of its writes, before or after that write is stored."""
+
+    def __init__(self, at: int, *, stored: bool) -> None:
+        super().__init__()
+        self.at, self.stored, self.writes = at, stored, 0
+
+    async def append(self, claim: Any, bodies: Any) -> Any:
+        self.writes += 1
+        if self.writes == self.at and not self.stored:
+            raise Gone
+        done = await super().append(claim, bodies)
+        if self.writes == self.at:
+            raise Gone
+        return done
+
+
+class Tools:
+    """Safe to repeat, so that a crash in a body loses no result; one of them fails."""
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+
+    def all(self) -> list[Any]:
+        @tool(effect="keyed")
+        async def look(at: str) -> str:
+            """Look."""
+            self.ran.append(at)
+            return f"seen {at}"
+
+        @tool(effect="keyed")
+        async def fail(how: str) -> str:
+            """Fail."""
+            raise RuntimeError(how)
+
+        return [look, fail]
+
+
+FIRST = plan(
+    step("a", "look", at="x"),
+    step("f", "fail", how="badly"),
+    step("b", "look", decide={"at": "what next"}, depends_on=["a"]),
+)
+SECOND = plan(
+    step("pick", None, depends_on=["a"]),
+    step("b", "look", decide={"at": "what next"}, depends_on=["a"]),
+    step("c", "look", at=of("pick")),
+)
+
+
+def play(request: Any) -> Any:
+    """The same answer to the same question, in any process."""
+    if request.purpose == "think":
+        return "Done."
+    if request.purpose == "planning":
+        return SECOND if '"why_plan_anew"' in request.messages[1].text else FIRST
+    return '{"at": "y"}' if request.output is not None else "z"
+
+
+#: What is done without a crash: two plans, a thought, a decision, the answer.
+CALLS = {"planning": 2, "planning-step": 2, "think": 1}
+
+
+async def _written(store: MemoryStore, purpose: str) -> int:
+    """How many answers to a purpose the journal has."""
+    return sum(f"/{purpose}/" in getattr(entry.body, "step_id", "") for entry in await store.read("t"))
+
+
+@pytest.mark.parametrize("stored", [False, True])
+async def test_wherever_a_run_dies_it_goes_on_with_the_same_plan(stored: bool) -> None:
+    plain, whole = ScriptedModel(play, after="repeat"), Tools()
+    reference, _ = await run(plain, whole.all(), planning=True)
+    assert {p: purposes(plain).count(p) for p in CALLS} == CALLS
+    died = 0
+    for at in range(1, 60):
+        tools, store, model = Tools(), Dying(at, stored=stored), ScriptedModel(play, after="repeat")
+        agent = Agent(model, tools=tools.all(), checkpointer=store, planning=True)
+        lost = 0
+        try:
+            result = await agent.run("Look.", thread_id="t")
+        except (Gone, BaseExceptionGroup):
+            died += 1
+            if not await store.read("t"):
+                continue
+            lost = len(model.requests) - sum([await _written(store, p) for p in CALLS])
+            if (await agent.history("t")).open_node is None:
+                continue
+            result = await agent.resume("t")
+        assert (result.text, result.stop_reason) == ("Done.", "NoToolCalls")
+        assert ran(result) == ran(reference)
+        assert_valid_history(result.state.messages)
+        report = result.reports["planning"]
+        assert (report.plans, report.steps, report.replans, report.how) == (2, 4, 1, "answered")
+        asked = {p: purposes(model).count(p) for p in CALLS}
+        assert sum(asked.values()) == sum(CALLS.values()) + lost, (
+            "only an answer that was not written is asked for again"
+        )
+        assert lost <= (not stored)
+        (await agent.replay("t")).raise_for_difference()
+        if store.writes < at:
+            break
+    else:
+        pytest.fail("the store died in every run")
+    assert died > 10
+
+
+async def test_a_replay_shows_no_difference() -> None:
+    store, model = MemoryStore(), ScriptedModel(PLAN, ANSWER)
+    agent = Agent(model, tools=Journey().all(), planning=True, checkpointer=store)
+    await agent.run("Plan.", thread_id="t")
+    (await agent.replay("t")).raise_for_difference()
+    assert len(model.requests) == 2
+
+
+async def test_a_run_that_was_given_up_goes_on_without_a_plan_after_a_crash() -> None:
+    class Died(BaseException):
+        """The process is gone."""
+
+    dying = [True]
+
+    @tool(effect="keyed")
+    async def work(x: str) -> str:
+        """Work."""
+        if dying.pop() if dying else False:
+            raise Died
+        return x
+
+    def script(request: Any) -> Any:
+        if request.purpose == "planning":
+            return "no plan"
+        return "Done." if len(request.messages) > 2 else call("work", x="a")
+
+    store, model = MemoryStore(), ScriptedModel(script, after="repeat")
+    agent = Agent(model, tools=[work], planning=True, checkpointer=store)
+    with pytest.raises(Died):
+        await agent.run("Work.", thread_id="t")
+    result = await agent.resume("t")
+    assert (result.text, purposes(model)) == ("Done.", ["planning", "planning", "think", "think"])
+    assert (result.reports["planning"].how, result.reports["planning"].planner_calls) == ("react", 2)
