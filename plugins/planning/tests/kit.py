@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeVar
 
 from locus import Agent, AgentResult, Event, tool
 from locus.models import ModelRequest
 from locus_testkit import ScriptedModel, call
 
 __all__ = ["ANSWER", "CALLS", "PLAN", "WAVES", "Journey", "asked", "plan", "purposes", "ran", "run", "step"]
+
+
+T = TypeVar("T")
 
 
 class Journey:
@@ -22,7 +25,7 @@ class Journey:
     def __init__(self, full: str = "") -> None:
         self.full, self.ran = full, list[str]()
 
-    def _did(self, name: str, result: Any) -> Any:
+    def _did(self, name: str, result: T) -> T:
         self.ran.append(name)
         return result
 
@@ -105,7 +108,8 @@ def of(name: str, path: str = "") -> dict[str, str]:
 
 def step(name: str, tool: str | None = "", /, **more: Any) -> dict[str, Any]:
     """A step of a plan whose tool has its name, unless another is given."""
-    given = {key: more.pop(key) for key in ("decide", "depends_on", "decision_point", "description") if key in more}
+    keys = ("decide", "depends_on", "decision_point", "description")
+    given: dict[str, Any] = {key: more.pop(key) for key in keys if key in more}
     return {"id": name, "description": name, "tool": name if tool == "" else tool, "arguments": more, **given}
 
 

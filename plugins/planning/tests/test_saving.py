@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
-from locus import Agent
-from locus_testkit import ScriptedModel, assert_valid_history, assert_valid_request
+from locus_testkit import ScriptedModel, assert_valid_history, assert_valid_request, call
 
 from .kit import ANSWER, CALLS, PLAN, STEPS, WAVES, Journey, of, plan, purposes, ran, run, step
 
 pytestmark = pytest.mark.anyio
 
-REACT = [*CALLS, ANSWER]
+REACT: list[Any] = [*CALLS, ANSWER]
 AGAIN = plan(
     step("book_other", "book_flight", flight=of("flights", "1.id"), traveller=of("traveller", "id")),
     step("invoice", flight=of("book_other"), hotel=of("book_hotel")),
@@ -61,9 +60,16 @@ async def test_a_step_that_fails_costs_one_more_plan() -> None:
         ("mail", "sent to ada@example.org"),
     ]
     assert_valid_history(result.state.messages)
-    plain, told = ScriptedModel(*CALLS[:9], *REACT[8:]), Journey(full="TP-571")
-    await Agent(plain, tools=told.all()).run("x")
-    assert len(plain.requests) == 14
+    other: list[Any] = [
+        call("book_flight", flight="LH-1166", traveller="C-42"),
+        CALLS[9],
+        call("invoice", flight="F-LH-1166", hotel="B-H-7"),
+        call("mail", to="ada@example.org", text="Booked: F-LH-1166"),
+    ]
+    plain = ScriptedModel(*REACT[:9], *other, ANSWER)
+    without, _ = await run(plain, Journey(full="TP-571").all())
+    assert (len(plain.requests), without.iterations) == (14, 14)
+    assert ran(without) == ran(result)
 
 
 async def test_a_choice_costs_one_question_and_may_go_to_another_model() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from locus.core.state import AgentState
 from locus.plugin import Event, Hook, RunContext, StashKey, hookimpl
 from locus_plugin_planning.events import EVENTS
@@ -11,6 +13,7 @@ from locus_plugin_planning.thinking import Thinking, reported
 
 __all__ = ["PlanningHook"]
 
+_READ: StashKey[tuple[Any, Record | None]] = StashKey("planning: what was read of the record, and the record")
 _TOLD: StashKey[bool] = StashKey("planning: the report of an earlier segment was repeated")
 
 
@@ -34,7 +37,11 @@ class PlanningHook(Hook):
     @hookimpl
     async def locus_think(self, state: AgentState, run: RunContext) -> AgentState | None:
         """Follow the plan, or make one at the beginning of a run; without one the agent's model thinks."""
-        record = Record.of(state)
+        data = state.metadata.get(NAME)
+        last, record = run.stash.get(_READ, (None, None))
+        if data is None or data is not last:  # it is written when a plan is made and when it ends, and read as often
+            record = Record.of(state)
+            run.stash[_READ] = data, record
         if record is None:
             if state.iteration or not len(run.registry):
                 return None  # a run that began without a plan goes on without one

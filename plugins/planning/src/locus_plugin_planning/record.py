@@ -49,6 +49,11 @@ class Record:
     replans: int = 0
     steps: int = 0
     turns: int = 0
+    _prefix: str = field(init=False, eq=False, repr=False)
+
+    @_prefix.default
+    def _begins(self) -> str:
+        return f"p{blake2b(self.run_id.encode(), digest_size=2).hexdigest()}"
 
     @property
     def running(self) -> bool:
@@ -70,7 +75,7 @@ class Record:
         """The state with this record."""
         # The plan of a run that goes on without it is in the journal; nobody reads it here again.
         record = self if self.running else evolve(self, plan=Plan(), done=EMPTY, thoughts=EMPTY)
-        data: dict[str, Any] = {each.name: getattr(record, each.name) for each in fields(Record)}
+        data: dict[str, Any] = {each.name: getattr(record, each.name) for each in fields(Record) if each.init}
         return state.with_metadata(NAME, {**data, "plan": record.plan.to_data()})
 
     def calls(self) -> Iterator[tuple[Step, str]]:
@@ -87,7 +92,3 @@ class Record:
     def made(self, call_id: str) -> bool:
         """Whether a call is one of this run's plans."""
         return len(call_id) == 9 and call_id.startswith(self._prefix)
-
-    @property
-    def _prefix(self) -> str:
-        return f"p{blake2b(self.run_id.encode(), digest_size=2).hexdigest()}"

@@ -58,6 +58,7 @@ class Thinking:
         #: What comes up in this Think: steps that failed before they could be called, and what there is to say.
         self.failed: dict[str, str] = {}
         self.said: list[str] = []
+        self._found: tuple[Record, dict[str, str]] | None = None
 
     async def think(self) -> AgentState:
         """The state after this Think."""
@@ -87,9 +88,9 @@ class Thinking:
             if thoughts:
                 await self._think_of(thoughts[0])
                 continue
-            calls = []
+            calls, results = [], self._results()
             for step, call_id in ready:
-                made = await self._called(step, call_id)
+                made = await self._called(step, call_id, results)
                 if made is None:
                     break
                 calls.append((step, made))
@@ -199,7 +200,7 @@ class Thinking:
         return [
             (step, record.call_id(number))
             for number, step in enumerate(record.plan.steps)
-            if step.id not in done and done.keys() >= set(step.depends_on)
+            if step.id not in done and all(needed in done for needed in step.depends_on)
         ]
 
     async def _think_of(self, step: Step) -> None:
@@ -213,11 +214,10 @@ class Thinking:
         self.said.append(f"{step.description or step.id}: {text}")
         await self._tell(step, "done")
 
-    async def _called(self, step: Step, call_id: str) -> ToolCall | None:
+    async def _called(self, step: Step, call_id: str, results: dict[str, str]) -> ToolCall | None:
         """The call of a step, or None where it cannot be made."""
         assert step.tool is not None
         tool = self.run.registry.get(step.tool)
-        results = self._results()
         try:
             if tool is None:
                 raise Unusable(self.run.registry.unknown(step.tool))
@@ -240,6 +240,11 @@ class Thinking:
 
     def _done(self) -> dict[str, str]:
         """The steps that are done, with the ids of their calls; ``""`` for those of thought."""
+        if self._found is None or self._found[0] is not self.record:
+            self._found = self.record, self._find_done()
+        return self._found[1]
+
+    def _find_done(self) -> dict[str, str]:
         found = dict.fromkeys(self.record.thoughts, "") | dict(self.record.done)
         for step, call_id in self.record.calls():
             execution = self.outcomes.get(call_id)
