@@ -28,12 +28,17 @@ ADDONS: dict[str, Any] = {
     "grounding": True,
     "guardrails": {"without": ("email",)},
     "logging": {"level": "CRITICAL"},
+    "planning": True,
     "reflexion": {"interval": 1},
     "steering": True,
     "telemetry": True,
     "verifier": {"check": lambda state: ANSWER in state.messages[-1].text},
 }
+#: A plan that leaves the work to the agent, and one that does not.
+NO_PLAN: dict[str, Any] = {"goal": "", "steps": []}
+PLAN = {"goal": "", "steps": [{"id": "s", "description": "", "tool": "look_up", "arguments": {"order": "4711"}}]}
 SAID: dict[str, Any] = {
+    "planning": NO_PLAN,
     "reflexion": {"judgment": "The order was found.", "verdict": "on_track", "confidence": 0.8, "guidance": ""},
     "steering": {"decision": "proceed", "reason": "it only reads"},
 }
@@ -44,13 +49,14 @@ class Cast:
 
     name = "cast:all"
 
-    def __init__(self) -> None:
+    def __init__(self, said: dict[str, Any] = SAID) -> None:
+        self.said = said
         self.asked: Counter[str] = Counter()
 
     async def complete(self, request: ModelRequest, on_chunk: Any = None) -> ModelResponse:
         self.asked[request.purpose] += 1
         if request.purpose != "think":
-            content: Any = json.dumps(SAID[request.purpose])
+            content: Any = json.dumps(self.said[request.purpose])
         elif any(message.role is Role.TOOL for message in request.messages):
             content = ANSWER
         else:
@@ -66,9 +72,9 @@ async def look_up(order: str) -> str:
     return RESULT
 
 
-async def run(names: Sequence[str]) -> tuple[list[Event], Any, Cast, MemoryStore]:
+async def run(names: Sequence[str], said: dict[str, Any] = SAID) -> tuple[list[Event], Any, Cast, MemoryStore]:
     """One run with some of them."""
-    cast, store = Cast(), MemoryStore()
+    cast, store = Cast(said), MemoryStore()
     on = {name: ADDONS[name] for name in names}
     agent: Agent[None, str] = Agent(cast, tools=[look_up], checkpointer=store, **on)
     started = agent.run(PROMPT, thread_id="t")
@@ -105,6 +111,8 @@ def told(events: Sequence[Event]) -> list[tuple[str, ...]]:
 
 #: In the order of the documentation: filters before what they protect, votes before the body, judgments after it.
 WHOLE = [
+    ("planning", "answers"),
+    ("planning", "plan_end"),
     ("", "answers"),
     ("steering", "answers"),
     ("steering", "steering"),
@@ -125,7 +133,7 @@ async def test_all_of_them_work_together_in_the_documented_order() -> None:
     events, result, cast, _ = await run(sorted(ADDONS))
     assert told(events) == WHOLE
     assert result.text == ANSWER
-    assert cast.asked == {"think": 2, "steering": 1, "reflexion": 1}
+    assert cast.asked == {"planning": 1, "think": 2, "steering": 1, "reflexion": 1}
     assert set(ADDONS) <= {report.name for report in result.reports["plugins"].plugins}
     assert_valid_history(result.state.messages)
 
@@ -139,6 +147,18 @@ async def test_taking_one_away_takes_away_its_part_and_nothing_else(name: str) -
     assert name not in result.reports
     assert [done.tool_name for done in result.state.tool_executions] == ["look_up"]
     assert ("4111" in str(result.state.messages)) is (name == "guardrails")
+
+
+async def test_a_planned_call_goes_the_way_of_the_models_own() -> None:
+    events, result, cast, store = await run(sorted(ADDONS), {**SAID, "planning": PLAN})
+    unplanned = [row for row in WHOLE if row[0] != "planning"]
+    assert [row for row in told(events) if row[0] != "planning"] == unplanned[1:]
+    assert result.text == ANSWER
+    assert cast.asked == {"planning": 1, "think": 1, "steering": 1, "reflexion": 1}
+    assert "4111" not in str(result.state.messages)
+    assert_valid_history(result.state.messages)
+    agent: Agent[None, str] = Agent(cast, tools=[look_up], checkpointer=store, **ADDONS)
+    (await agent.replay("t")).raise_for_difference()
 
 
 async def test_none_of_them_is_asked_again_by_a_replay() -> None:

@@ -133,6 +133,19 @@ async def test_a_replay_shows_no_difference() -> None:
     assert len(model.requests) == 2
 
 
+async def test_a_fork_goes_on_with_the_plan_that_it_was_made_in() -> None:
+    store, model = MemoryStore(), ScriptedModel(PLAN, ANSWER, ANSWER)
+    agent = Agent(model, tools=Journey().all(), planning=True, checkpointer=store)
+    whole = await agent.run("Plan.", thread_id="t")
+    history = await agent.history("t")
+    middle = [moment.n for moment in history.moments if moment.node == "execute"][1]
+    result = await agent.resume(await agent.fork("t", at=middle))
+    assert (result.text, result.run_id != whole.run_id) == (ANSWER, True)
+    assert purposes(model) == ["planning", "think", "think"]
+    assert ran(result) == ran(whole)
+    assert result.reports["planning"] == whole.reports["planning"]
+
+
 async def test_a_run_that_was_given_up_goes_on_without_a_plan_after_a_crash() -> None:
     class Died(BaseException):
         """The process is gone."""

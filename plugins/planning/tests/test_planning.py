@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+from attrs import evolve
 
 from locus import Agent, ConfigError, Hook, Reject, Role, ToolContext, tool
 from locus.config import load_config
@@ -591,6 +592,6 @@ async def test_metadata_that_somebody_else_wrote_under_the_name_are_no_plan(odd:
 )
 def test_a_record_that_cannot_be_read_is_none(odd: dict[str, Any]) -> None:
     state = AgentState()
-    assert Record.of(state.with_metadata("planning", {"run_id": state.run_id, **odd})) is None
-    kept = Record(run_id=state.run_id, plans=1, plan=read_plan(plan(A), ToolRegistry(look)))
+    assert Record.of(state.with_metadata("planning", {"began": state.started_at.isoformat(), **odd})) is None
+    kept = evolve(Record.first(state), plans=1, plan=read_plan(plan(A), ToolRegistry(look)))
     assert Record.of(kept.kept(state)) == kept

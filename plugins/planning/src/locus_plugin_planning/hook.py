@@ -37,18 +37,25 @@ class PlanningHook(Hook):
     @hookimpl
     async def locus_think(self, state: AgentState, run: RunContext) -> AgentState | None:
         """Follow the plan, or make one at the beginning of a run; without one the agent's model thinks."""
-        data = state.metadata.get(NAME)
-        last, record = run.stash.get(_READ, (None, None))
-        if data is None or data is not last:  # it is written when a plan is made and when it ends, and read as often
-            record = Record.of(state)
-            run.stash[_READ] = data, record
+        if not state.iteration:
+            return await Thinking(self.settings, state, run, None).think() if len(run.registry) else None
+        record = _record(state, run)
         if record is None:
-            if state.iteration or not len(run.registry):
-                return None  # a run that began without a plan goes on without one
-            return await Thinking(self.settings, state, run, None).think()
+            return None  # a run that began without a plan goes on without one
         if record.running:
             return await Thinking(self.settings, state, run, record).think()
         if _TOLD not in run.stash:
             run.stash[_TOLD] = True
             run.report(NAME, reported(record))
         return None
+
+
+def _record(state: AgentState, run: RunContext) -> Record | None:
+    data = state.metadata.get(NAME)
+    if data is None:
+        return None
+    last, record = run.stash.get(_READ, (None, None))
+    if data is not last:  # it is written when a plan is made and when it ends, and read as often
+        record = Record.of(state)
+        run.stash[_READ] = data, record
+    return record

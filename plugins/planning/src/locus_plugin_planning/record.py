@@ -26,7 +26,8 @@ class Record:
     """What became of planning in a run.
 
     Args:
-        run_id: of the run; the metadata of a thread outlive it.
+        run_id: of the run that planned.
+        began: when that was. The metadata of a thread outlive a run, and a fork goes on with it under another id.
         how: ``"running"``, or how it ended, as in `PlanEndEvent`.
         reason: why it was given up, or ``""``.
         plan: the plan in force.
@@ -38,6 +39,7 @@ class Record:
     """
 
     run_id: str
+    began: str
     how: str = "running"
     reason: str = ""
     plan: Plan = field(factory=Plan)
@@ -61,10 +63,15 @@ class Record:
         return self.how == "running"
 
     @classmethod
+    def first(cls, state: AgentState) -> Record:
+        """The record of a run that has no plan yet."""
+        return cls(run_id=state.run_id, began=state.started_at.isoformat())
+
+    @classmethod
     def of(cls, state: AgentState) -> Record | None:
         """The record of the state's run, or None. Metadata that are none of this plugin's making count as none."""
         data = state.metadata.get(NAME)
-        if not isinstance(data, Mapping) or data.get("run_id") != state.run_id:
+        if not isinstance(data, Mapping) or data.get("began") != state.started_at.isoformat():
             return None
         try:
             return cls(**{**data, "plan": Plan.from_data(data["plan"])})

@@ -50,7 +50,7 @@ class Thinking:
         self.settings, self.state, self.run = settings, state, run
         self.advisor = Advisor(settings, run, self._count)
         self.known = record
-        self.record = Record(run_id=state.run_id) if record is None else record
+        self.record = Record.first(state) if record is None else record
         self.outcomes = {execution.call_id: execution for execution in state.tool_executions}
         last = state.last_assistant
         #: Calls of the last turn, which have had their chance.
