@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import anyio
@@ -283,6 +284,18 @@ async def test_a_result_that_does_not_fit_is_a_failed_step_and_nothing_is_called
     assert "b failed" in told(events)
 
 
+async def test_a_call_that_left_no_trace_is_a_failed_step_and_not_made_for_ever() -> None:
+    class Lazy(Hook):
+        @hookimpl
+        def locus_execute(self, state: AgentState) -> AgentState:
+            return state.with_calls_closed("nobody feels like it")
+
+    model = ScriptedModel(plan(A), plan(), "Done.")
+    result, events = await run(model, TOOLS, planning=True, hooks=[Lazy()])
+    assert (result.text, asked(model.requests[1])["done"][0]["failed"]) == ("Done.", "it was not run")
+    assert "a failed" in told(events)
+
+
 async def test_new_plans_are_bounded_and_then_the_model_goes_on_by_itself() -> None:
     again = [plan(step("f", "fail", how=str(n))) for n in range(3)]
     model = ScriptedModel(*again, call("look", at="y"), "Done.")
@@ -343,6 +356,8 @@ async def test_an_executor_that_fails_is_done_without_and_one_that_says_nothing_
         model = ScriptedModel(*plans, "Done.")
         result, _ = await run(model, TOOLS, planning={"executor": second})
         assert (result.text, result.reports["planning"].how) == ("Done.", how)
+        if how == "react":
+            assert len(thought(model)[0].messages) == 1, "nothing came of the plan, so nothing is said of it"
 
 
 async def test_where_no_plan_is_needed_the_model_answers() -> None:
@@ -595,3 +610,5 @@ def test_a_record_that_cannot_be_read_is_none(odd: dict[str, Any]) -> None:
     assert Record.of(state.with_metadata("planning", {"began": state.started_at.isoformat(), **odd})) is None
     kept = evolve(Record.first(state), plans=1, plan=read_plan(plan(A), ToolRegistry(look)))
     assert Record.of(kept.kept(state)) == kept
+    later = state.started_at + timedelta(seconds=1)
+    assert Record.of(evolve(kept.kept(state), started_at=later)) is None, "of another run on the thread"

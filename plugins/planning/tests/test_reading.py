@@ -206,6 +206,11 @@ def test_a_path_leads_into_a_result_that_is_json(path: Any, value: Any) -> None:
     assert filled({"$result": "r", "path": path}, {"r": '{"a": [{"b": 1}]}'}) == value
 
 
+def test_a_result_that_is_not_there_is_missed() -> None:
+    with pytest.raises(Unresolved, match="'z' has no result"):
+        filled({"x": of("z")}, {"a": "1"})
+
+
 @pytest.mark.parametrize("path", ["b", "a.1", "a.-1", "a.x", "a.0.b.c", "a.²"])
 def test_a_path_that_leads_nowhere_says_so(path: str) -> None:
     with pytest.raises(Unresolved, match="nothing at"):
