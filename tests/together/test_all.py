@@ -29,7 +29,9 @@ ADDONS: dict[str, Any] = {
     "guardrails": {"without": ("email",)},
     "logging": {"level": "CRITICAL"},
     "planning": True,
+    "pricing": {"prices": {"cast:*": {"input": 1.0, "output": 1.0}}, "table": False},
     "reflexion": {"interval": 1},
+    "retry": True,
     "steering": True,
     "telemetry": True,
     "verifier": {"check": lambda state: ANSWER in state.messages[-1].text},
@@ -134,6 +136,7 @@ async def test_all_of_them_work_together_in_the_documented_order() -> None:
     assert told(events) == WHOLE
     assert result.text == ANSWER
     assert cast.asked == {"planning": 1, "think": 2, "steering": 1, "reflexion": 1}
+    assert result.reports["pricing"].priced == 5, "the judges' calls cost as well"
     assert set(ADDONS) <= {report.name for report in result.reports["plugins"].plugins}
     assert_valid_history(result.state.messages)
 

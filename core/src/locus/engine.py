@@ -338,6 +338,7 @@ def build(
         token_budget=token_budget,
         stop_on_text=stop_on_text,
         model=parts.model,
+        prices=parts.hooks.table.prices,
         configured=configured(config),
     )
     return Engine(

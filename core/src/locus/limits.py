@@ -15,10 +15,12 @@ from locus.core.termination import (
     TokenLimit,
     effective,
 )
+from locus.models.prices import has_price
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from locus.hooks.table import Impl
     from locus.loop.active import ActiveRun
     from locus.loop.react import Loop
     from locus.models.protocol import Model
@@ -53,6 +55,7 @@ def agent_condition(
     token_budget: int | None,
     stop_on_text: bool,
     model: Model,
+    prices: tuple[Impl, ...] = (),
     configured: Mapping[str, Any],
 ) -> TerminationCondition:
     """The user's condition with the built-in branches.
@@ -83,7 +86,7 @@ def agent_condition(
             NoHaltWarning,
             stacklevel=4,
         )
-    refuse_unpriced(condition, model)
+    refuse_unpriced(condition, model, prices)
     return condition
 
 
@@ -101,17 +104,17 @@ def condition_given(termination: object) -> TerminationCondition:
     return termination
 
 
-def refuse_unpriced(condition: TerminationCondition, model: Model) -> None:
+def refuse_unpriced(condition: TerminationCondition, model: Model, prices: tuple[Impl, ...]) -> None:
     """Refuse a cost limit that would never count anything.
 
     Raises:
         ConfigError: the model has no price and the limit no ``unknown_price``.
     """
     for leaf in condition.leaves():
-        if isinstance(leaf, CostLimit) and leaf.unknown_price is None and getattr(model, "price", None) is None:
+        if isinstance(leaf, CostLimit) and leaf.unknown_price is None and not has_price(model, prices):
             raise ConfigError(
                 f"{leaf!r} cannot work with {model.name}: its price is not known; give "
-                "unknown_price=<dollars per million tokens>, or a model that has a price"
+                "unknown_price=<dollars per million tokens>, a model that has a price, or a plugin that knows it"
             )
 
 
@@ -120,7 +123,7 @@ def tightened(loop: Loop, *limits: TerminationCondition) -> Loop:
     condition = loop.router.condition
     for limit in reversed(limits):
         condition = limit | condition
-    refuse_unpriced(condition, loop.model)
+    refuse_unpriced(condition, loop.model, loop.hooks.prices)
     return evolve(loop, router=evolve(loop.router, condition=condition), limits=(*loop.limits, *limits))
 
 

@@ -34,12 +34,14 @@ class Contributions:
         events: event classes; they are registered already.
         conditions: classes of termination conditions.
         reflect_policies: pure functions ``(state) -> str | None``, or-ed into the router.
+        prices: functions ``(model, answered, usage, at) -> dollars | None``.
     """
 
     tools: tuple[Contribution, ...] = ()
     events: tuple[Contribution, ...] = ()
     conditions: tuple[Contribution, ...] = ()
     reflect_policies: tuple[Contribution, ...] = ()
+    prices: tuple[Contribution, ...] = ()
 
 
 def contributed_by(impl: Impl) -> tuple[Contribution, ...]:
@@ -93,8 +95,17 @@ def _policy(impl: Impl, value: Any) -> None:
         raise HookSpecError(impl.plugin, f"{impl.hook} returned {value!r:.80}; return functions (state) -> str | None")
 
 
+def _price(impl: Impl, value: Any) -> None:
+    if not callable(value) or isinstance(value, type):
+        raise HookSpecError(
+            impl.plugin,
+            f"{impl.hook} returned {value!r:.80}; return functions (model, answered, usage, at) -> float | None",
+        )
+
+
 _CHECKS: dict[str, Callable[[Impl, Any], None]] = {
     "locus_register_events": _event,
     "locus_register_conditions": _condition,
     "locus_register_reflect_policies": _policy,
+    "locus_register_prices": _price,
 }

@@ -29,7 +29,8 @@ from locus.hooks.table import NO_HOOKS, HookTable, Impl
 __all__ = ["HookManager"]
 
 _EVENTS = "locus_register_events"
-_AT_BUILD = ("locus_register_tools", "locus_register_conditions", "locus_register_reflect_policies")
+_PRICES = "locus_register_prices"
+_AT_BUILD = ("locus_register_tools", "locus_register_conditions", "locus_register_reflect_policies", _PRICES)
 _OBSERVE = observer_hook("")
 
 
@@ -96,9 +97,11 @@ class HookManager:
         for entry in builder.entries:
             builder.compile(entry)
         built = tuple(builder.reports())
+        contributed = builder.contributions()
+        prices = tuple(Impl(call=c.value, plugin=c.plugin, hook=_PRICES) for c in contributed.prices)
         return cls(
-            table=HookTable(builder.hooks()),
-            contributed=builder.contributions(),
+            table=HookTable(builder.hooks(), prices),
+            contributed=contributed,
             reports=(*built, *(r for r in reports if r.name not in {b.name for b in built})),
         )
 

@@ -73,9 +73,11 @@ class HookTable:
 
     Args:
         hooks: implementations by hook name, in the order in which they are called.
+        prices: who knows what model calls cost, each contributed through ``locus_register_prices``.
     """
 
     hooks: Mapping[str, tuple[Impl, ...]] = field(factory=dict)
+    prices: tuple[Impl, ...] = ()
     #: Who hears an event, by its class: ``table.heard[type(event)]`` is one look-up.
     heard: Mapping[type[Event], tuple[Impl, ...]] = field(init=False, repr=False)
     #: A wrapper of the model call must see the whole answer before chunks are shown.

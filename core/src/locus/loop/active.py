@@ -182,9 +182,9 @@ class ActiveRun:
         return self.loop.sequential
 
     @property
-    def unknown_price(self) -> float | None:
-        """What calls without a known price are charged, dollars per million tokens, or None."""
-        return self.loop.ceiling.unknown_price
+    def rates(self) -> tuple[tuple[Impl, ...], float | None]:
+        """Who knows prices, and what calls without one are charged, dollars per million tokens, or None."""
+        return self.loop.hooks.prices, self.loop.ceiling.unknown_price
 
     @property
     def reports(self) -> dict[str, Any]:

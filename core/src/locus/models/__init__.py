@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from locus.core.lazy import exports
 
 if TYPE_CHECKING:
+    from locus.models.prices import PriceSource
     from locus.models.protocol import (
         Chunk,
         Model,
@@ -29,6 +30,7 @@ __all__ = [
     "OnChunk",
     "OutputSpec",
     "Price",
+    "PriceSource",
     "StopReason",
     "ToolChoice",
     "get_model",
@@ -48,6 +50,7 @@ __getattr__, __dir__ = exports(
         "OnChunk": "locus.models.protocol",
         "OutputSpec": "locus.models.protocol",
         "Price": "locus.models.protocol",
+        "PriceSource": "locus.models.prices",
         "StopReason": "locus.models.protocol",
         "ToolChoice": "locus.models.protocol",
         "get_model": "locus.models.registry",

@@ -20,7 +20,8 @@ from locus.core.events import Event, ModelChunkEvent, ModelCompleteEvent, ModelE
 from locus.core.lazy import Lazy
 from locus.core.messages import ASSISTANT, Message, Usage
 from locus.hooks.dispatch import is_failure, onion
-from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, OnChunk, Price
+from locus.models.prices import price_of, sourced
+from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, OnChunk
 from locus.models.swaps import portable, written_by
 
 if TYPE_CHECKING:
@@ -30,10 +31,11 @@ if TYPE_CHECKING:
     from locus.core.directives import Directive
     from locus.hooks.health import HookHealth
     from locus.hooks.table import Impl
+    from locus.memory.clock import Clock
 else:
     codec = Lazy("locus.core.codec")
 
-__all__ = ["Called", "Calling", "ModelRun", "Spent", "model_step", "price_of", "question"]
+__all__ = ["Called", "Calling", "ModelRun", "Spent", "model_step", "question"]
 
 
 @frozen
@@ -81,23 +83,6 @@ register_value(
     lambda spent: {"usage": codec.encode(spent.usage), "thread_id": spent.thread_id},
     lambda data: Spent(codec.decode(data.get("usage", data), Usage), data.get("thread_id", "")),
 )
-
-
-def price_of(model: Model, usage: Usage, unknown: float | None = None) -> Usage:
-    """The usage with its dollars: the provider's, or by the model's price, or by the one assumed for it.
-
-    Args:
-        model: the model that was asked.
-        usage: what it says it used.
-        unknown: dollars per million tokens of a model without a price, or None.
-    """
-    if usage.cost is not None:
-        return usage
-    price: Price | None = getattr(model, "price", None)
-    if price is not None:
-        # A provider that counts cached tokens apart from the prompt's would be paid back for them.
-        return evolve(usage, cost=max(0.0, price.of(usage)))
-    return usage if unknown is None else evolve(usage, cost=usage.total_tokens * unknown / 1_000_000)
 
 
 def question(request: ModelRequest) -> str:
@@ -158,8 +143,13 @@ class ModelRun(Protocol):
         ...
 
     @property
-    def unknown_price(self) -> float | None:
-        """What calls without a known price are charged, dollars per million tokens, or None."""
+    def rates(self) -> tuple[tuple[Impl, ...], float | None]:
+        """Who knows prices, and what calls without one are charged, dollars per million tokens, or None."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """The source of time."""
         ...
 
     @property
@@ -277,7 +267,7 @@ class Calling:
                 response = await self._within(request, request.deadline)
         except ModelError as e:
             if e.usage is not None:
-                self._used(e.usage)
+                await self._used(e.usage, "")
             raise
         if not isinstance(response, ModelResponse):
             raise ModelError(
@@ -286,15 +276,19 @@ class Calling:
         message = response.message
         if not isinstance(message, Message) or message.role is not ASSISTANT:
             raise ModelError(f"{self.model.name} returned {message!r:.80}; it answers with an assistant message")
-        self._used(response.usage)
+        await self._used(response.usage, response.model)
         if swapped:
             message = written_by(message, self.model.name)
             response = evolve(response, message=message)
         self._answer = message
         return response
 
-    def _used(self, used: Usage) -> None:
-        usage = price_of(self.model, _counted(used), self.run.unknown_price)
+    async def _used(self, used: Usage, answered: str) -> None:
+        usage, run = _counted(used), self.run
+        sources, unknown = run.rates
+        if sources and usage.cost is None:
+            usage = await sourced(sources, self.model, answered, usage, run.clock.now(), run.health)
+        usage = price_of(self.model, usage, unknown)
         self.usage = usage if self.usage is _NOTHING else self.usage + usage
 
     async def _within(self, request: ModelRequest, deadline: float) -> ModelResponse:

@@ -14,6 +14,7 @@ from locus.hooks.marks import Lifetime, spec
 if TYPE_CHECKING:
     from locus.core.events import Event
     from locus.core.reflect import ReflectPolicy
+    from locus.models.prices import PriceSource
 
 _SINCE = Lifetime(since=(1, 0))
 
@@ -45,4 +46,15 @@ def locus_register_reflect_policies() -> Iterable[ReflectPolicy] | None:
     They become part of the router, which must stay pure: no clock, no I/O, no memory of earlier calls. The
     policies of all plugins are or-ed, in order, and the first reason is the one reported. Without a policy
     Reflect is never entered.
+    """
+
+
+@spec(_SINCE)
+def locus_register_prices() -> Iterable[PriceSource] | None:
+    """Functions that know what model calls cost: ``(model, answered, usage, at)`` to dollars, or to None.
+
+    ``answered`` is the model that answered, as the provider names it, or ``""``. They are asked after each call whose
+    provider does not say itself what it cost, in order, until one knows; then comes the model's own ``price``. Also
+    once, with a usage of two tokens, when an agent with a ``CostLimit`` is built. One that raises knows nothing, and
+    is reported.
     """

@@ -1,0 +1,95 @@
+"""What a model call costs: by the provider's word, by who knows prices, by the model's own price, or not known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Protocol
+
+from attrs import evolve
+
+from locus.core.messages import Usage
+
+if TYPE_CHECKING:
+    from locus.core.events import HookFailedEvent
+    from locus.hooks.health import HookHealth
+    from locus.hooks.table import Impl
+    from locus.models.protocol import Model, Price
+
+__all__ = ["PriceSource", "has_price", "price_of", "sourced"]
+
+_LITTLE = Usage(prompt_tokens=1, completion_tokens=1)
+
+
+class PriceSource(Protocol):
+    """Knows what calls cost; contributed through ``locus_register_prices``. Sync, quick and without I/O."""
+
+    def __call__(self, model: Model, answered: str, usage: Usage, at: datetime, /) -> float | None:
+        """Dollars of one call, or None where its price is not known.
+
+        Args:
+            model: the model that was asked; its ``price``, where it has one, is asked only after all sources.
+            answered: the model that answered, as the provider names it, or ``""``.
+            usage: what the call used, its cost None: what a provider says itself always counts.
+            at: when, UTC.
+        """
+        ...
+
+
+def price_of(model: Model, usage: Usage, unknown: float | None = None) -> Usage:
+    """The usage with its dollars: the provider's, or by the model's price, or by the one assumed for it.
+
+    Args:
+        model: the model that was asked.
+        usage: what it says it used.
+        unknown: dollars per million tokens of a model without a price, or None.
+    """
+    if usage.cost is not None:
+        return usage
+    price: Price | None = getattr(model, "price", None)
+    if price is not None:
+        # A provider that counts cached tokens apart from the prompt's would be paid back for them.
+        return evolve(usage, cost=max(0.0, price.of(usage)))
+    return usage if unknown is None else evolve(usage, cost=usage.total_tokens * unknown / 1_000_000)
+
+
+async def sourced(
+    sources: Iterable[Impl], model: Model, answered: str, usage: Usage, at: datetime, health: HookHealth
+) -> Usage:
+    """The usage with the dollars of the first source that knows them; one that fails knows nothing, and is reported."""
+    failed: list[HookFailedEvent] = []
+    for source in sources:
+        if source in health.quarantined:
+            continue
+        try:
+            cost = _dollars(source.call(model, answered, usage, at))
+        except Exception as e:  # noqa: BLE001 - whatever a source raises, the call itself has succeeded
+            failed.append(health.record(source, e, isolated=True))
+            continue
+        if cost is not None:
+            usage = evolve(usage, cost=cost)
+            break
+    await health.tell(failed)
+    return usage
+
+
+def has_price(model: Model, sources: Iterable[Impl]) -> bool:
+    """Whether calls of a model have a price, as far as can be told before the first one."""
+    if getattr(model, "price", None) is not None:
+        return True
+    for source in sources:
+        try:
+            if _dollars(source.call(model, "", _LITTLE, datetime.now(UTC))) is not None:
+                return True
+        except Exception:  # noqa: BLE001, S112 - asked again at the first call, where there is a run to report it
+            continue
+    return False
+
+
+def _dollars(cost: object) -> float | None:
+    if cost is None:
+        return None
+    if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < math.inf:
+        raise ValueError(f"the cost of a call is {cost!r:.80}; it is a finite number of dollars, 0 or more, or None")
+    return float(cost)
