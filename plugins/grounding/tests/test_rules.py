@@ -68,7 +68,7 @@ def test_a_denial_is_no_confirmation(claim: str, evidence: str, expected: Standi
         ("Berlin has 40 widgets.", "Berlin: 400 widgets, Paris: 40 widgets", X),
         ("Berlin has 400 and Paris has 40.", "Berlin: 400 widgets, Paris: 40 widgets", G),
         ("Berlin has 40 and Paris has 400.", "Berlin: 400 widgets, Paris: 40 widgets", X),
-        ("Berlin, the capital, has 40 widgets.", STOCK, U),
+        ("Berlin, the capital, has 40 widgets.", STOCK, X),
         ("Rome has 400 widgets.", STOCK, U),
         ("AA-190 leaves at 2 pm.", FLIGHTS, G),
         ("AA-190 leaves at 11:20.", FLIGHTS, X),

@@ -11,10 +11,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
 from itertools import islice
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from locus_plugin_grounding.facts import Part, parts, words_of
 from locus_plugin_grounding.quantities import Quantity, read_at
@@ -30,7 +31,12 @@ _MOST_NEAR: Final = 200
 #: Characters of one piece: of a longer sentence, each part is one.
 _LONGEST: Final = 2_000
 _KEY = re.compile(r"^[\w][\w /_-]{0,40}:\s")
-_UNIT_KEY = re.compile(r"(?:^|[_\s])(mm|cm|km|mi|mg|kg|ml|ms|min|kb|mb|gb|tb|percent|pct|usd|eur|gbp)$", re.IGNORECASE)
+_UNIT_KEY = re.compile(
+    r"(?:^|[_\s])(mm|cm|km|mi|mg|kg|ml|ms|min|kb|mb|gb|tb|percent|pct|usd|eur|gbp|jpy)$", re.IGNORECASE
+)
+_CURRENCIES: Final = ("usd", "eur", "gbp", "jpy")
+_AMOUNT_KEYS = "amount charge cost due fee paid price subtotal sum tax total value"
+_AMOUNTS: Final = frozenset(_AMOUNT_KEYS.split())
 
 
 @frozen
@@ -41,7 +47,7 @@ class Piece:
         parts: what it says.
         terms: all words of its parts.
         context: words of what it belongs to: the call, the record around it, the line before.
-        known: identifiers and dates of what it belongs to.
+        known: identifiers and dates of what it belongs to, and numbers that its call was about.
         record: whether it is a record of a JSON result.
     """
 
@@ -123,6 +129,9 @@ class Corpus:
         echoes = (*self._question, *_echoes(given.values()))
         short = [str(v) for v in given.values() if isinstance(v, str | int) and len(str(v).split()) <= 2]
         of_call = _Around(words_of(tool)).and_of(part for each in short for part in parts(each))
+        # A bare number that a tool is called with is what it is asked about: order(4711).
+        numbers = (q for each in short for part in parts(each) for q in part.quantities if q.kind == "")
+        of_call = evolve(of_call, known=(*of_call.known, *numbers))
         for piece in islice(self._taken(text, of_call, echoes), _MOST_PIECES):
             self._index(piece)
 
@@ -135,7 +144,7 @@ class Corpus:
         found: Counter[int] = Counter()
         for word in words:
             found.update(self._by_word.get(word, ()))
-        for value in {_value(q) for q in quantities}:
+        for value in {value for q in quantities for value in _values(q)}:
             found.update(self._by_value.get(value, ()))
         most = heapq.nlargest(_MOST_NEAR, found, key=lambda n: (found[n], n)) if len(found) > _MOST_NEAR else found
         return (self.pieces[n] for n in sorted(most))
@@ -145,7 +154,7 @@ class Corpus:
         self.pieces.append(piece)
         for word in piece.terms:
             self._by_word.setdefault(word, []).append(n)
-        for value in {v for part in piece.parts for q in part.quantities for v in (_value(q), str(q.value))}:
+        for value in {v for part in piece.parts for q in part.quantities for v in _values(q)}:
             self._by_value.setdefault(value, []).append(n)
 
     def _taken(self, text: str, around: _Around, echoes: tuple[str, ...]) -> Iterator[Piece]:
@@ -161,7 +170,8 @@ class Corpus:
 
     def _records(self, data: Any, key: str, around: _Around, echoes: tuple[str, ...]) -> Iterator[Piece]:
         if isinstance(data, Mapping):
-            said = [line for k, v in data.items() for line in _leaves(str(k), v, echoes)]
+            money = _currency(data)
+            said = [line for k, v in data.items() for line in _leaves(_in(money, str(k)), v, echoes)]
             mine = tuple(part for line in said for part in parts(line))
             if key:
                 around = _Around(around.words | words_of(key), around.known)
@@ -181,8 +191,24 @@ class Corpus:
             yield from _prose(without(data, echoes), around)
 
 
-def _value(q: Quantity) -> str:
-    return str(q.raw.normalize()) if q.raw is not None else str(q.value)[-6:] if q.kind == "date" else str(q.value)
+def _values(q: Quantity) -> tuple[str, ...]:
+    """What a quantity is found by: as it is written, and in its base unit; a date without its year."""
+    if q.raw is not None and isinstance(q.value, Decimal):
+        return str(q.raw.normalize()), str(q.value.normalize())
+    return (str(q.value)[-6:],) if q.kind == "date" else (str(q.value),)
+
+
+def _currency(data: Mapping[Any, Any]) -> str:
+    """The currency that a record names for its amounts."""
+    found = data.get("currency", data.get("currency_code"))
+    return found.lower() if isinstance(found, str) and found.lower() in _CURRENCIES else ""
+
+
+def _in(currency: str, key: str) -> str:
+    """A key with the currency of its record, where it names an amount of money."""
+    if not currency or _UNIT_KEY.search(key) or not _AMOUNTS & set(re.split(r"[\s_-]+", key.lower())):
+        return key
+    return f"{key}_{currency}"
 
 
 def _leaves(key: str, value: Any, echoes: tuple[str, ...]) -> Iterator[str]:
@@ -217,7 +243,7 @@ def _prose(text: str, around: _Around) -> Iterator[Piece]:
         mine = parts(sentence[: key.end()].lower() + sentence[key.end() :] if key else sentence)
         if not mine:
             continue
-        named = any(part.names or any(q.kind == "id" for q in part.quantities) for part in mine)
+        named = any(part.names or part.naming for part in mine)
         near = around if named else _Around(around.words | before.words, (*around.known, *before.known))
         yield _piece(mine, near, record=False)
         if named or not before.words:

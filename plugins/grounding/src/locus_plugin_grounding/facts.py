@@ -11,7 +11,8 @@ from typing import Final
 
 from attrs import frozen
 
-from locus_plugin_grounding.quantities import Quantity, iso_dates, read_at
+from locus_plugin_grounding.quantities import Quantity, iso_dates, read_at, signed
+from locus_plugin_grounding.soft import CONTINUES, FRAME, VALUE, kinds_of
 
 __all__ = ["Part", "parts", "words_of"]
 
@@ -67,6 +68,13 @@ _CUT = re.compile(
 )
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])|_+")
+#: What may stand right before a number that stands for a thing: "order 4711", "Order #4711", "order number 4711".
+_LABEL = re.compile(r"([^\W\d_]{2,})\s(?:number |no\.? |id |nr\.? )?#?$", re.IGNORECASE)
+_LONGEST_LABEL: Final = 60
+_COUNTED = re.compile(r"(?:\s[^\W\d_]{2,40}){1,4}")
+_SMALL: Final = _STOPWORDS | _DENIALS | FRAME | frozenset(VALUE)
+_FIRST: Final = CONTINUES | FRAME | frozenset(VALUE)
+_GOES_ON = re.compile(r"\s*(?:also\s+|then\s+)?(?:[a-z]+(?:ed|ing|[^s\W]s)\b|(?:It|They|Its|Their)\b)")
 
 
 @frozen
@@ -78,12 +86,28 @@ class Part:
         names: those of them that are written as names.
         quantities: its numbers, dates, times and identifiers.
         denied: whether it is denied.
+        content: those of its words that carry a fact: all but the frame, and beside a quantity all but what says which
+            kind of value it is.
+        kinds: the kinds of value that it names: ``"money"`` of "it costs".
+        labels: the numbers that stand for a thing, each with its word: 4711 of "order 4711".
+        counted: the numbers that count something, each with its noun, which is their unit: 2 of "2 desk lamps", lamps.
+        continues: whether it speaks of what the part before it spoke of: "and was shipped", "it costs".
     """
 
     terms: frozenset[str]
     names: frozenset[str]
     quantities: tuple[Quantity, ...]
     denied: bool
+    content: frozenset[str]
+    kinds: frozenset[str]
+    labels: tuple[tuple[str, Quantity], ...]
+    counted: tuple[tuple[Quantity, str], ...]
+    continues: bool
+
+    @property
+    def naming(self) -> tuple[Quantity, ...]:
+        """The identifiers, and the numbers that stand for a thing."""
+        return (*(q for q in self.quantities if q.kind == "id"), *(q for _, q in self.labels))
 
 
 def stem(word: str) -> str:
@@ -107,7 +131,7 @@ def words_of(text: str) -> frozenset[str]:
 
 
 def _folded(text: str) -> str:
-    text = _CAMEL.sub(" ", iso_dates(text))
+    text = _CAMEL.sub(" ", iso_dates(signed(text)))
     for pattern, replacement in _PHRASES:
         text = pattern.sub(replacement, text)
     return text
@@ -122,24 +146,64 @@ def parts(text: str) -> tuple[Part, ...]:
 def _part(text: str) -> Part:
     terms: set[str] = set()
     names: set[str] = set()
+    words: list[str] = []
     quantities: list[Quantity] = []
+    labels: list[tuple[str, Quantity]] = []
+    amounts: list[tuple[Quantity, str]] = []
     denials, at = 0, 0
     while at < len(text):
         char = text[at]
-        starts = char.isalnum() or (char in "$€£-\u2212." and text[at + 1 : at + 2].strip() != "")
+        starts = char.isalnum() or (char in "$€£¥-\u2212." and text[at + 1 : at + 2].strip() != "")
         if starts and (at == 0 or not text[at - 1].isalnum()) and (read := read_at(text, at)) is not None:
             quantities.append(read[0])
-            at = max(read[1], at + 1)
+            before, at = at, max(read[1], at + 1)
+            if (found := _LABEL.search(text, max(0, before - _LONGEST_LABEL), before)) and _names(found[1], read[0]):
+                labels.append((stem(found[1]), read[0]))
+            elif read[0].kind == "" and (found := _COUNTED.match(text, at)):
+                amounts.append((read[0], _head(found[0])))
             continue
         word = _WORD.match(text, at)
         if word is None:
             at += 1
             continue
         at = word.end()
+        words.append(word[0].casefold())
         denials += _take(word[0], terms, names)
     # Zero of something is none of it.
     denials += any(q.kind == "" and q.value == 0 for q in quantities)
-    return Part(frozenset(terms), frozenset(names), tuple(quantities), denials % 2 == 1)
+    valued = len(quantities) > len(labels) + sum(q.kind == "id" for q in quantities)
+    soft = frozenset(w for w in words if w in FRAME or (w in VALUE and (valued or (quantities and VALUE[w] == "name"))))
+    bare = frozenset(stem(word) for word in soft)
+    return Part(
+        terms=frozenset(terms),
+        names=frozenset(names - bare),
+        quantities=tuple(quantities),
+        denied=denials % 2 == 1,
+        content=frozenset(terms - bare),
+        kinds=kinds_of(frozenset(words)),
+        labels=tuple(labels),
+        counted=tuple((q, noun) for q, noun in amounts if noun),
+        continues=bool(_GOES_ON.match(text)) or (bool(words) and words[0] in _FIRST and text.lstrip()[:1].islower()),
+    )
+
+
+def _names(word: str, q: Quantity) -> bool:
+    """Whether a number right behind a word is its name, and no amount."""
+    folded = word.casefold()
+    plain = q.kind == "" and q.raw is not None and q.raw == q.raw.to_integral_value() and q.raw > 0
+    return plain and folded not in _SMALL and not folded.endswith(("s", "ed", "ing"))
+
+
+def _head(words: str) -> str:
+    """Of the words right behind a number the noun that it counts: the last one before a verb or a small word."""
+    head = ""
+    for word in words.casefold().split():
+        if word in _SMALL or word in _OPPOSITES or word.endswith(("ed", "ing")):
+            break
+        head = stem(word)
+        if word.endswith("s"):
+            break
+    return head
 
 
 def _take(word: str, terms: set[str], names: set[str]) -> int:

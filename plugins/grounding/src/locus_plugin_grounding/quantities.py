@@ -15,7 +15,7 @@ from typing import Final
 
 from attrs import frozen
 
-__all__ = ["Quantity", "iso_dates", "read_at", "same"]
+__all__ = ["Quantity", "iso_dates", "read_at", "same", "signed"]
 
 
 @frozen
@@ -70,6 +70,14 @@ def _iso(match: re.Match[str]) -> str:
     except ValueError:
         return match[0]
     return f"{year or '-'}-{month:02}-{day:02}"
+
+
+_CODE = re.compile(r"(?<![\d\w])(?<!\d )(?:US\$|(USD|EUR|GBP|JPY)) ?(?=\d)")
+
+
+def signed(text: str) -> str:
+    """The text with the currencies that stand before a number as signs: ``USD 5`` -> ``$5``."""
+    return _CODE.sub(lambda found: _CODES[found[1] or "USD"], text)
 
 
 def iso_dates(text: str) -> str:
@@ -143,6 +151,7 @@ _SINGULAR: Final[dict[str, tuple[str, Decimal]]] = {
         "USD": {"usd": "1", "dollar": "1"},
         "EUR": {"eur": "1", "euro": "1", "€": "1"},
         "GBP": {"gbp": "1", "£": "1"},
+        "JPY": {"jpy": "1", "yen": "1", "¥": "1"},
     }.items()
     for unit, factor in units.items()
 }
@@ -155,7 +164,8 @@ _SCALES: Final = {
     "bn": Decimal(1000000000),
     "billion": Decimal(1000000000),
 }
-_SIGNS: Final = {"$": "USD", "€": "EUR", "£": "GBP"}
+_SIGNS: Final = {"$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY"}
+_CODES: Final = {code: sign for sign, code in _SIGNS.items()}
 _COUNTED = "two three four five six seven eight nine ten eleven twelve"
 #: "One" is left out: it stands for anything.
 _WORDS: Final = {"zero": Decimal(0)} | {word: Decimal(n) for n, word in enumerate(_COUNTED.split(), 2)}
@@ -165,11 +175,11 @@ _CLOCK = re.compile(r"T?(?P<h>[01]?\d|2[0-3]):(?P<m>[0-5]\d)(?::[0-5]\d(?:\.\d+)
 _HOUR = re.compile(r"(?P<h>1[0-2]|[1-9])\s?(?P<half>[ap])\.?m\b\.?", re.IGNORECASE)
 _DOTTED = re.compile(r"\d+(?:\.\d+){2,}(?!\w)")
 _NUMBER = re.compile(
-    r"(?P<sign>[$€£])?\s?(?P<minus>[-\u2212](?=[\d$€£]))?(?P<late>[$€£])?"
+    r"(?P<sign>[$€£¥])?\s?(?P<minus>[-\u2212](?=[\d$€£¥]))?(?P<late>[$€£¥])?"
     r"(?P<number>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)"
     r"(?:(?P<scale>k|M|bn)|[\s-](?P<word>thousand|million|billion))?(?![\w,.]{0,20}\d|(?<=[kMn])[A-Za-z])"
 )
-_UNIT = re.compile(r"[\s-]?(%|°[CcFf]|[€£]|[A-Za-z]+)(?![A-Za-z0-9])")
+_UNIT = re.compile(r"[\s-]?(%|°[CcFf]|[€£¥]|[A-Za-z]+)(?![A-Za-z0-9])")
 _ID = re.compile(r"(?=[\w./-]{0,60}\d)(?=[\w./-]{0,60}[A-Za-z])[A-Za-z0-9]{1,60}(?:[-_./][A-Za-z0-9]{1,60}){0,20}")
 _DIGITS = re.compile(r"\d{1,40}(?:[-/.]\d{1,40}){1,20}")
 _LETTERS = re.compile(r"[A-Za-z]+\b")

@@ -1,9 +1,10 @@
 """Claims against evidence by rules, with no model: words, quantities and denials, compared piece by piece.
 
-A claim is grounded when one piece of evidence has what it has: enough of its words, each of its names and quantities,
-in the place that speaks of the same thing, and denied where it is denied. It is contradicted when a piece speaks of the
-same thing with another number of the same kind, or with the opposite denial. Everything else is ungrounded: the rules
-know no synonyms and make no inference, so they err on that side.
+A claim is grounded when one piece of evidence has what it has: each of its hard facts (names and quantities) in the
+place that speaks of the same thing, denied where it is denied, and enough of its other words. Words that say no more
+than which kind of value a quantity is ("costs") need not be there. It is contradicted when a piece speaks of the same
+thing with another number of the same kind, or with the opposite denial. Everything else is ungrounded: the rules know
+no synonyms and make no inference, so they err on that side.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ _NAMING: Final = ("id", "date")
 _LONGEST, _MOST_QUANTITIES = 2_000, 40
 #: How much of a claim's words a piece must have to speak of the same thing.
 _SUBJECT: Final = 0.6
+#: How much of the words of each part must be there, so that the facts of one part do not carry another that is made up:
+#: half, for of "the order was dispatched" one word is the subject and the other what is said of it in other words.
+_PART: Final = 0.5
 
 
 class Standing(Enum):
@@ -70,9 +74,28 @@ class _Group:
         return tuple(q for part in self.parts for q in part.quantities)
 
     @property
+    def content(self) -> frozenset[str]:
+        """The words that evidence must have; where all words are soft and no quantity stands with them, all of them."""
+        found: frozenset[str] = frozenset().union(*(part.content for part in self.parts))
+        return found if found or self.quantities else self.terms
+
+    @property
+    def naming(self) -> tuple[Quantity, ...]:
+        return tuple(q for part in self.parts for q in part.naming)
+
+    @property
+    def counted(self) -> frozenset[str]:
+        return frozenset(noun for part in self.parts for _, noun in part.counted)
+
+    @property
+    def owned(self) -> bool:
+        """Whether it names the thing that it is about."""
+        return not self.parts[0].continues and bool(self.names or self.naming)
+
+    @property
     def whole(self) -> bool:
-        terms = len(self.terms)
-        return terms >= 2 or (terms == 1 and bool(self.quantities))
+        words = len(self.content)
+        return words >= 2 or (words == 1 and bool(self.quantities))
 
 
 def _groups(found: Iterable[Part]) -> list[_Group]:
@@ -96,7 +119,7 @@ def find(claim: str, corpus: Corpus, *, overlap: float = 0.75) -> Finding:
     Args:
         claim: one sentence. The user's question, quoted in it, counts for nothing.
         corpus: the evidence.
-        overlap: the share of words and quantities that a piece must have.
+        overlap: the share of words of content and quantities that a piece must have.
     """
     ungrounded = Finding(Standing.UNGROUNDED, Kind.INFERENCE)
     if len(claim) > _LONGEST:
@@ -106,8 +129,13 @@ def find(claim: str, corpus: Corpus, *, overlap: float = 0.75) -> Finding:
         return ungrounded
     supports: list[Piece] = []
     held, disputed = 0, False
+    about = _Group(())
     for group in groups:
-        support, against = _compared(group, corpus, overlap)
+        if group.owned:
+            about = _Group(())
+        support, against = _compared(group, about, corpus, overlap)
+        if not about.parts:
+            about = group
         if support is not None:
             held += 1
             supports.append(support)
@@ -129,11 +157,11 @@ def _kind(groups: list[_Group], supports: list[Piece]) -> Kind:
     return Kind.SPECIFIC_DATA if supports[0].record else Kind.TOOL_MATCH
 
 
-def _compared(group: _Group, corpus: Corpus, overlap: float) -> tuple[Piece | None, Piece | None]:
-    """A piece that says it, and one that says otherwise."""
+def _compared(group: _Group, about: _Group, corpus: Corpus, overlap: float) -> tuple[Piece | None, Piece | None]:
+    """A piece that says it of what the sentence is about, and one that says otherwise."""
     support = against = None
-    for piece in corpus.near(group.terms, group.quantities):
-        said = _says(group, piece, overlap)
+    for piece in corpus.near(group.terms | about.names, (*group.quantities, *about.naming)):
+        said = _says(group, piece, overlap) if _speaks_of(about, piece) else None
         if said is True:
             support = support or piece
         elif said is False:
@@ -143,12 +171,33 @@ def _compared(group: _Group, corpus: Corpus, overlap: float) -> tuple[Piece | No
     return support, against
 
 
+def _speaks_of(about: _Group, piece: Piece) -> bool:
+    """Whether a piece knows the thing that the part of a sentence before this one named."""
+    known = _known(about, piece)
+    return about.names <= known and all(_there(q, piece) for q in about.naming)
+
+
+def _there(q: Quantity, piece: Piece) -> bool:
+    return any(same(q, other) for other in piece.known) or any(same(q, o) for p in piece.parts for o in p.quantities)
+
+
+def _known(group: _Group, piece: Piece) -> frozenset[str]:
+    """The words that a piece has, and those that it has by a bare identifier: an "id" of 4711 is that of order 4711."""
+    given = (
+        noun
+        for part in group.parts
+        for noun, q in part.labels
+        if any(not p.content and any(same(q, other) for other in p.quantities) for p in piece.parts)
+    )
+    return piece.terms | piece.context | frozenset(given)
+
+
 def _says(group: _Group, piece: Piece, overlap: float) -> bool | None:
     """Whether a piece says what a group says (True), the opposite (False), or speaks of something else (None)."""
-    terms, known = group.terms, piece.terms | piece.context
-    if not group.names <= known:
+    words, known = group.content, _known(group, piece)
+    if not group.names | group.counted <= known:
         return None
-    hits = sum(term in known for term in terms)
+    hits = len(words & known)
     agrees = True
     matched = 0
     for part in group.parts:
@@ -161,33 +210,68 @@ def _says(group: _Group, piece: Piece, overlap: float) -> bool | None:
     if any(_denied(part, piece) not in (None, part.denied) for part in group.parts):
         agrees = False
     if agrees:
-        return True if hits + matched >= overlap * (len(terms) + len(group.quantities)) else None
-    return False if terms and hits >= _SUBJECT * len(terms) else None
+        enough = hits + matched >= overlap * (len(words) + len(group.quantities))
+        return True if enough and all(_covered(part, known) for part in group.parts) else None
+    subject = words or group.terms
+    return False if subject and len(subject & known) >= _SUBJECT * len(subject) else None
+
+
+def _covered(part: Part, known: frozenset[str]) -> bool:
+    return len(part.content & known) >= _PART * len(part.content)
 
 
 def _has(q: Quantity, part: Part, group: _Group, piece: Piece) -> bool | None:
     """Whether a piece has a quantity where it speaks of the same thing; False for another one there, None for none."""
-    rivals = [p for p in piece.parts if any(_rivals(q, other) for other in p.quantities)]
+    naming = q.kind in _NAMING or any(q == label for _, label in part.labels)
+    rivals = [p for p in piece.parts if any(_rivals(q, other, p) for other in p.quantities)]
     if not rivals:
         return True if any(same(q, other) for other in piece.known) else None
-    scope = part if part.terms else _Group(group.parts)
-    shared = [_shared(scope.terms, scope.quantities, p) for p in rivals]
-    nearest = [p for p, n in zip(rivals, shared, strict=True) if n == max(shared)]
-    if any(same(q, other) for p in nearest for other in p.quantities):
+    scope = part if part.content else group
+    beside = [other for other in (*scope.quantities, *scope.naming) if other != q]
+    scores = [_score(part, scope.terms, beside, p) for p in rivals]
+    nearest = [p for p, score in zip(rivals, scores, strict=True) if score == max(scores)]
+    holding = [p for p in nearest if any(same(q, other) for other in p.quantities)]
+    if any(naming or not _of_another_kind(part, scope, p, piece) for p in holding):
         return True
-    if q.kind in _NAMING:
-        others = (*piece.known, *(other for p in rivals for other in p.quantities))
-        return True if any(same(q, other) for other in others) else None
+    if holding:
+        return None
+    placed = q.kind == "date" and any(scope.content & p.terms for p in nearest)
+    if naming and not placed:
+        return True if _there(q, piece) else None
     return False if any(other.kind == q.kind for p in nearest for other in p.quantities) else None
 
 
-def _rivals(q: Quantity, other: Quantity) -> bool:
+def _score(part: Part, terms: frozenset[str], beside: Iterable[Quantity], found: Part) -> tuple[int, int, int]:
+    """How much a part of a piece speaks of what a claim speaks of: words, kinds of value, and nothing else beside."""
+    shared = _shared(terms, beside, found)
+    return shared, len(part.kinds & found.kinds), 0 if shared else -len(found.content)
+
+
+def _of_another_kind(part: Part, scope: Part | _Group, found: Part, piece: Piece) -> bool:
+    """Whether the value that a piece has in a place is of another kind than the claim says.
+
+    "It costs 5" is not confirmed by a weight of 5, nor by what a record has under a key of which the claim has no word.
+    """
+    if scope.terms & found.content:
+        return False
+    if part.kinds and found.kinds and not part.kinds & found.kinds:
+        return True
+    return piece.record and bool(found.content)
+
+
+def _rivals(q: Quantity, other: Quantity, part: Part) -> bool:
+    """Whether evidence has a number where a claim's might stand: what names or counts a thing is no amount of money."""
+    if q.kind != "" and (other in part.naming or any(other == count for count, _ in part.counted)):
+        return q.kind == other.kind
     return q.kind == other.kind or ("" in (q.kind, other.kind) and q.raw is not None and other.raw is not None)
 
 
 def _shared(terms: frozenset[str], quantities: Iterable[Quantity], part: Part) -> int:
-    naming = sum(any(same(q, other) for other in part.quantities) for q in quantities if q.kind in _NAMING)
-    return len(terms & part.terms) + naming
+    own = part.naming
+    naming = sum(
+        any(same(q, other) for other in part.quantities) for q in dict.fromkeys(quantities) if q.kind in _NAMING
+    )
+    return len(terms & part.terms) + naming + sum(q.kind == "" and q in own for q in dict.fromkeys(quantities))
 
 
 def _denied(part: Part, piece: Piece) -> bool | None:
@@ -206,6 +290,10 @@ def _denied(part: Part, piece: Piece) -> bool | None:
                 found[term] = (score, other.denied)
             elif score == best:
                 found[term] = (score, denied and other.denied)
+    if not found:
+        # No word in common: what a piece says with the same quantity is what it says of it.
+        beside = [p.denied for p in piece.parts for q in part.quantities if any(same(q, o) for o in p.quantities)]
+        return all(beside) if beside else None
     return any(denied for _, denied in found.values()) if found else None
 
 
