@@ -23,6 +23,11 @@ RECORDS = (
     ' {"id": 4712, "price": 20, "currency": "USD", "status": "open", "shipped_on": null}]'
 )
 FLIGHT = '{"flight": "AA-181", "from": "Berlin", "to": "Paris", "departs": "11:20", "price": "120 EUR", "seats": 3}'
+WEATHER = '{"city": "Paris", "temperature_c": 20, "humidity": 60, "wind_kmh": 12}'
+HOTELS = (
+    '[{"hotel": "Ritz", "price": "120 EUR", "rating": 4.5, "free_rooms": 3},'
+    ' {"hotel": "Astor", "price": "90 EUR", "rating": 4.1, "free_rooms": 0}]'
+)
 PROSE = "The 2 desk lamps of order 4711 cost 84.50 dollars. They were shipped with DHL on 4 May 2026 and not insured."
 
 
@@ -67,6 +72,10 @@ def standing(claim: str, evidence: str) -> Standing:
         ("Flight AA-181 departs at 11:20 and costs 120 euros.", FLIGHT),
         ("The flight from Berlin to Paris costs \u20ac120.", FLIGHT),
         ("There are 3 seats left.", FLIGHT),
+        ("It is 20 degrees in Paris.", WEATHER),
+        ("The humidity in Paris is 60%.", WEATHER),
+        ("The Ritz costs 120 euros and the Astor 90 euros.", HOTELS),
+        ("The Astor has no free rooms.", HOTELS),
         ("The lamps cost $84.50.", PROSE),
         ("They were shipped with DHL on May 4th, 2026.", PROSE),
         ("They were not insured.", PROSE),
@@ -106,12 +115,19 @@ def test_a_plain_right_answer_is_grounded(claim: str, evidence: str) -> None:
         ("Order 4712 costs 20 USD and was shipped on 2026-05-04.", RECORDS),
         ("Order 4711 cost 20 dollars.", "order 4711: 84.50 dollars; order 4712: 20 dollars"),
         # another property
+        ("It was returned on 2026-05-04.", LAMPS),
+        ("The 2 desk lamps cost 84.50 dollars each.", LAMPS),
+        ("The wind is 20 km/h.", WEATHER),
+        ("It is 60 degrees in Paris.", WEATHER),
         ("It costs 4.90 dollars.", RECORD),
         ("The desk lamp costs 3 dollars.", RECORD),
         ("12 are available.", RECORD),
         ("Shipping costs $84.50.", RECORD),
         ("It was delivered on 2026-05-04.", LAMPS),
+        ("The Ritz costs 120 EUR and has a rating of 4.1.", HOTELS),
+        ("The Ritz costs 90 euros and the Astor costs 120.", HOTELS),
         # denied
+        ("The Ritz has no free rooms.", HOTELS),
         ("Order 4711 was not shipped on 2026-05-04.", LAMPS),
         ("It did not cost 84.50 dollars.", LAMPS),
         ("It costs 84.50 dollars and has not been shipped.", ONE),
@@ -144,3 +160,20 @@ def test_a_plain_right_answer_does_not_go_back() -> None:
     text = "Order 4711 was shipped on May 4th, 2026. It cost $84.50. It consists of 2 desk lamps."
     result = GroundingEvaluator().evaluate(text, [LAMPS])
     assert (result.score, result.requires_replan) == (1.0, False)
+
+
+@pytest.mark.parametrize("evidence", [ORDERS, RECORDS])
+@pytest.mark.parametrize("said", ["It costs {} dollars.", "Its price is ${}.", "The total is {} USD."])
+def test_it_is_what_the_sentence_before_named(said: str, evidence: str) -> None:
+    def doubtful(price: str) -> tuple[str, ...]:
+        text = f"Order 4711 was shipped on May 4. {said.format(price)}"
+        return GroundingEvaluator().evaluate(text, [evidence]).ungrounded_claims
+
+    assert doubtful("84.50") == ()
+    assert doubtful("20") == (said.format("20"),)
+
+
+def test_it_may_stand_in_a_result_that_names_nothing() -> None:
+    text = "Order 4711 was shipped on May 4. It costs 84.50 dollars."
+    result = GroundingEvaluator().evaluate(text, ["order 4711: shipped on 2026-05-04", '{"price_usd": 84.5}'])
+    assert result.score == 1.0

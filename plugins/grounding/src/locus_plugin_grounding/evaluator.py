@@ -10,7 +10,7 @@ from locus_plugin_grounding.evidence import Corpus
 from locus_plugin_grounding.judge import BadVerdict, Graded, judge_request, read_findings, read_scores
 from locus_plugin_grounding.partition import Decision, Kind, Partition, TypedClaim, decide, typed_score
 from locus_plugin_grounding.result import NO_CLAIMS, GroundingResult
-from locus_plugin_grounding.rules import Finding, Standing, corrects, find
+from locus_plugin_grounding.rules import Finding, Standing, corrects, find, names_of
 from locus_plugin_grounding.sentences import claims_of
 from locus_plugin_grounding.settings import GroundingSettings
 
@@ -53,7 +53,10 @@ class GroundingEvaluator:
         if not given:
             return self._without_claims(earlier)
         corpus = evidence if isinstance(evidence, Corpus) else self._corpus(evidence, question)
-        findings = [find(claim, corpus, overlap=self.settings.overlap) for claim in given]
+        findings, before = [], ""
+        for claim in given:
+            findings.append(find(claim, corpus, overlap=self.settings.overlap, before=before))
+            before = claim if names_of(claim) else before
         return self._result(given, findings, beyond, earlier)
 
     async def evaluate_with_llm(

@@ -18,7 +18,7 @@ __all__ = ["Part", "parts", "words_of"]
 
 _SMALL_WORDS = """
 a about above according actually additionally after again all also although am an and any anyone are as at
-based be because been before being below between both but by can could currently did do does done during each either
+based be because been before being below between both but by can could currently did do does done during either
 else even every finally first for from further furthermore got had has have having he her here hers him his
 how however i if in indeed into is it its itself just later let like likely many may me might more moreover
 most much must my near next now of off on once one only onto or other our ours out over own per please rather
@@ -60,6 +60,8 @@ _POSITIVE: Final = frozenset(("success", "successful", "succeeded", "succeeds"))
 _PHRASES: Final = (
     (re.compile(r"\b(?:out of|no longer in)\s+stock\b|\bsold[ -]out\b", re.IGNORECASE), "not in stock"),
     (re.compile(r"\b(?:fail(?:s|ed)?|unable|refuse[sd]?|failure)\s+to\b", re.IGNORECASE), "not"),
+    (re.compile(r"\bleft(?=\s*(?:[.!,;]|$|in stock\b))", re.IGNORECASE), "remaining"),
+    (re.compile(r"\b(?:apiece|per (?:piece|unit|item))\b", re.IGNORECASE), "each"),
     (re.compile(r"n['\u2019]t\b", re.IGNORECASE), " not"),
     (re.compile(r"\bnot only\b|\bno doubt\b|\bnot just\b", re.IGNORECASE), ""),
 )
@@ -72,6 +74,8 @@ _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])|_+")
 _LABEL = re.compile(r"([^\W\d_]{2,})\s(?:number |no\.? |id |nr\.? )?#?$", re.IGNORECASE)
 _LONGEST_LABEL: Final = 60
 _COUNTED = re.compile(r"(?:\s[^\W\d_]{2,40}){1,4}")
+#: Two lamps at 84.50 dollars are not two at 84.50 dollars each.
+_EACH = re.compile(r"\s+each\b", re.IGNORECASE)
 _SMALL: Final = _STOPWORDS | _DENIALS | FRAME | frozenset(VALUE)
 _FIRST: Final = CONTINUES | FRAME | frozenset(VALUE)
 _GOES_ON = re.compile(r"\s*(?:also\s+|then\s+)?(?:[a-z]+(?:ed|ing|[^s\W]s)\b|(?:It|They|Its|Their)\b)")
@@ -159,6 +163,8 @@ def _part(text: str) -> Part:
             before, at = at, max(read[1], at + 1)
             if (found := _LABEL.search(text, max(0, before - _LONGEST_LABEL), before)) and _names(found[1], read[0]):
                 labels.append((stem(found[1]), read[0]))
+            elif _EACH.match(text, at):
+                amounts.append((read[0], "each"))
             elif read[0].kind == "" and (found := _COUNTED.match(text, at)):
                 amounts.append((read[0], _head(found[0])))
             continue

@@ -9,6 +9,7 @@ no synonyms and make no inference, so they err on that side.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from enum import Enum
 from typing import Final
@@ -20,7 +21,7 @@ from locus_plugin_grounding.facts import Part, parts
 from locus_plugin_grounding.partition import Kind
 from locus_plugin_grounding.quantities import Quantity, same
 
-__all__ = ["Finding", "Standing", "corrects", "find"]
+__all__ = ["Finding", "Standing", "corrects", "find", "names_of"]
 
 #: Quantities that say which thing is spoken of, and not what is said of it.
 _NAMING: Final = ("id", "date")
@@ -31,6 +32,7 @@ _SUBJECT: Final = 0.6
 #: How much of the words of each part must be there, so that the facts of one part do not carry another that is made up:
 #: half, for of "the order was dispatched" one word is the subject and the other what is said of it in other words.
 _PART: Final = 0.5
+_IT = re.compile(r"its?\b", re.IGNORECASE)
 
 
 class Standing(Enum):
@@ -113,13 +115,15 @@ def _groups(found: Iterable[Part]) -> list[_Group]:
     return groups
 
 
-def find(claim: str, corpus: Corpus, *, overlap: float = 0.75) -> Finding:
+def find(claim: str, corpus: Corpus, *, overlap: float = 0.75, before: str = "") -> Finding:
     """How a claim stands to the evidence.
 
     Args:
         claim: one sentence. The user's question, quoted in it, counts for nothing.
         corpus: the evidence.
         overlap: the share of words of content and quantities that a piece must have.
+        before: the claim before it: where this one names nothing ("It costs ..."), the evidence may not be about
+            another thing than that one named.
     """
     ungrounded = Finding(Standing.UNGROUNDED, Kind.INFERENCE)
     if len(claim) > _LONGEST:
@@ -130,10 +134,13 @@ def find(claim: str, corpus: Corpus, *, overlap: float = 0.75) -> Finding:
     supports: list[Piece] = []
     held, disputed = 0, False
     about = _Group(())
+    earlier = (
+        names_of(before) if before and not (groups[0].naming or (groups[0].content and not _IT.match(claim))) else ()
+    )
     for group in groups:
         if group.owned:
             about = _Group(())
-        support, against = _compared(group, about, corpus, overlap)
+        support, against = _compared(group, about, corpus, overlap, earlier)
         if not about.parts:
             about = group
         if support is not None:
@@ -157,11 +164,18 @@ def _kind(groups: list[_Group], supports: list[Piece]) -> Kind:
     return Kind.SPECIFIC_DATA if supports[0].record else Kind.TOOL_MATCH
 
 
-def _compared(group: _Group, about: _Group, corpus: Corpus, overlap: float) -> tuple[Piece | None, Piece | None]:
+def names_of(claim: str) -> tuple[Quantity, ...]:
+    """The identifiers, and numbers that stand for things, of a claim."""
+    return _Group(parts(claim)).naming if len(claim) <= _LONGEST else ()
+
+
+def _compared(
+    group: _Group, about: _Group, corpus: Corpus, overlap: float, earlier: tuple[Quantity, ...]
+) -> tuple[Piece | None, Piece | None]:
     """A piece that says it of what the sentence is about, and one that says otherwise."""
     support = against = None
     for piece in corpus.near(group.terms | about.names, (*group.quantities, *about.naming)):
-        said = _says(group, piece, overlap) if _speaks_of(about, piece) else None
+        said = _says(group, piece, overlap) if _speaks_of(about, piece) and _may_be(earlier, piece) else None
         if said is True:
             support = support or piece
         elif said is False:
@@ -175,6 +189,13 @@ def _speaks_of(about: _Group, piece: Piece) -> bool:
     """Whether a piece knows the thing that the part of a sentence before this one named."""
     known = _known(about, piece)
     return about.names <= known and all(_there(q, piece) for q in about.naming)
+
+
+def _may_be(earlier: tuple[Quantity, ...], piece: Piece) -> bool:
+    """Whether a piece can be about what an earlier sentence named: it knows one of these, or names nothing itself."""
+    if not earlier or any(_there(q, piece) for q in earlier):
+        return True
+    return not any(part.naming or (part.quantities and "name" in part.kinds) for part in piece.parts)
 
 
 def _there(q: Quantity, piece: Piece) -> bool:
@@ -223,7 +244,7 @@ def _covered(part: Part, known: frozenset[str]) -> bool:
 def _has(q: Quantity, part: Part, group: _Group, piece: Piece) -> bool | None:
     """Whether a piece has a quantity where it speaks of the same thing; False for another one there, None for none."""
     naming = q.kind in _NAMING or any(q == label for _, label in part.labels)
-    rivals = [p for p in piece.parts if any(_rivals(q, other, p) for other in p.quantities)]
+    rivals = [p for p in piece.parts if any(_rivals(q, other, p, part) for other in p.quantities)]
     if not rivals:
         return True if any(same(q, other) for other in piece.known) else None
     scope = part if part.content else group
@@ -259,11 +280,18 @@ def _of_another_kind(part: Part, scope: Part | _Group, found: Part, piece: Piece
     return piece.record and bool(found.content)
 
 
-def _rivals(q: Quantity, other: Quantity, part: Part) -> bool:
+def _rivals(q: Quantity, other: Quantity, found: Part, part: Part) -> bool:
     """Whether evidence has a number where a claim's might stand: what names or counts a thing is no amount of money."""
-    if q.kind != "" and (other in part.naming or any(other == count for count, _ in part.counted)):
-        return q.kind == other.kind
-    return q.kind == other.kind or ("" in (q.kind, other.kind) and q.raw is not None and other.raw is not None)
+    if q.kind == other.kind:
+        return True
+    if "" not in (q.kind, other.kind) or q.raw is None or other.raw is None:
+        return False
+    measured = bool(part.kinds) or q.kind.isupper()
+    return not (q.kind and (_counts(other, found) or (measured and other in found.naming)))
+
+
+def _counts(q: Quantity, part: Part) -> bool:
+    return any(q == count for count, _ in part.counted)
 
 
 def _shared(terms: frozenset[str], quantities: Iterable[Quantity], part: Part) -> int:

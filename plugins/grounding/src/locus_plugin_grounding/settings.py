@@ -70,7 +70,8 @@ class GroundingSettings:
         require_evidence: whether an answer is scored in a conversation without any tool result, where nothing can be
             grounded.
         revisions: how often one run's answers are sent back, at most; the agent's ``max_revisions`` counts as well.
-        overlap: of the rules: the share of a claim's words and numbers that one piece of evidence must have, 0.5 to 1.
+        overlap: of the rules: the share of a claim's words of content and numbers that one piece of evidence must have,
+            0.5 to 1; names, numbers and denials must be there in any case.
         timeout: seconds after which a judge's answer is no longer waited for; None = as long as the run may take.
         max_tokens: of one answer of the judge; None = the provider's default.
         max_claims: how many claims of one text are scored; of more, the rest counts as ungrounded.

@@ -11,11 +11,11 @@ from typing import Final
 __all__ = ["CONTINUES", "FRAME", "VALUE", "kinds_of"]
 
 _FRAME_WORDS = """
-accord answer come comes coming consist contain contains containing comprise comprises detail details entry exist
-exists find finding found give gives given go goes going include includes included including indicate indicates
+accord answer each come comes coming consist contain contains containing comprise comprises detail details entry exist
+exists find finding found give gives given include includes included including indicate indicates
 indicated info information know known list lists listed mention mentioned note noted number numbers
-provide provides provided query record recorded records report reported reports respond response return returned
-returns say says search see show showed showing shown shows state stated states status successfully system tool
+provide provides provided query record recorded records report reported reports respond response
+say says search see show showed showing shown shows state stated states status successfully system tool
 already exactly following overall respectively
 """
 #: They say that something is so, and nothing about it.
@@ -24,14 +24,14 @@ FRAME: Final = frozenset(_FRAME_WORDS.split())
 VALUE: Final[dict[str, str]] = {
     word: kind
     for kind, words in {
-        "money": "charge charged charges cost costing costs fee paid pay pays price priced prices pricing worth",
-        "date": "date dated dates day scheduled",
+        "money": "charge charged charges cost costing costs fee price priced prices pricing worth",
+        "date": "date dated dates day",
         "time": "clock duration last lasted lasts lasting long take takes time took",
         "mass": "heavy mass weigh weighed weighing weighs weight",
         "length": "deep depth distance far height high length measure measures size tall wide width",
         "heat": "cold degree degrees hot temperature warm",
         "share": "pct percent percentage rate share",
-        "count": "available count item items left piece pieces qty quantity remain remaining remains stock units",
+        "count": "available count item items piece pieces qty quantity remain remaining remains stock units",
         "name": "code id identifier key no ref reference",
         "": "amount amounts equal equals figure result total totaled totalled totalling totals unit value values",
     }.items()
