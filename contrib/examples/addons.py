@@ -28,7 +28,7 @@ def find_order(number: str) -> str:
     return ORDERS.get(number, f"there is no order {number}")
 
 
-async def main(model: str, rules: str = "") -> None:
+async def main(model: str) -> None:
     """Run it, and show what happens."""
     spans = InMemorySpanExporter()
     provider = TracerProvider()
@@ -38,7 +38,7 @@ async def main(model: str, rules: str = "") -> None:
         name="orders",
         tools=[find_order],
         system_prompt="You answer questions about orders. Look the order up first. Answer in one short sentence.",
-        reflexion={"interval": 2, "judge": "rules"} if rules else True,
+        reflexion={"interval": 1, "judge": "rules"},
         grounding=True,
         guardrails=True,
         hooks=[TelemetryHook(tracer_provider=provider)],
@@ -57,7 +57,7 @@ async def main(model: str, rules: str = "") -> None:
             case ReflectEvent(judgment=judgment, confidence=confidence):
                 print(f"{event.iteration} reflect    {confidence:.2f} {judgment}")
             case GroundingEvent(score=score, ungrounded_claims=missing):
-                print(f"{event.iteration} grounding  {score:.2f}, without evidence: {list(missing)}")
+                print(f"{event.iteration} grounding  {score:.2f}, without evidence: {list(missing) or 'nothing'}")
             case TerminateEvent(reason=reason):
                 print(f"{event.iteration} end        {reason}: {event.final_message}")
     for span in spans.get_finished_spans():
