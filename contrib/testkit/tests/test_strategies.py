@@ -20,6 +20,7 @@ from locus.core.state import AgentState
 from locus.core.termination import TerminationCondition, condition_from_json, condition_types
 from locus.models.protocol import ModelRequest, ModelResponse
 from locus.tools.spec import ToolSpec
+from locus_testkit import ScriptedModel
 from locus_testkit import strategies as values
 from locus_testkit.strategies import Growth, Journal
 
@@ -173,6 +174,8 @@ def test_every_condition_is_drawn(name: str) -> None:
 @given(values.model_requests(), values.model_responses(), values.tool_specs())
 def test_model_values_survive_their_json_form(request: ModelRequest, response: ModelResponse, spec: ToolSpec) -> None:
     assert decode(through_json(encode(request)), ModelRequest) == request
+    named = attrs.evolve(request, model=ScriptedModel("x"))
+    assert decode(through_json(encode(named)), ModelRequest).model == "scripted:model"
     assert decode(through_json(encode(response)), ModelResponse) == response
     assert decode(through_json(encode(spec)), ToolSpec) == spec
     assert all(attrs.asdict(example)["user"] is not None for example in spec.examples)

@@ -172,7 +172,7 @@ def test_the_tables_know_every_event_of_the_kernel_and_no_other() -> None:
 
 @register_event
 @frozen(kw_only=True)
-class WeatherEvent(Event):
+class FrostEvent(Event):
     """An event that this plugin cannot know."""
 
     degrees: float = 0.0
@@ -181,7 +181,7 @@ class WeatherEvent(Event):
 
 
 def test_of_an_event_of_a_plugin_only_numbers_and_names_are_no_payload() -> None:
-    event = WeatherEvent(degrees=3.5, rule="frost", prompt="what Ann asked")
+    event = FrostEvent(degrees=3.5, rule="frost", prompt="what Ann asked")
     assert said(event, payloads=False, max_chars=100) == {"degrees": 3.5, "rule": "frost"}
     assert said(event, payloads=True, max_chars=100)["prompt"] == "what Ann asked"
 

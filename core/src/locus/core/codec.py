@@ -143,6 +143,21 @@ converter.register_unstructure_hook(bytes, lambda v: base64.b64encode(v).decode(
 converter.register_structure_hook(bytes, lambda form, _: base64.b64decode(form))
 
 
+def _is_role(t: Any) -> bool:
+    return any(getattr(each, "_is_protocol", False) for each in get_args(t))
+
+
+def _structure_role(form: Any, _: Any) -> Any:
+    if form is None or type(form) is str:
+        return form
+    raise CheckpointError("", f"expected a name, got {form!r:.60}")
+
+
+# What only does something has no JSON form but its name: the model of a request.
+converter.register_unstructure_hook_func(_is_role, lambda v: v if v is None or isinstance(v, str) else v.name)
+converter.register_structure_hook_func(_is_role, _structure_role)
+
+
 def _exactly(*kinds: type) -> Callable[[Any, Any], Any]:
     # cattrs would make 7 of "7" and True of "no": what is damaged must not read as something else.
     def structure(form: Any, wanted: Any) -> Any:
