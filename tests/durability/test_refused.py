@@ -31,6 +31,9 @@ EVERYTHING = {
     "snapshot",
 }
 
+#: What the program writes when nothing refuses it.
+WRITES = 40
+
 ERRORS: dict[How, tuple[str, str]] = {
     "pages": ("DiskFull", "no room to write (database or disk is full); what was committed stands"),
     "limit": ("DiskFull", "; this process may write files of "),
@@ -55,7 +58,7 @@ def proved(how: How, found: list[Found]) -> None:
 def everywhere(found: list[Found]) -> None:
     """Each write was refused where the trouble began, or one of the four calls of a turn that were under way."""
     first = [each.struck[0] for each in found if each.struck]
-    assert len(first) == len(found) - 1 >= 40
+    assert len(first) == len(found) - 1 == WRITES
     assert all(abs(number - at) <= 3 for at, number in enumerate(first, 1)), first
     assert {each.struck[1] for each in found if each.struck} == EVERYTHING
 

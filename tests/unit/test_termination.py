@@ -504,3 +504,19 @@ def test_a_branch_that_is_there_is_not_repeated_and_no_tool_calls_can_be_left_ou
 def test_the_export_list_is_complete_and_true() -> None:
     public = {name for name in vars(termination) if not name.startswith("_")} - {"annotations"}
     assert public == set(termination.__all__)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "seconds", "dollars", "said"),
+    [
+        (10, 4.9, 0.9, None),
+        (11, 0.0, 0.0, "TokenLimit"),
+        (0, 5.0, 0.0, "TimeLimit"),
+        (0, 0.0, 1.0, "CostLimit"),
+        (11, 5.0, 1.0, "TokenLimit"),
+    ],
+)
+def test_a_ceiling_says_when_it_is_reached(tokens: int, seconds: float, dollars: float, said: str | None) -> None:
+    bounds = Bounds(tokens=Bound(10, ""), seconds=Bound(5.0, ""), dollars=Bound(1.0, ""))
+    assert bounds.reached(tokens=tokens, seconds=seconds, dollars=dollars) == said
+    assert Bounds().reached(tokens=tokens, seconds=seconds, dollars=dollars) is None

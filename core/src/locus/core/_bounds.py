@@ -47,6 +47,22 @@ class Bounds:
     dollars: Bound | None = None
     guarantees_halt: bool = False
 
+    def reached(self, *, tokens: int, seconds: float, dollars: float) -> str | None:
+        """The ceiling beyond which nothing is started any more, by the name of its condition, or None.
+
+        Args:
+            tokens: prompt and completion tokens of the run.
+            seconds: its time at work.
+            dollars: its cost.
+        """
+        if self.tokens is not None and tokens > self.tokens.limit:
+            return "TokenLimit"
+        if self.seconds is not None and seconds >= self.seconds.limit:
+            return "TimeLimit"
+        if self.dollars is not None and dollars >= self.dollars.limit:
+            return "CostLimit"
+        return None
+
     def to_json(self) -> dict[str, Any]:
         """A plain, JSON-safe dict."""
         return asdict(self)

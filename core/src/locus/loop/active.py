@@ -244,14 +244,8 @@ class ActiveRun:
 
     def _exceeded(self, state: AgentState) -> str | None:
         """The ceiling of the condition that a state has reached. Goals are no matter of a plugin's call."""
-        bounds, active = self.bounds, state.active_seconds + self._monotonic() - self._mark
-        if bounds.tokens is not None and state.total_tokens_used > bounds.tokens.limit:
-            return "TokenLimit"
-        if bounds.seconds is not None and active >= bounds.seconds.limit:
-            return "TimeLimit"
-        if bounds.dollars is not None and state.cost >= bounds.dollars.limit:
-            return "CostLimit"
-        return None
+        seconds = state.active_seconds + self._monotonic() - self._mark
+        return self.bounds.reached(tokens=state.total_tokens_used, seconds=seconds, dollars=state.cost)
 
     def elapsed(self) -> float:
         """Seconds since the last call of this method; the runner adds them to ``active_seconds``."""
@@ -304,19 +298,8 @@ class ActiveRun:
             self._early.append((event, deaf()))
             return None
         self._seq = seq = self._seq + 1
-        host = self.host
-        stamp(
-            event,
-            (
-                host.run_id,
-                self.thread_id,
-                self.parent_run_id,
-                self.state.iteration + 1,
-                host.segment,
-                self._now(),
-                seq,
-            ),
-        )
+        host, iteration = self.host, self.state.iteration + 1
+        stamp(event, (host.run_id, self.thread_id, self.parent_run_id, iteration, host.segment, self._now(), seq))
         impls = self._heard[type(event)]
         if self.sink is None:
             return await self._heard_by(impls, event) if impls else None

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         ToolChoice,
     )
     from locus.models.registry import get_model
+    from locus.models.strict import NotOneObject, json_object
     from locus.models.swaps import portable, writer, written_by
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "ModelRequest",
     "ModelResponse",
     "ModelSettings",
+    "NotOneObject",
     "OnChunk",
     "OutputSpec",
     "Price",
@@ -34,6 +36,7 @@ __all__ = [
     "StopReason",
     "ToolChoice",
     "get_model",
+    "json_object",
     "portable",
     "writer",
     "written_by",
@@ -47,6 +50,7 @@ __getattr__, __dir__ = exports(
         "ModelRequest": "locus.models.protocol",
         "ModelResponse": "locus.models.protocol",
         "ModelSettings": "locus.models.protocol",
+        "NotOneObject": "locus.models.strict",
         "OnChunk": "locus.models.protocol",
         "OutputSpec": "locus.models.protocol",
         "Price": "locus.models.protocol",
@@ -54,6 +58,7 @@ __getattr__, __dir__ = exports(
         "StopReason": "locus.models.protocol",
         "ToolChoice": "locus.models.protocol",
         "get_model": "locus.models.registry",
+        "json_object": "locus.models.strict",
         "portable": "locus.models.swaps",
         "writer": "locus.models.swaps",
         "written_by": "locus.models.swaps",

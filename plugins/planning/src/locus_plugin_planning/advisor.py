@@ -14,7 +14,7 @@ from locus.plugin import RunContext
 from locus.tools.definition import ArgumentError, Tool
 from locus_plugin_planning.plan import Plan, Step
 from locus_plugin_planning.questions import Clip, decide_question, decide_spec, plan_question, think_question
-from locus_plugin_planning.reading import LONGEST, json_object, plan_spec, read_plan
+from locus_plugin_planning.reading import LONGEST, answer_of, plan_spec, read_plan
 from locus_plugin_planning.settings import PlanningSettings
 from locus_plugin_planning.unusable import Unusable
 
@@ -90,7 +90,7 @@ class Advisor:
         """
 
         def read(text: str) -> dict[str, Any]:
-            chosen = json_object(text)
+            chosen = answer_of(text)
             if set(chosen) != set(step.decide):
                 raise Unusable(f"the answer has the keys {sorted(chosen)}; it has {sorted(step.decide)}")
             bound = tool.bind({**settled, **chosen})

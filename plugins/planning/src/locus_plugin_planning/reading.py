@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 from attrs import evolve
 
 from locus.core.frozen import thaw
-from locus.models import OutputSpec
+from locus.models import NotOneObject, OutputSpec, json_object
 from locus.tools.definition import ArgumentError
 from locus.tools.registry import ToolRegistry
 from locus_plugin_planning.plan import Plan, Step
 from locus_plugin_planning.references import Unresolved, is_open, references
 from locus_plugin_planning.unusable import Unusable
 
-__all__ = ["json_object", "plan_spec", "read_plan"]
+__all__ = ["answer_of", "plan_spec", "read_plan"]
 
 #: Characters of an answer; a longer one is not read.
 LONGEST = 200_000
@@ -60,36 +59,16 @@ def plan_spec(registry: ToolRegistry, *, template: bool) -> OutputSpec:
     return OutputSpec(name="plan", schema=schema, strict=False)
 
 
-def json_object(text: str) -> dict[str, Any]:
-    """The one JSON object that a text is, with one fence around it at most.
+def answer_of(text: str) -> dict[str, Any]:
+    """The JSON object that an answer is.
 
     Raises:
-        Unusable: it is none, a key comes twice, or a number is not JSON's.
+        Unusable: it is none.
     """
-    if len(text) > LONGEST:
-        raise Unusable(f"the answer has {len(text)} characters; {LONGEST} are read")
-    body = text.strip()
-    lines = body.splitlines()
-    if len(lines) > 2 and lines[0] in ("```", "```json") and lines[-1] == "```":
-        body = "\n".join(lines[1:-1])
     try:
-        form = json.loads(body, object_pairs_hook=_pairs, parse_constant=_constant)
-    except (ValueError, RecursionError):
-        raise Unusable("the answer is not one JSON object and nothing else") from None
-    if not isinstance(form, dict):
-        raise Unusable("the answer is not one JSON object and nothing else")
-    return form
-
-
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    form = dict(pairs)
-    if len(form) != len(pairs):
-        raise Unusable("a key comes twice in one object")
-    return form
-
-
-def _constant(name: str) -> NoReturn:
-    raise Unusable(f"{name} is not JSON")
+        return json_object(text, longest=LONGEST)
+    except NotOneObject as e:
+        raise Unusable(str(e)) from None
 
 
 def read_plan(
@@ -113,7 +92,7 @@ def read_plan(
         Unusable: it is none; everything that is wrong with it.
     """
     try:
-        return _Reader(registry, known, template=template).plan(json_object(text), max_steps)
+        return _Reader(registry, known, template=template).plan(answer_of(text), max_steps)
     except RecursionError:
         raise Unusable("the answer is nested too deeply") from None
 

@@ -5,12 +5,11 @@ Nothing is looked for between the words of an answer: a judge that quotes a host
 
 from __future__ import annotations
 
-import json
-from typing import Any, Literal, NoReturn
+from typing import Literal
 
 from attrs import frozen
 
-from locus.models import OutputSpec
+from locus.models import NotOneObject, OutputSpec, json_object
 
 __all__ = ["DECISIONS", "SPEC", "BadVote", "Decision", "Vote", "read_vote"]
 
@@ -59,19 +58,11 @@ def read_vote(text: str) -> Vote:
     Raises:
         BadVote: it is none.
     """
-    if len(text) > LONGEST:
-        raise BadVote(f"the answer has {len(text)} characters")
-    body = text.strip()
-    lines = body.splitlines()
-    if len(lines) > 2 and lines[0] in ("```", "```json") and lines[-1] == "```":
-        body = "\n".join(lines[1:-1])
     try:
-        form = json.loads(body, object_pairs_hook=_pairs, parse_constant=_constant)
-    except BadVote:
-        raise
-    except (ValueError, RecursionError):
-        raise BadVote("the answer is not one JSON object") from None
-    if not isinstance(form, dict) or set(form) - {"decision", "reason"} or "decision" not in form:
+        form = json_object(text, longest=LONGEST)
+    except NotOneObject as e:
+        raise BadVote(str(e)) from None
+    if set(form) - {"decision", "reason"} or "decision" not in form:
         raise BadVote("the answer is not an object of decision and reason")
     decision = next((known for known in DECISIONS if known == form["decision"]), None)
     reason = form.get("reason", "")
@@ -83,14 +74,3 @@ def read_vote(text: str) -> Vote:
     if not reason and decision != "proceed":
         raise BadVote(f"{decision} comes without a reason")
     return Vote(decision, reason)
-
-
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    form = dict(pairs)
-    if len(form) != len(pairs):
-        raise BadVote("a key comes twice")
-    return form
-
-
-def _constant(name: str) -> NoReturn:
-    raise BadVote(f"{name} is not JSON")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from hashlib import blake2b
-from typing import Any, NoReturn
 
 from locus.core.codec import encode_data
 from locus.core.errors import LocusError
 from locus.core.executions import ToolExecution
 from locus.core.messages import Message, Role
 from locus.core.state import AgentState
-from locus.models import OutputSpec
+from locus.models import NotOneObject, OutputSpec, json_object
 from locus_plugin_verifier.outcome import Outcome
 
 __all__ = ["SPEC", "BadVerdict", "case", "instructions", "read_verdict", "request_of"]
@@ -106,19 +105,11 @@ def read_verdict(text: str) -> Outcome:
     Raises:
         BadVerdict: it is none.
     """
-    if len(text) > _LONGEST:
-        raise BadVerdict(f"the answer has {len(text):,} characters")
-    body = text.strip()
-    lines = body.splitlines()
-    if len(lines) > 2 and lines[0] in ("```", "```json") and lines[-1] == "```":
-        body = "\n".join(lines[1:-1])
     try:
-        form = json.loads(body, object_pairs_hook=_pairs, parse_constant=_constant)
-    except BadVerdict:
-        raise
-    except (ValueError, RecursionError):
-        raise BadVerdict("the answer is not one JSON object") from None
-    if not isinstance(form, dict) or set(form) - {"verified", "missing"} or "verified" not in form:
+        form = json_object(text, longest=_LONGEST)
+    except NotOneObject as e:
+        raise BadVerdict(str(e)) from None
+    if set(form) - {"verified", "missing"} or "verified" not in form:
         raise BadVerdict("the answer is not an object of verified and missing")
     verified, missing = form["verified"], form.get("missing", "")
     if not isinstance(verified, bool):
@@ -129,14 +120,3 @@ def read_verdict(text: str) -> Outcome:
     if verified and missing:
         raise BadVerdict("it is verified, and something is missing")
     return Outcome(verified=verified, reason="" if verified else missing or "the judge does not say what is missing")
-
-
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    form = dict(pairs)
-    if len(form) != len(pairs):
-        raise BadVerdict("a key comes twice")
-    return form
-
-
-def _constant(name: str) -> NoReturn:
-    raise BadVerdict(f"{name} is not JSON")
