@@ -1,10 +1,10 @@
 r"""What a row holds: each text once, and a large one once for all rows, under the hash of its content.
 
 A tool's result stands two or three times in an entry: what the tool returned, what the model is told, what the state
-keeps. A short row is left alone. In a longer one the texts are lifted out, and then it is compressed; in one of
+keeps. A short row is left alone, a longer one is compressed. In a long one the texts are lifted out before; in one of
 more than `LIMIT`, the long texts become rows of their own. So a row has one of three forms::
 
-    [...]                 the entries
+    [...]                 the entries, compressed or not
     [...] newline [...]   the texts, then the entries, where "\0<n>" stands for the n-th of the texts and "\0\0..." for
                           a text "\0..."; in place of a text may stand {"blob": "<hash>"}; compressed
     {"blob": "<hash>"}    all of that lies in a blob, because it is large without any long text; compressed
@@ -39,7 +39,10 @@ _LONG = 32 * 1024
 #: Bytes of JSON up to which neither lifting nor compressing is worth its time.
 _SHORT = 1500
 
-#: Characters from which a text is lifted out of a row that is longer.
+#: Bytes of JSON within which zlib finds a text again by itself, in less time than lifting it takes.
+_NEAR = 16 * 1024
+
+#: Characters from which a text is lifted out of a row that is longer than that.
 _LIFTED = 64
 
 _MARK = "\0"
@@ -69,6 +72,8 @@ def pack(forms: list[Any]) -> Row:
     plain = to_bytes(forms)
     if len(plain) <= _SHORT:
         return Row(plain)
+    if len(plain) <= _NEAR:
+        return Row(compress(plain))
     found: dict[str, int] = {}
     entries = _lift(forms, found)
     blobs: dict[str, bytes] = {}
