@@ -237,8 +237,7 @@ async def struck(how: How, at: int, place: Place, wanted: Plain, *, again: bool)
             errors.append(ended.error)
             wrong.extend(await _kept(store, log))
             more = await segment(PROGRAM, store, log, Points())
-            if more.status != "ended":  # where all was written but the snapshot of how it ended
-                errors.append(more.error)
+            errors.append(more.error)
             wrong.extend(await _kept(store, log))
             await first.relieved()
             if again:
@@ -247,6 +246,8 @@ async def struck(how: How, at: int, place: Place, wanted: Plain, *, again: bool)
         return ended
 
     await whole(step)
+    if not errors:
+        await first.relieved()  # nobody was told of the trouble
     store = place.handle(how, 0)
     verdict = judge(
         await final_state(store),

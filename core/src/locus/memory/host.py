@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -453,7 +454,9 @@ class JournalHost:
         self.state = state
         if self._every is not None and self.head - self._saved >= self._every and not self._held:
             await self.flush()
-            await self._snapshot(state, transition)
+            # A cache: without it a resume reads more. What keeps it from being written keeps the next entry, too.
+            with contextlib.suppress(Exception):
+                await self._cache(self.claim, self.head, state, transition)
             self._saved = self.head
         return state
 
