@@ -11,15 +11,13 @@ import anyio
 import pytest
 
 from locus import Agent, tool
-from locus.core.errors import Fenced, ModelError, SettingsError, StoreError
+from locus.core.errors import Fenced, ModelError, SettingsError
 from locus.core.events import Event, TerminateEvent, event_from_json, event_to_json
-from locus.core.journal import Body, Transition
 from locus.core.messages import Message, Role, plugin_message
 from locus.core.state import AgentState, ReasoningStep
 from locus.core.termination import MaxIterations, TokenLimit
 from locus.hooks.discovery import Catalogue
 from locus.memory import MemoryStore
-from locus.memory.store import Appended, Claim
 from locus.models import ModelRequest
 from locus.plugin import hookimpl
 from locus_plugin_causal import (
@@ -36,7 +34,7 @@ from locus_plugin_causal import (
 from locus_plugin_causal.hooks import users_words
 from locus_plugin_causal.inference import Inference
 from locus_plugin_causal.manifest import plugin
-from locus_testkit import PluginContract, ScriptedModel, call, never
+from locus_testkit import Died, DyingStore, PluginContract, ScriptedModel, call, never
 
 pytestmark = pytest.mark.anyio
 
@@ -204,23 +202,6 @@ async def test_a_chain_can_be_kept_in_the_state() -> None:
 # -- crashes and replays --------------------------------------------------------------------------
 
 
-class Dies(MemoryStore):
-    """Fails once at the transition of a node, before or after it is stored."""
-
-    def __init__(self, node: str, *, stored: bool) -> None:
-        super().__init__()
-        self.node, self.stored, self.armed = node, stored, True
-
-    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
-        dying = self.armed and any(isinstance(b, Transition) and b.node == self.node for b in bodies)
-        if dying:
-            self.armed = False
-            if self.stored:
-                await super().append(claim, bodies)
-            raise OSError("the power went")
-        return await super().append(claim, bodies)
-
-
 def claims(*events: dict[str, Any]) -> str:
     return json.dumps({"events": events})
 
@@ -237,7 +218,7 @@ async def test_a_run_that_is_resumed_has_the_graph_of_one_that_was_not(node: str
             return claims(STRIKE, BLAMED)
         return [FIND, FAIL, BOOK, "Booked."][sum(bool(m.tool_calls) for m in request.messages)]
 
-    store = Dies(node, stored=stored)
+    store = DyingStore(node, stored=stored)
     made = Agent(
         ScriptedModel(turn, after="repeat"),
         tools=[find, book],
@@ -245,8 +226,9 @@ async def test_a_run_that_is_resumed_has_the_graph_of_one_that_was_not(node: str
         checkpointer=store,
         catalogue=INSTALLED,
     )
-    with pytest.raises(StoreError):
+    with pytest.raises(Died):
         await made.run("Book it.", thread_id="t")
+    await store.revive()
     run = made.resume("t")
     events = await events_of(run)
 

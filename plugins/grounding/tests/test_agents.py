@@ -26,7 +26,7 @@ from locus_plugin_grounding import (
     GroundingSettings,
 )
 from locus_plugin_grounding.manifest import plugin
-from locus_testkit import PluginContract, ScriptedModel, call, never
+from locus_testkit import PluginContract, ScriptedModel, call, every_death, never
 
 pytestmark = pytest.mark.anyio
 
@@ -269,27 +269,6 @@ async def test_attack_a_result_that_speaks_to_the_judge_stays_data() -> None:
 # -- crashes, replays, runs side by side ----------------------------------------------------------
 
 
-class Gone(BaseException):
-    """The process is gone."""
-
-
-class Dying(MemoryStore):
-    """A store whose process dies in one of its writes, before or after that write is stored."""
-
-    def __init__(self, at: int, *, stored: bool) -> None:
-        super().__init__()
-        self.at, self.stored, self.writes = at, stored, 0
-
-    async def append(self, claim: Any, bodies: Any) -> Any:
-        self.writes += 1
-        if self.writes == self.at and not self.stored:
-            raise Gone
-        done = await super().append(claim, bodies)
-        if self.writes == self.at:
-            raise Gone
-        return done
-
-
 def judged(request: ModelRequest) -> Any:
     """A judge and an agent in one, answering by what stands before them, however often they are asked."""
     last = request.messages[-1].text
@@ -301,29 +280,19 @@ def judged(request: ModelRequest) -> Any:
 
 
 @pytest.mark.parametrize("judge", ["rules", "model"])
-@pytest.mark.parametrize("stored", [False, True])
-async def test_wherever_a_run_dies_it_ends_as_if_it_had_not(judge: str, stored: bool) -> None:
-    died = 0
-    for at in range(1, 40):
-        store = Dying(at, stored=stored)
+async def test_wherever_a_run_dies_it_ends_as_if_it_had_not(judge: str) -> None:
+    for store in every_death(least=11):
         model = ScriptedModel(judged, after="repeat")
         made = Agent(model, tools=[stock], checkpointer=store, catalogue=INSTALLED, grounding={"judge": judge})
-        try:
-            result = await made.run("How many?", thread_id="t")
-        except Gone:
-            died += 1
-            if not await store.read("t") or (await made.history("t")).open_node is None:
-                continue
-            result = await made.resume("t")
+        result = await store.outlive(made, "How many?")
+        if result is None:
+            continue
         report = result.reports["grounding"]
         assert (result.text, report.verdict, report.score, report.revisions) == (GOOD, "grounded", 1.0, 1)
         assert len(asked(made)) <= (3 if judge == "model" else 0), (
             "two verdicts, and one more for the one that was lost"
         )
         (await made.replay("t")).raise_for_difference()
-        if store.writes < at:
-            break
-    assert died > 5
 
 
 async def test_a_replay_asks_nobody() -> None:

@@ -30,7 +30,7 @@ from locus.memory import MemoryStore
 from locus.models import ModelResponse
 from locus.plugin import Interrupt, hookimpl
 from locus_plugin_guardrails import GuardrailEvent, GuardrailsHook, GuardrailsReport, GuardrailsSettings, Rule, Topics
-from locus_testkit import ScriptedModel, call, malformed_call
+from locus_testkit import Died, ScriptedModel, call, every_death, malformed_call
 
 from .kit import SECRETS, Told, Tools, clean, run
 
@@ -449,9 +449,6 @@ def test_the_window_of_the_built_in_hooks_shows_it() -> None:
 
 
 async def test_a_run_that_was_interrupted_goes_on_without_asking_or_filtering_anew_and_replays() -> None:
-    class Died(BaseException):
-        """The process is gone."""
-
     dying = [True]
 
     @tool(effect="pure")
@@ -486,33 +483,11 @@ async def test_the_start_and_the_thought_are_told_filtered() -> None:
     assert (start.prompt, think.text) == ("Q [redacted: email]", "A [redacted: email]")
 
 
-class Dying(MemoryStore):
-    """A store whose process dies in one of its writes, before or after that write is stored."""
-
-    def __init__(self, at: int, *, stored: bool) -> None:
-        super().__init__()
-        self.at, self.stored, self.writes = at, stored, 0
-
-    async def append(self, claim: Any, bodies: Any) -> Any:
-        self.writes += 1
-        if self.writes == self.at and not self.stored:
-            raise Gone
-        done = await super().append(claim, bodies)
-        if self.writes == self.at:
-            raise Gone
-        return done
-
-
-class Gone(BaseException):
-    """The process is gone."""
-
-
-@pytest.mark.parametrize("stored", [False, True])
-async def test_wherever_a_run_dies_nothing_unfiltered_is_on_record_and_it_ends_the_same(stored: bool) -> None:
+async def test_wherever_a_run_dies_nothing_unfiltered_is_on_record_and_it_ends_the_same() -> None:
     ended = set()
     turns: list[Any] = [[f"Send {ALL}", call("send", body=SECRETS[0]), call("read", what="x")], f"Bye {ALL}"]
-    for at in range(1, 40):
-        tools, store = Tools(ALL), Dying(at, stored=stored)
+    for store in every_death(least=11):
+        tools = Tools(ALL)
         agent = Agent(
             ScriptedModel(script=lambda _: turns),
             tools=tools.all(),
@@ -520,19 +495,10 @@ async def test_wherever_a_run_dies_nothing_unfiltered_is_on_record_and_it_ends_t
             tool_execution="sequential",
             guardrails=True,
         )
-        try:
-            result = await agent.run(f"I am {ALL}", thread_id="t")
-        except Gone:
-            assert clean(repr(await store.read("t")))
-            if not await store.read("t"):
-                continue  # it died before anything was on record
-            if (await agent.history("t")).open_node is None:
-                continue  # it had ended
-            result = await agent.resume("t")
+        result = await store.outlive(agent, f"I am {ALL}")
         assert clean(repr(await store.read("t")) + repr(tools.ran))
-        ended.add(result.text)
-        if store.writes < at:
-            break
+        if result is not None:
+            ended.add(result.text)
     assert ended == {
         "Bye " + " | ".join(f"[redacted: {n}]" for n in ("email", "card", "ssn", "iban", "key", "phone", "ip"))
     }

@@ -8,32 +8,11 @@ import pytest
 
 from locus import Agent, tool
 from locus.memory import MemoryStore
-from locus_testkit import ScriptedModel, assert_valid_history, call
+from locus_testkit import Died, DyingStore, ScriptedModel, assert_valid_history, call, every_death
 
 from .kit import ANSWER, PLAN, Journey, of, plan, purposes, ran, run, step
 
 pytestmark = pytest.mark.anyio
-
-
-class Gone(BaseException):
-    """The process is gone."""
-
-
-class Dying(MemoryStore):
-    """A store whose process dies in one of its writes, before or after that write is stored."""
-
-    def __init__(self, at: int, *, stored: bool) -> None:
-        super().__init__()
-        self.at, self.stored, self.writes = at, stored, 0
-
-    async def append(self, claim: Any, bodies: Any) -> Any:
-        self.writes += 1
-        if self.writes == self.at and not self.stored:
-            raise Gone
-        done = await super().append(claim, bodies)
-        if self.writes == self.at:
-            raise Gone
-        return done
 
 
 class Tools:
@@ -82,47 +61,36 @@ def play(request: Any) -> Any:
 CALLS = {"planning": 2, "planning-step": 2, "think": 1}
 
 
-async def _written(store: MemoryStore, purpose: str) -> int:
+async def _written(store: DyingStore, purpose: str) -> int:
     """How many answers to a purpose the journal has."""
     return sum(f"/{purpose}/" in getattr(entry.body, "step_id", "") for entry in await store.read("t"))
 
 
-@pytest.mark.parametrize("stored", [False, True])
-async def test_wherever_a_run_dies_it_goes_on_with_the_same_plan(stored: bool) -> None:
+async def test_wherever_a_run_dies_it_goes_on_with_the_same_plan() -> None:
     plain, whole = ScriptedModel(play, after="repeat"), Tools()
     reference, _ = await run(plain, whole.all(), planning=True)
     assert {p: purposes(plain).count(p) for p in CALLS} == CALLS
-    died = 0
-    for at in range(1, 60):
-        tools, store, model = Tools(), Dying(at, stored=stored), ScriptedModel(play, after="repeat")
+    for store in every_death(least=21):
+        tools, model, lost = Tools(), ScriptedModel(play, after="repeat"), [0]
         agent = Agent(model, tools=tools.all(), checkpointer=store, planning=True)
-        lost = 0
-        try:
-            result = await agent.run("Look.", thread_id="t")
-        except (Gone, BaseExceptionGroup):
-            died += 1
-            if not await store.read("t"):
-                continue
-            lost = len(model.requests) - sum([await _written(store, p) for p in CALLS])
-            if (await agent.history("t")).open_node is None:
-                continue
-            result = await agent.resume("t")
+
+        async def between(store: DyingStore = store, model: ScriptedModel = model, lost: list[int] = lost) -> None:
+            lost[0] = len(model.requests) - sum([await _written(store, p) for p in CALLS])
+
+        result = await store.outlive(agent, "Look.", between=between)
+        if result is None:
+            continue
         assert (result.text, result.stop_reason) == ("Done.", "NoToolCalls")
         assert ran(result) == ran(reference)
         assert_valid_history(result.state.messages)
         report = result.reports["planning"]
         assert (report.plans, report.steps, report.replans, report.how) == (2, 4, 1, "answered")
         asked = {p: purposes(model).count(p) for p in CALLS}
-        assert sum(asked.values()) == sum(CALLS.values()) + lost, (
+        assert sum(asked.values()) == sum(CALLS.values()) + lost[0], (
             "only an answer that was not written is asked for again"
         )
-        assert lost <= (not stored)
+        assert lost[0] <= (not store.stored)
         (await agent.replay("t")).raise_for_difference()
-        if store.writes < at:
-            break
-    else:
-        pytest.fail("the store died in every run")
-    assert died > 10
 
 
 async def test_a_replay_shows_no_difference() -> None:
@@ -147,9 +115,6 @@ async def test_a_fork_goes_on_with_the_plan_that_it_was_made_in() -> None:
 
 
 async def test_a_run_that_was_given_up_goes_on_without_a_plan_after_a_crash() -> None:
-    class Died(BaseException):
-        """The process is gone."""
-
     dying = [True]
 
     @tool(effect="keyed")

@@ -20,7 +20,7 @@ from locus.memory import MemoryStore
 from locus.models import ModelRequest, Price
 from locus.plugin import Hook
 from locus_plugin_pricing import PricePerMillion, PricingHook, PricingReport, PricingSettings, Tables, UnknownPriceEvent
-from locus_testkit import FakeClock, ScriptedModel, call
+from locus_testkit import Died, FakeClock, ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
 
@@ -164,10 +164,6 @@ async def test_a_limit_of_dollars_stops_before_the_next_call_and_is_refused_with
 # -- the record ---------------------------------------------------------------------------------------
 
 
-class Gone(BaseException):
-    """The process is gone."""
-
-
 async def test_a_resumed_run_keeps_what_calls_cost_then_and_a_replay_shows_no_difference() -> None:
     store, dying = MemoryStore(), [True]
 
@@ -175,7 +171,7 @@ async def test_a_resumed_run_keeps_what_calls_cost_then_and_a_replay_shows_no_di
     def shaky() -> str:
         """Shaky."""
         if dying.pop() if dying else False:
-            raise Gone
+            raise Died
         return "done"
 
     def agent(price: float) -> Agent[Any, Any]:
@@ -183,7 +179,7 @@ async def test_a_resumed_run_keeps_what_calls_cost_then_and_a_replay_shows_no_di
         return Agent(model, tools=[shaky], checkpointer=store, pricing=own)
 
     model = ScriptedModel(call("shaky"), "Done.", name="acme:big")
-    with pytest.raises(Gone):
+    with pytest.raises(Died):
         await agent(1.0).run("Hi.", thread_id="t")
     result = await agent(1_000.0).resume("t")
     assert result.cost == pytest.approx(15e-6 + 15e-3)

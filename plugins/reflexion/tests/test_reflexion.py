@@ -13,19 +13,17 @@ import pytest
 
 from locus import Agent, Hook, Role, tool
 from locus.config import load_config
-from locus.core.errors import Fenced, ModelError, SettingsError, StoreError
+from locus.core.errors import Fenced, ModelError, SettingsError
 from locus.core.events import Event, ReflectEvent, event_from_json, event_to_json
-from locus.core.journal import Body, Transition
 from locus.core.state import AgentState
 from locus.core.termination import ConfidenceMet, MaxIterations, TimeLimit, TokenLimit, ToolCalled
 from locus.hooks.discovery import Catalogue
 from locus.memory import MemoryStore
-from locus.memory.store import Appended, Claim
 from locus.models import ModelRequest
 from locus.plugin import Plugin, hookimpl
 from locus_plugin_reflexion import ReflectionFailedEvent, Reflector, ReflexionHook, ReflexionReport, ReflexionSettings
 from locus_plugin_reflexion.manifest import plugin
-from locus_testkit import PluginContract, ScriptedModel, call, never
+from locus_testkit import Died, DyingStore, PluginContract, ScriptedModel, call, never
 
 pytestmark = pytest.mark.anyio
 
@@ -432,23 +430,6 @@ def test_settings_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
 # -- crashes and replays --------------------------------------------------------------------------
 
 
-class Dies(MemoryStore):
-    """Fails once at the transition of a node, before or after it is stored."""
-
-    def __init__(self, node: str, *, stored: bool) -> None:
-        super().__init__()
-        self.node, self.stored, self.armed = node, stored, True
-
-    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
-        dying = self.armed and any(isinstance(b, Transition) and b.node == self.node for b in bodies)
-        if dying:
-            self.armed = False
-            if self.stored:
-                await super().append(claim, bodies)
-            raise OSError("the power went")
-        return await super().append(claim, bodies)
-
-
 @pytest.mark.parametrize(("stored", "judged"), [(True, 1), (False, 2)])
 async def test_a_crash_at_the_reflection_leaves_one_reflection_behind(stored: bool, judged: int) -> None:
     def turn(request: ModelRequest) -> Any:
@@ -456,12 +437,13 @@ async def test_a_crash_at_the_reflection_leaves_one_reflection_behind(stored: bo
             return says(0.5)
         return A if len(request.messages) == 1 else "Done."
 
-    store = Dies("reflect", stored=stored)
+    store = DyingStore("reflect", stored=stored)
     made = Agent(
         ScriptedModel(turn, after="repeat"), tools=[look], reflexion_interval=1, checkpointer=store, catalogue=INSTALLED
     )
-    with pytest.raises(StoreError):
+    with pytest.raises(Died):
         await made.run("Look.", thread_id="t")
+    await store.revive()
     result = await made.resume("t")
 
     assert (result.text, result.state.confidence_history) == ("Done.", (0.5,))

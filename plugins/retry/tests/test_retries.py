@@ -16,7 +16,7 @@ from locus.hooks.builtin import ModelRetryHook as FromTheWindow
 from locus.memory import MemoryStore
 from locus.models import ModelResponse
 from locus_plugin_retry import ModelRetryEvent, ModelRetryHook, RetryReport, RetrySettings
-from locus_testkit import ScriptedModel, call
+from locus_testkit import Died, ScriptedModel, call, every_death
 
 from .kit import Waits, busy, collected, hook, model
 
@@ -231,36 +231,13 @@ async def test_events_say_what_is_tried_again_without_the_providers_words() -> N
     assert "secret" not in repr([event_to_json(e) for e in told])
 
 
-class Gone(BaseException):
-    """The process is gone."""
-
-
-class Dying(MemoryStore):
-    """A store whose process dies in one of its writes, before or after that write is stored."""
-
-    def __init__(self, at: int, *, stored: bool) -> None:
-        super().__init__()
-        self.at, self.stored, self.writes = at, stored, 0
-
-    async def append(self, claim: Any, bodies: Any) -> Any:
-        self.writes += 1
-        if self.writes == self.at and not self.stored:
-            raise Gone
-        done = await super().append(claim, bodies)
-        if self.writes == self.at:
-            raise Gone
-        return done
-
-
-@pytest.mark.parametrize("stored", [False, True])
-async def test_wherever_a_run_dies_one_call_at_most_is_repeated_and_a_replay_shows_no_difference(stored: bool) -> None:
+async def test_wherever_a_run_dies_one_call_at_most_is_repeated_and_a_replay_shows_no_difference() -> None:
     @tool(effect="pure")
     def look() -> str:
         """Look."""
         return "seen"
 
-    died = 0
-    for at in range(1, 30):
+    for store in every_death(least=7):
         failures: dict[int, list[Any]] = {1: [busy()], 3: [busy(), ""]}
 
         def answer(request: Any, failures: dict[int, list[Any]] = failures) -> Any:
@@ -269,31 +246,24 @@ async def test_wherever_a_run_dies_one_call_at_most_is_repeated_and_a_replay_sho
                 return waiting.pop(0)
             return call("look") if len(request.messages) == 1 else "Done."
 
-        store, asked = Dying(at, stored=stored), model(answer, after="repeat")
+        asked = model(answer, after="repeat")
         agent = Agent(asked, tools=[look], checkpointer=store, hooks=[hook(Waits())])
-        try:
-            result = await agent.run("Look.", thread_id="t")
-        except Gone:
-            died += 1
-            if not await store.read("t") or (await agent.history("t")).open_node is None:
-                continue
-            result = await agent.resume("t")
+        result = await store.outlive(agent, "Look.")
+        if result is None:
+            continue
         assert result.text == "Done."
         assert len(asked.requests) <= 2 + 3 + 1
         (await agent.replay("t")).raise_for_difference()
         assert len(asked.requests) <= 2 + 3 + 1, "a replay asks nobody"
-        if store.writes < at:
-            break
-    assert died > 3
 
 
 async def test_a_call_that_dies_in_a_wait_begins_again() -> None:
     class Dies(Waits):
         async def __call__(self, seconds: float) -> None:
-            raise Gone
+            raise Died
 
     store, asked = MemoryStore(), model(busy(), "Hi.")
-    with pytest.raises(Gone):
+    with pytest.raises(Died):
         await Agent(asked, checkpointer=store, hooks=[hook(Dies())]).run("Hi.", thread_id="t")
     result = await Agent(asked, checkpointer=store, hooks=[hook(Waits())]).resume("t")
     assert (result.text, len(asked.requests)) == ("Hi.", 2)

@@ -14,7 +14,7 @@ from locus.core.termination import MaxIterations, TokenLimit
 from locus.hooks.builtin import SteeringHook as FromTheWindow
 from locus.memory import MemoryStore
 from locus_plugin_steering import SteeringEvent, SteeringHook, SteeringReport, SteeringSettings
-from locus_testkit import ScriptedModel, call, never
+from locus_testkit import Died, ScriptedModel, call, every_death, never
 
 from .kit import Bodies, asked, judge, run, vote
 
@@ -267,9 +267,6 @@ async def test_attack_a_tool_call_disguised_as_text_is_no_call() -> None:
 
 
 async def test_a_run_that_crashed_in_a_body_does_not_vote_again() -> None:
-    class Died(BaseException):
-        """The process is gone."""
-
     dying, ran = [True], list[str]()
 
     @tool(effect="keyed")
@@ -292,48 +289,18 @@ async def test_a_run_that_crashed_in_a_body_does_not_vote_again() -> None:
     (await agent.replay("t")).raise_for_difference()
 
 
-class Gone(BaseException):
-    """The process is gone."""
-
-
-class Dying(MemoryStore):
-    """A store whose process dies in one of its writes, before or after that write is stored."""
-
-    def __init__(self, at: int, *, stored: bool) -> None:
-        super().__init__()
-        self.at, self.stored, self.writes = at, stored, 0
-
-    async def append(self, claim: Any, bodies: Any) -> Any:
-        self.writes += 1
-        if self.writes == self.at and not self.stored:
-            raise Gone
-        done = await super().append(claim, bodies)
-        if self.writes == self.at:
-            raise Gone
-        return done
-
-
-@pytest.mark.parametrize("stored", [False, True])
-async def test_wherever_a_run_dies_it_goes_on_with_the_votes_that_it_had(stored: bool) -> None:
-    died = 0
-    for at in range(1, 40):
-        bodies, store = Bodies(), Dying(at, stored=stored)
+async def test_wherever_a_run_dies_it_goes_on_with_the_votes_that_it_had() -> None:
+    for store in every_death(least=11):
+        bodies = Bodies()
         second = judge(careful)
         model = ScriptedModel(script=lambda _: [READ, WIRE, "Done."])
         agent = Agent(model, tools=bodies.all(), checkpointer=store, steering={"judge": second})
-        try:
-            result = await agent.run("Read.", thread_id="t")
-        except Gone:
-            died += 1
-            if not await store.read("t") or (await agent.history("t")).open_node is None:
-                continue
-            result = await agent.resume("t")
+        result = await store.outlive(agent, "Read.")
+        if result is None:
+            continue
         assert (result.stop_reason, set(bodies.ran)) == ("NoToolCalls", {"read page"})
         assert len(second.requests) <= 3, "two votes, and one more for the one that was lost"
         assert result.usage.total_tokens == 5 * 15
-        if store.writes < at:
-            break
-    assert died > 5
 
 
 async def test_parallel_runs_of_one_agent_count_for_themselves() -> None:

@@ -17,7 +17,7 @@ from locus.core.termination import MaxIterations, TokenLimit
 from locus.hooks.builtin import VerifierHook as FromTheWindow
 from locus.memory import MemoryStore
 from locus_plugin_verifier import Outcome, VerifierEvent, VerifierHook, VerifierReport, VerifierSettings
-from locus_testkit import ScriptedModel, call, never
+from locus_testkit import ScriptedModel, call, every_death, never
 
 from .kit import DONE, INSTALLED, SUBMIT, WORK, Bodies, agent, played, verdict
 
@@ -267,27 +267,6 @@ async def test_attack_a_result_that_says_it_is_verified_does_not_verify() -> Non
 # -- crashes, replays, runs side by side ----------------------------------------------------------
 
 
-class Gone(BaseException):
-    """The process is gone."""
-
-
-class Dying(MemoryStore):
-    """A store whose process dies in one of its writes, before or after that write is stored."""
-
-    def __init__(self, at: int, *, stored: bool) -> None:
-        super().__init__()
-        self.at, self.stored, self.writes = at, stored, 0
-
-    async def append(self, claim: Any, bodies: Any) -> Any:
-        self.writes += 1
-        if self.writes == self.at and not self.stored:
-            raise Gone
-        done = await super().append(claim, bodies)
-        if self.writes == self.at:
-            raise Gone
-        return done
-
-
 def play(end: Any) -> Callable[[Any], Any]:
     """An agent that claims the end, is refused, works, and claims it again; and a judge that wants one call of work."""
 
@@ -302,17 +281,15 @@ def play(end: Any) -> Callable[[Any], Any]:
 
 @pytest.mark.parametrize("end", [DONE, SUBMIT], ids=["answer", "tool"])
 @pytest.mark.parametrize("judged", [False, True], ids=["function", "model"])
-@pytest.mark.parametrize("stored", [False, True])
-async def test_wherever_a_run_dies_it_ends_as_if_it_had_not(end: Any, judged: bool, stored: bool) -> None:
-    died = 0
-    for at in range(1, 60):
+async def test_wherever_a_run_dies_it_ends_as_if_it_had_not(end: Any, judged: bool) -> None:
+    for store in every_death(least=11):
         looked: list[int] = []
 
         def check(state: AgentState, looked: list[int] = looked) -> str:
             looked.append(1)
             return worked(state)
 
-        store, bodies = Dying(at, stored=stored), Bodies()
+        bodies = Bodies()
         made = agent(
             ScriptedModel(play(end), after="repeat"),
             bodies,
@@ -320,21 +297,14 @@ async def test_wherever_a_run_dies_it_ends_as_if_it_had_not(end: Any, judged: bo
             terminal_tools={"submit"},
             verifier=VerifierSettings() if judged else VerifierSettings(check=check),
         )
-        try:
-            result = await made.run("Do it.", thread_id="t")
-        except Gone:
-            died += 1
-            if not await store.read("t") or (await made.history("t")).open_node is None:
-                continue
-            result = await made.resume("t")
+        result = await store.outlive(made, "Do it.")
+        if result is None:
+            continue
         report = result.reports["verifier"]
         assert (report.verdict, report.refused) == ("verified", 1)
         asked = [r for r in made.loop.model.requests if r.purpose == "verifier"]  # type: ignore[attr-defined]
         assert len(asked if judged else looked) <= 3, "two checks, and one more for the one that was lost"
         (await made.replay("t")).raise_for_difference()
-        if store.writes < at:
-            break
-    assert died > 5
 
 
 async def test_runs_side_by_side_are_checked_for_themselves() -> None:

@@ -24,6 +24,7 @@ from locus_testkit.contracts import (  # noqa: E402  # the line above must come 
     StoreFeatures,
     needs,
 )
+from locus_testkit.deaths import Died, DyingStore, every_death, is_death  # noqa: E402  # the same
 from locus_testkit.history import (  # noqa: E402  # the same
     HistoryInvalid,
     assert_valid_history,
@@ -47,8 +48,10 @@ __all__ = [
     "CallIds",
     "Contract",
     "ContractBroken",
+    "Died",
     "Discovery",
     "DiscoveryRefused",
+    "DyingStore",
     "FakeClock",
     "FeatureUnknown",
     "HistoryInvalid",
@@ -65,7 +68,9 @@ __all__ = [
     "assert_valid_history",
     "assert_valid_request",
     "call",
+    "every_death",
     "history_problems",
+    "is_death",
     "malformed_call",
     "needs",
     "never",

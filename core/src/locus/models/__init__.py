@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from locus.core.lazy import exports
 
 if TYPE_CHECKING:
+    from locus.models.forced import ForcedAnswer, forced_answer
     from locus.models.prices import PriceSource
     from locus.models.protocol import (
         Chunk,
@@ -20,24 +21,30 @@ if TYPE_CHECKING:
     )
     from locus.models.registry import get_model
     from locus.models.strict import NotOneObject, json_object
+    from locus.models.strictness import NotStrict, StrictRules, strict_schema
     from locus.models.swaps import portable, writer, written_by
 
 __all__ = [
     "Chunk",
+    "ForcedAnswer",
     "Model",
     "ModelRequest",
     "ModelResponse",
     "ModelSettings",
     "NotOneObject",
+    "NotStrict",
     "OnChunk",
     "OutputSpec",
     "Price",
     "PriceSource",
     "StopReason",
+    "StrictRules",
     "ToolChoice",
+    "forced_answer",
     "get_model",
     "json_object",
     "portable",
+    "strict_schema",
     "writer",
     "written_by",
 ]
@@ -46,20 +53,25 @@ __getattr__, __dir__ = exports(
     __name__,
     {
         "Chunk": "locus.models.protocol",
+        "ForcedAnswer": "locus.models.forced",
         "Model": "locus.models.protocol",
         "ModelRequest": "locus.models.protocol",
         "ModelResponse": "locus.models.protocol",
         "ModelSettings": "locus.models.protocol",
         "NotOneObject": "locus.models.strict",
+        "NotStrict": "locus.models.strictness",
         "OnChunk": "locus.models.protocol",
         "OutputSpec": "locus.models.protocol",
         "Price": "locus.models.protocol",
         "PriceSource": "locus.models.prices",
         "StopReason": "locus.models.protocol",
+        "StrictRules": "locus.models.strictness",
         "ToolChoice": "locus.models.protocol",
+        "forced_answer": "locus.models.forced",
         "get_model": "locus.models.registry",
         "json_object": "locus.models.strict",
         "portable": "locus.models.swaps",
+        "strict_schema": "locus.models.strictness",
         "writer": "locus.models.swaps",
         "written_by": "locus.models.swaps",
     },

@@ -10,21 +10,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from datetime import datetime
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from attrs import define, field, frozen
 
 from locus.agent import Agent
 from locus.core.errors import NothingToResume
-from locus.core.journal import Body, Entry, Intent, Outcome, Transition
+from locus.core.journal import Body, Intent, Outcome
 from locus.core.state import AgentState
-from locus.memory.store import Appended, Claim, JournalStore, ThreadInfo
+from locus.memory.store import Appended, Claim, JournalStore
 from locus.result import AgentResult
 from locus.tools.context import ToolContext
 from locus.tools.decorator import tool
 from locus.tools.definition import Tool
 from locus_testkit.contracts._samples import folded
+from locus_testkit.deaths import DyingStore, is_death
 from locus_testkit.scripted import ScriptedModel, Turn
 
 __all__ = [
@@ -32,7 +32,6 @@ __all__ = [
     "Case",
     "Context",
     "Crash",
-    "Died",
     "Effect",
     "Place",
     "Process",
@@ -51,12 +50,11 @@ Abandon: TypeAlias = Callable[[JournalStore, Claim], Awaitable[None]]
 #: What the model hears of a call that may or may not have had its effect.
 UNKNOWN = "Error: outcome unknown"
 
+#: What a write gives that did what it was asked: an append, a snapshot, a release.
+_ACCEPTED = (Appended.OK, True, None)
+
 #: More writes than any run of the contract makes.
 _MOST = 200
-
-
-class Died(BaseException):
-    """The process is gone, as far as its run is concerned. No `Exception`: nothing may make an answer of it."""
 
 
 @frozen
@@ -72,8 +70,8 @@ class Crash:
     stored: bool
 
 
-class Process:
-    """A store as one process sees it: until it dies, and then not at all.
+class Process(DyingStore):
+    """A store as one process sees it, with what of its writes became known where.
 
     Args:
         store: the store under test.
@@ -82,81 +80,34 @@ class Process:
     """
 
     def __init__(self, store: JournalStore, crash: Crash | None = None, every: int | None = None) -> None:
-        self.store, self.crash = store, crash
-        self.claims: list[Claim] = []
+        where = Crash(0, stored=False) if crash is None else crash
+        super().__init__(where.at or None, stored=where.stored, store=store)
+        self.crash = crash
         #: What reached the store, what of that the process got to know, and what may have reached it.
         self.arrived: list[Body] = []
         self.acknowledged: list[Body] = []
         self.doubtful: list[Body] = []
-        self._every, self._writes, self.dead = every, 0, False
-
-    @property
-    def keeps_history(self) -> bool:
-        return self.store.keeps_history
+        self._every = every
 
     @property
     def snapshot_every(self) -> int | None:
-        return self.store.snapshot_every if self._every is None else self._every
+        """As the test says, or else the store."""
+        return super().snapshot_every if self._every is None else self._every
 
-    def _alive(self) -> None:
-        if self.dead:
-            raise Died
+    async def _write(self, write: Callable[[], Awaitable[_T]], bodies: Sequence[Body]) -> _T:
+        async def noted() -> _T:
+            # Another write of this process may be cancelled in its middle when this one dies.
+            self.doubtful += bodies
+            got = await write()
+            self.doubtful = [body for body in self.doubtful if not any(body is each for each in bodies)]
+            if got in _ACCEPTED:
+                self.arrived += bodies
+            return got
 
-    async def _write(self, write: Callable[[], Awaitable[_T]], done: _T, bodies: Sequence[Body]) -> _T:
-        self._alive()
-        self._writes += 1
-        dies = self.crash is not None and self._writes == self.crash.at
-        self.dead = dies
-        if dies and not (self.crash is not None and self.crash.stored):
-            raise Died
-        # Another write of this process may be cancelled in its middle when this one dies.
-        self.doubtful += bodies
-        got = await write()
-        self.doubtful = [body for body in self.doubtful if not any(body is each for each in bodies)]
-        if got == done:
-            self.arrived += bodies
-        if dies:
-            raise Died
-        if got == done:
+        got = await super()._write(noted, bodies)
+        if got in _ACCEPTED:
             self.acknowledged += bodies
         return got
-
-    async def claim(self, thread_id: str, worker: str) -> Claim:
-        self._alive()
-        self.claims.append(await self.store.claim(thread_id, worker))
-        return self.claims[-1]
-
-    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
-        return await self._write(lambda: self.store.append(claim, bodies), Appended.OK, bodies)
-
-    async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
-        bodies = () if self.keeps_history else (last,)
-        return await self._write(lambda: self.store.snapshot(claim, at, state, last), True, bodies)  # noqa: FBT003
-
-    async def renew(self, claim: Claim) -> bool:
-        self._alive()
-        return await self.store.renew(claim)
-
-    async def release(self, claim: Claim, not_before: datetime | None = None) -> None:
-        await self._write(lambda: self.store.release(claim, not_before), None, ())
-
-    async def next_ready(self, now: datetime) -> str | None:
-        return await self.store.next_ready(now)
-
-    async def read(self, thread_id: str, after: int = 0) -> tuple[Entry, ...]:
-        return await self.store.read(thread_id, after)
-
-    async def peek(self, thread_id: str) -> Claim | None:
-        return await self.store.peek(thread_id)
-
-    async def threads(self) -> tuple[ThreadInfo, ...]:
-        return await self.store.threads()
-
-    async def fork(self, thread_id: str, at: int, into: str, bodies: Sequence[Body] = ()) -> None:
-        await self._write(lambda: self.store.fork(thread_id, at, into, bodies), None, ())
-
-    async def delete(self, thread_id: str) -> bool:
-        return await self.store.delete(thread_id)
 
     def intended(self, step_id: str) -> bool:
         """Whether the store got the intent of a step."""
@@ -300,7 +251,7 @@ class Case:
         except NothingToResume:
             return False
         except BaseException as error:
-            if not _died(error):
+            if not is_death(error):
                 raise
             self.deaths += 1
             for claim in one.claims:
@@ -308,12 +259,6 @@ class Case:
             self.between()
             return True
         return False
-
-
-def _died(error: BaseException) -> bool:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return isinstance(error, Died)
 
 
 async def every_crash(make: Callable[[str], Case], *, after: int = 0) -> list[Case]:
