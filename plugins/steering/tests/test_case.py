@@ -50,7 +50,7 @@ def test_of_a_long_text_the_beginning_and_the_end_are_shown() -> None:
     text = case("x", (done("begin" + "." * 1000 + "end"),), CALL, "run", 40)
     assert "begin" in text
     assert "end" in text
-    assert "characters left out]" in text
+    assert "characters left out ...]" in text
     assert "." * 41 not in text
 
 

@@ -32,6 +32,7 @@ from locus_testkit.history import (  # noqa: E402  # the same
     history_problems,
 )
 from locus_testkit.installed import Discovery, DiscoveryRefused, TemporaryPlugins  # noqa: E402  # the same
+from locus_testkit.network import NetworkGuard, NetworkRefused  # noqa: E402  # the same
 from locus_testkit.scripted import (  # noqa: E402  # the same
     DEFAULT_USAGE,
     CallIds,
@@ -58,6 +59,8 @@ __all__ = [
     "JournalStoreContract",
     "ModelContract",
     "ModelFeatures",
+    "NetworkGuard",
+    "NetworkRefused",
     "PluginContract",
     "ScriptExhausted",
     "ScriptedModel",

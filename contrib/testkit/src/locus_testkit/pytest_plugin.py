@@ -1,4 +1,4 @@
-"""What pytest loads under the name `locus_testkit`: fixtures and a marker, nothing that acts unasked.
+"""What pytest loads under the name `locus_testkit`: fixtures, markers and options, nothing that acts unasked.
 
 Contracts ask: their tests of features that a class does not declare are deselected here.
 """
@@ -18,6 +18,9 @@ from locus_testkit.contracts.base import LEFT_OUT, Contract, LeftOut
 from locus_testkit.contracts.features import undeclared
 from locus_testkit.installed import Discovery, TemporaryPlugins
 from locus_testkit.scripted import ScriptedModel, Turn
+
+#: Loaded with this one.
+pytest_plugins = ("locus_testkit.pytest_network",)
 
 __all__ = ["fake_clock", "memory_store", "no_discovery", "plugin_catalogue", "scripted"]
 

@@ -6,6 +6,7 @@ from locus.core.lazy import exports
 
 if TYPE_CHECKING:
     from locus.models.forced import ForcedAnswer, forced_answer
+    from locus.models.judging import clipped, execution_text, quoted, request_at
     from locus.models.prices import PriceSource
     from locus.models.protocol import (
         Chunk,
@@ -40,10 +41,14 @@ __all__ = [
     "StopReason",
     "StrictRules",
     "ToolChoice",
+    "clipped",
+    "execution_text",
     "forced_answer",
     "get_model",
     "json_object",
     "portable",
+    "quoted",
+    "request_at",
     "strict_schema",
     "writer",
     "written_by",
@@ -67,10 +72,14 @@ __getattr__, __dir__ = exports(
         "StopReason": "locus.models.protocol",
         "StrictRules": "locus.models.strictness",
         "ToolChoice": "locus.models.protocol",
+        "clipped": "locus.models.judging",
+        "execution_text": "locus.models.judging",
         "forced_answer": "locus.models.forced",
         "get_model": "locus.models.registry",
         "json_object": "locus.models.strict",
         "portable": "locus.models.swaps",
+        "quoted": "locus.models.judging",
+        "request_at": "locus.models.judging",
         "strict_schema": "locus.models.strictness",
         "writer": "locus.models.swaps",
         "written_by": "locus.models.swaps",

@@ -17,11 +17,12 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
+from locus.models import clipped
 from locus_plugin_grounding.facts import Part, parts, words_of
 from locus_plugin_grounding.quantities import Quantity, read_at
 from locus_plugin_grounding.sentences import sentences
 
-__all__ = ["Corpus", "Piece", "clipped", "without"]
+__all__ = ["Corpus", "Piece", "without"]
 
 #: Of one result.
 _MOST_PIECES: Final = 5_000
@@ -71,14 +72,6 @@ class _Around:
             self.words.union(*(part.terms for part in inner)),
             (*self.known, *(q for part in inner for q in part.quantities if q.kind in ("id", "date"))),
         )
-
-
-def clipped(text: str, most: int) -> str:
-    """The text, or its beginning and end."""
-    if len(text) <= most:
-        return text
-    half = most // 2
-    return f"{text[:half]}\n[... {len(text) - 2 * half:,} characters left out ...]\n{text[-half:]}"
 
 
 def without(text: str, echoes: Iterable[str]) -> str:

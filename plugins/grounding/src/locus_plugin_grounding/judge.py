@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from hashlib import blake2b
 
 from attrs import frozen
 
 from locus.core.errors import LocusError
 from locus.core.messages import Message, Role
+from locus.models.judging import quoted
 from locus.models.protocol import ModelRequest, ModelSettings
 from locus_plugin_grounding.partition import Kind
 from locus_plugin_grounding.rules import Finding, Standing
@@ -53,14 +53,6 @@ class Graded:
     score: float
 
 
-def _shown(parts: Sequence[tuple[str, str]]) -> str:
-    digest = blake2b(digest_size=8)
-    for title, text in parts:
-        digest.update(f"\0{title}\0{text}".encode("utf-8", "surrogatepass"))
-    code = digest.hexdigest()
-    return "\n\n".join(f"{title}:\n<<<data {code}\n{text}\n{code}>>>" for title, text in parts)
-
-
 def judge_request(
     claims: Sequence[str],
     evidence: Sequence[str],
@@ -89,7 +81,7 @@ def judge_request(
         left -= len(text)
     results = json.dumps(shown[::-1], ensure_ascii=False, indent=1)
     numbered = "\n".join(f"{n}: {' '.join(claim.split())}" for n, claim in enumerate(claims, 1))
-    told = _shown([("The evidence, what tools said, as JSON", results), ("The claims", numbered)])
+    told = quoted([("The evidence, what tools said, as JSON", results), ("The claims", numbered)])
     return ModelRequest(
         messages=(
             Message(Role.SYSTEM, _RULES + (_TYPED if typed else _SIMPLE)),

@@ -5,28 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from locus.core.messages import Message, Role, ToolCall, ToolResult
+from locus.core.messages import Message, ToolCall, ToolResult
 from locus.core.state import AgentState
+from locus.models import request_at
 from locus_plugin_grounding.evidence import Corpus
 
 __all__ = ["Witness"]
 
 
 def _question(state: AgentState) -> str:
-    """The user's turn that this run answers.
-
-    Reviewers' feedback stands in the conversation as a user's message too; what tells them apart is how many answers
-    of this run come after it.
-    """
-    answers, newest = len(state.reasoning_steps), ""
-    for message in reversed(state.messages):
-        if message.role is Role.ASSISTANT:
-            answers -= 1
-        elif message.role is Role.USER and message.plugin is None:
-            newest = message.text
-            if answers <= 0:
-                break
-    return newest
+    """The user's turn that this run answers."""
+    at = request_at(state)
+    return "" if at is None else state.messages[at].text
 
 
 class Witness:

@@ -11,7 +11,7 @@ from attrs import frozen
 from locus.core.frozen import thaw
 from locus.core.messages import MediaBlock, Message, Role, TextBlock
 from locus.core.state import AgentState
-from locus.models import OutputSpec
+from locus.models import OutputSpec, clipped, request_at
 from locus.tools.definition import Tool
 from locus.tools.registry import ToolRegistry
 from locus_plugin_planning.plan import Step
@@ -62,29 +62,12 @@ class Clip:
 
     def text(self, text: str) -> str:
         """The text, or its beginning and its end."""
-        if len(text) <= self.longest:
-            return text
-        half = self.longest // 2
-        return f"{text[:half]} [... {len(text) - 2 * half:,} characters left out ...] {text[-half:]}"
+        return clipped(text, self.longest)
 
 
 def _asked(instructions: str, document: dict[str, Any], more: Iterable[MediaBlock] = ()) -> tuple[Message, ...]:
     text = json.dumps(thaw(document), ensure_ascii=False, indent=1, default=repr)
     return Message(Role.SYSTEM, instructions), Message(Role.USER, (TextBlock(text), *more))
-
-
-def _request(state: AgentState) -> int:
-    """Where the user's turn stands that this run answers: reviewers' feedback has the user's role as well."""
-    answers, newest = len(state.reasoning_steps), -1
-    for at in range(len(state.messages) - 1, -1, -1):
-        message = state.messages[at]
-        if message.role is Role.ASSISTANT:
-            answers -= 1
-        elif message.role is Role.USER and message.plugin is None:
-            newest = at
-            if answers <= 0:
-                break
-    return newest
 
 
 def plan_question(
@@ -108,8 +91,8 @@ def plan_question(
         window: how many messages before the request.
         template: whether the plan must say how the answer is made.
     """
-    at = _request(state)
-    request = state.messages[at] if at >= 0 else Message(Role.USER)
+    at = request_at(state)
+    request = Message(Role.USER) if at is None else state.messages[at]
     system = "\n\n".join(m.text for m in state.messages if m.role is Role.SYSTEM)
     before = [m for m in state.messages[:at] if m.role in (Role.USER, Role.ASSISTANT) and m.text]
     document: dict[str, Any] = {

@@ -13,8 +13,9 @@ from attrs import frozen
 
 from locus.core.executions import ToolExecution
 from locus.core.frozen import thaw
-from locus.core.messages import Message, Role
+from locus.core.messages import Message
 from locus.core.state import AgentState
+from locus.models import clipped, request_at
 
 __all__ = ["record", "request_of"]
 
@@ -23,21 +24,9 @@ _MOST_CALLS = 12
 
 
 def request_of(state: AgentState) -> Message | None:
-    """The user's turn that this run answers.
-
-    Reviewers' feedback stands in the conversation as a user's message too; what tells them apart is how many answers
-    of this run come after it.
-    """
-    answers = len(state.reasoning_steps)
-    newest = None
-    for message in reversed(state.messages):
-        if message.role is Role.ASSISTANT:
-            answers -= 1
-        elif message.role is Role.USER and message.plugin is None:
-            newest = message
-            if answers <= 0:
-                break
-    return newest
+    """The user's turn that this run answers."""
+    at = request_at(state)
+    return None if at is None else state.messages[at]
 
 
 @frozen
@@ -51,10 +40,7 @@ class _Clip:
     longest: int
 
     def text(self, text: str) -> str:
-        if len(text) <= self.longest:
-            return text
-        half = self.longest // 2
-        return f"{text[:half]} [... {len(text) - 2 * half:,} characters left out ...] {text[-half:]}"
+        return clipped(text, self.longest)
 
     def data(self, value: Any) -> Any:
         plain = thaw(value)

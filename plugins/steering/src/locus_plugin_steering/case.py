@@ -8,12 +8,12 @@ that is resumed asks the same question.
 from __future__ import annotations
 
 import json
-from hashlib import blake2b
 
 from locus.core.codec import encode_data
 from locus.core.executions import ToolExecution
 from locus.core.messages import Message, Role, ToolCall
 from locus.core.state import AgentState
+from locus.models import clipped, execution_text, quoted
 
 __all__ = ["arguments_text", "case", "instructions", "user_request"]
 
@@ -53,25 +53,10 @@ def case(request: str, calls: tuple[ToolExecution, ...], call: ToolCall, run_id:
         run_id: of the run; unknown to whoever writes what its tools read.
         most: characters of each text.
     """
-    parts = [("the user's request", _cut(request, most))]
-    for number, done in enumerate(calls, 1):
-        asked = json.dumps(encode_data(done.arguments), ensure_ascii=False, sort_keys=True)
-        outcome = f"error: {done.error}" if done.error is not None else f"result: {done.result}"
-        parts.append((f"earlier call {number}", f"{done.tool_name} {_cut(asked, most)}\n{_cut(outcome, most)}"))
+    parts = [("the user's request", clipped(request, most))]
+    parts += [(f"earlier call {number}", execution_text(done, most)) for number, done in enumerate(calls, 1)]
     parts.append(("the call in question", f"{call.name} {arguments_text(call)}"))
-    digest = blake2b(run_id.encode(), digest_size=8)
-    for title, text in parts:
-        digest.update(f"\0{title}\0{text}".encode("utf-8", "surrogatepass"))
-    code = digest.hexdigest()
-    shown = [f"{title}:\n<<<data {code}\n{text}\n{code}>>>" for title, text in parts]
-    return "\n\n".join([*shown, "May the call in question run? Answer with the JSON object."])
-
-
-def _cut(text: str, most: int) -> str:
-    if len(text) <= most:
-        return text
-    left = len(text) - most
-    return f"{text[: most // 2]}\n[{left} characters left out]\n{text[len(text) - (most - most // 2) :]}"
+    return f"{quoted(parts, salt=run_id)}\n\nMay the call in question run? Answer with the JSON object."
 
 
 def user_request(state: AgentState) -> str:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from hashlib import blake2b
-
-from locus.core.codec import encode_data
 from locus.core.errors import LocusError
 from locus.core.executions import ToolExecution
-from locus.core.messages import Message, Role
+from locus.core.messages import Message
 from locus.core.state import AgentState
-from locus.models import NotOneObject, OutputSpec, json_object
+from locus.models import NotOneObject, OutputSpec, clipped, execution_text, json_object, quoted, request_at
 from locus_plugin_verifier.outcome import Outcome
 
 __all__ = ["SPEC", "BadVerdict", "case", "instructions", "read_verdict", "request_of"]
@@ -50,13 +46,6 @@ def instructions(criteria: str) -> str:
     return _INSTRUCTIONS.format(criteria=criteria.strip())
 
 
-def _cut(text: str, most: int) -> str:
-    if len(text) <= most:
-        return text
-    half = most // 2
-    return f"{text[:half]}\n[{len(text) - 2 * half} characters left out]\n{text[-half:]}"
-
-
 def case(request: str, calls: tuple[ToolExecution, ...], claim: str, run_id: str, most: int) -> str:
     """The question about one claim; the same for the same run and claim.
 
@@ -67,31 +56,16 @@ def case(request: str, calls: tuple[ToolExecution, ...], claim: str, run_id: str
         run_id: of the run; unknown to whoever writes what its tools read.
         most: characters of each text.
     """
-    parts = [("the user's request", _cut(request, most))]
-    for number, done in enumerate(calls, 1):
-        asked = json.dumps(encode_data(done.arguments), ensure_ascii=False, sort_keys=True)
-        outcome = f"error: {done.error}" if done.error is not None else f"result: {done.result}"
-        parts.append((f"call {number}", f"{done.tool_name} {_cut(asked, most)}\n{_cut(outcome, most)}"))
-    parts.append(("the claim", _cut(claim, most)))
-    digest = blake2b(run_id.encode(), digest_size=8)
-    for title, text in parts:
-        digest.update(f"\0{title}\0{text}".encode("utf-8", "surrogatepass"))
-    code = digest.hexdigest()
-    shown = [f"{title}:\n<<<data {code}\n{text}\n{code}>>>" for title, text in parts]
-    return "\n\n".join([*shown, "Is the work done? Answer with the JSON object."])
+    parts = [("the user's request", clipped(request, most))]
+    parts += [(f"call {number}", execution_text(done, most)) for number, done in enumerate(calls, 1)]
+    parts.append(("the claim", clipped(claim, most)))
+    return f"{quoted(parts, salt=run_id)}\n\nIs the work done? Answer with the JSON object."
 
 
 def request_of(state: AgentState) -> str:
-    """What the user asked for in this run: feedback of reviewers, in the user's role too, comes behind its answers."""
-    answers, newest = len(state.reasoning_steps), ""
-    for message in reversed(state.messages):
-        if message.role is Role.ASSISTANT:
-            answers -= 1
-        elif message.role is Role.USER and message.plugin is None:
-            newest = _shown(message)
-            if answers <= 0:
-                break
-    return newest
+    """What the user asked for in this run, or ``""``."""
+    at = request_at(state)
+    return "" if at is None else _shown(state.messages[at])
 
 
 def _shown(message: Message) -> str:
