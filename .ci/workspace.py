@@ -1,7 +1,8 @@
 """The distributions of this checkout, and the tools that run over all of them.
 
 Nothing here lists a plugin: a folder in plugins/ or contrib/ with a pyproject.toml takes part, so
-adding a plugin edits no shared file. tox puts `uv` on PATH and calls this.
+adding a plugin edits no shared file. core/ is the kernel, wire/ what providers over HTTP share. tox
+puts `uv` on PATH and calls this.
 """
 
 from __future__ import annotations
@@ -60,13 +61,18 @@ class Distribution:
 
     @property
     def area(self) -> str:
-        """The folder of the checkout that it stands in: core, plugins or contrib."""
+        """The folder of the checkout that it stands in: core, wire, plugins or contrib."""
         return self.folder.relative_to(ROOT).parts[0]
 
 
 def distributions() -> tuple[Distribution, ...]:
     """Every distribution of the checkout, the kernel first."""
-    folders = [ROOT / "core", *sorted((ROOT / "plugins").iterdir()), *sorted((ROOT / "contrib").iterdir())]
+    folders = [
+        ROOT / "core",
+        ROOT / "wire",
+        *sorted((ROOT / "plugins").iterdir()),
+        *sorted((ROOT / "contrib").iterdir()),
+    ]
     return tuple(Distribution(folder) for folder in folders if (folder / "pyproject.toml").is_file())
 
 
@@ -114,16 +120,18 @@ def check_types() -> int:
 def contracts() -> str:
     """The import contracts between distributions, as TOML to follow those of the root pyproject.toml."""
     found = distributions()
-    by_area = {area: [each.package for each in found if each.area == area] for area in ("core", "plugins", "contrib")}
+    areas = ("core", "wire", "plugins", "contrib")
+    core, wire, plugins, contrib = ([each.package for each in found if each.area == area] for area in areas)
     lines = []
     for title, sources, forbidden in (
-        ("The kernel imports no plugin", by_area["core"], by_area["plugins"]),
-        ("Nothing imports contrib", by_area["core"] + by_area["plugins"], by_area["contrib"]),
+        ("The kernel imports no plugin, nor what providers share", core, [*wire, *plugins]),
+        ("What providers share imports no plugin", wire, plugins),
+        ("Nothing imports contrib", [*core, *wire, *plugins], contrib),
     ):
         lines += ["[[tool.importlinter.contracts]]", f'name = "{title}"', 'type = "forbidden"']
         lines += [f"source_modules = {sources}", f"forbidden_modules = {forbidden}"]
     lines += ["[[tool.importlinter.contracts]]", 'name = "Plugins never import each other"', 'type = "independence"']
-    lines += [f"modules = {by_area['plugins']}"]
+    lines += [f"modules = {plugins}"]
     return "\n".join(lines)
 
 

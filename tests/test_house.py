@@ -25,7 +25,18 @@ MAX_FUNCTION_LINES = 100
 P95_FUNCTION_LINES = 50
 MAX_LOOP_LINES = 1200
 
-TOP_LEVEL = {"core", "plugins", "contrib", "tests", "pyproject.toml", "tox.ini", "README.md", "CHANGELOG.md", "LICENSE"}
+TOP_LEVEL = {
+    "core",
+    "wire",
+    "plugins",
+    "contrib",
+    "tests",
+    "pyproject.toml",
+    "tox.ini",
+    "README.md",
+    "CHANGELOG.md",
+    "LICENSE",
+}
 
 # What the kernel may load, and what those load in turn.
 KERNEL_LOADS = {
@@ -49,7 +60,7 @@ KERNEL_LOADS = {
 # Names of integrations. The kernel finds plugins by what is installed, so it has no use for any of them.
 PLUGIN_WORDS = re.compile(
     r"reflexion|openai|anthropic|ollama|sqlite|llamacpp|llama\.cpp|langchain|guardrail|redis|postgres"
-    r"|locus_plugin_\w|locus-plugin-\w",
+    r"|locus_plugin_\w|locus-plugin-\w|locus_wire|locus-wire|httpx",
     re.IGNORECASE,
 )
 
@@ -103,7 +114,7 @@ def functions() -> Iterator[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef, 
 
 def projects() -> dict[str, dict[str, Any]]:
     """The pyproject.toml of every distribution, by its folder."""
-    places = [ROOT / "core", *ROOT.glob("plugins/*"), *ROOT.glob("contrib/*")]
+    places = [ROOT / "core", ROOT / "wire", *ROOT.glob("plugins/*"), *ROOT.glob("contrib/*")]
     return {
         shown(place): tomllib.loads((place / "pyproject.toml").read_text(encoding="utf-8"))
         for place in places
@@ -192,6 +203,18 @@ def test_plugins_know_the_kernel_but_not_each_other() -> None:
         and name.partition(".")[0] != path.relative_to(ROOT / "plugins").parts[2]
     }
     assert strangers == set()
+
+
+def test_what_providers_share_knows_only_the_kernel() -> None:
+    allowed = sys.stdlib_module_names | {"anyio", "attrs", "httpx2", "locus", "locus_wire"}
+    foreign = {
+        f"{shown(path)}: {name}"
+        for path in sources()
+        if path.is_relative_to(ROOT / "wire")
+        for name in imported(path)
+        if name.partition(".")[0] not in allowed
+    }
+    assert foreign == set()
 
 
 def test_the_kernel_names_no_plugin() -> None:

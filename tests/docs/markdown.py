@@ -55,7 +55,12 @@ class Block:
 
 def documents() -> list[Path]:
     """The README of the checkout, and that of each distribution."""
-    folders = [ROOT / "core", *sorted((ROOT / "plugins").iterdir()), *sorted((ROOT / "contrib").iterdir())]
+    folders = [
+        ROOT / "core",
+        ROOT / "wire",
+        *sorted((ROOT / "plugins").iterdir()),
+        *sorted((ROOT / "contrib").iterdir()),
+    ]
     return [ROOT / "README.md", *(f / "README.md" for f in folders if (f / "pyproject.toml").is_file())]
 
 

@@ -40,6 +40,8 @@ from locus.models.standing import standing
 from locus.tools.cancellation import cancellations, is_cancellation
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
     from locus.loop.active import ActiveRun
     from locus.memory.store import JournalStore
 
@@ -60,7 +62,7 @@ async def drive(run: ActiveRun, store: JournalStore, segment: Segment) -> Ended:
     run.host = host
     run.state = host.state
     try:
-        ended = await _told(run, segment)
+        ended = await _connected(run, segment)
     except GeneratorExit:
         # Closed from outside any event loop: nothing can be awaited, so only what needs no waiting is done.
         _release_now(host)
@@ -81,6 +83,30 @@ async def drive(run: ActiveRun, store: JournalStore, segment: Segment) -> Ended:
         raise
     await host.flush()
     return ended
+
+
+async def _connected(run: ActiveRun, segment: Segment) -> Ended:
+    """The segment, with the session of its model open where the model has one."""
+    offered = getattr(run.loop.model, "session", None)
+    if offered is None:
+        return await _told(run, segment)
+    session = offered()
+    await session.__aenter__()
+    try:
+        ended = await _told(run, segment)
+    except GeneratorExit:
+        raise
+    except BaseException:
+        await _disconnected(session)
+        raise
+    await _disconnected(session)
+    return ended
+
+
+async def _disconnected(session: AbstractAsyncContextManager[object]) -> None:
+    # What the segment came to stands: a connection that cannot be closed, or not in time, changes nothing about it.
+    with anyio.move_on_after(SHIELD, shield=True), contextlib.suppress(Exception):
+        await session.__aexit__(None, None, None)
 
 
 async def _told(run: ActiveRun, segment: Segment) -> Ended:

@@ -192,7 +192,12 @@ class Price:
 class Model(Protocol):
     """What Think calls.
 
-    A model may also have ``price: Price | None`` (dollars; without it ``CostLimit`` cannot work).
+    A model may also have
+
+    - ``price: Price | None`` (dollars; without it ``CostLimit`` cannot work),
+    - ``session() -> AbstractAsyncContextManager``: what its calls share, such as connections. A run holds one open
+      while it goes on, on the event loop that makes the calls; entering it must be quick and connect to nothing, since
+      a run need not ask its model. Several are open at a time, and `complete` works without one, too.
     """
 
     @property

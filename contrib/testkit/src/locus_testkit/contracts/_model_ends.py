@@ -86,7 +86,8 @@ class EndPromises(Promises):
         model = await make(failure, "pong")
         with pytest.raises(ModelError) as caught:
             await model.complete(asked(_PONG))
-        assert type(caught.value) is type(failure)
+        # A provider may have a type of its own for it; what is too long is told apart from everything else.
+        assert isinstance(caught.value, ContextOverflow) is isinstance(failure, ContextOverflow)
         assert caught.value.retryable is retryable
         assert caught.value.status == failure.status
         assert str(caught.value)

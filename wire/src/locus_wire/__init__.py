@@ -1,0 +1,45 @@
+"""What model providers over HTTP share: a client with typed errors, streams, keys, and the wire forms of OpenAI."""
+
+from typing import TYPE_CHECKING
+
+from locus.core.lazy import exports
+
+if TYPE_CHECKING:
+    from locus_wire.bodies import joined, json_bytes
+    from locus_wire.calls import CallPieces, arguments_of, tool_call, unique_ids
+    from locus_wire.client import Client, Endpoint, Outgoing, Sign, Take
+    from locus_wire.keys import Key, hidden
+    from locus_wire.streams import Event, Malformed, Told, json_of, shaped
+
+__all__ = [
+    "CallPieces",
+    "Client",
+    "Endpoint",
+    "Event",
+    "Key",
+    "Malformed",
+    "Outgoing",
+    "Sign",
+    "Take",
+    "Told",
+    "arguments_of",
+    "hidden",
+    "joined",
+    "json_bytes",
+    "json_of",
+    "shaped",
+    "tool_call",
+    "unique_ids",
+]
+
+_MODULES = {
+    "bodies": ("joined", "json_bytes"),
+    "calls": ("CallPieces", "arguments_of", "tool_call", "unique_ids"),
+    "client": ("Client", "Endpoint", "Outgoing", "Sign", "Take"),
+    "keys": ("Key", "hidden"),
+    "streams": ("Event", "Malformed", "Told", "json_of", "shaped"),
+}
+
+__getattr__, __dir__ = exports(
+    __name__, {name: f"locus_wire.{module}" for module, names in _MODULES.items() for name in names}
+)

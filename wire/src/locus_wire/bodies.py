@@ -1,0 +1,46 @@
+"""The bytes of a request: the same for the same messages, so that prompt caches find what they know.
+
+What was encoded once is put in as it is; a request costs the encoding of what is new.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from locus.core.errors import InputError
+
+__all__ = ["joined", "json_bytes"]
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def json_bytes(value: Any) -> bytes:
+    """A value as JSON in UTF-8. What is no character, half a surrogate pair, becomes U+FFFD.
+
+    Raises:
+        InputError: it has no JSON form.
+    """
+    try:
+        text = _ENCODER.encode(value)
+    except (TypeError, ValueError, RecursionError) as e:
+        raise InputError(f"a request cannot be written as JSON: {e}; give settings and extras as plain data") from e
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode("utf-8")
+
+
+def joined(fields: Mapping[str, Any], lists: Mapping[str, Sequence[bytes]]) -> bytes:
+    """One JSON object.
+
+    Args:
+        fields: its plain fields, which come last: they differ from request to request.
+        lists: fields that are arrays of what is JSON already, by name, in order; empty ones are left out.
+    """
+    parts = [json_bytes(name) + b":[" + b",".join(items) + b"]" for name, items in lists.items() if items]
+    rest = json_bytes({name: value for name, value in fields.items() if name not in lists})[1:-1]
+    if rest:
+        parts.append(rest)
+    return b"{" + b",".join(parts) + b"}"

@@ -1,0 +1,437 @@
+"""`Client`: requests to one provider, each within its deadline, each failure one typed error.
+
+It follows no redirect and sends a key to no other host. A cancelled call closes its connection.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import anyio
+import httpx2
+from attrs import evolve, field, frozen
+
+from locus.core.errors import ConfigError, ModelError
+from locus.core.frozen import EMPTY, FrozenDict, freeze
+from locus_wire.errors import ConnectionLost, TooLate, Unreachable
+from locus_wire.failures import bad_answer, in_stream, refusal, request_id, said, short
+from locus_wire.keys import Key, hidden
+from locus_wire.pools import Pools, Session
+from locus_wire.replies import LARGEST_ANSWER, LARGEST_ERROR, Body, decoded, headers_of, opened
+from locus_wire.streams import Event, EventParser, LineParser, Malformed, Parser, Told, TooLarge, shaped
+
+__all__ = ["Client", "Endpoint", "Outgoing", "Sign", "Take"]
+
+T = TypeVar("T")
+
+#: Seconds that the rest of a stream gets after its last event, so that its connection can be used again.
+_LINGER = 0.5
+
+#: Takes one event of a stream; True = the answer is complete.
+Take = Callable[[Event], Awaitable[bool]]
+
+
+@frozen(kw_only=True)
+class Outgoing:
+    """A request that is about to be sent, for those who sign it.
+
+    Args:
+        method: ``"POST"`` or ``"GET"``.
+        url: the whole address.
+        headers: what will be sent, by lower-case names, apart from what the signer adds.
+        body: the bytes.
+    """
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes = field(default=b"", repr=False)
+
+
+#: Gives the headers that say who asks, at once or awaited. It may raise a `ModelError`; what it gives is never shown.
+Sign = Callable[[Outgoing], Mapping[str, str] | Awaitable[Mapping[str, str]]]
+
+
+@frozen(kw_only=True)
+class Endpoint:
+    """Where a provider is and how it is asked.
+
+    Args:
+        provider: its scheme, for errors.
+        base_url: ``"https://host/v1"``; paths are put behind it.
+        headers: sent with each request; no keys.
+        query: sent with each request.
+        sign: gives the headers that say who asks; None = nobody in particular.
+        remedy: what to do about a key that is refused, in words.
+        timeout: seconds for one call from its beginning to the end of its answer.
+        connect_timeout: seconds to make a connection.
+        silence: seconds without a byte after which an answer is given up.
+        connections: the most at a time in one event loop.
+
+    Raises:
+        ConfigError: ``base_url`` is no http or https address.
+    """
+
+    provider: str
+    base_url: str = field(repr=lambda url: repr(_shown(url)))
+    headers: FrozenDict[str, str] = field(default=EMPTY, converter=freeze, repr=False)
+    query: FrozenDict[str, str] = field(default=EMPTY, converter=freeze, repr=False)
+    sign: Sign | None = field(default=None, repr=False, eq=False)
+    remedy: str = ""
+    timeout: float = 600.0
+    connect_timeout: float = 10.0
+    silence: float = 300.0
+    connections: int = 64
+
+    def __attrs_post_init__(self) -> None:
+        try:
+            url = httpx2.URL(self.base_url)
+        except (httpx2.InvalidURL, TypeError):
+            url = None
+        if url is None or url.scheme not in ("http", "https") or not url.host:
+            raise ConfigError(
+                f"base_url of {self.provider} is {_shown(self.base_url)!r}; write an address like 'https://host/v1'"
+            )
+
+    @classmethod
+    def keyed(cls, key: Key, base_url: str, *, header: str = "authorization", scheme: str = "Bearer ") -> Endpoint:
+        """An endpoint that takes a key in a header.
+
+        Args:
+            key: read anew for each request.
+            base_url: see `Endpoint`.
+            header: ``"authorization"``, ``"x-api-key"``, ``"api-key"``.
+            scheme: what stands before the key, ``"Bearer "`` or ``""``.
+        """
+
+        def sign(_: Outgoing) -> Mapping[str, str]:
+            text = key.find()
+            return {} if text is None else {header: f"{scheme}{text}"}
+
+        return cls(provider=key.provider, base_url=base_url, sign=sign, remedy=key.remedy)
+
+    def with_options(self, **changes: Any) -> Endpoint:
+        """The same with other fields."""
+        return evolve(self, **changes)
+
+
+class Client:
+    """Asks one provider. One client serves any number of runs, threads and event loops at a time.
+
+    Args:
+        endpoint: where and how.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self._pools = Pools(
+            secure=httpx2.URL(endpoint.base_url).scheme == "https",
+            connections=endpoint.connections,
+            connect_timeout=endpoint.connect_timeout,
+            silence=endpoint.silence,
+        )
+
+    def __repr__(self) -> str:
+        return f"Client({self.endpoint!r})"
+
+    def session(self) -> Session:
+        """An async context manager that keeps connections open for the calls within; it opens none by itself."""
+        return self._pools.session()
+
+    async def post(
+        self,
+        path: str,
+        body: bytes,
+        read: Callable[[Any], T],
+        *,
+        deadline: float | None = None,
+        headers: Mapping[str, str] = EMPTY,
+    ) -> T:
+        """Send JSON, and read JSON.
+
+        Args:
+            path: behind ``base_url``, with its slash.
+            body: the bytes; see `locus_wire.bodies`.
+            read: makes of the JSON what is returned. It may raise `Malformed` and `Told`, and stumble over a field
+                that is not there.
+            deadline: on the clock of `anyio.current_time`, or None.
+            headers: further ones.
+
+        Raises:
+            ModelError: see `locus_wire.errors`.
+        """
+        exchange = _Exchange(self.endpoint, "POST", path, body, headers)
+        return await self._asked(lambda http: exchange.whole(http, read), deadline)
+
+    async def get(
+        self,
+        path: str,
+        read: Callable[[Any], T],
+        *,
+        deadline: float | None = None,
+        headers: Mapping[str, str] = EMPTY,
+    ) -> T:
+        """Read JSON. The arguments are those of `post`.
+
+        Raises:
+            ModelError: see `locus_wire.errors`.
+        """
+        exchange = _Exchange(self.endpoint, "GET", path, b"", headers)
+        return await self._asked(lambda http: exchange.whole(http, read), deadline)
+
+    async def events(
+        self,
+        path: str,
+        body: bytes,
+        take: Take,
+        *,
+        deadline: float | None = None,
+        headers: Mapping[str, str] = EMPTY,
+    ) -> Mapping[str, str]:
+        """Send JSON, and read server-sent events.
+
+        Args:
+            path: see `post`, as the others.
+            body: the bytes.
+            deadline: on the clock of `anyio.current_time`, or None.
+            headers: further ones.
+            take: gets each event in turn, and says True with the one that completes the answer. It may raise
+                `Malformed` and `Told`; anything else that it raises is raised here, once the connection is closed.
+
+        Returns:
+            The headers of the response, by lower-case names.
+
+        Raises:
+            ConnectionLost: the stream ended before the answer was complete.
+            ModelError: see `locus_wire.errors`.
+        """
+        exchange = _Exchange(self.endpoint, "POST", path, body, {**headers, "accept": "text/event-stream"})
+        kinds = ("text/event-stream",)
+        return await self._asked(lambda http: exchange.stream(http, EventParser(LARGEST_ANSWER), kinds, take), deadline)
+
+    async def lines(
+        self,
+        path: str,
+        body: bytes,
+        take: Take,
+        *,
+        deadline: float | None = None,
+        headers: Mapping[str, str] = EMPTY,
+    ) -> Mapping[str, str]:
+        """Send JSON, and read lines of JSON, each one an event. Everything else is as with `events`."""
+        exchange = _Exchange(self.endpoint, "POST", path, body, headers)
+        kinds = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/json")
+        return await self._asked(lambda http: exchange.stream(http, LineParser(LARGEST_ANSWER), kinds, take), deadline)
+
+    async def _asked(self, ask: Callable[[httpx2.AsyncClient], Awaitable[T]], deadline: float | None) -> T:
+        """One exchange within its time; a failure of the transport becomes the error that it is."""
+        provider, now = self.endpoint.provider, anyio.current_time()
+        limit = now + self.endpoint.timeout
+        asked = deadline is not None and deadline < limit
+        with anyio.CancelScope(deadline=deadline if asked and deadline is not None else limit) as scope:
+            if scope.deadline > now:  # else there is no time to ask in
+                try:
+                    async with self.session() as session:
+                        return await ask(session.http)
+                except httpx2.HTTPError as e:
+                    raise self._failed(e) from e
+        if asked:
+            raise TooLate(f"{provider} had not answered at the deadline", provider=provider, retryable=False)
+        raise TooLate(
+            f"{provider} had not answered within {self.endpoint.timeout:g} s (the setting timeout)",
+            provider=provider,
+            retryable=True,
+        )
+
+    def _failed(self, error: httpx2.HTTPError) -> ModelError:
+        provider, where = self.endpoint.provider, _shown(self.endpoint.base_url)
+        what = short(hidden(str(error))) or type(error).__name__
+        if isinstance(error, httpx2.ConnectTimeout):
+            waited = self.endpoint.connect_timeout
+            return Unreachable(
+                f"{provider}: {where} took no connection within {waited:g} s; check base_url and the network",
+                provider=provider,
+                retryable=True,
+            )
+        if isinstance(error, httpx2.TimeoutException):
+            return TooLate(
+                f"{provider} sent nothing for {self.endpoint.silence:g} s (the setting silence)",
+                provider=provider,
+                retryable=True,
+            )
+        if isinstance(error, httpx2.ConnectError | httpx2.ProxyError | httpx2.UnsupportedProtocol):
+            # A certificate that is not trusted will not be trusted the next time either.
+            lasting = _caused_by(error, ssl.SSLCertVerificationError)
+            return Unreachable(
+                f"{provider}: no connection to {where}: {what}; check base_url and the network",
+                provider=provider,
+                retryable=not lasting,
+            )
+        if isinstance(error, httpx2.DecodingError):
+            return bad_answer(provider, f"the answer cannot be unpacked: {what}", retryable=True)
+        if isinstance(error, httpx2.LocalProtocolError):
+            return Unreachable(f"{provider}: the request cannot be sent: {what}", provider=provider, retryable=False)
+        return ConnectionLost(
+            f"{provider}: the connection broke before the answer was whole: {what}", provider=provider, retryable=True
+        )
+
+
+class _Exchange:
+    """One request and its response."""
+
+    def __init__(self, endpoint: Endpoint, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> None:
+        self._endpoint = endpoint
+        url = httpx2.URL(endpoint.base_url.rstrip("/") + path)
+        if endpoint.query:
+            url = url.copy_merge_params(dict(endpoint.query))
+        plain = {"accept": "application/json", **endpoint.headers, **headers}
+        if body:
+            plain["content-type"] = "application/json"
+        plain = {name.lower(): value for name, value in plain.items()}
+        self._outgoing = Outgoing(method=method, url=str(url), headers=plain, body=body)
+        self._secrets: tuple[str, ...] = ()
+
+    async def whole(self, http: httpx2.AsyncClient, read: Callable[[Any], T]) -> T:
+        async with opened(http, await self._signed(http)) as body:
+            response = await self._accepted(body)
+            headers = headers_of(response)
+            data = await body.upto(LARGEST_ANSWER)
+            if len(data) > LARGEST_ANSWER:
+                raise self._bad(headers, f"the answer has more than {LARGEST_ANSWER:,} bytes")
+            value = self._json(data, headers)
+        with self._reading(headers), shaped():
+            return read(value)
+
+    async def stream(
+        self, http: httpx2.AsyncClient, parser: Parser, kinds: tuple[str, ...], take: Take
+    ) -> Mapping[str, str]:
+        async with opened(http, await self._signed(http)) as body:
+            response = await self._accepted(body)
+            headers = headers_of(response)
+            if _media_type(headers) not in kinds:
+                await self._no_stream(body, headers, kinds[0])
+            with self._reading(headers):
+                while (data := await body.next()) is not None:
+                    if await self._taken(parser.feed(data), take):
+                        await self._rest(body)
+                        return headers
+                if await self._taken(parser.flush(), take):
+                    return headers
+        raise ConnectionLost(
+            f"{self._endpoint.provider}: the stream ended before the answer was complete",
+            provider=self._endpoint.provider,
+            status=response.status_code,
+            request_id=request_id(headers),
+            retryable=True,
+        )
+
+    async def _signed(self, http: httpx2.AsyncClient) -> httpx2.Request:
+        """The request, with the proof of who asks."""
+        outgoing, sign = self._outgoing, self._endpoint.sign
+        proof: Mapping[str, str] = {}
+        if sign is not None:
+            given = sign(outgoing)
+            proof = await given if isinstance(given, Awaitable) else given
+        self._secrets = tuple(word for value in proof.values() for word in (value, value.rpartition(" ")[2]))
+        try:
+            headers = {**outgoing.headers, **proof}
+            return http.build_request(outgoing.method, outgoing.url, content=outgoing.body or None, headers=headers)
+        except UnicodeEncodeError:
+            provider = self._endpoint.provider
+            # Its text would show the value.
+            raise Unreachable(
+                f"{provider}: a header holds what is no ASCII; look at the key and the headers in the settings",
+                provider=provider,
+                retryable=False,
+            ) from None
+
+    @contextmanager
+    def _reading(self, headers: Mapping[str, str]) -> Iterator[None]:
+        """What is wrong with an answer, as the error that it is."""
+        try:
+            yield
+        except TooLarge as e:
+            raise self._bad(headers, f"{e}; no answer is that long") from e
+        except Malformed as e:
+            raise self._bad(headers, str(e), retryable=True) from e
+        except Told as e:
+            raise self._told(e.body, headers) from e
+
+    async def _taken(self, events: list[Event], take: Take) -> bool:
+        for event in events:
+            if await take(event):
+                return True
+        return False
+
+    async def _rest(self, body: Body) -> None:
+        """Read what little follows the last event: only then can the connection be used again."""
+        with anyio.move_on_after(_LINGER):
+            await body.upto(LARGEST_ERROR)
+
+    async def _accepted(self, body: Body) -> httpx2.Response:
+        response = body.response
+        if 200 <= response.status_code < 300:
+            return response
+        headers = headers_of(response)
+        data = await body.upto(LARGEST_ERROR)
+        raise refusal(
+            self._endpoint.provider,
+            response.status_code,
+            said(data[:LARGEST_ERROR], _media_type(headers)),
+            headers=headers,
+            remedy=self._endpoint.remedy,
+            secrets=self._secrets,
+        )
+
+    async def _no_stream(self, body: Body, headers: Mapping[str, str], wanted: str) -> None:
+        """What comes in the place of a stream may be an error with the status of an answer."""
+        data = await body.upto(LARGEST_ERROR)
+        if len(data) <= LARGEST_ERROR and _media_type(headers).endswith("json"):
+            self._json(data, headers)
+        kind = _media_type(headers) or "nothing that says what it is"
+        quoted = short(hidden(said(data[:LARGEST_ERROR], kind).message, self._secrets))
+        raise self._bad(headers, f'asked for {wanted}, got {kind}: "{quoted}"; compare base_url with its documentation')
+
+    def _json(self, data: bytes, headers: Mapping[str, str]) -> Any:
+        try:
+            value = decoded(data)
+        except ValueError as e:
+            kind = _media_type(headers)
+            if kind.endswith("json") and data.strip():
+                raise self._bad(headers, f"the answer is no whole JSON ({short(str(e))})", retryable=True) from e
+            quoted = short(hidden(said(data[:LARGEST_ERROR], kind).message, self._secrets))
+            what = f'{kind or "an answer without a type"}: "{quoted}"' if quoted else "an empty answer"
+            raise self._bad(headers, f"asked for JSON, got {what}; compare base_url with its documentation") from e
+        if isinstance(value, Mapping) and value.get("error"):
+            raise self._told(value, headers)
+        return value
+
+    def _told(self, body: Mapping[str, Any] | str, headers: Mapping[str, str]) -> ModelError:
+        """The error that a body with the status of an answer is."""
+        remedy, secrets = self._endpoint.remedy, self._secrets
+        return in_stream(self._endpoint.provider, body, headers=headers, remedy=remedy, secrets=secrets)
+
+    def _bad(self, headers: Mapping[str, str], what: str, *, retryable: bool = False) -> ModelError:
+        return bad_answer(self._endpoint.provider, what, status=200, headers=headers, retryable=retryable)
+
+
+def _media_type(headers: Mapping[str, str]) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _caused_by(error: BaseException | None, kind: type[BaseException]) -> bool:
+    while error is not None:
+        if isinstance(error, kind):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _shown(url: str) -> str:
+    """An address without the user, the password and the query that may stand in it."""
+    head, slashes, rest = str(url).partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{head}{slashes}{host.rpartition('@')[2]}{slash}{path.partition('?')[0]}"

@@ -1,0 +1,159 @@
+"""What can go wrong between here and a provider, as part of the kernel's exception tree.
+
+ModelError
+├── WireError               a request over HTTP failed (`.code`, and what every ModelError has)
+│   ├── KeyMissing          there is no key to send; nothing was sent
+│   ├── RequestRefused      the provider refused the request as it stands: 4xx
+│   │   ├── KeyRefused      401: the key is wrong, or was withdrawn
+│   │   ├── NotAllowed      403: the key is good, and not for this
+│   │   ├── NotFound        404: no such model, or no such address
+│   │   └── QuotaExhausted  402, or 429 with a code that says so: waiting does not help
+│   ├── RateLimited         429: too much at a time
+│   ├── ProviderFailed      5xx: the provider's own failure
+│   │   └── Overloaded      503, 529: too many ask
+│   ├── Redirected          3xx: another address; it is not asked, it would be shown the key
+│   ├── Unreachable         no connection could be made
+│   ├── ConnectionLost      the connection broke before the answer was whole
+│   ├── TooLate             the answer was not whole in time
+│   └── BadAnswer           what came is no answer of this protocol
+└── ContextOverflow
+    └── ContextTooLong      the request is longer than the model's window (`.code`)
+"""
+
+from __future__ import annotations
+
+from locus.core.errors import ContextOverflow, ModelError
+from locus.core.messages import Usage
+
+__all__ = [
+    "BadAnswer",
+    "ConnectionLost",
+    "ContextTooLong",
+    "KeyMissing",
+    "KeyRefused",
+    "NotAllowed",
+    "NotFound",
+    "Overloaded",
+    "ProviderFailed",
+    "QuotaExhausted",
+    "RateLimited",
+    "Redirected",
+    "RequestRefused",
+    "TooLate",
+    "Unreachable",
+    "WireError",
+]
+
+
+class WireError(ModelError):
+    """A request over HTTP failed.
+
+    Args:
+        message: what happened and what to do, without credentials.
+        provider: the scheme of the provider.
+        code: the provider's own word for it, or None.
+        status, request_id, retryable, retry_after, usage: see `ModelError`.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        provider: str,
+        code: str | None = None,
+        status: int | None = None,
+        request_id: str | None = None,
+        retryable: bool | None = None,
+        retry_after: float | None = None,
+        usage: Usage | None = None,
+    ) -> None:
+        self.code = code
+        super().__init__(
+            message,
+            provider=provider,
+            status=status,
+            request_id=request_id,
+            retryable=retryable,
+            retry_after=retry_after,
+            usage=usage,
+        )
+
+
+class KeyMissing(WireError):
+    """There is no key to send; nothing was sent."""
+
+
+class RequestRefused(WireError):
+    """The provider refused the request as it stands."""
+
+
+class KeyRefused(RequestRefused):
+    """The key is wrong, or was withdrawn."""
+
+
+class NotAllowed(RequestRefused):
+    """The key is good, and not for this."""
+
+
+class NotFound(RequestRefused):
+    """There is no such model, or no such address."""
+
+
+class QuotaExhausted(RequestRefused):
+    """The account has nothing left; waiting does not help."""
+
+
+class RateLimited(WireError):
+    """Too much at a time; ``retry_after`` says how long to wait, where the provider said so."""
+
+
+class ProviderFailed(WireError):
+    """The provider failed by itself."""
+
+
+class Overloaded(ProviderFailed):
+    """Too many ask the provider at a time."""
+
+
+class Redirected(WireError):
+    """The address points elsewhere, which is not followed: another host would be shown the key."""
+
+
+class Unreachable(WireError):
+    """No connection could be made."""
+
+
+class ConnectionLost(WireError):
+    """The connection broke before the answer was whole."""
+
+
+class TooLate(WireError):
+    """The answer was not whole at the deadline, or nothing came for too long."""
+
+
+class BadAnswer(WireError):
+    """What came is no answer of this protocol."""
+
+
+class ContextTooLong(ContextOverflow):
+    """The request is longer than the model's window.
+
+    Args:
+        message: what happened and what to do.
+        provider: the scheme of the provider.
+        code: the provider's own word for it, or None.
+        status: the HTTP status.
+        request_id: the provider's id of the request.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        provider: str,
+        code: str | None = None,
+        status: int | None = None,
+        request_id: str | None = None,
+    ) -> None:
+        self.code = code
+        super().__init__(message, provider=provider, status=status, request_id=request_id, retryable=False)

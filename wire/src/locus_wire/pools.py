@@ -1,0 +1,134 @@
+"""Connections that live as long as somebody needs them: one pool an event loop, counted by its users.
+
+So no loop ends with an open transport, and nobody has to close a model or an agent. Calls outside a session open a
+connection and close it.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from functools import cache
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from types import TracebackType
+from typing import Any
+
+import anyio
+import httpx2
+from anyio.lowlevel import RunVar
+
+__all__ = ["Pools", "Session"]
+
+#: Seconds that closing a pool may take.
+_CLOSING = 2.0
+
+
+class _Pool:
+    """The connections of one event loop; opened by the first request."""
+
+    __slots__ = ("_http", "_make", "users")
+
+    def __init__(self, make: Callable[[], httpx2.AsyncClient]) -> None:
+        self._make = make
+        self._http: httpx2.AsyncClient | None = None
+        self.users = 0
+
+    @property
+    def http(self) -> httpx2.AsyncClient:
+        if self._http is None:
+            self._http = self._make()
+        return self._http
+
+    async def aclose(self) -> None:
+        if self._http is not None:
+            with anyio.move_on_after(_CLOSING, shield=True):
+                await self._http.aclose()
+
+
+#: By owner, for each event loop: what a loop that was abandoned has left goes with it.
+_OPEN: RunVar[dict[object, _Pool]] = RunVar("locus_wire.pools")
+
+
+class Pools:
+    """The pools of one client.
+
+    Args:
+        secure: whether the address is https. A plain address is asked directly, whatever proxy the environment
+            names: a proxy would read the key.
+        connections: the most at a time in one event loop; who comes later waits.
+        connect_timeout: seconds to make one.
+        silence: seconds without a byte after which a connection is given up.
+    """
+
+    def __init__(self, *, secure: bool, connections: int, connect_timeout: float, silence: float) -> None:
+        self._secure, self._connections = secure, connections
+        self._timeout = httpx2.Timeout(silence, connect=connect_timeout, pool=None)
+
+    def session(self) -> Session:
+        """Keeps connections open while it is entered; opens none by itself."""
+        return Session(self, self._make)
+
+    def _make(self) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(
+            verify=_trusting() if self._secure else _distrusting(),
+            trust_env=self._secure,
+            timeout=self._timeout,
+            limits=httpx2.Limits(max_connections=self._connections, max_keepalive_connections=self._connections),
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # runs share connections and nothing else
+            follow_redirects=False,
+            headers={"user-agent": "locus"},
+        )
+
+
+class Session(AbstractAsyncContextManager[httpx2.AsyncClient | None]):
+    """One use of the pool of the running event loop."""
+
+    __slots__ = ("_make", "_owner", "_pool")
+
+    def __init__(self, owner: Pools, make: Callable[[], httpx2.AsyncClient]) -> None:
+        self._owner, self._make = owner, make
+        self._pool: _Pool | None = None
+
+    async def __aenter__(self) -> Any:
+        """Enter; gives the session."""
+        pools = _OPEN.get(None)
+        if pools is None:
+            pools = {}
+            _OPEN.set(pools)
+        pool = pools.get(self._owner)
+        if pool is None:
+            pool = pools[self._owner] = _Pool(self._make)
+        pool.users += 1
+        self._pool = pool
+        return self
+
+    @property
+    def http(self) -> httpx2.AsyncClient:
+        """The connections."""
+        assert self._pool is not None, "the session is not entered"
+        return self._pool.http
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Leave; the last one closes the connections."""
+        pool, self._pool = self._pool, None
+        if pool is None:
+            return
+        pool.users -= 1
+        if pool.users == 0:
+            _OPEN.get({}).pop(self._owner, None)
+            await pool.aclose()
+
+
+@cache
+def _trusting() -> ssl.SSLContext:
+    """Reading the certificates takes longer than everything else, so it is done once."""
+    return httpx2.create_ssl_context()
+
+
+@cache
+def _distrusting() -> ssl.SSLContext:
+    # For addresses without TLS, which need none: it knows no certificate, so it would refuse every server.
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -1,0 +1,95 @@
+"""Reading a response: bounded, and closed in a way that leaves nothing behind on asyncio or trio."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import httpx2
+
+__all__ = ["LARGEST_ANSWER", "LARGEST_ERROR", "Body", "decoded", "headers_of", "opened"]
+
+#: Bytes of an answer, or characters of one event of it; larger ones are refused.
+LARGEST_ANSWER = 64 * 1024 * 1024
+
+#: Bytes of an error that are read.
+LARGEST_ERROR = 64 * 1024
+
+#: Seconds that closing one response may take.
+_CLOSING = 2.0
+
+
+class Body:
+    """The bytes of a response as they arrive.
+
+    Args:
+        response: with its headers read.
+    """
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self.response = response
+        self.whole = False
+        self._bytes = response.aiter_bytes()
+
+    async def next(self) -> bytes | None:
+        """The next bytes, or None at the end."""
+        async for data in self._bytes:
+            return data
+        self.whole = True
+        return None
+
+    async def upto(self, limit: int) -> bytes:
+        """The body, or so much of it that it is longer than the limit."""
+        pieces, size = [], 0
+        while size <= limit and (data := await self.next()) is not None:
+            pieces.append(data)
+            size += len(data)
+        return b"".join(pieces)
+
+    async def aclose(self) -> None:
+        """Close it, however much of it was read."""
+        if self.whole:
+            return
+        with anyio.move_on_after(_CLOSING, shield=True):
+            await self.response.aclose()
+            # The layers below are generators around generators; a closed connection ends them all, from the inside.
+            # Otherwise they would be left to the garbage collector, which may not await.
+            try:
+                while await self.next() is not None:
+                    pass
+            except (httpx2.HTTPError, httpx2.StreamError, RuntimeError):
+                pass
+
+
+@asynccontextmanager
+async def opened(http: httpx2.AsyncClient, request: httpx2.Request) -> AsyncIterator[Body]:
+    """Send a request; gives its response, and closes it in the end."""
+    body = Body(await http.send(request, stream=True))
+    try:
+        yield body
+    except GeneratorExit:
+        raise  # closed from outside any event loop: nothing can be awaited
+    except BaseException:
+        await body.aclose()
+        raise
+    await body.aclose()
+
+
+def headers_of(response: httpx2.Response) -> dict[str, str]:
+    """Its headers by lower-case names."""
+    return {name.lower(): value for name, value in response.headers.items()}
+
+
+def decoded(data: bytes) -> Any:
+    """JSON.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        return json.loads(data)
+    except RecursionError as e:
+        raise ValueError("it is nested too deeply") from e

@@ -1,0 +1,182 @@
+"""A status and a body are one error, and its text neither shows a key nor quotes a page."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from locus.core.errors import ContextOverflow, ModelError
+from locus.hooks.secret import Secret
+from locus_wire import errors
+from locus_wire.failures import LONGEST, Said, in_stream, refusal, request_id, retry_after, said
+from locus_wire.keys import Key, hidden
+
+#: Bodies as the vendors document them, and what is to be read from each.
+BODIES = [
+    (
+        {"error": {"message": "Rate limit reached", "type": "requests", "param": None, "code": "rate_limit_exceeded"}},
+        Said("Rate limit reached", "rate_limit_exceeded", "requests"),
+    ),
+    (
+        {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}, "request_id": "req_1"},
+        Said("Overloaded", None, "overloaded_error"),
+    ),
+    ({"error": "model 'x' not found"}, Said("model 'x' not found")),
+    ({"code": "NotAuthenticated", "message": "no"}, Said("no", "NotAuthenticated")),
+    (
+        {"object": "error", "message": "bad", "type": "BadRequestError", "code": 400},
+        Said("bad", "400", "BadRequestError"),
+    ),
+    ({"detail": [{"loc": ["body"], "msg": "field required"}]}, Said('[{"loc": ["body"], "msg": "field required"}]')),
+    ([{"error": {"code": 404, "message": "gone", "status": "NOT_FOUND"}}], Said("gone", "404")),
+    (
+        {"error": {"code": 400, "message": "too long", "type": "exceed_context_size_error"}},
+        Said("too long", "400", "exceed_context_size_error"),
+    ),
+    (None, Said()),
+    ("text", Said("text")),
+]
+
+
+@pytest.mark.parametrize(("body", "wanted"), BODIES)
+def test_bodies_of_all_vendors_are_read(body: Any, wanted: Said) -> None:
+    assert said(json.dumps(body).encode()) == wanted
+
+
+@given(st.binary(max_size=60), st.integers(300, 599))
+def test_any_body_and_any_status_is_one_error(body: bytes, status: int) -> None:
+    error = refusal("acme", status, said(body))
+    assert isinstance(error, ModelError)
+    assert type(error) is not ModelError
+    assert (error.provider, error.status) == ("acme", status)
+    assert len(str(error)) < LONGEST + 400
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind", "retryable"),
+    [
+        (400, None, errors.RequestRefused, False),
+        (401, None, errors.KeyRefused, False),
+        (402, None, errors.QuotaExhausted, False),
+        (403, None, errors.NotAllowed, False),
+        (404, None, errors.NotFound, False),
+        (408, None, errors.RequestRefused, True),
+        (429, "rate_limit_exceeded", errors.RateLimited, True),
+        (429, "insufficient_quota", errors.QuotaExhausted, False),
+        (500, None, errors.ProviderFailed, True),
+        (501, None, errors.ProviderFailed, False),
+        (503, None, errors.Overloaded, True),
+        (529, None, errors.Overloaded, True),
+        (307, None, errors.Redirected, False),
+        (400, "context_length_exceeded", errors.ContextTooLong, False),
+        (400, "exceed_context_size_error", errors.ContextTooLong, False),
+    ],
+)
+def test_table(status: int, code: str | None, kind: type[ModelError], retryable: bool) -> None:
+    error = refusal("acme", status, Said("no", code))
+    assert type(error) is kind
+    assert error.retryable is retryable
+    assert getattr(error, "code", None) == code
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
+        "prompt is too long: 210000 tokens > 200000 maximum",
+        "the request exceeds the available context size, try increasing it",
+    ],
+)
+def test_a_request_that_is_too_long_is_known_by_its_words(message: str) -> None:
+    assert isinstance(refusal("acme", 400, Said(message)), ContextOverflow)
+
+
+def test_the_provider_decides_whether_to_try_again_where_it_says_so() -> None:
+    assert not refusal("acme", 500, Said("no"), headers={"x-should-retry": "false"}).retryable
+    assert refusal("acme", 400, Said("no"), headers={"x-should-retry": "true"}).retryable
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after-ms": "250", "retry-after": "7"}, 0.25),
+        ({"retry-after": "-3"}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+        ({}, None),
+    ],
+)
+def test_how_long_to_wait(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers) == seconds
+
+
+def test_how_long_to_wait_may_be_a_date() -> None:
+    found = retry_after({"retry-after": format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)})
+    assert found is not None
+    assert 50 < found <= 60
+
+
+def test_the_id_of_a_request_has_many_names() -> None:
+    for name in ("x-request-id", "request-id", "apim-request-id", "opc-request-id"):
+        assert request_id({name: "r1"}) == "r1"
+    assert request_id({}) is None
+
+
+def test_an_error_in_a_stream_has_the_status_that_it_would_have_had() -> None:
+    overloaded = in_stream("acme", {"type": "error", "error": {"type": "overloaded_error", "message": "no"}})
+    assert (type(overloaded), overloaded.status, overloaded.retryable) == (errors.Overloaded, 529, True)
+    assert (
+        type(in_stream("acme", {"error": {"message": "x", "code": "context_length_exceeded"}})) is errors.ContextTooLong
+    )
+    assert in_stream("acme", {"error": {"message": "x", "code": 503}}).status == 503
+    unknown = in_stream("acme", {"error": "something"})
+    assert (unknown.status, unknown.retryable) == (500, True)
+
+
+def test_a_page_is_named_by_its_title() -> None:
+    text = str(refusal("acme", 502, said(b"<html><title>Bad\ngateway</title><p>lots</p>", "text/html")))
+    assert "a web page, Bad gateway" in text
+    assert "lots" not in text
+
+
+def test_what_was_sent_is_not_quoted() -> None:
+    text = "Incorrect API key provided: k7f3aSECRET. Yours: sk-proj-abc*****xyz, Bearer abc.def, key_123456789"
+    error = refusal("acme", 401, Said(text, "bad k7f3aSECRET"), secrets=("Bearer k7f3aSECRET", "k7f3aSECRET"))
+    for part in ("SECRET", "xyz", "abc.def", "123456789"):
+        assert part not in str(error)
+        assert part not in repr(vars(error))
+
+
+def test_a_word_that_only_looks_like_a_key_of_a_few_letters_stays() -> None:
+    assert hidden("the sk-1 task-force asks", ("the",)) == "the sk-1 task-force asks"
+
+
+# -- keys -----------------------------------------------------------------------------------------
+
+
+def test_a_key_is_given_or_in_the_environment() -> None:
+    key = Key(provider="acme", env=("ACME_KEY", "OTHER_KEY"))
+    assert key.find({"OTHER_KEY": " b ", "ACME_KEY": ""}) == "b"
+    given = Key(provider="acme", given=Secret("a"), env=("ACME_KEY",))
+    assert given.find({"ACME_KEY": "b"}) == "a"
+    assert "'a'" not in repr(given)
+
+
+def test_a_missing_key_says_where_it_is_looked_for() -> None:
+    with pytest.raises(errors.KeyMissing, match=r"set ACME_KEY, or write api_key = .* in \[plugins\.acme\]") as caught:
+        Key(provider="acme", env=("ACME_KEY",)).find({})
+    assert not caught.value.retryable
+    assert Key(provider="acme", env=("ACME_KEY",), needed=False).find({}) is None
+
+
+def test_a_wrong_key_says_where_it_came_from() -> None:
+    assert "MINE" in Key(provider="acme", given=Secret("a", "MINE")).remedy

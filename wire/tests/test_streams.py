@@ -1,0 +1,88 @@
+"""Events come out the same however the bytes arrive."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from locus_wire.streams import Event, EventParser, LineParser, Malformed, Told, TooLarge, json_of, shaped
+
+LINE = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), max_size=8)
+
+
+def cut(data: bytes, places: list[int]) -> list[bytes]:
+    ends = sorted({min(place, len(data)) for place in places} | {0, len(data)})
+    return [data[a:b] for a, b in pairwise(ends)]
+
+
+def parsed(parser: EventParser | LineParser, pieces: list[bytes]) -> list[Event]:
+    return [event for piece in pieces for event in parser.feed(piece)] + parser.flush()
+
+
+@given(
+    st.lists(st.tuples(st.lists(LINE, min_size=1, max_size=3), LINE), max_size=4),
+    st.lists(st.integers(0, 200), max_size=8),
+    st.sampled_from(["\n", "\r\n"]),
+)
+def test_events_are_the_same_in_any_pieces(events: list[tuple[list[str], str]], places: list[int], end: str) -> None:
+    text = "".join(
+        "".join(f"data: {line}{end}" for line in lines) + f"event: {kind}{end}: a comment{end}id: 7{end}{end}"
+        for lines, kind in events
+    )
+    wanted = [Event("\n".join(lines), kind.removeprefix(" ") or "message") for lines, kind in events]
+    assert parsed(EventParser(10_000), cut(text.encode(), places)) == wanted
+
+
+@given(st.lists(LINE, max_size=6), st.lists(st.integers(0, 200), max_size=8), st.booleans())
+def test_lines_are_the_same_in_any_pieces(lines: list[str], places: list[int], last: bool) -> None:
+    text = "\n".join(lines) + ("\n" if last else "")
+    wanted = [Event(line) for line in lines if line.strip()]
+    assert parsed(LineParser(10_000), cut(text.encode(), places)) == wanted
+
+
+def test_an_event_without_its_blank_line_counts() -> None:
+    assert parsed(EventParser(100), [b"data: a\n\ndata: b"]) == [Event("a"), Event("b")]
+
+
+def test_a_byte_order_mark_and_a_field_without_a_space_are_read() -> None:
+    assert parsed(EventParser(100), [b"\xef\xbb\xbfdata:a\n\n"]) == [Event("a")]
+
+
+def test_bytes_that_are_no_utf8_are_replaced() -> None:
+    assert parsed(EventParser(100), [b"data: \xff\n\n"]) == [Event("\ufffd")]
+
+
+@pytest.mark.parametrize("parser", [EventParser(100), LineParser(100)])
+def test_an_endless_line_is_refused(parser: EventParser | LineParser) -> None:
+    with pytest.raises(TooLarge, match="100"):
+        parsed(parser, [b"data: xxxxx"] * 20)
+
+
+def test_an_endless_event_is_refused() -> None:
+    with pytest.raises(TooLarge, match="100"):
+        parsed(EventParser(100), [b"data: xxxxxxxx\n"] * 20)
+
+
+def test_what_a_piece_holds_is_an_object_or_no_piece() -> None:
+    assert json_of('{"a": 1}') == {"a": 1}
+    for text in ("", "[1]", "{", '"x"', "[" * 100_000):
+        with pytest.raises(Malformed):
+            json_of(text)
+
+
+def test_a_piece_that_is_an_error_is_told() -> None:
+    with pytest.raises(Told) as caught:
+        json_of('{"error": {"message": "no"}}')
+    assert caught.value.body == {"error": {"message": "no"}}
+    # Some servers repeat an empty field.
+    assert json_of('{"error": null, "choices": []}')["choices"] == []
+
+
+def test_a_field_of_another_kind_is_malformed() -> None:
+    answer: dict[str, object] = {"a": 5}
+    for wrong in (lambda: answer["b"], lambda: answer["a"].upper(), lambda: answer["a"][0], lambda: [*answer["a"]]):  # type: ignore[attr-defined, index, misc]
+        with pytest.raises(Malformed), shaped():
+            wrong()
