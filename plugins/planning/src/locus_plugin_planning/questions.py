@@ -111,7 +111,8 @@ def plan_question(
     at = _request(state)
     request = state.messages[at] if at >= 0 else Message(Role.USER)
     system = "\n\n".join(m.text for m in state.messages if m.role is Role.SYSTEM)
-    before = [m for m in state.messages[:at] if m.role in (Role.USER, Role.ASSISTANT) and m.text]
+    speaking = (Role.USER, Role.ASSISTANT)
+    before = [m for m in state.messages[:at] if m.role in speaking and m.plugin is None and m.text]
     document: dict[str, Any] = {
         "request": clip.text(request.text),
         "earlier_conversation": [{m.role.value: clip.text(m.text)} for m in before[-window:]] if window else [],
