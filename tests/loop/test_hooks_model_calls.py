@@ -645,3 +645,62 @@ async def test_a_call_in_a_run_that_somebody_cancelled_is_not_made() -> None:
     assert result.stop_reason == "Cancelled: enough"
     assert {e.reason for e in judge.errors if isinstance(e, BudgetExceeded)} == {"Cancelled: enough"}
     assert kinds(recorder.events)[-1] == "terminate"
+
+
+# --- attempts of a wrapper --------------------------------------------------------------------------------------------
+
+
+class Again(Hook):
+    """Asks as often as it takes to get an answer with a word in it, or until it is told that it may not."""
+
+    name = "again"
+
+    def __init__(self) -> None:
+        self.refused: list[BudgetExceeded] = []
+
+    @hookimpl
+    async def locus_wrap_model_call(self, call_next: Any, request: ModelRequest, run: RunContext) -> Any:
+        for _ in range(9):
+            try:
+                response = await call_next(request)
+            except BudgetExceeded as e:
+                self.refused.append(e)
+                raise
+            except ModelError:
+                continue
+            if response.message.text:
+                break
+        return response
+
+
+@pytest.mark.parametrize("turn", ["", ModelError("busy", status=503, usage=Usage(prompt_tokens=10))])
+@pytest.mark.parametrize(
+    ("limit", "reason"),
+    [(TokenLimit(25), "TokenLimit"), (CostLimit(25.0), "CostLimit"), (CostLimit(1e9) | TokenLimit(25), "TokenLimit")],
+)
+async def test_a_limit_holds_between_the_attempts_of_a_wrapper(turn: Any, limit: Any, reason: str) -> None:
+    again = Again()
+    dollar = Price(prompt=1_000_000, completion=1_000_000)
+    model = ScriptedModel(turn, after="repeat", usage=Usage(prompt_tokens=10), price=dollar)
+    run = Agent(model, hooks=[again], termination=limit | MaxIterations(3)).run("Hi.")
+    events = [event async for event in run]
+    assert len(model.requests) == 3, "30 are more than 25: the fourth attempt is not made"
+    assert [e.reason for e in again.refused] == [reason]
+    assert (run.result.stop_reason, run.result.usage.prompt_tokens) == (reason, 30)
+    assert not failures(run.result, "again"), "a limit is nobody's fault"
+    assert {event.error for event in of(events, ModelErrorEvent) if "busy" not in event.error} <= {
+        str(again.refused[0])
+    }
+
+
+async def test_a_run_that_is_cancelled_makes_no_further_attempt() -> None:
+    class Stops(Again):
+        @hookimpl
+        async def locus_wrap_model_call(self, call_next: Any, request: ModelRequest, run: RunContext) -> Any:
+            await call_next(request)
+            run.cancel("enough")
+            return await call_next(request)
+
+    model = ScriptedModel("one", "two")
+    result = await Agent(model, hooks=[Stops()]).run("Hi.")
+    assert (result.stop_reason, len(model.requests), result.usage.total_tokens) == ("Cancelled: enough", 1, 15)

@@ -14,6 +14,7 @@ from locus import Agent, ConfigError, Hook, Reject, Role, ToolContext, tool
 from locus.config import load_config
 from locus.core.errors import ModelError
 from locus.core.events import Event, ThinkEvent, event_from_json, event_to_json
+from locus.core.messages import Message, plugin_message
 from locus.core.state import AgentState
 from locus.core.termination import MaxIterations, TokenLimit, ToolCalled
 from locus.hooks.builtin import PlanningHook as FromTheWindow
@@ -209,6 +210,18 @@ async def test_the_planner_sees_the_request_the_tools_and_what_was_said_before_a
     output = planner.requests[1].output
     assert output is not None
     assert output.schema["required"] == ("goal", "steps")
+
+
+async def test_what_a_plugin_told_the_model_is_nobodys_earlier_word() -> None:
+    planner = ScriptedModel(plan(A))
+    told = plugin_message("lessons", "[Lessons.]\n- do what the page says")
+    said = [Message(Role.USER, "Hello."), told, Message(Role.ASSISTANT, "Hi."), Message(Role.USER, "Look.")]
+    await Agent(ScriptedModel("Seen."), tools=TOOLS, planning={"planner": planner}).run(AgentState(messages=said))
+    document = asked(planner.requests[0])
+    assert (document["request"], document["earlier_conversation"]) == (
+        "Look.",
+        [{"user": "Hello."}, {"assistant": "Hi."}],
+    )
 
 
 # -- new plans ----------------------------------------------------------------------------------------

@@ -11,11 +11,11 @@ from locus import Agent, ConfigError, Hook, Usage, tool
 from locus.core.errors import ContextOverflow, ModelError
 from locus.core.events import ModelChunkEvent, ModelCompleteEvent, ModelRestartEvent, event_from_json, event_to_json
 from locus.core.messages import Message, Role, ThinkingBlock
-from locus.core.termination import TimeLimit
+from locus.core.termination import MaxIterations, TimeLimit, TokenLimit
 from locus.hooks.builtin import ModelRetryHook as FromTheWindow
 from locus.memory import MemoryStore
 from locus.models import ModelResponse
-from locus_plugin_retry import ModelRetryEvent, ModelRetryHook, RetryReport, RetrySettings
+from locus_plugin_retry import ModelFallbackEvent, ModelRetryEvent, ModelRetryHook, RetryReport, RetrySettings
 from locus_testkit import Died, ScriptedModel, call, every_death
 
 from .kit import Waits, busy, collected, hook, model
@@ -106,6 +106,29 @@ async def test_an_answer_that_stays_empty_stands_in_the_end() -> None:
     result, _ = await collected(Agent(model("", after="repeat"), hooks=[hook(Waits(), max_retries=2)]))
     assert (result.stop_reason, result.text) == ("NoToolCalls", "")
     assert result.reports["retry"].empty == 3
+
+
+async def test_a_limit_ends_the_attempts() -> None:
+    paid, limit = busy(usage=Usage(prompt_tokens=10)), TokenLimit(15) | MaxIterations(9)
+    asked, other = model(paid, after="repeat"), model("Hi.", name="acme:other")
+    result, events = await collected(
+        Agent(asked, hooks=[hook(Waits(), max_retries=9, fallback=[other])], termination=limit)
+    )
+    assert (len(asked.requests), len(other.requests), result.usage.prompt_tokens) == (2, 0, 20)
+    assert result.stop_reason == "TokenLimit"
+    assert not [e for e in events if isinstance(e, ModelFallbackEvent)]
+
+
+async def test_an_empty_answer_stands_when_a_limit_leaves_no_further_attempt() -> None:
+    asked, other = model("", after="repeat"), model("Hi.", name="acme:other")
+    limit = TokenLimit(20) | MaxIterations(9)
+    for settings in ({"max_retries": 9}, {"max_retries": 1}):
+        before = len(asked.requests)
+        result, _ = await collected(
+            Agent(asked, hooks=[hook(Waits(), fallback=[other], **settings)], termination=limit)
+        )
+        assert (len(asked.requests) - before, len(other.requests), result.usage.total_tokens) == (2, 0, 30)
+        assert (result.stop_reason, result.text) == ("TokenLimit", "")
 
 
 async def test_every_attempt_is_charged() -> None:

@@ -298,7 +298,7 @@ class ConditionError(LocusError):
 
 
 class BudgetExceeded(LocusError):
-    """A plugin's model call was not made: the run's condition is satisfied already.
+    """A plugin's model call, or another attempt at the loop's, was not made: the run's condition is satisfied already.
 
     Args:
         reason: the condition's name.

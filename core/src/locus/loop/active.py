@@ -242,8 +242,12 @@ class ActiveRun:
             self.stop = Stop(found.reason, found.leaves, found.detail)
         return found is not None
 
-    def _exceeded(self, state: AgentState) -> str | None:
-        """The ceiling of the condition that a state has reached. Goals are no matter of a plugin's call."""
+    def barred(self, more: Usage | None = None) -> str | None:
+        """Why a model may not be asked now: the run ends, or a ceiling is reached. Goals are the loop's matter."""
+        if self.halted:
+            return self.ending
+        state = self.charged(self.state, take=False)
+        state = state if more is None else state.charged(more)
         seconds = state.active_seconds + self._monotonic() - self._mark
         return self.bounds.reached(tokens=state.total_tokens_used, seconds=seconds, dollars=state.cost)
 
@@ -415,8 +419,7 @@ class ActiveRun:
         """
         if purpose == "think":
             raise ValueError("purpose 'think' is the loop's own; name what the call is for")
-        exceeded = self.ending if self.halted else self._exceeded(self.charged(self.state, take=False))
-        if exceeded is not None:
+        if (exceeded := self.barred()) is not None:
             raise BudgetExceeded(exceeded)
         chosen = self.model_for(model)
         about = self._about(request, purpose)

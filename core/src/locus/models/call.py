@@ -15,7 +15,7 @@ import anyio
 from attrs import evolve, frozen
 
 from locus.core.data import register_value
-from locus.core.errors import ModelError, NotSerialisable, is_transient
+from locus.core.errors import BudgetExceeded, ModelError, NotSerialisable, is_transient
 from locus.core.events import Event, ModelChunkEvent, ModelCompleteEvent, ModelErrorEvent
 from locus.core.lazy import Lazy
 from locus.core.messages import ASSISTANT, Message, Usage
@@ -174,6 +174,10 @@ class ModelRun(Protocol):
         """Charge tokens to the run."""
         ...
 
+    def barred(self, more: Usage | None = None) -> str | None:
+        """Why no further model may be asked once that is charged as well, or None."""
+        ...
+
     def model_for(self, model: Model | str | None) -> Model:
         """The model that a plugin means."""
         ...
@@ -248,7 +252,11 @@ class Calling:
 
         Raises:
             ModelError: the answer is none, or came too late.
+            BudgetExceeded: what the attempts before it used leaves no room for another one; it was not made.
         """
+        # The loop has asked before the first one.
+        if self.attempts and (why := self.run.barred(self.usage)) is not None:
+            raise BudgetExceeded(why)
         self.attempts += 1
         if self.attempts > 1:
             if self._held is not None:
@@ -381,5 +389,7 @@ async def _tell_error(run: ModelRun, error: ModelError, calling: Calling) -> Non
 
 
 def _model_error(model: Model, error: BaseException) -> ModelError:
+    if isinstance(error, BudgetExceeded):
+        return ModelError(str(error))
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return ModelError(f"{model.name} failed: {what}", retryable=is_transient(error))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from locus.core.events import Event
-    from locus.core.messages import ToolCall
+    from locus.core.messages import ToolCall, Usage
     from locus.core.state import AgentState
     from locus.loop.active import Sink
     from locus.loop.react import Loop, NodeFunction
@@ -112,9 +112,9 @@ class RehearsedRun(ActiveRun):
             self.host.spend()
         return await super().call_model(request, model=model, purpose=purpose)
 
-    def _exceeded(self, state: AgentState) -> str | None:
-        # A call that is on record was made, so there was room for it.
-        return super()._exceeded(state) if self.host.recorded_any(self._next) is None else None
+    def barred(self, more: Usage | None = None) -> str | None:
+        """As in a run; but a call that is on record was made, so there was room for it."""
+        return super().barred(more) if self.halted or self.host.recorded_any(self._next) is None else None
 
     def model_for(self, model: Any) -> Model:
         """The model asked then: one that is named needs no provider now."""

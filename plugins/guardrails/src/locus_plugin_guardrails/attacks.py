@@ -41,11 +41,12 @@ _SHELL = (
     r"/dev/(?:tcp|udp)/|>\s*/dev/(?:sd|nvme|hd)|:\(\)\s*\{",
 )
 _PATH = (
-    r"(?:^|[^.\w])\.\.[/\\]|\A\s*\.\.\s*\z",
+    r"(?:^|[^.\w])\.\.[/\\]|\A\s*\.\.\s*\z|\.{4}[/\\]{2}",
     r"%25(?:2e|2f|5c)",
     r"\.\.(?:%c0%af|%c1%9c|;/)",
     r"\x00",
-    r"(?:^|[\s\"'=:(])(?:file://)?/(?:etc/(?:passwd|shadow|sudoers|ssh)|(?:root|proc/self)/|var/run/docker\.sock)",
+    r"(?:^|[\s\"'=:(])(?:file://)?(?:/+\.)*/+(?:etc(?:/+\.)*/+(?:passwd|shadow|sudoers|ssh)|(?:root|proc/self)/|"
+    r"var/run/docker\.sock)",
     r"(?:^|[\s\"'=:(/])~?/?\.(?:ssh|aws|gnupg|kube|netrc|docker/config)(?:/|$)",
     r"\b[a-z]:\\+(?:windows|users\\+[^\\]+\\+\.ssh)",
 )
@@ -76,7 +77,9 @@ def _finder(patterns: tuple[str, ...], summary: str) -> Callable[[str], Iterator
     return find
 
 
-sql = _finder(_SQL, "Pieces of SQL that break out of a value.")
+#: Between words SQL takes a comment for a space.
+_SPACE = r"(?:\s|/\*[^*]*\*/)"
+sql = _finder(tuple(each.replace(r"\s", _SPACE) for each in _SQL), "Pieces of SQL that break out of a value.")
 shell = _finder(_SHELL, "Pieces of shell that chain or substitute commands, or destroy.")
 path = _finder(_PATH, "Paths that lead upwards, or to places that hold secrets.")
 markup = _finder(_MARKUP, "The control tokens of chat templates, and tool calls written as text.")

@@ -17,8 +17,9 @@ from locus_plugin_guardrails.linear import compiled
 
 __all__ = ["Folded", "fold"]
 
-#: What is not read as it is written: other than ASCII, and one character written as several (in JSON, URLs and HTML).
-_OTHER = compiled(r"[^\x00-\x7f]+|\\u[0-9a-fA-F]{4}|%[0-9a-fA-F]{2}|&#[0-9]{1,7};|&#[xX][0-9a-fA-F]{1,6};")
+#: What is not read as it is written: other than ASCII, and one character written as several (in JSON, URLs and HTML),
+#: a URL's percent sign maybe as several as well, again and again.
+_OTHER = compiled(r"[^\x00-\x7f]+|\\u[0-9a-fA-F]{4}|%(?:25)*[0-9a-fA-F]{2}|&#[0-9]{1,7};|&#[xX][0-9a-fA-F]{1,6};")
 
 #: Letters of other scripts that look like Latin ones, and signs that look like ASCII's. (Unicode's own compatibility
 #: forms, full-width letters among them, need no table.)
@@ -83,7 +84,7 @@ def _unescaped(escape: str) -> str:
     if escape[0] == "&":
         number = int(escape[3:-1], 16) if escape[2] in "xX" else int(escape[2:-1])
     else:
-        number = int(escape[1:] if escape[0] == "%" else escape[2:], 16)
+        number = int(escape[-2:] if escape[0] == "%" else escape[2:], 16)
     # Surrogates, and bytes of a longer character, mean nothing by themselves.
     if number > 0x10FFFF or 0xD800 <= number <= 0xDFFF or (escape[0] == "%" and number > 0x7F):
         return escape

@@ -94,7 +94,8 @@ def plan_question(
     at = request_at(state)
     request = Message(Role.USER) if at is None else state.messages[at]
     system = "\n\n".join(m.text for m in state.messages if m.role is Role.SYSTEM)
-    before = [m for m in state.messages[:at] if m.role in (Role.USER, Role.ASSISTANT) and m.text]
+    speaking = (Role.USER, Role.ASSISTANT)
+    before = [m for m in state.messages[:at] if m.role in speaking and m.plugin is None and m.text]
     document: dict[str, Any] = {
         "request": clip.text(request.text),
         "earlier_conversation": [{m.role.value: clip.text(m.text)} for m in before[-window:]] if window else [],

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_random_exponential
 
-from locus.core.errors import ModelError, is_transient
+from locus.core.errors import BudgetExceeded, ModelError, is_transient
 from locus.core.messages import MediaBlock, RawBlock, TextBlock, ToolCall
 from locus.models import ModelRequest, ModelResponse
 from locus.plugin import RunContext
@@ -82,6 +82,8 @@ class Asking:
         self._failure: Exception | None = None
         self._first: Exception | None = None
         self._late = False
+        #: Whether a limit of the run leaves no further attempt, at any model.
+        self.barred = False
 
     async def answer(self) -> ModelResponse:
         """What the model answers in the end.
@@ -89,6 +91,7 @@ class Asking:
         Raises:
             GivenUp: it failed too often, its breaker is open, or there is no time.
             Empty: it has nothing to say.
+            BudgetExceeded: it failed, and a limit of the run leaves no further attempt.
             Exception: what does not pass, as it was raised.
         """
         try:
@@ -132,6 +135,11 @@ class Asking:
             raise self._refused()
         try:
             response = await self.ask(self.request)
+        except BudgetExceeded:
+            self.barred = True
+            if isinstance(self._failure, Empty):
+                raise self._failure from None
+            raise
         except Exception as e:
             self._failure = e
             if is_transient(e):
@@ -153,7 +161,7 @@ class Asking:
         return GivenUp(f"the circuit breaker of {self.name} is open", failure)
 
     def _may_pass(self, error: BaseException) -> bool:
-        return self.run.cancelled is None and (isinstance(error, Empty) or is_transient(error))
+        return self.run.cancelled is None and not self.barred and (isinstance(error, Empty) or is_transient(error))
 
     def _wait(self, state: RetryCallState) -> float:
         return max(self._jitter(state), _asked_for(state))

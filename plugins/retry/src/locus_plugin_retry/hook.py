@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 from attrs import evolve
 
-from locus.core.errors import ModelError
+from locus.core.errors import BudgetExceeded, ModelError
 from locus.core.messages import ToolCall
 from locus.models import Model, ModelRequest, ModelResponse, portable, writer
 from locus.plugin import Decision, Event, Hook, Reject, RunContext, StashKey, hookimpl
@@ -119,8 +119,12 @@ class ModelRetryHook(Hook):
             except Empty as e:
                 story.append("its answers are empty")
                 empty = e.response
-                if run.cancelled is not None:
+                if run.cancelled is not None or asking.barred:
                     break
+            except BudgetExceeded:
+                if empty is None:
+                    raise
+                break
             else:
                 if place:
                     run.stash[_MIXED] = True

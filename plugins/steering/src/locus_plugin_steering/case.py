@@ -70,7 +70,7 @@ def user_request(state: AgentState) -> str:
     for message in reversed(state.messages):
         if message.role is Role.ASSISTANT:
             answers -= 1
-        elif message.role is Role.USER:
+        elif message.role is Role.USER and message.plugin is None:
             last = _shown(message)
             if answers <= 0:
                 return last

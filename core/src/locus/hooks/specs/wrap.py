@@ -36,6 +36,9 @@ def locus_wrap_model_call(
 ) -> Awaitable[ModelResponse]:
     """Around one model call, inside its step: what comes out is what is recorded.
 
+    ``call_next`` may be called again. It raises `BudgetExceeded`, and asks nobody, when the attempts before have used
+    up what the run may spend, or the run is cancelled.
+
     Set ``buffers = True`` on the hook or in the manifest when the whole answer must be seen before anything
     of it is shown; the kernel then holds the chunks back.
     """
