@@ -21,6 +21,7 @@ SIGNATURES = {
     "locus_register_commands": (),
     "locus_register_reflect_policies": (),
     "locus_register_prices": (),
+    "locus_run_session": ("run",),
     "locus_decide_tool_call": ("call", "run"),
     "locus_decide_route": ("node", "state", "proposed"),
     "locus_review_answer": ("answer", "state", "run"),

@@ -323,3 +323,15 @@ def test_any_table_either_is_read_or_is_refused_with_reasons(table: dict[str, An
         assert type(read.max_calls) is int
     assert all(line.startswith("file0: t") for line in refused)
     assert bool(refused) or "other" not in table
+
+
+def test_a_setting_that_is_text_or_a_secret_says_which_variable_is_missing() -> None:
+    @frozen
+    class Headers:
+        values: Mapping[str, str | Secret]
+
+    layer = Layer("locus.toml", "", {"values": {"a": "plain", "b": {"env": "KEY"}}})
+
+    assert structure(Headers, [layer], {"KEY": "hush"}).values["b"] == Secret("hush")
+    with pytest.raises(SettingsError, match=r"values\.b takes its secret from the environment variable KEY, which is"):
+        structure(Headers, [layer], {})

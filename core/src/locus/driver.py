@@ -37,6 +37,7 @@ from locus.memory.thread import (
 )
 from locus.models.call import Called, Spent
 from locus.models.standing import standing
+from locus.sessions import Held
 from locus.tools.cancellation import cancellations, is_cancellation
 
 if TYPE_CHECKING:
@@ -111,10 +112,12 @@ async def _disconnected(session: AbstractAsyncContextManager[object]) -> None:
 
 async def _told(run: ActiveRun, segment: Segment) -> Ended:
     """The segment; one that breaks off tells its end as well."""
+    held = Held(run)
     try:
-        state, node = await _begin(run, segment)
+        state, node = await _begin(run, segment, held)
         return await _loop(run, state, node)
     except GeneratorExit:
+        held.abandon()
         raise
     except BaseException as e:
         if is_cancellation(e):
@@ -124,6 +127,8 @@ async def _told(run: ActiveRun, segment: Segment) -> Ended:
             await _ensure_begun(run, segment)
             await tell_end(run, run.state, "JournalError", (), e)
         raise
+    finally:
+        await held.close()
 
 
 async def _ensure_begun(run: ActiveRun, segment: Segment) -> None:
@@ -144,10 +149,10 @@ def _release_now(host: JournalHost) -> None:
 # -- beginning ------------------------------------------------------------------------------------
 
 
-async def _begin(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
+async def _begin(run: ActiveRun, segment: Segment, held: Held) -> tuple[AgentState, Node]:
     host = run.host
     if (segment.prompt is None and segment.seed is None) or (segment.one_run and host.last is not None):
-        return await _resume(run, segment)
+        return await _resume(run, segment, held)
     run_id, now = host.new_id(), host.now()
     state = segment.seed
     if state is None and host.last is not None:
@@ -176,6 +181,8 @@ async def _begin(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
         if run.loop.hooks.impls("locus_filter_input"):
             given = await _filtered(run, given)
         state = state.with_messages(given)
+    run.state = state
+    state = await held.equip(state)
     run.elapsed()
     run.state = state
     await _start_event(run, given[-1].text if given else "", resumed=False)
@@ -209,7 +216,7 @@ async def _filtered(run: ActiveRun, given: tuple[Message, ...]) -> tuple[Message
     return tuple(passed)
 
 
-async def _resume(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
+async def _resume(run: ActiveRun, segment: Segment, held: Held) -> tuple[AgentState, Node]:
     host = run.host
     if host.open_node is None:
         state = "is empty" if host.last is None else f"ended with {host.last.why or 'an answer'}"
@@ -225,6 +232,7 @@ async def _resume(run: ActiveRun, segment: Segment) -> tuple[AgentState, Node]:
         # It was on its way out: it ends for the reason that it had.
         run.stop = Stop(last.why, last.satisfied, error=recorded_error(last))
     answers = matched_answers(host, segment.answer)
+    await held.equip(host.state, resumed=True)
     await _stand(run, segment, host.state, host.segment + 1)
     await host.resume()
     if answers:
@@ -257,7 +265,7 @@ async def _stand(run: ActiveRun, segment: Segment, state: AgentState, number: in
     if not host.store.keeps_history:
         return
     spec = run.output.spec if run.output is not None else None
-    run.standing = standing(state, segment.system, loop.tools, run.settings, spec)
+    run.standing = standing(state, segment.system, run.registry, run.settings, spec)
     if loop.limits:
         try:
             limits = [limit.to_json() for limit in loop.limits]

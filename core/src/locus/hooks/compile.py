@@ -63,12 +63,17 @@ def compile_impl(info: HookInfo, impl: HookImpl, owner: Owner, index: int) -> Im
     shown = adapted.shown[info.name]
     method, takes = adapted.direct.get(info.name, (None, 0))
     function = impl.function if method is None else method
-    _refuse_generators(function, shown, owner.name)
+    _refuse_generators(function if info.family == "session" else inspect.unwrap(function), shown, owner.name)
     is_async = _is_async(function)
     if is_async and info.name == _CHUNKS:
         raise HookSpecError(owner.name, f"{shown} is async; who hears chunks must be sync, for one is called per token")
     if is_async and info.family == "register":
         raise HookSpecError(owner.name, f"{shown} is async; it is called while an agent is built and must be sync")
+    if is_async and info.family == "session":
+        raise HookSpecError(
+            owner.name,
+            f"{shown} is async; it returns an async context manager: make it one with contextlib.asynccontextmanager",
+        )
     if method is None:
         call = positional(function, info, shown, owner.name)
     else:
@@ -92,11 +97,11 @@ def compile_impl(info: HookInfo, impl: HookImpl, owner: Owner, index: int) -> Im
 
 
 def _refuse_generators(function: Callable[..., Any], shown: str, name: str) -> None:
-    bare = inspect.unwrap(function)
-    if inspect.isgeneratorfunction(bare) or inspect.isasyncgenfunction(bare):
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise HookSpecError(
             name,
-            f"{shown} is a generator; write a plain function, and use locus_wrap_... to put code around something",
+            f"{shown} is a generator; write a plain function, and use locus_wrap_... to put code around something, "
+            "or locus_run_session with contextlib.asynccontextmanager to hold something open",
         )
 
 

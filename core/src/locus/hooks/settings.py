@@ -214,6 +214,8 @@ class _Reader:
             return None
         if len(members) == 1:
             return self.read(value, members[0])
+        if Secret in members and isinstance(value, Mapping) and set(value) == {"env"}:
+            return self.read(value, Secret)  # what is wrong with the variable is what there is to say
         # An exact match first, so that the integer 1 stays one where "int | float" or "float | int" is meant.
         for member in sorted(members, key=lambda part: type(value) is not part):
             try:

@@ -100,6 +100,7 @@ class ActiveRun:
         "loop",
         "output",
         "parent",
+        "registry",
         "resumed",
         "retry_reason",
         "settings",
@@ -124,6 +125,8 @@ class ActiveRun:
         self.loop, self.thread_id, self.deps, self.parent = loop, thread_id, deps, parent
         self.settings = loop.settings if settings is None else settings.over(loop.settings)
         self.output = output if output is not None else loop.output
+        #: The agent's tools, and those that plugins have brought to this run.
+        self.registry: ToolRegistry = loop.tools
         self.host: JournalHost = None  # type: ignore[assignment]  # set by the runner, once it is claimed
         self.stash, self.health = Stash(), HookHealth(self._tell_failure)
         #: The state as last committed, or as the node under way last showed it to hooks.
@@ -170,11 +173,6 @@ class ActiveRun:
     def parent_run_id(self) -> str | None:
         """The run that started this one, or None."""
         return self.parent.run_id if self.parent is not None else None
-
-    @property
-    def registry(self) -> ToolRegistry:
-        """The tools."""
-        return self.loop.tools
 
     @property
     def sequential(self) -> bool:
@@ -278,7 +276,7 @@ class ActiveRun:
 
     def hold_back(self) -> None:
         """Keep events until `begin`: whoever filters the prompt causes some before the first one can tell it."""
-        self._early = []
+        self._early = [] if self._early is None else self._early
 
     async def begin(self, start: RunStartEvent | None) -> None:
         """Tell the first event of the segment, None where nobody hears it, and then what was held back."""

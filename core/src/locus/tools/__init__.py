@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from locus.tools.problems import Problem
     from locus.tools.registry import ToolRegistry
     from locus.tools.result import error_text, result_content, result_text
+    from locus.tools.schematool import SchemaTool, schema_tool
     from locus.tools.spec import Effect, ToolExample, ToolSpec
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Effect",
     "Idempotent",
     "Problem",
+    "SchemaTool",
     "Tool",
     "ToolContext",
     "ToolExample",
@@ -32,6 +34,7 @@ __all__ = [
     "load_tools",
     "result_content",
     "result_text",
+    "schema_tool",
     "tool",
 ]
 
@@ -43,6 +46,7 @@ __getattr__, __dir__ = exports(
         "Effect": "locus.tools.spec",
         "Idempotent": "locus.tools.definition",
         "Problem": "locus.tools.problems",
+        "SchemaTool": "locus.tools.schematool",
         "Tool": "locus.tools.definition",
         "ToolContext": "locus.tools.context",
         "ToolExample": "locus.tools.spec",
@@ -55,6 +59,7 @@ __getattr__, __dir__ = exports(
         "load_tools": "locus.tools.loading",
         "result_content": "locus.tools.result",
         "result_text": "locus.tools.result",
+        "schema_tool": "locus.tools.schematool",
         "tool": "locus.tools.decorator",
     },
 )

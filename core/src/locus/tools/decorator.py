@@ -20,7 +20,7 @@ from locus.tools.schema import parameters_of
 from locus.tools.spec import Effect, ToolExample, ToolSpec
 from locus.tools.text import clean, listed, shown
 
-__all__ = ["ToolOptions", "as_tool", "tool"]
+__all__ = ["ToolOptions", "as_tool", "is_tool_name", "tool"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -98,7 +98,7 @@ def _check(options: ToolOptions, fn: object) -> None:
             hint = f"did you mean {near!r}?" if near else f"known: {listed(known)}"
             raise ToolDefinitionError(f"{where} has no option {name!r}; {hint}")
     checks: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
-        ("name", _is_name, "1 to 64 letters, digits, '_' or '-'"),
+        ("name", is_tool_name, "1 to 64 letters, digits, '_' or '-'"),
         ("description", lambda v: isinstance(v, str), "a text"),
         ("idempotent", lambda v: v is True or v is False or v == "thread", "False, True or 'thread'"),
         ("effect", lambda v: v in get_args(Effect), "'pure', 'keyed' or 'once'"),
@@ -112,7 +112,8 @@ def _check(options: ToolOptions, fn: object) -> None:
             raise ToolDefinitionError(f"{where}: {name} is {shown(given[name])}; it must be {wanted}")
 
 
-def _is_name(name: object) -> bool:
+def is_tool_name(name: object) -> bool:
+    """Whether a model can call a tool by that name."""
     return isinstance(name, str) and _NAME.fullmatch(name) is not None
 
 
@@ -125,7 +126,7 @@ def _made(fn: Callable[..., Any], options: ToolOptions) -> Tool[..., Any]:
         return _changed(fn, options)
     callee = examine(fn)
     name = options.get("name", callee.name)
-    if not _is_name(name):
+    if not is_tool_name(name):
         raise ToolDefinitionError(
             f"{callee.origin}: a tool cannot be named {name!r}; "
             "give it a name of 1 to 64 letters, digits, '_' or '-': tool(..., name=\"...\")"

@@ -23,6 +23,7 @@ from locus.loop.runner import advance_node
 from locus.memory.attempts import LIMITS
 from locus.memory.thread import Stop, recorded_error
 from locus.models.standing import standing
+from locus.tools.brought import again
 from locus.travel.difference import Difference, same
 from locus.travel.moments import recorded_entries
 from locus.travel.record import passages
@@ -180,14 +181,13 @@ class _Walk:
         how = self._how
         run = RehearsedRun(self._bare, self._thread_id, deps=how.deps, settings=how.settings, output=output)
         run.host = host
+        state = passage.after if passage.node == START else passage.before
+        try:
+            run.registry = loop.tools.with_tools(*again(state))
+        except LocusError as e:
+            return self._differs(passage, "the tools", None, f"cannot be read: {e}")
         spec = run.output.spec if run.output is not None else None
-        run.standing = standing(
-            passage.after if passage.node == START else passage.before,
-            self._engine.system,
-            loop.tools,
-            run.settings,
-            spec,
-        )
+        run.standing = standing(state, self._engine.system, run.registry, run.settings, spec)
         self._run = run
         return None
 

@@ -14,7 +14,7 @@ from attrs import frozen
 
 from locus.hooks.marks import Lifetime
 from locus.hooks.names import PROJECT, observer_hook
-from locus.hooks.specs import decide, node, observe, register, review, wrap
+from locus.hooks.specs import decide, node, observe, register, review, session, wrap
 
 __all__ = ["FAMILIES", "HOOKS", "HookInfo", "observer_hook", "observer_info"]
 
@@ -25,7 +25,7 @@ class HookInfo:
 
     Args:
         name: such as ``"locus_on_think"``.
-        family: ``"register"``, ``"observe"``, ``"decide"``, ``"review"``, ``"wrap"`` or ``"node"``.
+        family: ``"register"``, ``"session"``, ``"observe"``, ``"decide"``, ``"review"``, ``"wrap"`` or ``"node"``.
         arguments: the names of its arguments, in the order in which the loop passes them.
         lifetime: since when it exists, and when it goes.
         function: the specification itself; its docstring says what the hook is for.
@@ -41,6 +41,7 @@ class HookInfo:
 #: The modules that hold the specifications, by family.
 FAMILIES: dict[str, ModuleType] = {
     "register": register,
+    "session": session,
     "observe": observe,
     "decide": decide,
     "review": review,

@@ -1,0 +1,188 @@
+"""`Held`: what plugins hold open while a segment runs, each in a task of its own beside the run's.
+
+A context manager that is open across awaits of somebody else may own a task group, and a task group cancels whoever
+entered it when one of its tasks fails. In a task of its own it cancels itself and nobody else, and it can be left at
+once or be waited for, whatever becomes of the run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from locus.core.errors import LocusError, PluginError
+from locus.core.lazy import Lazy
+from locus.hooks.caller import as_caller
+from locus.loop.router import Node
+
+if TYPE_CHECKING:
+    from anyio.abc import TaskGroup
+
+    from locus.core.state import AgentState
+    from locus.hooks.table import Impl
+    from locus.loop.active import ActiveRun
+    from locus.tools import brought, schematool
+    from locus.tools.brought import Brought
+else:
+    brought = Lazy("locus.tools.brought")
+    schematool = Lazy("locus.tools.schematool")
+
+__all__ = ["Held"]
+
+_HOOK = "locus_run_session"
+
+#: Seconds that a session gets to close.
+CLOSING = 10.0
+
+
+class Held:
+    """The sessions of one segment.
+
+    Args:
+        run: the segment.
+    """
+
+    __slots__ = ("_group", "_run", "_sessions")
+
+    def __init__(self, run: ActiveRun) -> None:
+        self._run = run
+        self._group: TaskGroup | None = None
+        self._sessions: tuple[_Session, ...] = ()
+
+    async def equip(self, state: AgentState, *, resumed: bool = False) -> AgentState:
+        """Open the sessions and give the run their tools.
+
+        Args:
+            state: what the segment begins with.
+            resumed: its run began before, with the tools that stand in the state.
+
+        Returns:
+            The state with the tools on record.
+
+        Raises:
+            PluginError: a session cannot be opened.
+            LocusError: as a plugin raised it.
+        """
+        run = self._run
+        impls = run.loop.hooks.impls(_HOOK)
+        if not impls and brought.BROUGHT not in state.metadata:
+            return state
+        over = run.halted or (resumed and run.host.open_node == Node.TERMINATE)
+        live = await self._open(impls) if impls and not over else ()
+        if not resumed:
+            state = brought.noted(state, live)
+        run.registry = run.loop.tools.with_tools(*brought.again(state, live))
+        return state
+
+    async def _open(self, impls: tuple[Impl, ...]) -> tuple[Brought, ...]:
+        run = self._run
+        run.hold_back()
+        self._sessions = tuple(_Session(impl, run) for impl in impls)
+        self._group = anyio.create_task_group()
+        await self._group.__aenter__()
+        for session in self._sessions:
+            self._group.start_soon(session)
+        return tuple([tool for session in self._sessions for tool in await session.opened()])
+
+    async def close(self) -> None:
+        """Leave the sessions; returns when they are left, or had their time."""
+        if self._group is None:
+            return
+        for session in self._sessions:
+            session.close()
+        group, self._group = self._group, None
+        await group.__aexit__(None, None, None)
+
+    def abandon(self) -> None:
+        """Leave them without waiting, where nothing can be awaited any more."""
+        self._group = None
+        for session in self._sessions:
+            session.scope.cancel()
+
+
+class _Session:
+    """One plugin's session."""
+
+    __slots__ = ("_closing", "_error", "_impl", "_ready", "_run", "_tools", "scope")
+
+    def __init__(self, impl: Impl, run: ActiveRun) -> None:
+        self._impl, self._run = impl, run
+        # A cancelled run takes leave of its tools first: it says itself when this is to end.
+        self.scope = anyio.CancelScope(shield=True)
+        self._ready, self._closing = anyio.Event(), anyio.Event()
+        self._tools: tuple[Brought, ...] = ()
+        self._error: Exception | None = None
+
+    async def opened(self) -> tuple[Brought, ...]:
+        """The tools, once the session is open.
+
+        Raises:
+            LocusError: it cannot be opened.
+        """
+        impl = self._impl
+        with anyio.move_on_after(impl.timeout):
+            await self._ready.wait()
+        if not self._ready.is_set():
+            raise PluginError(impl.plugin, f"{_HOOK} did not open within its hook_timeout of {impl.timeout:g} s")
+        if self._error is None:
+            return self._tools
+        error = _single(self._error)
+        error.add_note(f"in hook {_HOOK} of plugin {impl.plugin!r}")
+        if isinstance(error, LocusError):
+            raise error
+        raise PluginError(impl.plugin, f"{_HOOK} raised {type(error).__name__}: {error}") from error
+
+    def close(self) -> None:
+        """Ask it to end: in its own time where it is open, at once where it was still opening."""
+        if self._ready.is_set():
+            self._closing.set()
+        else:
+            self.scope.cancel()
+
+    async def __call__(self) -> None:
+        """Hold it open until it is to be closed; what fails is kept for whom it concerns."""
+        impl = self._impl
+        error: Exception | None = None
+        try:
+            with self.scope:
+                await as_caller(impl.plugin, self._hold())
+            if self._closing.is_set() and self.scope.cancelled_caught:
+                error = TimeoutError(f"did not close within {CLOSING:g} s and was cancelled")
+        except Exception as e:  # noqa: BLE001 - it is a plugin's, and reported as its failure
+            error = e
+        if error is not None:
+            if self._ready.is_set():
+                self._run.health.record(impl, error, isolated=True)
+            else:
+                self._error = error
+        self._ready.set()
+
+    async def _hold(self) -> None:
+        session = self._impl.call(self._run)
+        if session is None:
+            return
+        if not hasattr(type(session), "__aenter__"):
+            if hasattr(session, "close"):
+                session.close()  # a coroutine that nobody awaits would warn
+            raise TypeError(f"returned {session!r:.80}; expected an async context manager, or None")
+        async with session as tools:
+            self._tools = tuple(self._checked(tool) for tool in tools or ())
+            self._ready.set()
+            await self._closing.wait()
+            self.scope.deadline = anyio.current_time() + CLOSING
+
+    def _checked(self, tool: Any) -> Brought:
+        if not isinstance(tool, schematool.SchemaTool):
+            raise TypeError(
+                f"brought {tool!r:.80}; the tools of a session are made with locus.tools.schema_tool, and a function "
+                "that is known when the agent is built belongs into locus_register_tools"
+            )
+        return brought.Brought(self._impl.plugin, tool)
+
+
+def _single(error: Exception) -> Exception:
+    """The error that a task group has wrapped, where there is but one."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
