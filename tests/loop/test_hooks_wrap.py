@@ -216,7 +216,7 @@ async def test_budgets_hold_between_the_attempts_that_hooks_ask_for() -> None:
 
     model = ScriptedModel("hi", after="repeat")
     result = await Agent(model, hooks=[Fussy()], termination=TokenLimit(40), max_iterations=9).run("x")
-    assert (result.stop_reason, result.usage.total_tokens, len(model.requests)) == ("TokenLimit", 60, 4)
+    assert (result.stop_reason, result.usage.total_tokens, len(model.requests)) == ("TokenLimit", 45, 3)
 
 
 async def test_cancelling_the_caller_passes_through_wrappers_and_their_cleanup_runs() -> None:
