@@ -32,6 +32,7 @@ CASES: dict[str, Any] = {
     "telemetry": True,
     "pricing": True,
     "verifier": True,
+    "toolsearch": {"threshold": 0},
 }
 
 _ASKS = """

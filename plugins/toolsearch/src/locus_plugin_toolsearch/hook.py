@@ -1,0 +1,185 @@
+"""`ToolSearchHook`: chooses before each Think, narrows each request, and answers the model's searches."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+
+from anyio import to_thread
+from attrs import evolve
+
+from locus.core.state import AgentState
+from locus.models import ModelRequest, ModelResponse
+from locus.plugin import Event, Hook, RunContext, StashKey, hookimpl
+from locus.tools import ToolSpec
+from locus_plugin_toolsearch.events import ToolsOfferedEvent
+from locus_plugin_toolsearch.index import Found, Index, Indexes
+from locus_plugin_toolsearch.minilm import MiniLM, find
+from locus_plugin_toolsearch.offered import KEY, called, carried, extended, pinned, prompt
+from locus_plugin_toolsearch.report import ToolSearchReport
+from locus_plugin_toolsearch.search import SEARCH, SEARCHING, result, tool_search
+from locus_plugin_toolsearch.settings import ToolSearchSettings
+
+__all__ = ["ToolSearchHook"]
+
+NAME = "toolsearch"
+_AS_A_CHOICE = frozenset(("auto", "none", "required"))
+
+#: The names that requests are narrowed to; None = all tools are sent.
+_OFFERED: StashKey[tuple[str, ...] | None] = StashKey("toolsearch: the names of the tools to send")
+_REPORTED: StashKey[ToolSearchReport] = StashKey("toolsearch: what was reported")
+_FAILURE: StashKey[str] = StashKey("toolsearch: why the embedding model was not used")
+#: What a request was narrowed from and to what: the same tuple each time, so that whatever is cached beside it holds.
+_NARROWED: StashKey[tuple[object, object, object, tuple[ToolSpec, ...]]] = StashKey("toolsearch: the tools sent last")
+
+
+class ToolSearchHook(Hook):
+    """Sends a model the tools that fit, where there are many.
+
+    Args:
+        settings: when, and which; None = the defaults.
+
+    Raises:
+        EmbeddingUnavailable: the settings want the embedding model, and it is not installed, or another file.
+    """
+
+    name = NAME
+
+    def __init__(self, settings: ToolSearchSettings | None = None) -> None:
+        self.settings = ToolSearchSettings() if settings is None else settings
+        embeds = self.settings.retriever == "embed"
+        self._indexes = Indexes(MiniLM.at(find(self.settings.weights)) if embeds else None)
+        # What is left when the embedding model fails in the middle of a run.
+        self._plain = Indexes() if embeds else self._indexes
+
+    @hookimpl
+    def locus_register_events(self) -> list[type[Event]]:
+        """The plugin's own event."""
+        return [ToolsOfferedEvent]
+
+    @hookimpl
+    def locus_register_tools(self) -> list[object]:
+        """The tool that searches; it is sent where not all tools are."""
+        return [tool_search]
+
+    @hookimpl
+    async def locus_wrap_node(
+        self, call_next: Callable[[AgentState], Awaitable[AgentState]], node: str, state: AgentState, run: RunContext
+    ) -> AgentState:
+        """Choose before Think; be there for the model's searches in Execute."""
+        if node == "think":
+            return await call_next(await self._chosen(state, run))
+        if node != "execute":
+            return await call_next(state)
+        token = SEARCHING.set(partial(self._searched, run) if self._narrows(run) else None)
+        try:
+            return await call_next(state)
+        finally:
+            SEARCHING.reset(token)
+
+    @hookimpl
+    async def locus_wrap_model_call(
+        self,
+        call_next: Callable[[ModelRequest], Awaitable[ModelResponse]],
+        request: ModelRequest,
+        run: RunContext,
+    ) -> ModelResponse:
+        """Send the chosen tools, in the order in which they were chosen."""
+        return await call_next(_narrowed(request, run))
+
+    # -- choosing ---------------------------------------------------------------------------------
+
+    def _narrows(self, run: RunContext) -> bool:
+        return _total(run) > self.settings.threshold
+
+    async def _chosen(self, state: AgentState, run: RunContext) -> AgentState:
+        """The state with the names of the tools to send from now on."""
+        if not self._narrows(run):
+            run.stash[_OFFERED] = None
+            return state
+        before = carried(state)
+        if before is None or not state.iteration:
+            names, why = await self._for_the_prompt(before or (), state, run), "prompt"
+        else:
+            names, why = extended(before, called(state), run.registry), "call"
+        run.stash[_OFFERED] = names
+        self._report(run, names)
+        if names == before:
+            return state
+        new = names[len(before) :] if before is not None and names[: len(before)] == before else names
+        await run.emit(ToolsOfferedEvent(tools=new, why=why, sent=len(names), total=_total(run)))
+        return state.with_metadata(KEY, names)
+
+    async def _for_the_prompt(self, before: tuple[str, ...], state: AgentState, run: RunContext) -> tuple[str, ...]:
+        registry = run.registry
+        kept = extended((), before if len(before) <= self.settings.keep else (), registry)
+        always = pinned(self.settings.pinned, state, registry)
+
+        async def retrieved() -> list[str]:
+            return [each.name for each in await self._best(prompt(state), self.settings.top, run, always)]
+
+        # Recorded: whoever goes on after a crash sends the same tools, with another index or none.
+        found = await run.step(NAME, retrieved, effect="pure")
+        return extended(kept, [*always, *found], registry)
+
+    def _report(self, run: RunContext, names: tuple[str, ...]) -> None:
+        last = run.stash.get(_REPORTED, None)
+        failure = run.stash.get(_FAILURE, "")
+        if last is None or last.sent != names or last.failure != failure:
+            report = ToolSearchReport(sent=names, total=_total(run), failure=failure)
+            run.stash[_REPORTED] = report
+            run.report(NAME, report)
+
+    # -- searching --------------------------------------------------------------------------------
+
+    async def _searched(self, run: RunContext, query: str) -> str:
+        found = await self._best(query, self.settings.results, run)
+        return result(query, found, _total(run))
+
+    async def _best(self, query: str, count: int, run: RunContext, without: Iterable[str] = ()) -> tuple[Found, ...]:
+        try:
+            return await _asked(self._indexes, query, count, run, without)
+        except Exception as e:
+            if self._indexes.embedder is None:
+                raise
+            run.stash[_FAILURE] = f"{type(e).__name__}: {e}"
+        return await _asked(self._plain, query, count, run, without)
+
+
+def _total(run: RunContext) -> int:
+    registry = run.registry
+    return len(registry) - (SEARCH in registry)
+
+
+async def _asked(
+    indexes: Indexes, query: str, count: int, run: RunContext, without: Iterable[str]
+) -> tuple[Found, ...]:
+    specs = run.registry.specs
+    index: Index | None = indexes.ready(specs)
+    if index is None:
+        index = await to_thread.run_sync(partial(indexes.of, specs, leaving=SEARCH), abandon_on_cancel=True)
+    best = partial(index.best, query, count, without=frozenset(without))
+    return best() if indexes.embedder is None else await to_thread.run_sync(best, abandon_on_cancel=True)
+
+
+def _narrowed(request: ModelRequest, run: RunContext) -> ModelRequest:
+    offered = run.stash.get(_OFFERED, None)
+    choice = request.settings.tool_choice
+    last = run.stash.get(_NARROWED, None)
+    if last is None or last[0] is not request.tools or last[1] is not offered or last[2] != choice:
+        tools = _sent(request.tools, offered, choice, run)
+        run.stash[_NARROWED] = last = (request.tools, offered, choice, tools)
+    return evolve(request, tools=last[3])
+
+
+def _sent(
+    tools: tuple[ToolSpec, ...], offered: tuple[str, ...] | None, choice: str | None, run: RunContext
+) -> tuple[ToolSpec, ...]:
+    if offered is None:
+        return tuple(spec for spec in tools if spec.name != SEARCH)
+    by_name = {spec.name: spec for spec in tools}
+    # What is none of the agent's tools was put there by another wrapper, which knows why.
+    names = [*(name for name in by_name if name not in run.registry), *offered]
+    if choice is not None and choice not in _AS_A_CHOICE and choice not in offered:
+        names.append(choice)  # the model has to call it now
+    return tuple(by_name[name] for name in dict.fromkeys(names) if name in by_name)

@@ -1,0 +1,111 @@
+"""A hundred tools, an agent that has them, and what its model was sent."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from locus import Agent, tool
+from locus.hooks.discovery import Catalogue
+from locus.memory import MemoryStore
+from locus.models import ModelRequest
+from locus.tools import ToolSpec
+from locus_plugin_toolsearch.manifest import plugin
+from locus_testkit import ScriptedModel
+
+__all__ = [
+    "INSTALLED",
+    "ROWS",
+    "Died",
+    "Dying",
+    "Row",
+    "agent",
+    "is_prefix",
+    "made",
+    "sent",
+    "specs",
+    "tools",
+    "until_it_dies",
+]
+
+INSTALLED = Catalogue.only(plugin)
+
+
+@frozen
+class Row:
+    """A tool, a query in its words, and one that avoids them."""
+
+    name: str
+    description: str
+    plain: str
+    paraphrase: str
+
+
+_DATA = Path(__file__).parent / "data" / "tools.tsv"
+ROWS = [Row(*line.split("\t")) for line in _DATA.read_text(encoding="utf-8").splitlines()[1:]]
+
+
+def made(name: str, description: str) -> Any:
+    @tool(name=name, description=description, effect="pure")
+    async def body(about: str = "") -> str:
+        return f"{name} did {about or 'it'}"
+
+    return body
+
+
+def tools(count: int = 100) -> list[Any]:
+    return [made(row.name, row.description) for row in ROWS[:count]]
+
+
+def specs(count: int = 100) -> tuple[ToolSpec, ...]:
+    return tuple(each.spec for each in tools(count))
+
+
+def agent(model: ScriptedModel, count: int = 100, **options: Any) -> Agent[Any, str]:
+    return Agent(model, tools=tools(count), **{"catalogue": INSTALLED, "toolsearch": True, **options})
+
+
+def sent(requests: Iterable[ModelRequest]) -> list[list[str]]:
+    """The names of the tools of each request of Think."""
+    return [[spec.name for spec in request.tools] for request in requests if request.purpose == "think"]
+
+
+def is_prefix(one: list[str], other: list[str]) -> bool:
+    return other[: len(one)] == one
+
+
+class Died(BaseException):
+    """The process is gone."""
+
+
+async def until_it_dies(run: Awaitable[Any]) -> bool:
+    """Whether the process died on the way."""
+    try:
+        await run
+    except Died:
+        return True
+    except BaseExceptionGroup as e:  # it died beside other calls of the turn
+        if e.split(Died)[1] is not None:
+            raise
+        return True
+    return False
+
+
+class Dying(MemoryStore):
+    """A store whose process dies in one of its writes, before or after that write is stored; 0 = never."""
+
+    def __init__(self, at: int = 0, *, stored: bool = True) -> None:
+        super().__init__()
+        self.at, self.stored, self.writes = at, stored, 0
+
+    async def append(self, claim: Any, bodies: Any) -> Any:
+        self.writes += 1
+        if self.writes == self.at and not self.stored:
+            raise Died
+        done = await super().append(claim, bodies)
+        if self.writes == self.at:
+            raise Died
+        return done
