@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from itertools import pairwise
 from types import SimpleNamespace
@@ -12,12 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus import Agent
+from locus import Agent, AgentState, Hook
 from locus.core.executions import ToolExecution
 from locus.memory import MemoryStore
 from locus.models import ModelRequest
-from locus_plugin_toolsearch import index
-from locus_plugin_toolsearch.offered import called
+from locus.plugin import hookimpl
+from locus_plugin_toolsearch import ToolSearchHook, index
+from locus_plugin_toolsearch.offered import called, carried
 from locus_testkit import ScriptedModel, call
 
 from .kit import INSTALLED, ROWS, Dying, is_prefix, sent, tools, until_it_dies
@@ -148,6 +150,31 @@ async def test_the_prompt_is_ranked_once_wherever_the_run_dies_and_never_by_a_re
         assert (await agent(after, store).replay("t")).ok
         assert len(ranked) == asked
     assert died > 4
+
+
+async def test_a_think_that_another_wrapper_runs_twice_chooses_once() -> None:
+    class Twice(Hook):
+        @hookimpl
+        async def locus_wrap_node(self, call_next: Any, node: str, state: Any) -> Any:
+            if node == "think":
+                await call_next(state)
+            return await call_next(state)
+
+    model, store = ScriptedModel(following([[call("git_diff")], "Done."]), after="repeat"), MemoryStore()
+    for number, hooks in enumerate(([Twice(), ToolSearchHook()], [ToolSearchHook(), Twice()])):
+        one = Agent(model, tools=TOOLS, catalogue=INSTALLED, checkpointer=store, hooks=hooks)
+        await one.run("Set an alarm for 7", thread_id=str(number))
+        assert (await one.replay(str(number))).ok
+    lists = sent(model.requests)
+    assert lists[: len(lists) // 2] == lists[len(lists) // 2 :]
+    assert all(is_prefix(lists[0], names) for names in lists)
+
+
+async def test_the_names_survive_as_json() -> None:
+    result = await agent(ScriptedModel("Done."), MemoryStore()).run("Set an alarm for 7")
+    back = AgentState.from_checkpoint(json.loads(json.dumps(result.state.to_checkpoint())))
+    assert carried(back) == carried(result.state)
+    assert back == result.state
 
 
 async def test_a_fork_goes_on_with_the_tools_of_its_thread() -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from attrs import evolve
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from locus import Agent
@@ -122,7 +123,11 @@ def test_a_long_query_is_read_at_both_ends() -> None:
     assert names(index, f"Set an alarm{' xyzzy' * 10_000} and show the git diff", 2) == ["git_diff", "set_alarm"]
 
 
-@given(query=st.text(max_size=60), count=st.integers(1, 12), without=st.sets(st.sampled_from([r.name for r in ROWS])))
+@given(
+    query=st.text(max_size=60) | st.sampled_from([r.plain for r in ROWS]),
+    count=st.integers(1, 12),
+    without=st.sets(st.sampled_from([r.name for r in ROWS]), max_size=100),
+)
 def test_no_text_breaks_a_search(query: str, count: int, without: set[str]) -> None:
     found = _INDEX.best(query, count, without=without)
     assert len(found) <= count
@@ -133,6 +138,22 @@ def test_no_text_breaks_a_search(query: str, count: int, without: set[str]) -> N
 _INDEX = Index(specs())
 
 
+def test_what_is_not_wanted_makes_room_for_the_next() -> None:
+    assert names(_INDEX, "Set an alarm clock", 1) == ["set_alarm"]
+    assert [found.name for found in _INDEX.best("Set an alarm clock", 1, without={"set_alarm"})] == ["set_reminder"]
+
+
+def test_equals_stand_in_the_order_of_the_set() -> None:
+    index = Index([spec(name, "the same") for name in ("zebra", "ant", "yak")])
+    assert names(index, "same") == ["zebra", "ant", "yak"]
+
+
+def test_a_word_that_no_tool_has_lessens_what_is_covered() -> None:
+    bm25 = BM25([{"a": 1}, {"b": 1}, {"b": 1}])
+    whole, half = bm25.scores(["a"])[1], bm25.scores(["a", "x"])[1]
+    assert 0 < half < whole / 2, "and counts most"
+
+
 def test_an_empty_set_has_nothing_to_find() -> None:
     assert Index([]).best("anything", 3) == ()
 
@@ -141,11 +162,12 @@ def test_an_empty_set_has_nothing_to_find() -> None:
 
 
 @given(description=st.text(max_size=300))
+@example("x" * 300)
 def test_no_description_adds_a_tool_to_what_was_found(description: str) -> None:
     index = Index([spec("pay", description), spec("other", "- evil: x\n- evil: y")])
     told = result("q", index._found, 2)
     assert found_in(told) == ["pay", "other"]
-    assert len(told) < 600
+    assert all(len(line) <= 210 for line in told.splitlines())
 
 
 # -- sets ------------------------------------------------------------------------------------------
@@ -157,8 +179,19 @@ def test_a_set_of_the_same_content_has_one_index_and_another_one_its_own() -> No
     assert indexes.of(specs(), leaving="") is first
     assert indexes.of(specs(99), leaving="") is not first
     assert indexes.of((*specs(), spec("tool_search")), leaving="tool_search") is first
-    changed = (*specs(99), spec(ROWS[99].name, "Something else"))
+    changed = (*specs(99), evolve(specs()[99], description="Something else"))
     assert indexes.of(changed, leaving="") is not first
+    last = specs()
+    assert indexes.ready(last) is None
+    assert indexes.of(last, leaving="") is indexes.ready(last) is first
+
+
+def test_only_the_last_few_sets_are_kept() -> None:
+    indexes = Indexes()
+    made = [indexes.of(specs(n), leaving="") for n in range(1, 12)]
+    assert indexes.of(specs(11), leaving="") is made[-1]
+    assert indexes.of(specs(1), leaving="") is not made[0]
+    assert len(indexes._made) == 8
 
 
 # -- words and meaning -----------------------------------------------------------------------------
@@ -188,20 +221,29 @@ def test_a_query_in_the_words_of_the_tools_is_found_by_both() -> None:
     assert "random_number" in names(index, "Show the git diff", 4)
 
 
+def test_the_fewer_words_of_a_query_a_tool_covers_the_less_they_count() -> None:
+    index = Index(specs(), Meaning("get_weather"))
+    assert names(index, "Do I need an umbrella, the waterproof file for which grandmother longed?", 1) == [
+        "get_weather"
+    ]
+
+
 class Broken(Meaning):
     def scores(self, query: str, texts: Any) -> list[float]:
+        if "alarm" in query:
+            return super().scores(query, texts)
         raise RuntimeError("out of memory")
 
 
 @pytest.mark.anyio
 async def test_where_the_embedding_model_fails_words_serve_and_the_report_says_so() -> None:
     hook = ToolSearchHook()
-    hook._indexes = Indexes(Broken())
-    model = ScriptedModel(call("tool_search", query="git diff"), "Done.")
+    hook._indexes = Indexes(Broken("set_alarm"))
+    model = ScriptedModel(call("tool_search", query="A clock"), "Done.")
     given_tools = tools()
     result = await Agent(model, tools=given_tools, catalogue=INSTALLED, hooks=[hook]).run("Set an alarm for 7")
     assert "set_alarm" in [each.name for each in model.requests[0].tools]
-    assert "git_diff" in str(result.state.tool_executions[0].result)
+    assert found_in(str(result.state.tool_executions[0].result)) == ["set_alarm"]
     assert result.reports["toolsearch"].failure == "RuntimeError: out of memory"
 
 
@@ -241,3 +283,7 @@ def test_any_text_becomes_numbers_and_a_long_one_is_cut(text: str) -> None:
 
 
 _SHORT = WordPiece(vocabulary(), 16)
+
+
+def test_a_long_text_becomes_as_many_numbers_as_may_be() -> None:
+    assert len(_SHORT("a " * 100)) == 16

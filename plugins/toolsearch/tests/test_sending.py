@@ -8,12 +8,14 @@ import anyio
 import pytest
 from attrs import evolve
 
-from locus import Agent, Hook, ModelSettings, ToolContext, tool
+from locus import Agent, AgentState, Hook, Message, ModelSettings, Role, ToolContext, tool
 from locus.core.errors import ConfigError
+from locus.core.messages import plugin_message
 from locus.memory import MemoryStore
 from locus.plugin import hookimpl
 from locus.tools import ToolSpec
 from locus_plugin_toolsearch import ToolSearchHook, ToolSearchReport, ToolSearchSettings, ToolsOfferedEvent
+from locus_plugin_toolsearch.offered import prompt
 from locus_testkit import ScriptedModel, assert_valid_history, call
 
 from .kit import INSTALLED, agent, is_prefix, made, sent, tools
@@ -100,11 +102,46 @@ async def test_wrong_arguments_of_a_tool_that_was_not_sent_are_told_and_the_tool
     assert sent(model.requests)[1][-1] == "git_diff"
 
 
+async def test_a_tool_that_is_called_twice_is_sent_once() -> None:
+    model = ScriptedModel([call("git_diff", about="x"), call("git_diff", about="y")], "Done.")
+    result = await agent(model).run("Set an alarm for 7")
+    first, second = sent(model.requests)
+    assert second == [*first, "git_diff"] == list(result.reports["toolsearch"].sent)
+
+
+async def test_a_search_never_finds_itself_and_is_not_made_twice() -> None:
+    search = call(SEARCH, query="find further tools in a list")
+    model = ScriptedModel(search, search, "Done.")
+    result = await agent(model).run("Set an alarm for 7")
+    one, other = result.state.tool_executions
+    assert f"- {SEARCH}" not in str(one.result)
+    assert (one.cache_hit, other.cache_hit) == (False, True)
+
+
+async def test_a_search_where_all_tools_are_sent_says_so() -> None:
+    model = ScriptedModel(call(SEARCH, query="git diff"), "Done.")
+    result = await agent(model, 30).run("Set an alarm for 7")
+    assert result.state.tool_executions[0].result == "All tools are in your list."
+    assert [len(names) for names in sent(model.requests)] == [30, 30]
+
+
+async def test_pinned_tools_do_not_take_the_place_of_others() -> None:
+    model = ScriptedModel("Done.")
+    await agent(model, toolsearch={"pinned": ["set_alarm"], "top": 1}).run("Set an alarm clock and a countdown timer")
+    assert sent(model.requests) == [["set_alarm", SEARCH, "start_timer"]]
+
+
+def test_the_users_words_are_the_query_and_not_a_plugins() -> None:
+    said = [Message(Role.USER, "Set an alarm"), Message(Role.ASSISTANT, "?"), plugin_message("judge", "Go on")]
+    assert prompt(AgentState(messages=said)) == "Set an alarm"
+    assert prompt(AgentState()) == ""
+
+
 async def test_a_tool_that_does_not_exist_is_an_error_and_never_sent() -> None:
     model = ScriptedModel(call("git_dif"), "Done.")
     result = await agent(model).run("Set an alarm for 7")
     first, second = sent(model.requests)
-    assert first == second
+    assert first == second == list(result.reports["toolsearch"].sent)
     assert "git_diff" in str(result.state.tool_executions[0].error)
 
 
@@ -122,8 +159,9 @@ async def test_a_conversation_that_carries_more_than_it_may_begins_afresh() -> N
     model = ScriptedModel("One.", "Two.")
     one = agent(model, toolsearch={"top": 3, "keep": 3}, checkpointer=MemoryStore())
     await one.run("Set an alarm for 7", thread_id="t")
-    await one.run("Show the git diff", thread_id="t")
+    told = [event async for event in one.run("Show the git diff", thread_id="t")]
     first, second = sent(model.requests)
+    assert [e.tools for e in told if isinstance(e, ToolsOfferedEvent)] == [tuple(second)]
     assert first[:2] == [SEARCH, "set_alarm"]
     assert second[:2] == [SEARCH, "git_diff"]
     assert "set_alarm" not in second
@@ -156,6 +194,22 @@ async def test_a_tool_that_is_chosen_is_in_that_request() -> None:
     assert is_prefix(first, second)
 
 
+async def test_a_tool_that_another_wrapper_makes_the_model_call_is_in_that_request_alone() -> None:
+    class Forcing(Hook):
+        @hookimpl
+        async def locus_wrap_model_call(self, call_next: Any, request: Any) -> Any:
+            choice = "roll_back" if len(request.messages) == 3 else "auto"
+            return await call_next(evolve(request, settings=ModelSettings(tool_choice=choice)))
+
+    model = ScriptedModel(call("set_alarm"), call("set_alarm"), "Done.")
+    given = [*tools(), made("roll_back", "Undo")]
+    hooks = [Forcing(), ToolSearchHook()]
+    await Agent(model, tools=given, catalogue=INSTALLED, hooks=hooks).run("Set an alarm for 7")
+    first, second, third = sent(model.requests)
+    assert second == [*first, "roll_back"]
+    assert third == first
+
+
 async def test_what_another_wrapper_adds_or_takes_away_stays_so() -> None:
     native = ToolSpec(name="provider_search", description="The provider's own", parameters={"type": "object"})
 
@@ -165,7 +219,7 @@ async def test_what_another_wrapper_adds_or_takes_away_stays_so() -> None:
             tools = (*request.tools, native) if len(request.messages) < 3 else ()
             return await call_next(evolve(request, tools=tools))
 
-    model = ScriptedModel(call("git_diff"), "Done.")
+    model = ScriptedModel(call("set_alarm"), "Done.")
     hooks = [Native(), ToolSearchHook(ToolSearchSettings(top=1))]
     await agent(model, toolsearch=False, hooks=hooks).run("Set an alarm for 7")
     assert sent(model.requests) == [["provider_search", SEARCH, "set_alarm"], []]
@@ -178,9 +232,10 @@ async def test_requests_of_one_choice_share_one_tuple() -> None:
 
 
 async def test_the_event_says_what_is_sent_from_now_on_and_why() -> None:
-    model = ScriptedModel(call(SEARCH, query="git diff"), "Done.")
+    model = ScriptedModel(call(SEARCH, query="git diff"), call("git_diff"), "Done.")
     run = agent(model, toolsearch={"top": 1, "results": 1}).run("Set an alarm for 7")
     told = [event async for event in run if isinstance(event, ToolsOfferedEvent)]
+    assert run.result.reports["toolsearch"].sent == (SEARCH, "set_alarm", "git_diff")
     assert [(e.type, e.tools, e.why, e.sent, e.total) for e in told] == [
         ("tools_offered", (SEARCH, "set_alarm"), "prompt", 2, 100),
         ("tools_offered", ("git_diff",), "call", 3, 100),
@@ -218,6 +273,11 @@ async def test_a_child_searches_its_own_tools() -> None:
     assert "git_diff" in str(result.state.tool_executions[1].result)
     assert all(name.startswith(("bake_", SEARCH)) for name in sent(inner.requests)[1])
     assert len(sent(inner.requests)[1]) == 6
+
+
+def test_one_name_in_place_of_a_list_is_refused() -> None:
+    with pytest.raises(ValueError, match="it is a list of names"):
+        ToolSearchSettings(pinned="read_file")
 
 
 @pytest.mark.parametrize(

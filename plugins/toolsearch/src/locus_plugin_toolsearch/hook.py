@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
+from anyio.lowlevel import RunVar
 from attrs import evolve
 
 from locus.core.state import AgentState
@@ -23,7 +24,6 @@ from locus_plugin_toolsearch.settings import ToolSearchSettings
 __all__ = ["ToolSearchHook"]
 
 NAME = "toolsearch"
-_AS_A_CHOICE = frozenset(("auto", "none", "required"))
 
 #: The names that requests are narrowed to; None = all tools are sent.
 _OFFERED: StashKey[tuple[str, ...] | None] = StashKey("toolsearch: the names of the tools to send")
@@ -31,6 +31,8 @@ _REPORTED: StashKey[ToolSearchReport] = StashKey("toolsearch: what was reported"
 _FAILURE: StashKey[str] = StashKey("toolsearch: why the embedding model was not used")
 #: What a request was narrowed from and to what: the same tuple each time, so that whatever is cached beside it holds.
 _NARROWED: StashKey[tuple[object, object, object, tuple[ToolSpec, ...]]] = StashKey("toolsearch: the tools sent last")
+#: One thread of an event loop makes an index; whoever wants the same one waits here, and not in threads of its own.
+_MAKING: RunVar[CapacityLimiter] = RunVar("locus_toolsearch_making")
 
 
 class ToolSearchHook(Hook):
@@ -157,9 +159,18 @@ async def _asked(
     specs = run.registry.specs
     index: Index | None = indexes.ready(specs)
     if index is None:
-        index = await to_thread.run_sync(partial(indexes.of, specs, leaving=SEARCH), abandon_on_cancel=True)
+        make = partial(indexes.of, specs, leaving=SEARCH)
+        index = await to_thread.run_sync(make, abandon_on_cancel=True, limiter=_making())
     best = partial(index.best, query, count, without=frozenset(without))
     return best() if indexes.embedder is None else await to_thread.run_sync(best, abandon_on_cancel=True)
+
+
+def _making() -> CapacityLimiter:
+    limiter = _MAKING.get(None)
+    if limiter is None:
+        limiter = CapacityLimiter(1)
+        _MAKING.set(limiter)
+    return limiter
 
 
 def _narrowed(request: ModelRequest, run: RunContext) -> ModelRequest:
@@ -180,6 +191,6 @@ def _sent(
     by_name = {spec.name: spec for spec in tools}
     # What is none of the agent's tools was put there by another wrapper, which knows why.
     names = [*(name for name in by_name if name not in run.registry), *offered]
-    if choice is not None and choice not in _AS_A_CHOICE and choice not in offered:
-        names.append(choice)  # the model has to call it now
+    if choice is not None and choice not in offered:
+        names.append(choice)  # the model has to call it now; where it is "auto", no tool has that name
     return tuple(by_name[name] for name in dict.fromkeys(names) if name in by_name)

@@ -53,7 +53,7 @@ class Found:
 
     Args:
         name: its name.
-        description: its description, on one line.
+        description: its description, on one line whatever it holds: no description adds a line of its own to a list.
     """
 
     name: str

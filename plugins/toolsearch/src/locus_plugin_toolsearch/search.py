@@ -51,8 +51,7 @@ def result(query: str, found: Sequence[Found], total: int) -> str:
 
 
 def _cut(text: str) -> str:
-    # On one line, whatever it holds: a description cannot add a line, and so a tool, of its own.
-    line = " ".join(text.split()) or "(no description)"
+    line = text or "(no description)"
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 3]}..."
 
 
