@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +19,7 @@ from locus.core.executions import ToolExecution
 from locus.memory import MemoryStore
 from locus.models import ModelRequest
 from locus.plugin import hookimpl
+from locus.tools import schema_tool
 from locus_plugin_toolsearch import ToolSearchHook, index
 from locus_plugin_toolsearch.offered import called, carried
 from locus_testkit import ScriptedModel, call
@@ -175,6 +177,52 @@ async def test_the_names_survive_as_json() -> None:
     back = AgentState.from_checkpoint(json.loads(json.dumps(result.state.to_checkpoint())))
     assert carried(back) == carried(result.state)
     assert back == result.state
+
+
+async def test_tools_that_are_known_only_once_a_run_begins_are_found_and_indexed_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Server(Hook):
+        @hookimpl
+        def locus_run_session(self, run: Any) -> Any:
+            return self.open()
+
+        @asynccontextmanager
+        async def open(self) -> AsyncIterator[list[Any]]:
+            yield [remote(row.name, row.description) for row in ROWS]
+
+    class Counted(index.Index):
+        def __init__(self, *args: Any) -> None:
+            made.append(1)
+            super().__init__(*args)
+
+    made: list[int] = []
+    monkeypatch.setattr(index, "Index", Counted)
+    script = [[call(SEARCH, query="git diff")], [call("git_diff", about="x")], "Done."]
+    model = ScriptedModel(following(script), after="repeat")
+    for at in range(9):
+        store = Dying(at)
+        one = Agent(
+            model, catalogue=INSTALLED, checkpointer=store, toolsearch={"top": 1, "results": 1}, hooks=[Server()]
+        )
+        await until_it_dies(one.run("Set an alarm for 7", thread_id="t"))
+        if await store.peek("t") is not None and (await one.history("t")).open_node is not None:
+            await one.resume("t")
+        assert (await one.replay("t")).ok
+    lists = sent(model.requests)
+    assert [SEARCH, "set_alarm"] in lists
+    assert all(is_prefix(names, [SEARCH, "set_alarm", "git_diff"]) for names in lists)
+    assert len(made) == 9, "one an agent, for the run that died and the one that went on"
+
+
+def remote(name: str, description: str) -> Any:
+    async def body(arguments: dict[str, Any], ctx: Any) -> str:
+        return f"{name} did {arguments}"
+
+    schema = {"type": "object", "properties": {"about": {"type": "string"}}}
+    return schema_tool(
+        body, name=name, description=description, parameters=schema, origin=f"server/{name}", effect="pure"
+    )
 
 
 async def test_a_fork_goes_on_with_the_tools_of_its_thread() -> None:
