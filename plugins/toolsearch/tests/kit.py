@@ -56,8 +56,11 @@ def made(name: str, description: str) -> Any:
     return body
 
 
+_TOOLS = [made(row.name, row.description) for row in ROWS]
+
+
 def tools(count: int = 100) -> list[Any]:
-    return [made(row.name, row.description) for row in ROWS[:count]]
+    return _TOOLS[:count]
 
 
 def specs(count: int = 100) -> tuple[ToolSpec, ...]:

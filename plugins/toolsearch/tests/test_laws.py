@@ -189,7 +189,7 @@ async def test_tools_that_are_known_only_once_a_run_begins_are_found_and_indexed
 
         @asynccontextmanager
         async def open(self) -> AsyncIterator[list[Any]]:
-            yield [remote(row.name, row.description) for row in ROWS]
+            yield remotes
 
     class Counted(index.Index):
         def __init__(self, *args: Any) -> None:
@@ -197,6 +197,7 @@ async def test_tools_that_are_known_only_once_a_run_begins_are_found_and_indexed
             super().__init__(*args)
 
     made: list[int] = []
+    remotes = [remote(row.name, row.description) for row in ROWS]
     monkeypatch.setattr(index, "Index", Counted)
     script = [[call(SEARCH, query="git diff")], [call("git_diff", about="x")], "Done."]
     model = ScriptedModel(following(script), after="repeat")
