@@ -9,10 +9,10 @@ __all__ = ["ToolSearchReport"]
 
 @frozen(kw_only=True)
 class ToolSearchReport:
-    """Which tools the model was sent.
+    """Which tools the model was sent. There is none where all of them were.
 
     Args:
-        sent: their names, in the order in which they were sent; empty where all were.
+        sent: their names, in the order in which they were sent.
         total: how many tools there are, the one that searches not counted.
         failure: why the embedding model could not be used, and tools were found by words alone; or ``""``.
     """
