@@ -22,6 +22,7 @@ import pytest
 from locus.core.errors import ToolDefinitionError
 from locus.core.frozen import freeze, thaw
 from locus.tools import ArgumentError, Bound, Tool, tool
+from locus.tools.spec import ToolSpec
 
 T = TypeVar("T")
 Cents = NewType("Cents", int)
@@ -504,3 +505,15 @@ def test_a_type_without_json_is_refused_by_name(annotation: Any) -> None:
 
     assert "parameter 'it'" in str(caught.value)
     assert "take" in str(caught.value)
+
+
+def test_a_tool_is_encoded_once_a_form() -> None:
+    spec = ToolSpec(name="look", description="Looks.", parameters=freeze({"type": "object"}))
+    calls: list[str] = []
+
+    def encode(given: ToolSpec) -> str:
+        calls.append(given.name)
+        return f"<{given.name}>"
+
+    assert [spec.wire("a", encode), spec.wire("a", encode), spec.wire("b", encode)] == ["<look>"] * 3
+    assert calls == ["look", "look"]

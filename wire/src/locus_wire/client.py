@@ -190,6 +190,7 @@ class Client:
         *,
         deadline: float | None = None,
         headers: Mapping[str, str] = EMPTY,
+        ended: Callable[[], bool] | None = None,
     ) -> Mapping[str, str]:
         """Send JSON, and read server-sent events.
 
@@ -198,6 +199,7 @@ class Client:
             body: the bytes.
             deadline: on the clock of `anyio.current_time`, or None.
             headers: further ones.
+            ended: asked when the stream ends without a last event: whether the answer is complete all the same.
             take: gets each event in turn, and says True with the one that completes the answer. It may raise
                 `Malformed` and `Told`; anything else that it raises is raised here, once the connection is closed.
 
@@ -210,7 +212,9 @@ class Client:
         """
         exchange = _Exchange(self.endpoint, "POST", path, body, {**headers, "accept": "text/event-stream"})
         kinds = ("text/event-stream",)
-        return await self._asked(lambda http: exchange.stream(http, EventParser(LARGEST_ANSWER), kinds, take), deadline)
+        return await self._asked(
+            lambda http: exchange.stream(http, EventParser(LARGEST_ANSWER), kinds, take, ended), deadline
+        )
 
     async def lines(
         self,
@@ -306,7 +310,12 @@ class _Exchange:
             return read(value)
 
     async def stream(
-        self, http: httpx2.AsyncClient, parser: Parser, kinds: tuple[str, ...], take: Take
+        self,
+        http: httpx2.AsyncClient,
+        parser: Parser,
+        kinds: tuple[str, ...],
+        take: Take,
+        ended: Callable[[], bool] | None = None,
     ) -> Mapping[str, str]:
         async with opened(http, await self._signed(http)) as body:
             response = await self._accepted(body)
@@ -318,7 +327,7 @@ class _Exchange:
                     if await self._taken(parser.feed(data), take):
                         await self._rest(body)
                         return headers
-                if await self._taken(parser.flush(), take):
+                if await self._taken(parser.flush(), take) or (ended is not None and ended()):
                     return headers
         raise ConnectionLost(
             f"{self._endpoint.provider}: the stream ended before the answer was complete",

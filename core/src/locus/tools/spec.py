@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeVar, cast
 
 from attrs import field, frozen
 
@@ -12,6 +12,8 @@ from locus.core.frozen import FrozenDict, freeze
 __all__ = ["Effect", "ToolExample", "ToolSpec"]
 
 Effect = Literal["pure", "keyed", "once"]
+
+W = TypeVar("W")
 
 
 @frozen(kw_only=True)
@@ -54,3 +56,16 @@ class ToolSpec:
         """The parameters by name, each a JSON Schema."""
         found: Mapping[str, Any] = self.parameters.get("properties", {})
         return found
+
+    def wire(self, form: str, encode: Callable[[ToolSpec], W]) -> W:
+        """The encoded form of this tool, computed once per ``form`` and kept beside it; see `Message.wire`.
+
+        Args:
+            form: a name for the encoding, unique to the encoder and its settings.
+            encode: the pure function from the tool to its encoded form.
+        """
+        try:
+            return cast("W", self._wire[form])
+        except KeyError:
+            made = self._wire[form] = encode(self)
+            return made

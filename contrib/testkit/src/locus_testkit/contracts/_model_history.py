@@ -151,9 +151,16 @@ async def _answered_or_refused(model: Model, request: ModelRequest) -> None:
 
 
 def _without_names(message: Message) -> list[Block]:
-    """What was said, apart from what only the provider can name: ids of calls, and itself."""
-    said = [block for block in message.content if not isinstance(block, ToolCall)]
-    return [evolve(block, provider="") if isinstance(block, RawBlock) else block for block in said]
+    """What was said, apart from what only the provider can name: ids and further data of its own, and itself."""
+    said: list[Block] = []
+    for block in message.content:
+        if isinstance(block, RawBlock):
+            said.append(evolve(block, provider=""))
+        elif isinstance(block, TextBlock | ThinkingBlock):
+            said.append(evolve(block, extras={}))
+        elif not isinstance(block, ToolCall):
+            said.append(block)
+    return said
 
 
 def _dump(data: object) -> str:

@@ -1,0 +1,23 @@
+"""Models behind OpenAI's APIs, wherever they are served.
+
+Its names are imported on first use: the manifest, which every listing of plugins reads, lies in this package too.
+"""
+
+from typing import TYPE_CHECKING
+
+from locus.core.lazy import exports
+
+if TYPE_CHECKING:
+    from locus_plugin_openai.model import OpenAIModel, make
+    from locus_plugin_openai.settings import OpenAISettings
+
+__all__ = ["OpenAIModel", "OpenAISettings", "make"]
+
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "OpenAIModel": "locus_plugin_openai.model",
+        "OpenAISettings": "locus_plugin_openai.settings",
+        "make": "locus_plugin_openai.model",
+    },
+)

@@ -1,0 +1,116 @@
+"""What the loop relies on, in both forms, and what happens when the server misbehaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import pytest
+from attrs import evolve
+
+from locus.core.messages import Message, RawBlock, ToolCall
+from locus.models.protocol import Model
+from locus_plugin_openai.model import OpenAIModel
+from locus_testkit import ModelContract, ModelFeatures, PluginContract, Sent
+from locus_testkit.hostile import Answer, Good, HostileServerContract
+from locus_testkit.scripted import Turn, call
+
+from .emulator import Emulator, chat, responses
+from .kit import model_at
+
+FEATURES = ModelFeatures(
+    exact=True,
+    parallel_tools=True,
+    structured_output=True,
+    max_tokens=True,
+    failures=True,
+    deadline=True,
+    wire=True,
+)
+
+
+class TestPlugin(PluginContract):
+    name = "openai"
+
+
+class _AtAnEmulator(ModelContract):
+    form: ClassVar[str] = "chat"
+
+    def make_model(self, *answers: Turn) -> OpenAIModel:
+        emulator = Emulator(self.form, *map(_owned, answers))
+        emulator.server.__enter__()
+        model = model_at(f"{emulator.server.url}/v1", self.form)
+        _RUNNING[model] = emulator
+        return model
+
+    async def close_model(self, model: Model) -> None:
+        assert isinstance(model, OpenAIModel)
+        emulator = _RUNNING.pop(model)
+        assert emulator.server.settled(), "a connection was left open"
+        emulator.server.__exit__(None, None, None)
+
+    def sent(self, model: Model) -> Sequence[Sent]:
+        assert isinstance(model, OpenAIModel)
+        field = "messages" if self.form == "chat" else "input"
+        bodies = [request.json for request in _RUNNING[model].server.received]
+        return [Sent(messages=body[field], tools=body.get("tools")) for body in bodies]
+
+
+_RUNNING: dict[OpenAIModel, Emulator] = {}
+
+
+def _owned(turn: Any) -> Any:
+    """The turn with its raw blocks as this provider's."""
+    if not isinstance(turn, Message):
+        return turn
+    blocks = (evolve(b, provider="openai") if isinstance(b, RawBlock) else b for b in turn.content)
+    return evolve(turn, content=tuple(blocks))
+
+
+class TestChat(_AtAnEmulator):
+    features = FEATURES
+
+
+class TestResponses(_AtAnEmulator):
+    features = evolve(FEATURES, thinking=True, raw_blocks=True)
+    form = "responses"
+
+
+def _good(form: str) -> Good:
+    says = chat if form == "chat" else responses
+    whole, stream = {"model": "m"}, {"model": "m", "stream": True, "stream_options": {"include_usage": True}}
+    calls = [ToolCall("same", "temperature", call("x", city=city).arguments) for city in ("Paris", "Rome")]
+    pong: list[Any] = [call_text("pong")]
+    if form == "chat":
+        empty = Answer.of({"choices": [], "model": "m"})
+        empty_stream = Answer.events({"choices": [], "model": "m"})
+    else:
+        empty = Answer.of({"output": [], "status": "completed"})
+        empty_stream = Answer.events({"type": "response.completed", "response": {"output": []}}, done="")
+    return Good(
+        whole=says(pong, 1, whole),
+        stream=says(pong, 1, stream),
+        calls=says(calls, 1, whole),
+        calls_stream=says(calls, 1, stream),
+        empty=empty,
+        empty_stream=empty_stream,
+    )
+
+
+def call_text(text: str) -> Any:
+    return Message("assistant", text).content[0]
+
+
+class TestHostileChat(HostileServerContract):
+    good = _good("chat")
+
+    def make_model(self, base_url: str, key: str) -> OpenAIModel:
+        return model_at(f"{base_url}/v1", "chat", key)
+
+
+@pytest.mark.proof  # the table again, in the other form
+class TestHostileResponses(HostileServerContract):
+    good = _good("responses")
+
+    def make_model(self, base_url: str, key: str) -> OpenAIModel:
+        return model_at(f"{base_url}/v1", "responses", key)

@@ -1,0 +1,210 @@
+"""Responses, OpenAI's second form: requests, answers, streams.
+
+Nothing is left with the server unless it is asked to keep it: the whole conversation is sent each time, with the
+model's reasoning, encrypted, in its place. Source: OpenAI's API reference.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from locus.core.frozen import thaw
+from locus.core.messages import Message, Role, Usage
+from locus.models.protocol import Chunk, ModelRequest, ModelResponse, OnChunk, StopReason
+from locus.tools.spec import ToolSpec
+from locus_wire.bodies import joined, json_bytes
+from locus_wire.client import Client
+from locus_wire.options import Options
+from locus_wire.response_items import between, blocks_of, conversation
+from locus_wire.schemas import strict_schema
+from locus_wire.streams import Event, Malformed, Told, json_of, shaped
+
+__all__ = ["ask", "body_of", "response_of"]
+
+_DELTAS = {
+    "response.output_text.delta": "text",
+    "response.refusal.delta": "text",
+    "response.function_call_arguments.delta": "tool_call",
+    "response.reasoning_summary_text.delta": "reasoning",
+    "response.reasoning_text.delta": "reasoning",
+}
+
+
+async def ask(
+    client: Client, path: str, request: ModelRequest, options: Options, on_chunk: OnChunk | None = None
+) -> ModelResponse:
+    """One model call.
+
+    Args:
+        client: of the server.
+        path: ``"/responses"``.
+        request: what to ask.
+        options: how the server wants it.
+        on_chunk: see `locus.models.Model.complete`.
+
+    Raises:
+        ModelError: see `locus_wire.errors`.
+        InputError: the request holds what the form has no place for.
+    """
+    body = body_of(request, options, stream=on_chunk is not None)
+    if on_chunk is None:
+        return await client.post(path, body, lambda data: response_of(data, options), deadline=request.deadline)
+    answer = _Streamed(options, on_chunk)
+    await client.events(path, body, answer.take, deadline=request.deadline)
+    return answer.response()
+
+
+# -- requests -------------------------------------------------------------------------------------
+
+
+def body_of(request: ModelRequest, options: Options, *, stream: bool) -> bytes:
+    """The bytes of a request. The form has no place for ``seed`` and ``stop``."""
+    settings = request.settings
+    items = conversation(request.messages, options)
+    fields: dict[str, Any] = {"model": options.model, "store": options.store}
+    if options.reasoning and not options.store:
+        fields["include"] = ["reasoning.encrypted_content"]
+    if stream:
+        fields["stream"] = True
+    if request.tools:
+        if settings.tool_choice is not None:
+            fields["tool_choice"] = _choice(settings.tool_choice)
+        if options.parallel is not None:
+            fields["parallel_tool_calls"] = options.parallel
+    if settings.temperature is not None:
+        fields["temperature"] = settings.temperature
+    if settings.max_tokens is not None:
+        fields["max_output_tokens"] = settings.max_tokens
+    if request.output is not None and not options.structured:
+        told = f"Answer with JSON alone, which follows this JSON Schema: {json.dumps(request.output.schema)}"
+        items.append(json_bytes({"type": "message", "role": "system", "content": told}))
+    elif request.output is not None:
+        strict = strict_schema(request.output.schema) if options.strict and request.output.strict else None
+        form = {"name": request.output.name, "schema": strict or thaw(request.output.schema), "strict": bool(strict)}
+        fields["text"] = {"format": {"type": "json_schema", **form}}
+    form_of_tools = f"locus_wire.responses.{options.strict}"
+    tools = [spec.wire(form_of_tools, lambda s: _tool(s, options)) for spec in request.tools]
+    return joined({**options.fields, **fields, **settings.extras}, {"tools": tools, "input": items})
+
+
+def _tool(spec: ToolSpec, options: Options) -> bytes:
+    strict = strict_schema(spec.parameters) if options.strict else None
+    return json_bytes(
+        {
+            "type": "function",
+            "name": spec.name,
+            "description": spec.description,
+            "parameters": strict or thaw(spec.parameters),
+            "strict": strict is not None,  # without it the server makes a strict one of its own
+        }
+    )
+
+
+def _choice(choice: str) -> Any:
+    return choice if choice in ("auto", "none", "required") else {"type": "function", "name": choice}
+
+
+# -- answers --------------------------------------------------------------------------------------
+
+
+def response_of(data: Mapping[str, Any], options: Options) -> ModelResponse:
+    """The response that a whole answer is.
+
+    Raises:
+        Malformed: it has no output.
+        Told: it is a failure.
+    """
+    status = data.get("status") or "completed"
+    if status in ("failed", "cancelled"):
+        raise Told(data.get("error") or f"the answer has the status {status}")
+    items = data["output"]
+    if not items and status == "completed":
+        raise Malformed("the answer has no output")
+    message = Message(Role.ASSISTANT, blocks_of(items, options.provider))
+    return ModelResponse(
+        message=message,
+        usage=_usage(data.get("usage") or {}),
+        stop_reason=_stop(data, message, items),
+        model=str(data.get("model") or options.model),
+    )
+
+
+def _stop(data: Mapping[str, Any], message: Message, items: Any) -> StopReason:
+    if data.get("status") == "incomplete":
+        reason = (data.get("incomplete_details") or {}).get("reason")
+        return "length" if reason == "max_output_tokens" else "filter" if reason == "content_filter" else "other"
+    if message.tool_calls:
+        return "tool_calls"
+    parts = [part for item in items if item["type"] == "message" for part in item.get("content") or ()]
+    refused = bool(parts) and all(isinstance(part, Mapping) and part.get("type") == "refusal" for part in parts)
+    return "filter" if refused else "stop"
+
+
+def _usage(said: Mapping[str, Any]) -> Usage:
+    prompt, completion = _count(said, "input_tokens"), _count(said, "output_tokens")
+    reasoning = _count(said.get("output_tokens_details"), "reasoning_tokens")
+    return Usage(
+        prompt_tokens=prompt,
+        completion_tokens=max(completion, reasoning),
+        cached_tokens=min(prompt, _count(said.get("input_tokens_details"), "cached_tokens")),
+        reasoning_tokens=reasoning,
+    )
+
+
+def _count(said: Any, name: str) -> int:
+    value = said.get(name) if isinstance(said, Mapping) else None
+    return int(value) if isinstance(value, int | float) and value > 0 else 0
+
+
+# -- streams --------------------------------------------------------------------------------------
+
+
+class _Streamed:
+    """Shows the pieces of an answer; the whole comes with the last event."""
+
+    def __init__(self, options: Options, on_chunk: OnChunk) -> None:
+        self._options, self._on_chunk = options, on_chunk
+        self._items: list[Mapping[str, Any]] = []
+        self._reasoned: Any = None
+        self._response: ModelResponse | None = None
+
+    def response(self) -> ModelResponse:
+        """The whole."""
+        assert self._response is not None
+        return self._response
+
+    async def take(self, event: Event) -> bool:
+        """Take one event."""
+        if event.data.strip() == "[DONE]":
+            return self._response is not None
+        with shaped():
+            data = json_of(event.data)
+            kind = data.get("type") or event.event
+            piece = self._piece(kind, data)
+        if piece is not None:
+            await self._on_chunk(piece)
+        return kind in ("response.completed", "response.incomplete")
+
+    def _piece(self, kind: str, data: Mapping[str, Any]) -> Chunk | None:
+        if kind in _DELTAS:
+            text = data["delta"]
+            if not isinstance(text, str):
+                raise Malformed(f"a piece of the answer holds {type(text).__name__}, and should hold text")
+            if _DELTAS[kind] == "reasoning":
+                # The parts of a reasoning stand apart in the answer, so they do in what is shown.
+                at = (data.get("output_index"), data.get("summary_index", data.get("content_index")))
+                if self._reasoned is not None and self._reasoned[0] == at[0] and self._reasoned != at:
+                    text = between + text
+                self._reasoned = at
+            return Chunk(text, _DELTAS[kind]) if text else None
+        if kind == "response.output_item.done":
+            self._items.append(data["item"])
+        elif kind in ("response.completed", "response.incomplete", "response.failed"):
+            whole = data["response"]
+            # Some servers leave out of the last event what they have told before.
+            self._response = response_of({**whole, "output": whole.get("output") or self._items}, self._options)
+        elif kind == "error":
+            raise Told(data)
+        return None
