@@ -11,6 +11,17 @@ import pytest
 # Before the contracts are imported, so that a broken promise shows the values that broke it.
 pytest.register_assert_rewrite("locus_testkit.contracts")
 
+from locus_testkit.cassettes import (  # noqa: E402  # the line above must come first
+    Cassette,
+    CassetteError,
+    CassetteExhausted,
+    CassetteMismatch,
+    CassetteMissing,
+    CassetteModel,
+    CassetteUnused,
+    RecordMode,
+    Scrubber,
+)
 from locus_testkit.clock import FakeClock  # noqa: E402  # the line above must come first
 from locus_testkit.contracts import (  # noqa: E402  # the line above must come first
     Contract,
@@ -47,6 +58,13 @@ from locus_testkit.scripted import (  # noqa: E402  # the same
 __all__ = [
     "DEFAULT_USAGE",
     "CallIds",
+    "Cassette",
+    "CassetteError",
+    "CassetteExhausted",
+    "CassetteMismatch",
+    "CassetteMissing",
+    "CassetteModel",
+    "CassetteUnused",
     "Contract",
     "ContractBroken",
     "Died",
@@ -62,8 +80,10 @@ __all__ = [
     "NetworkGuard",
     "NetworkRefused",
     "PluginContract",
+    "RecordMode",
     "ScriptExhausted",
     "ScriptedModel",
+    "Scrubber",
     "Sent",
     "StoreFeatures",
     "TemporaryPlugins",

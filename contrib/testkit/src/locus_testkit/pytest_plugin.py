@@ -20,7 +20,7 @@ from locus_testkit.installed import Discovery, TemporaryPlugins
 from locus_testkit.scripted import ScriptedModel, Turn
 
 #: Loaded with this one.
-pytest_plugins = ("locus_testkit.pytest_network",)
+pytest_plugins = ("locus_testkit.pytest_network", "locus_testkit.pytest_cassettes")
 
 __all__ = ["fake_clock", "memory_store", "no_discovery", "plugin_catalogue", "scripted"]
 
