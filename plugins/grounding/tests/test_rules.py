@@ -137,6 +137,26 @@ QUESTION = "How many widgets are in stock in Berlin?"
 
 
 @pytest.mark.parametrize(
+    ("claim", "evidence"),
+    [
+        ("At least 40 users are online.", "At most 40 users are online."),
+        ("The train leaves before 10:00.", "The train leaves after 10:00."),
+        ("The parcel weighs more than 3 kg.", "The parcel weighs less than 3 kg."),
+        ("The fee is over 20 dollars a month.", "The fee is under 20 dollars a month."),
+        ("The offer holds until 2026-05-04.", "The offer holds from 2026-05-04."),
+        ("No more than 40 users are online.", "No fewer than 40 users are online."),
+        ("Revenue fell by 12 percent last year.", "Revenue grew by 12% last year."),
+        ("The price rose to 40 dollars in May.", "The price dropped to 40 dollars in May."),
+    ],
+)
+def test_a_bound_and_a_direction_are_not_their_opposites(claim: str, evidence: str) -> None:
+    assert standing(claim, evidence) is not G
+    assert standing(evidence, claim) is not G
+    assert standing(claim, claim) is G
+    assert standing(evidence, evidence) is G
+
+
+@pytest.mark.parametrize(
     ("claim", "evidence", "expected"),
     [
         (f'The answer to "{QUESTION}" is 40.', STOCK, U),
