@@ -355,12 +355,15 @@ async def test_a_plan_that_cannot_be_used_is_refused_once_and_then_done_without(
 
 @pytest.mark.parametrize("failure", [ModelError("overloaded"), ValueError("boom"), never])
 async def test_a_planner_that_fails_is_done_without(failure: Any) -> None:
-    planner = ScriptedModel(failure)
-    result, _ = await run(
-        ScriptedModel(call("look", at="x"), "Done."), TOOLS, planning={"planner": planner, "timeout": 0.02}
-    )
+    model, store = ScriptedModel(call("look", at="x"), "Done."), MemoryStore()
+    planning = {"planner": ScriptedModel(failure), "timeout": 0.02}
+    result, events = await run(model, TOOLS, planning=planning, checkpointer=store)
     assert (result.text, result.reports["planning"].how) == ("Done.", "react")
-    assert result.reports["planning"].reason.startswith("ModelError: ")
+    assert result.reports["planning"].reason == "ModelError"
+    (end,) = [e for e in events if isinstance(e, PlanEndEvent)]
+    assert end.reason.startswith("ModelError: ")
+    replayed = await Agent(model, tools=TOOLS, planning=planning, checkpointer=store).replay("t")
+    replayed.raise_for_difference()
 
 
 async def test_a_worker_that_must_not_go_on_is_no_failing_planner(monkeypatch: pytest.MonkeyPatch) -> None:
