@@ -200,7 +200,9 @@ async def test_a_reviewer_can_send_an_answer_back() -> None:
     model = ScriptedModel("give me", "please give me")
     result = await Agent(model, hooks=[Polite(), recorder]).run("x")
     assert result.message == "please give me"
-    assert model.requests[1].messages[-1] == Message(Role.USER, "Say please.")
+    feedback = model.requests[1].messages[-1]
+    assert (feedback.role, feedback.text) == (Role.USER, "Say please.")
+    assert [m.text for m in result.state.messages if m.role is Role.USER and m.plugin is None] == ["x"]
     assert of(recorder.events, TerminateEvent)[0].reason == "NoToolCalls"
 
 

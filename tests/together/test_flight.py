@@ -10,6 +10,7 @@ import pytest
 
 from locus import Agent, tool
 from locus.core.events import (
+    CheckpointEvent,
     ModelCompleteEvent,
     ReflectEvent,
     TerminateEvent,
@@ -83,13 +84,33 @@ TABLE = [
     (2, "Reflect", "Flight AA-181 is booked.", 0.93),
     (2, "Terminate", "ToolCalled AND ConfidenceMet", 0.93),
 ]
+EVENTS = [
+    *((1, kind) for kind in ("run_start", "checkpoint", "iteration", "model_complete", "think", "checkpoint")),
+    *((1, kind) for kind in ("tool_start", "tool_complete")),
+    *((2, kind) for kind in ("checkpoint", "iteration", "model_complete", "think", "checkpoint")),
+    *((2, kind) for kind in ("tool_start", "tool_complete", "checkpoint", "model_complete", "reflect")),
+    *((2, kind) for kind in ("checkpoint", "checkpoint", "terminate")),
+]
+#: No Reflect in the first iteration, no Think after the Reflect of the second.
+NODES = [
+    ("start", "a new turn"),
+    ("think", "the model asks for tools"),
+    ("execute", "the tools have answered"),
+    ("think", "the model asks for tools"),
+    ("execute", "every 2 iterations"),
+    ("reflect", "ToolCalled AND ConfidenceMet"),
+    ("terminate", "ToolCalled AND ConfidenceMet"),
+]
 SHOWN = (ModelCompleteEvent, ToolStartEvent, ToolCompleteEvent, ToolCacheHitEvent, ReflectEvent, TerminateEvent)
 
 
 async def test_the_flight_is_booked_as_the_table_says() -> None:
     events = [event async for event in agent().run(PROMPT, thread_id="th-q3-2026")]
     assert [row(event) for event in events if isinstance(event, SHOWN)] == TABLE
-    assert [event.requires_replan for event in events if isinstance(event, GroundingEvent)] in ([], [False])
+    assert [(event.iteration, event.type) for event in events] == EVENTS
+    nodes = [(event.node, event.why) for event in events if isinstance(event, CheckpointEvent)]
+    assert nodes == NODES
+    assert not [event for event in events if isinstance(event, GroundingEvent)], "nothing was claimed beside the calls"
     end = events[-1]
     assert isinstance(end, TerminateEvent)
     assert (end.reason, end.iterations_used, end.total_tool_calls) == ("ToolCalled AND ConfidenceMet", 2, 2)

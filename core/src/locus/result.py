@@ -74,7 +74,7 @@ class AgentResult(Generic[Out]):
 
     @property
     def cost(self) -> float | None:
-        """Dollars, or None when no price was known."""
+        """Dollars, or None when no price was known, or all that was known is 0."""
         return self.usage.cost
 
     @property

@@ -12,7 +12,7 @@ import pytest
 
 from locus import Agent, tool
 from locus.core.errors import Fenced, ModelError, SettingsError
-from locus.core.events import Event, TerminateEvent, event_from_json, event_to_json
+from locus.core.events import Event, ModelCompleteEvent, TerminateEvent, event_from_json, event_to_json
 from locus.core.messages import Message, Role, plugin_message
 from locus.core.state import AgentState, ReasoningStep
 from locus.core.termination import MaxIterations, TokenLimit
@@ -279,8 +279,10 @@ async def test_a_model_is_asked_for_the_plugins_own_reasons_only() -> None:
             return [lambda state: "always"]
 
     run = agent(FIND, "Found.", causal={"infer": True}, hooks=[Other()]).run("Find it.")
-    assert told(await events_of(run)) == ["1 c1 unknown"]
-    assert run.result.reports["causal"].inferences == 0
+    events = await events_of(run)
+    assert told(events) == ["1 c1 unknown"]
+    assert [event.purpose for event in events if isinstance(event, ModelCompleteEvent)] == ["think", "think"]
+    assert (run.result.text, run.result.reports["causal"].inferences) == ("Found.", 0)
 
 
 async def test_a_worker_that_must_not_go_on_is_no_failing_model(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,8 @@ from locus_plugin_causal import (
     Relation,
     build_causal_chain,
 )
+from locus_plugin_causal.search import ring as ring_through
+from locus_plugin_causal.search import shortest
 
 C, P = Relation.CAUSES, Relation.PREVENTS
 
@@ -163,6 +165,13 @@ def test_exponentially_many_paths_are_searched_for_no_longer_than_was_said() -> 
     assert chain.paths("l0", "goal", steps=10_000) == ()
     assert len(chain.paths("l0", "l39", limit=50)) == 50
     assert chain.paths("nowhere", "l1") == ()
+
+
+def test_a_way_is_looked_for_no_longer_than_was_said() -> None:
+    row = {str(n): [str(n + 1)] for n in range(10)}
+    assert shortest(row, ["0"], "9", most=10) == tuple(map(str, range(10)))
+    assert shortest(row, ["0"], "9", most=9) is None
+    assert ring_through({**row, "9": ["0"]}, "0", most=5) is None
 
 
 # -- pictures -------------------------------------------------------------------------------------

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from locus import Message, Role
 from locus.core.errors import ModelError
+from locus.core.messages import TextBlock, ToolCall
 from locus_plugin_grounding import BadVerdict, Decision, GroundingEvaluator, GroundingResult, GroundingSettings, Kind
 from locus_plugin_grounding.judge import judge_request, read_findings, read_scores
 from locus_plugin_grounding.rules import Finding, Standing
@@ -137,6 +139,13 @@ async def test_a_judge_partitions_claims() -> None:
 @pytest.mark.parametrize("answer", ["Fine.", call("look", at=1), ModelError("overloaded")])
 async def test_a_judge_that_fails_says_so(answer: Any) -> None:
     with pytest.raises((BadVerdict, ModelError)):
+        await _judged(answer)
+
+
+@pytest.mark.anyio
+async def test_a_verdict_beside_a_call_of_a_tool_is_none() -> None:
+    answer = Message(Role.ASSISTANT, (TextBlock("1: 1.0\n2: 1.0"), ToolCall("c", "look", {})))
+    with pytest.raises(BadVerdict, match="asks for a tool"):
         await _judged(answer)
 
 

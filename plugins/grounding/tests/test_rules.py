@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
+from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
@@ -132,6 +134,26 @@ def test_the_unit_may_stand_in_a_key(places: dict[str, object]) -> None:
 
 
 QUESTION = "How many widgets are in stock in Berlin?"
+
+
+@pytest.mark.parametrize(
+    ("claim", "evidence"),
+    [
+        ("At least 40 users are online.", "At most 40 users are online."),
+        ("The train leaves before 10:00.", "The train leaves after 10:00."),
+        ("The parcel weighs more than 3 kg.", "The parcel weighs less than 3 kg."),
+        ("The fee is over 20 dollars a month.", "The fee is under 20 dollars a month."),
+        ("The offer holds until 2026-05-04.", "The offer holds from 2026-05-04."),
+        ("No more than 40 users are online.", "No fewer than 40 users are online."),
+        ("Revenue fell by 12 percent last year.", "Revenue grew by 12% last year."),
+        ("The price rose to 40 dollars in May.", "The price dropped to 40 dollars in May."),
+    ],
+)
+def test_a_bound_and_a_direction_are_not_their_opposites(claim: str, evidence: str) -> None:
+    assert standing(claim, evidence) is not G
+    assert standing(evidence, claim) is not G
+    assert standing(claim, claim) is G
+    assert standing(evidence, evidence) is G
 
 
 @pytest.mark.parametrize(
@@ -292,27 +314,61 @@ def test_a_date_is_the_same_in_every_form(day: object) -> None:
             assert standing(claim, evidence) is G
 
 
-def test_time_grows_with_what_is_said_and_not_with_its_square() -> None:
-    def seconds(n: int) -> float:
+def work(done: Callable[[], object]) -> int:
+    """How many functions are called for it, Python's and built in."""
+    count = 0
+
+    def counting(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(counting)
+    try:
+        done()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def test_work_grows_with_what_is_said_and_not_with_its_square() -> None:
+    def of(n: int) -> int:
         corpus = Corpus()
         for k in range(n):
             corpus.add(f"Depot number {k} holds {k * 7} widgets")
-        begin = time.process_time()
-        for k in range(20):
-            find(f"Town {k} holds {k * 7 + 1} gadgets", corpus)
-        return time.process_time() - begin
+        return work(lambda: [find(f"Town {k} holds {k * 7 + 1} gadgets", corpus) for k in range(20)])
 
-    seconds(100)
-    assert seconds(2000) < 40 * max(seconds(200), 1e-3)
+    of(100)
+    assert of(2000) < 20 * of(200)
 
 
-@pytest.mark.parametrize(
-    "text", ["1" * 50_000, "a-" * 30_000, "1," * 30_000, "[" * 50_000, "4 May " * 8_000, " " * 60_000]
-)
-def test_no_text_takes_long(text: str) -> None:
-    begin = time.process_time()
-    GroundingEvaluator().evaluate(text, [text])
-    assert time.process_time() - begin < 10
+HOSTILE = ("1", "a-", "1,", "[", "4 May ", " ", "is not ", "$5 ", "a. ", '{"a":', "not 1, ", "1e9", "\u2026", "http://")
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_the_work_for_a_hostile_text_is_in_proportion_to_its_length(piece: str) -> None:
+    def of(size: int) -> int:
+        text = (piece * size)[:size]
+        return work(lambda: GroundingEvaluator().evaluate(text, [text]))
+
+    of(100)
+    assert of(16_000) <= 4.4 * of(4_000) + 1_000
+
+
+def test_a_hostile_text_does_not_take_much_longer_than_prose() -> None:
+    """What one call of the engine of expressions does is CPU time only. A pattern that backtracks takes thousands."""
+
+    def seconds(piece: str) -> float:
+        text = (piece * 6_000)[:6_000]
+        times = []
+        for _ in range(3):
+            begin = time.thread_time()
+            GroundingEvaluator().evaluate(text, [text])
+            times.append(time.thread_time() - begin)
+        return min(times)
+
+    prose = seconds("Depot 7 holds 3 kg of apples. ")
+    assert {piece for piece in HOSTILE if seconds(piece) > 100 * prose} == set()
 
 
 def test_among_much_evidence_the_nearest_is_found() -> None:

@@ -12,7 +12,7 @@ from attrs import evolve
 
 from locus import Agent, ConfigError, Hook, Reject, Role, ToolContext, tool
 from locus.config import load_config
-from locus.core.errors import ModelError
+from locus.core.errors import Fenced, ModelError
 from locus.core.events import Event, ThinkEvent, event_from_json, event_to_json
 from locus.core.messages import Message, plugin_message
 from locus.core.state import AgentState
@@ -31,6 +31,7 @@ from locus_plugin_planning import (
     StepEvent,
     read_plan,
 )
+from locus_plugin_planning.advisor import Advisor
 from locus_plugin_planning.record import Record
 from locus_testkit import ScriptedModel, assert_valid_history, assert_valid_request, call, never
 
@@ -354,12 +355,26 @@ async def test_a_plan_that_cannot_be_used_is_refused_once_and_then_done_without(
 
 @pytest.mark.parametrize("failure", [ModelError("overloaded"), ValueError("boom"), never])
 async def test_a_planner_that_fails_is_done_without(failure: Any) -> None:
-    planner = ScriptedModel(failure)
-    result, _ = await run(
-        ScriptedModel(call("look", at="x"), "Done."), TOOLS, planning={"planner": planner, "timeout": 0.02}
-    )
+    model, store = ScriptedModel(call("look", at="x"), "Done."), MemoryStore()
+    planning = {"planner": ScriptedModel(failure), "timeout": 0.02}
+    result, events = await run(model, TOOLS, planning=planning, checkpointer=store)
     assert (result.text, result.reports["planning"].how) == ("Done.", "react")
-    assert result.reports["planning"].reason.startswith("ModelError: ")
+    assert result.reports["planning"].reason == "ModelError"
+    (end,) = [e for e in events if isinstance(e, PlanEndEvent)]
+    assert end.reason.startswith("ModelError: ")
+    replayed = await Agent(model, tools=TOOLS, planning=planning, checkpointer=store).replay("t")
+    replayed.raise_for_difference()
+
+
+async def test_a_worker_that_must_not_go_on_is_no_failing_planner(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def lost(*_: Any, **__: Any) -> None:
+        raise Fenced("another worker has the thread")
+
+    monkeypatch.setattr(Advisor, "plan", lost)
+    model = ScriptedModel("Done.")
+    result, events = await run(model, TOOLS, planning=True)
+    assert isinstance(result.error, Fenced)
+    assert (model.requests, told(events)) == ((), [])
 
 
 async def test_an_executor_that_fails_is_done_without_and_one_that_says_nothing_is_a_failed_step() -> None:

@@ -187,6 +187,24 @@ async def test_a_resumed_run_keeps_what_calls_cost_then_and_a_replay_shows_no_di
     (await agent(5.0).replay("t")).raise_for_difference()
 
 
+async def test_a_call_that_is_on_record_is_not_counted_by_the_segment_that_goes_on() -> None:
+    class Dies(Hook):
+        async def on_think(self, event: Any, run: Any) -> None:
+            if dying:
+                raise dying.pop()
+
+    store, dying = MemoryStore(), [Died()]
+    model = ScriptedModel(call("look"), "Done.", name="acme:big")
+    agent: Agent[Any, Any] = Agent(model, tools=[look], checkpointer=store, pricing=MINE, hooks=[Dies()])
+    with pytest.raises(Died):
+        await agent.run("Hi.", thread_id="t")
+    result = await agent.resume("t")
+    assert len(model.requests) == 2
+    assert result.cost == pytest.approx(40e-6)
+    assert (result.reports["pricing"].priced, result.reports["pricing"].unknown) == (1, 0)
+    assert result.reports["pricing"].cost == pytest.approx(20e-6)
+
+
 async def test_parallel_runs_of_one_agent_count_for_themselves() -> None:
     agent = Agent(
         ScriptedModel(

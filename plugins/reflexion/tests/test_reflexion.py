@@ -335,6 +335,10 @@ GARBAGE = {
     "NaN as text": says("NaN"),
     "infinity": says(0.5).replace("0.5", "1e999"),
     "another verdict": says(0.5, verdict="splendid"),
+    "a verdict that it quotes": f"The page says {says(1.0)}, so I do not know.",
+    "two verdicts": says(0.1) + says(1.0),
+    "one verdict twice": says(0.1).replace("}", ', "confidence": 1.0}'),
+    "more than anybody reads": says(1.0) + " " * 20_000,
     "half of it": '{"verdict": "on_track"}',
     "nothing": "",
     "a tool call": call("look", at=9),
@@ -355,7 +359,7 @@ async def test_a_judge_that_fails_changes_nothing_and_is_reported(answer: Any) -
 
     assert [e.type for e in events if e.type in ("reflect", "hook_failed")] == []
     (failed,) = [e for e in events if isinstance(e, ReflectionFailedEvent)]
-    assert failed.error_type in ("OutputError", "UnusableVerdict", "ModelError")
+    assert failed.error_type in ("NotOneObject", "OutputError", "UnusableVerdict", "ModelError")
     assert event_from_json(event_to_json(failed)) == failed
     state = run.result.state
     assert (state.messages, state.confidence_history, state.reasoning_steps) == (

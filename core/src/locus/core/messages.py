@@ -194,7 +194,10 @@ class Message:
 
     @property
     def plugin(self) -> str | None:
-        """The plugin that wrote a message in the user's place (see `plugin_message`), or None."""
+        """The plugin that wrote a message in the user's place (see `plugin_message`), or None.
+
+        Feedback of reviewers and of an output schema has ``"review"``.
+        """
         name = self.extras.get(_PLUGIN)
         return name if isinstance(name, str) else None
 

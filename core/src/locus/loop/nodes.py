@@ -8,7 +8,7 @@ from locus.core.directives import Cancel, Revise
 from locus.core.errors import ModelError, StepFailed
 from locus.core.events import ThinkEvent
 from locus.core.lazy import Lazy
-from locus.core.messages import Message, Role, Usage
+from locus.core.messages import Message, Usage, plugin_message
 from locus.core.state import AgentState, ReasoningStep, not_run
 from locus.hooks.dispatch import fold, review
 
@@ -123,7 +123,7 @@ async def _reviewed(state: AgentState, answer: Message, run: ActiveRun) -> Agent
     if state.revisions >= run.loop.max_revisions:
         run.report("review", f"the answer stands after {state.revisions} revisions; open: {verdict.feedback}")
         return state
-    return state.with_revision(Message(Role.USER, verdict.feedback))
+    return state.with_revision(plugin_message("review", verdict.feedback))
 
 
 async def execute(state: AgentState, run: ActiveRun) -> AgentState:

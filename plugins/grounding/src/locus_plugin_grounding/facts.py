@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from locus_plugin_grounding.quantities import Quantity, iso_dates, read_at, signed
 from locus_plugin_grounding.soft import CONTINUES, FRAME, VALUE, kinds_of
@@ -20,7 +20,7 @@ _SMALL_WORDS = """
 a about above according actually additionally after again all also although am an and any anyone are as at
 based be because been before being below between both but by can could currently did do does done during either
 else even every finally first for from further furthermore got had has have having he her here hers him his
-how however i if in indeed into is it its itself just later let like likely many may me might more moreover
+how however i if in indeed into is it its itself just later least let like likely many may me might more moreover
 most much must my near next now of off on once one only onto or other our ours out over own per please rather
 really result results said same says see shall she should since so some still such than that the their theirs
 them then there therefore these they this those though through thus to today too total unfortunately under
@@ -30,6 +30,8 @@ would yes yet you your yours
 _STOPWORDS: Final = frozenset(_SMALL_WORDS.split())
 _NO = "no not never none neither nor cannot without nothing nobody lacks lack false null"
 _DENIALS: Final = frozenset(_NO.split())
+_UP: Final = ("increase", "increased", "increases", "grew", "grows", "rose", "rises")
+_DOWN: Final = ("decrease", "decreased", "decreases", "shrank", "shrinks", "fell", "falls", "drop", "dropped", "drops")
 #: What is the denial of another word.
 _OPPOSITES: Final = {
     "unavailable": "available",
@@ -55,13 +57,17 @@ _OPPOSITES: Final = {
     "rejected": "accepted",
     "denied": "accepted",
     "declined": "accepted",
+    **dict.fromkeys(_UP, "increased"),
+    **dict.fromkeys(_DOWN, "increased"),
 }
-_POSITIVE: Final = frozenset(("success", "successful", "succeeded", "succeeds"))
+_POSITIVE: Final = frozenset(("success", "successful", "succeeded", "succeeds", *_UP))
 _PHRASES: Final = (
     (re.compile(r"\b(?:out of|no longer in)\s+stock\b|\bsold[ -]out\b", re.IGNORECASE), "not in stock"),
     (re.compile(r"\b(?:fail(?:s|ed)?|unable|refuse[sd]?|failure)\s+to\b", re.IGNORECASE), "not"),
     (re.compile(r"\bleft(?=\s*(?:[.!,;]|$|in stock\b))", re.IGNORECASE), "remaining"),
     (re.compile(r"\b(?:apiece|per (?:piece|unit|item))\b", re.IGNORECASE), "each"),
+    (re.compile(r"\bnot? (?:more|later) than\b", re.IGNORECASE), "at most"),
+    (re.compile(r"\bnot? (?:less|fewer|earlier) than\b", re.IGNORECASE), "at least"),
     (re.compile(r"n['\u2019]t\b", re.IGNORECASE), " not"),
     (re.compile(r"\bnot only\b|\bno doubt\b|\bnot just\b", re.IGNORECASE), ""),
 )
@@ -73,6 +79,10 @@ _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])|_+")
 #: What may stand right before a number that stands for a thing: "order 4711", "Order #4711", "order number 4711".
 _LABEL = re.compile(r"([^\W\d_]{2,})\s(?:number |no\.? |id |nr\.? )?#?$", re.IGNORECASE)
 _LONGEST_LABEL: Final = 60
+#: What stands right before a number that is a lower bound, or an upper one.
+_LOWER = "at least|more than|over|above|after|from|since"
+_UPPER = "at most|up to|(?:less|fewer) than|under|below|before|until|till"
+_BOUND = re.compile(rf"\b(?:(?P<upper>{_UPPER})|(?P<lower>{_LOWER}))\s+(?:the\s+)?$", re.IGNORECASE)
 _COUNTED = re.compile(r"(?:\s[^\W\d_]{2,40}){1,4}")
 #: Two lamps at 84.50 dollars are not two at 84.50 dollars each.
 _EACH = re.compile(r"\s+each\b", re.IGNORECASE)
@@ -159,7 +169,7 @@ def _part(text: str) -> Part:
         char = text[at]
         starts = char.isalnum() or (char in "$€£¥-\u2212." and text[at + 1 : at + 2].strip() != "")
         if starts and (at == 0 or not text[at - 1].isalnum()) and (read := read_at(text, at)) is not None:
-            quantities.append(read[0])
+            quantities.append(_bounded(read[0], text, at))
             before, at = at, max(read[1], at + 1)
             if (found := _LABEL.search(text, max(0, before - _LONGEST_LABEL), before)) and _names(found[1], read[0]):
                 labels.append((stem(found[1]), read[0]))
@@ -191,6 +201,11 @@ def _part(text: str) -> Part:
         counted=tuple((q, noun) for q, noun in amounts if noun),
         continues=bool(_GOES_ON.match(text)) or (bool(words) and words[0] in _FIRST and text.lstrip()[:1].islower()),
     )
+
+
+def _bounded(q: Quantity, text: str, at: int) -> Quantity:
+    found = _BOUND.search(text, max(0, at - _LONGEST_LABEL), at)
+    return q if found is None else evolve(q, bound="<" if found["upper"] else ">")
 
 
 def _names(word: str, q: Quantity) -> bool:

@@ -13,7 +13,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 __all__ = ["Quantity", "iso_dates", "read_at", "same", "signed"]
 
@@ -26,18 +26,23 @@ class Quantity:
         kind: ``""`` a bare number, a dimension (``"length"``, ``"USD"``, ...), ``"date"``, ``"clock"`` or ``"id"``.
         value: in the dimension's base unit; text of a date (``"--05-04"`` without a year) or of an identifier.
         raw: a number as it is written; None for what is no number.
+        bound: ``">"`` where it is a lower bound ("at least 40"), ``"<"`` for an upper one.
     """
 
     kind: str
     value: Decimal | str
     raw: Decimal | None = None
+    bound: str = field(default="", eq=False)
 
 
 def same(claimed: Quantity, found: Quantity) -> bool:
     """Whether evidence has the quantity of a claim.
 
-    A number without a unit is the same number with any; a date without a year is that day of any year.
+    A number without a unit is the same number with any; a date without a year is that day of any year. A lower bound is
+    no upper one.
     """
+    if {claimed.bound, found.bound} == {"<", ">"}:
+        return False
     if claimed.kind == found.kind == "date":
         one, other = str(claimed.value), str(found.value)
         return one == other or (one[-6:] == other[-6:] and "--" in (one[:2], other[:2]))

@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import evolve
 
-from locus.core.errors import BudgetExceeded, JournalError, LocusError
+from locus.core.errors import BudgetExceeded, JournalError, LocusError, ModelError
 from locus.core.executions import ToolExecution
 from locus.core.messages import Block, Message, Role, TextBlock, ToolCall, plugin_message
 from locus.core.state import AgentState
@@ -123,7 +123,7 @@ class Thinking:
         """Leave the rest to the agent's model."""
         how, reason = (error.how, error.reason) if isinstance(error, _GivenUp) else ("react", _why(error))
         started = bool(self._made_before())
-        await self._end(how, reason)
+        await self._end(how, reason, str(error) if isinstance(error, ModelError) else "")
         if started:
             self.said.append("The plan was given up. What was done stands; what is left is yours to decide.")
         else:
@@ -131,10 +131,10 @@ class Thinking:
         self._report()
         return await self.run.think(self._kept(self._with_what_was_said()))
 
-    async def _end(self, how: str, reason: str = "") -> None:
+    async def _end(self, how: str, reason: str = "", detail: str = "") -> None:
         turns = self._turns() + (how == "template")
         self.record = evolve(self.record, how=how, reason=reason, steps=len(self._done()), turns=turns)
-        await self.run.emit(PlanEndEvent(how=how, reason=reason))
+        await self.run.emit(PlanEndEvent(how=how, reason=f"{reason}: {detail}" if detail else reason))
 
     def _with_what_was_said(self) -> AgentState:
         if not self.said:
@@ -345,4 +345,6 @@ def _why(error: LocusError) -> str:
         return f"the budget is spent: {error}"
     if isinstance(error, Unusable):
         return f"the planner's answer cannot be used: {error}"
+    if isinstance(error, ModelError):
+        return "ModelError"  # the state keeps it, and a replay, which asks nobody, knows no more
     return f"{type(error).__name__}: {error}"

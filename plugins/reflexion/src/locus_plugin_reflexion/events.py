@@ -16,7 +16,7 @@ class ReflectionFailedEvent(Event):
 
     Args:
         error: what happened.
-        error_type: the name of the exception: ``"ModelError"``, ``"OutputError"``, ``"BudgetExceeded"``, ...
+        error_type: the name of the exception: ``"ModelError"``, ``"NotOneObject"``, ``"BudgetExceeded"``, ...
     """
 
     error: str = ""

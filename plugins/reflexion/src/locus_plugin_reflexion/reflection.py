@@ -9,12 +9,15 @@ from typing import Any, Literal
 from attrs import field, frozen
 
 from locus.core.errors import LocusError
+from locus.models import json_object
 from locus.models.output import OutputSchema, output_schema
 
 __all__ = ["Reflection", "ReflexionReport", "UnusableVerdict", "Verdict", "parsed", "reply_schema"]
 
 #: How many characters of a judgment or of guidance are kept: it is read again with every later request.
 _LONGEST = 1000
+#: Characters of an answer; a longer one is refused unread.
+_MOST = 20_000
 
 
 class Verdict(StrEnum):
@@ -104,12 +107,14 @@ def reply_schema() -> OutputSchema[Reply]:
 
 
 def parsed(schema: OutputSchema[Reply], answer: str) -> Reflection:
-    """The reflection that a judge's answer holds.
+    """The reflection that a judge's answer is. Nothing is looked for in prose: who quotes a result quotes its verdict.
 
     Raises:
+        NotOneObject: it is not one JSON object and nothing else.
         OutputError: it does not follow the schema.
         UnusableVerdict: its confidence is no finite number.
     """
+    json_object(answer, longest=_MOST)
     reply = schema.parse(answer)
     if not math.isfinite(reply.confidence):
         raise UnusableVerdict(reply.confidence)

@@ -75,6 +75,7 @@ class Reflector:
         Raises:
             ModelError: the model failed, or did not answer in time.
             BudgetExceeded: the run may not spend more.
+            NotOneObject: the answer is not one JSON object and nothing else.
             OutputError: the answer does not follow the schema.
             UnusableVerdict: its confidence is no number.
         """

@@ -23,7 +23,8 @@ _SINCE = Lifetime(since=(1, 0))
 def locus_review_answer(answer: Message, state: AgentState, run: RunContext) -> Verdict | Cancel | None:
     """Does this answer stand? Asked when the model answers with text and no tool call.
 
-    `Revise` sends the answer back with feedback for the model (the feedback of several is joined), `Cancel`
+    `Revise` sends the answer back with feedback for the model (the feedback of several is joined, in one
+    `plugin_message` of ``"review"``), `Cancel`
     ends the run; None and `Accept` let it stand. Each implementation is a recorded step.
     """
 
