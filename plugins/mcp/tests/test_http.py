@@ -89,44 +89,46 @@ async def test_many_runs_at_once_have_connections_of_their_own(sdk: Served) -> N
         done.append((n, results(await agent(sdk.url, call("raw__add", a=n, b=n)).run("go"))))
 
     async with anyio.create_task_group() as group:
-        for n in range(10):
+        for n in range(5):
             group.start_soon(one, n)
 
-    assert sorted(done) == [(n, [str(2 * n)]) for n in range(10)]
+    assert sorted(done) == [(n, [str(2 * n)]) for n in range(5)]
 
 
-def _answering(status: int, content: bytes, kind: str) -> Any:
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "lifespan":
-            for step in ("startup", "shutdown"):
-                await receive()
-                await send({"type": f"lifespan.{step}.complete"})
-            return
-        await receive()
-        await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", kind.encode())]})
-        await send({"type": "http.response.body", "body": content})
+#: What is no server of MCP, by its path: status, content type, content.
+STRANGERS = {
+    "no-key": (401, "application/json", b'{"error": "no key"}'),
+    "nothing": (404, "text/html", b"<html>nothing here</html>"),
+    "broken": (500, "text/plain", b""),
+    "busy": (503, "application/json", b"{}"),
+    "page": (200, "text/html", b"<html>welcome</html>"),
+    "cut": (200, "application/json", b'{"jsonrpc": "2.0"'),
+    "cut-stream": (200, "text/event-stream", b"event: message\ndata: {\n\n"),
+    "moved": (307, "text/plain", b""),
+}
 
-    return app
+
+async def stranger(scope: Any, receive: Any, send: Any) -> None:
+    if scope["type"] == "lifespan":
+        for step in ("startup", "shutdown"):
+            await receive()
+            await send({"type": f"lifespan.{step}.complete"})
+        return
+    status, kind, content = STRANGERS[scope["path"].strip("/")]
+    await receive()
+    await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", kind.encode())]})
+    await send({"type": "http.response.body", "body": content})
 
 
-@pytest.mark.parametrize(
-    ("status", "content", "kind"),
-    [
-        (401, b'{"error": "no key"}', "application/json"),
-        (404, b"<html>nothing here</html>", "text/html"),
-        (500, b"", "text/plain"),
-        (503, b"{}", "application/json"),
-        (200, b"<html>welcome</html>", "text/html"),
-        (200, b'{"jsonrpc": "2.0"', "application/json"),
-        (200, b"event: message\ndata: {\n\n", "text/event-stream"),
-        (307, b"", "text/plain"),
-    ],
-)
-async def test_an_address_that_is_no_server_is_reported_and_the_run_goes_on(
-    status: int, content: bytes, kind: str
-) -> None:
-    with running(_answering(status, content, kind)) as url:
-        result = await agent(f"{url}/mcp", connect_timeout=5).run("go")
+@pytest.fixture(scope="module")
+def strangers() -> Iterator[str]:
+    with running(stranger) as url:
+        yield url
+
+
+@pytest.mark.parametrize("path", STRANGERS)
+async def test_an_address_that_is_no_server_is_reported_and_the_run_goes_on(strangers: str, path: str) -> None:
+    result = await agent(f"{strangers}/{path}", connect_timeout=10).run("go")
 
     assert (result.text, reported(result).status, reported(result).tools) == ("done", "failed", ())
     assert "MCP server 'raw' " in reported(result).detail

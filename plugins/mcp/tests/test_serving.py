@@ -163,9 +163,9 @@ async def test_a_module_is_served_from_the_command_line_over_stdio(tmp_path: Pat
     script = "import sys; from locus_plugin_mcp.command import mcp; mcp(sys.argv[1:])"
     server = {
         "command": sys.executable,
-        "args": ["-c", script, "serve", "my_tools:shout"],
+        "args": ["-P", "-c", script, "serve", "my_tools:shout"],
         "cwd": str(tmp_path),
-        "env": {"PYTHONPATH": ":".join([str(tmp_path), *filter(None, sys.path)])},
+        "env": {"PYTHONPATH": ":".join(filter(None, sys.path))},
     }
     model = ScriptedModel(call("mine__shout", words="hello"), "done")
     result = await Agent(model, mcp={"servers": {"mine": {**server, "required": True}}}).run("go")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -54,6 +56,9 @@ def source_of(reference: str) -> object:
     module, colon, attribute = reference.rpartition(":")
     if not colon:
         return load_tools(reference)
+    if str(Path.cwd()) not in sys.path:
+        # At the end: what stands in a folder must not replace what is installed.
+        sys.path.append(str(Path.cwd()))
     try:
         found: object = import_module(module)
         for part in attribute.split("."):
