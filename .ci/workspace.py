@@ -159,7 +159,12 @@ def lock() -> None:
         command += ["--group", group]
     for each in distributions():
         command += [each.folder / "pyproject.toml", "--no-emit-package", each.name]
-    uv(*command, "--output-file", CONSTRAINTS)
+    ours = tuple(each.name for each in distributions())
+    wanted = [line for each in distributions() for line in each.test_group if not line.startswith(ours)]
+    with tempfile.TemporaryDirectory() as folder:
+        tests = Path(folder) / "tests.in"
+        tests.write_text("\n".join(wanted), encoding="utf-8")
+        uv(*command, tests, "--output-file", CONSTRAINTS)
 
 
 def main() -> int:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from attrs import frozen
 from tests.loop.hook_kit import failures
@@ -351,3 +352,17 @@ async def test_the_list_is_short_on_record_and_damage_is_told() -> None:
     assert len(record["tools"]) < len(json.dumps([dict(t.spec.parameters) for t in tools], default=dict)) / 3
     with pytest.raises(CheckpointError, match=r"locus\.tools"):
         again(result.state.with_metadata(BROUGHT, {"names": [], "tools": "AAAA"}))
+
+
+async def test_a_run_that_is_cancelled_leaves_its_session_in_the_sessions_own_time() -> None:
+    turns: list[str] = []
+
+    async def leave() -> None:
+        for _ in range(5):
+            await anyio.lowlevel.checkpoint()
+        turns.append("left")
+
+    with anyio.move_on_after(0.05):
+        await Agent(ScriptedModel(never), hooks=[Broken(lambda: None, leave)]).run("go")
+
+    assert turns == ["left"]

@@ -91,6 +91,10 @@ class Held:
             return
         for session in self._sessions:
             session.close()
+        # A cancelled run waits in peace: what waits in a cancelled scope is woken over and over again.
+        with anyio.move_on_after(2 * CLOSING, shield=True):
+            for session in self._sessions:
+                await session.left.wait()
         group, self._group = self._group, None
         await group.__aexit__(None, None, None)
 
@@ -104,13 +108,13 @@ class Held:
 class _Session:
     """One plugin's session."""
 
-    __slots__ = ("_closing", "_error", "_impl", "_ready", "_run", "_tools", "scope")
+    __slots__ = ("_closing", "_error", "_impl", "_ready", "_run", "_tools", "left", "scope")
 
     def __init__(self, impl: Impl, run: ActiveRun) -> None:
         self._impl, self._run = impl, run
         # A cancelled run takes leave of its tools first: it says itself when this is to end.
         self.scope = anyio.CancelScope(shield=True)
-        self._ready, self._closing = anyio.Event(), anyio.Event()
+        self._ready, self._closing, self.left = anyio.Event(), anyio.Event(), anyio.Event()
         self._tools: tuple[Brought, ...] = ()
         self._error: Exception | None = None
 
@@ -142,6 +146,13 @@ class _Session:
 
     async def __call__(self) -> None:
         """Hold it open until it is to be closed; what fails is kept for whom it concerns."""
+        try:
+            await self._held()
+        finally:
+            self._ready.set()
+            self.left.set()
+
+    async def _held(self) -> None:
         impl = self._impl
         error: Exception | None = None
         try:
@@ -156,7 +167,6 @@ class _Session:
                 self._run.health.record(impl, error, isolated=True)
             else:
                 self._error = error
-        self._ready.set()
 
     async def _hold(self) -> None:
         session = self._impl.call(self._run)

@@ -1,0 +1,70 @@
+"""``locus mcp serve``: the tools of an agent, a module or a file, served over MCP."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import anyio
+import click
+
+from locus.core.errors import ConfigError, LocusError, ToolDefinitionError
+from locus.core.lazy import Lazy
+from locus.tools import load_tools
+
+serving: Any = Lazy("locus_plugin_mcp.serving")
+
+__all__ = ["mcp", "source_of"]
+
+
+@click.group()
+def mcp() -> None:
+    """Tools over the Model Context Protocol."""
+
+
+@mcp.command()
+@click.argument("source")
+@click.option("--name", default="", help="What the server is called.")
+@click.option(
+    "--http", "port", type=click.IntRange(0, 65_535), help="Serve HTTP at this port of 127.0.0.1; 0: a free one."
+)
+def serve(source: str, name: str, port: int | None) -> None:
+    """Serve the tools of SOURCE over MCP, on the standard input and output or over HTTP.
+
+    SOURCE is module:agent or module:tools (a name in a module), a module, or a file that ends in .py.
+    """
+    try:
+        anyio.run(_serve, source_of(source), name, port)
+    except (LocusError, OSError) as e:
+        raise click.ClickException(str(e)) from e
+    except KeyboardInterrupt:
+        return  # it was served until now
+
+
+async def _serve(source: object, name: str, port: int | None) -> None:
+    await serving.serve(source, name=name, port=port, started=lambda url: click.echo(f"serving at {url}", err=True))
+
+
+def source_of(reference: str) -> object:
+    """What a reference on the command line stands for.
+
+    Raises:
+        ConfigError: there is no such thing.
+    """
+    module, colon, attribute = reference.rpartition(":")
+    if not colon:
+        return load_tools(reference)
+    if str(Path.cwd()) not in sys.path:
+        # At the end: what stands in a folder must not replace what is installed.
+        sys.path.append(str(Path.cwd()))
+    try:
+        found: object = import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as e:
+        raise ConfigError(f"{reference!r} cannot be served: {e}; give module:name, a module, or a file.py") from e
+    except (Exception, SystemExit) as e:
+        raise ToolDefinitionError(f"{reference!r} cannot be served: {type(e).__name__}: {e}") from e
+    return found

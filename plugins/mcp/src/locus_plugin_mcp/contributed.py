@@ -1,0 +1,13 @@
+"""The command that the plugin adds to ``locus``."""
+
+from __future__ import annotations
+
+from locus.plugin import hookimpl
+
+__all__ = ["locus_register_commands"]
+
+
+@hookimpl
+def locus_register_commands() -> list[object]:
+    """``locus mcp serve``, imported when it is called."""
+    return ["locus_plugin_mcp.command:mcp"]

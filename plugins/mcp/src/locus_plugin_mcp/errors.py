@@ -1,0 +1,82 @@
+"""What goes wrong with a server, one class each.
+
+```
+LocusError
+├── McpServerError       a server cannot be used: raised by a run that requires it, else reported
+│   ├── McpStartError        it was never there, or never answered
+│   └── McpProtocolError     what it says is no MCP
+└── ToolError
+    └── McpToolError     a call has no result, and the model reads why
+        ├── McpConnectionLost    the server went away
+        ├── McpCallRefused       the server answers the call with an error of the protocol
+        └── McpResultInvalid     what the server answers is no result of a tool
+```
+"""
+
+from __future__ import annotations
+
+from locus.core.errors import LocusError, ToolError
+
+__all__ = [
+    "McpCallRefused",
+    "McpConnectionLost",
+    "McpProtocolError",
+    "McpResultInvalid",
+    "McpServerError",
+    "McpStartError",
+    "McpToolError",
+]
+
+
+class McpServerError(LocusError):
+    """A server cannot be used.
+
+    Args:
+        server: its name in the settings.
+        message: what happened, and what to do.
+    """
+
+    def __init__(self, server: str, message: str) -> None:
+        self.server = server
+        super().__init__(f"MCP server {server!r} {message}")
+
+
+class McpStartError(McpServerError):
+    """It could not be started or reached, or did not answer in time."""
+
+
+class McpProtocolError(McpServerError):
+    """It answered, but not as the protocol says."""
+
+
+class McpToolError(ToolError):
+    """A call has no result.
+
+    Args:
+        server: the server's name in the settings.
+        message: what happened, for the model.
+    """
+
+    def __init__(self, server: str, message: str) -> None:
+        self.server = server
+        super().__init__(f"MCP server {server!r} {message}")
+
+
+class McpConnectionLost(McpToolError):
+    """The server went away, before the call or during it."""
+
+
+class McpCallRefused(McpToolError):
+    """The server answered the call with an error of the protocol.
+
+    Args:
+        code: the JSON-RPC code.
+    """
+
+    def __init__(self, server: str, message: str, code: int) -> None:
+        self.code = code
+        super().__init__(server, message)
+
+
+class McpResultInvalid(McpToolError):
+    """The server's answer is no result of a tool."""

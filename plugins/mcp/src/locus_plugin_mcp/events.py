@@ -1,0 +1,66 @@
+"""What the plugin tells of its servers, and what stands in ``result.reports["mcp"]`` in the end."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from attrs import frozen
+
+from locus.plugin import Event, register_event
+
+__all__ = ["McpReport", "McpServerEvent", "ServerReport", "Status"]
+
+#: ``"connected"``; ``"failed"``: it was never there; ``"lost"``: it went away while the run was under way.
+Status = Literal["connected", "failed", "lost"]
+
+
+@frozen(kw_only=True)
+class ServerReport:
+    """One server in one run.
+
+    Args:
+        server: its name in the settings.
+        status: see `Status`.
+        detail: why it failed or was lost, or ``""``.
+        tools: the names under which the model knows its tools.
+        left_out: its tools that are not used, each with why.
+        changed: it said that its list of tools has changed; the run keeps the list that it began with.
+        protocol: the version of the protocol, or ``""``.
+    """
+
+    server: str
+    status: Status
+    detail: str = ""
+    tools: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    changed: bool = False
+    protocol: str = ""
+
+
+@frozen
+class McpReport:
+    """The servers of one run."""
+
+    servers: tuple[ServerReport, ...] = ()
+
+    def of(self, server: str) -> ServerReport | None:
+        """One server's, or None."""
+        return next((each for each in self.servers if each.server == server), None)
+
+
+@register_event
+@frozen(kw_only=True)
+class McpServerEvent(Event):
+    """A server was connected for the run, or could not be.
+
+    Args:
+        server: its name in the settings.
+        status: ``"connected"`` or ``"failed"``.
+        detail: why it failed, or ``""``.
+        tools: the names under which the model knows its tools.
+    """
+
+    server: str = ""
+    status: str = "connected"
+    detail: str = ""
+    tools: tuple[str, ...] = ()

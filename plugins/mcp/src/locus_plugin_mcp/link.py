@@ -1,0 +1,276 @@
+"""`Link`: the connection to one server, from its start to its end, in a task of its own."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import httpx2
+from attrs import evolve
+from mcp import Client, MCPError
+from mcp.client.subscriptions import SubscriptionLost
+from mcp.types import CONNECTION_CLOSED, CallToolResult, Implementation, ToolListChangedNotification
+from pydantic import ValidationError
+
+from locus.tools import ToolContext
+from locus_plugin_mcp.errors import (
+    McpCallRefused,
+    McpConnectionLost,
+    McpProtocolError,
+    McpResultInvalid,
+    McpServerError,
+    McpStartError,
+)
+from locus_plugin_mcp.events import ServerReport, Status
+from locus_plugin_mcp.listing import Listing, listed
+from locus_plugin_mcp.naming import IDEMPOTENCY_KEY
+from locus_plugin_mcp.results import result_of
+from locus_plugin_mcp.transports import LastWords, to_server
+from locus_plugin_mcp.untrusted import plain, short
+
+if TYPE_CHECKING:
+    from anyio.streams.memory import MemoryObjectSendStream
+    from mcp.types import RequestParamsMeta
+
+    from locus_plugin_mcp.settings import McpSettings, ServerSettings
+
+__all__ = ["Link"]
+
+_INFO = Implementation(name="locus", version="0.1")
+
+#: Seconds that a server gets to take leave.
+LEAVING = 8.0
+#: Progress that is not told yet; of more, the oldest is not told at all.
+_PROGRESS = 64
+_MESSAGE = 500
+
+_Progress = tuple[float, float | None, str | None]
+
+
+class Link:
+    """One server, connected.
+
+    Args:
+        name: of the server.
+        server: how to get there.
+        settings: the bounds on what it says.
+    """
+
+    def __init__(self, name: str, server: ServerSettings, settings: McpSettings) -> None:
+        self.name, self.server, self._settings = name, server, settings
+        self.listing = Listing()
+        self.report = ServerReport(server=name, status="connected")
+        #: Why it cannot be used, once that is known.
+        self.error: McpServerError | None = None
+        self._client: Client | None = None
+        self._words = LastWords()
+        self._scope = anyio.CancelScope()
+        self._ready, self._closing = anyio.Event(), anyio.Event()
+        self._lost: anyio.Event = anyio.Event()
+
+    # -- life ---------------------------------------------------------------------------------------
+
+    async def opened(self) -> None:
+        """Wait until it can be used, or is known not to: then `error` says why."""
+        with anyio.move_on_after(self.server.connect_timeout):
+            await self._ready.wait()
+        if not self._ready.is_set():
+            self._fail(
+                McpStartError(
+                    self.name,
+                    f"did not answer within connect_timeout = {self.server.connect_timeout:g} s{self._words}; "
+                    f"is {self._where} a server of MCP?",
+                )
+            )
+            self._scope.cancel()
+
+    def close(self) -> None:
+        """Ask it to end."""
+        if self._ready.is_set():
+            self._closing.set()
+        else:
+            self._scope.cancel()
+
+    async def __call__(self) -> None:
+        """Connect, and hold the connection until it is closed; whatever fails is kept in `error`."""
+        try:
+            with self._scope:
+                await self._connected()
+        except Exception as e:  # noqa: BLE001 - a server's failure is not the run's
+            self._fail(self._explained(_single(e)))
+        finally:
+            self._client = None
+            self._ready.set()
+
+    async def _connected(self) -> None:
+        client = Client(
+            to_server(self.server, self._words),
+            client_info=_INFO,
+            message_handler=self._heard,
+            cache=None,
+        )
+        async with client:
+            # The check of results against a schema of the server's own could be made to take for ever.
+            setattr(client.session, "validate_tool_result", _as_it_is)  # noqa: B010
+            self.listing = await listed(client, self.name, self.server, self._settings)
+            self.report = evolve(
+                self.report, left_out=self.listing.left_out, protocol=short(client.protocol_version, 40)
+            )
+            self._client = client
+            self._ready.set()
+            async with anyio.create_task_group() as group:
+                capabilities = client.server_capabilities.tools
+                if capabilities is not None and capabilities.list_changed:
+                    group.start_soon(self._watch, client)
+                await self._closing.wait()
+                group.cancel_scope.cancel()
+            self._scope.deadline = anyio.current_time() + LEAVING
+
+    async def _watch(self, client: Client) -> None:
+        """Hear of changes where the protocol has one ask for them."""
+        try:
+            async with client.listen(tools_list_changed=True) as changes:
+                async for _ in changes:
+                    self._changed()
+        except (MCPError, RuntimeError, SubscriptionLost, TimeoutError, ValidationError):
+            return  # it does not tell, or no more
+
+    async def _heard(self, message: object) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            self._changed()
+        elif isinstance(message, ValidationError):
+            self._words.garbage = self._words.garbage or str(message.errors()[0].get("input", ""))[:1_000]
+
+    def _changed(self) -> None:
+        self.report = evolve(self.report, changed=True)
+
+    @property
+    def _where(self) -> str:
+        server = self.server
+        return short((server.url and server.url.partition("?")[0]) or server.command, 200)
+
+    def _fail(self, error: McpServerError) -> None:
+        self._client = None
+        if self.error is None:
+            self.error = error
+            status: Status = "lost" if self._ready.is_set() else "failed"
+            self.report = evolve(self.report, status=status, detail=short(error, 1_000))
+
+    def _explained(self, error: Exception) -> McpServerError:
+        """Any failure as one of ours, with what to do about it."""
+        if isinstance(error, McpServerError):
+            return error
+        name, where = self.name, self._where
+        if isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError):
+            return McpStartError(
+                name, f"cannot be started: {where}: {error.strerror}; install it, or give the whole path (and a cwd)"
+            )
+        if isinstance(error, httpx2.HTTPError | OSError):
+            what = f"{type(error).__name__}: {short(error)}" if str(error) else type(error).__name__
+            return McpStartError(name, f"cannot be reached at {where}: {what}; is it running?")
+        if isinstance(error, MCPError):
+            if error.code == CONNECTION_CLOSED:
+                return McpStartError(name, f"closed the connection before it had answered{self._words}")
+            return McpProtocolError(name, f"refuses: {short(error.message)} (code {error.code}){self._words}")
+        return McpProtocolError(
+            name, f"does not answer as MCP says: {type(error).__name__}: {short(error)}{self._words}"
+        )
+
+    # -- calls --------------------------------------------------------------------------------------
+
+    async def call(self, tool: str, effect: str, arguments: dict[str, Any], ctx: ToolContext[Any]) -> Any:
+        """Call a tool; the body of the Locus tool that stands for it.
+
+        Raises:
+            ToolError: the server says that it failed.
+            McpToolError: there is no result.
+        """
+        client = self._client
+        if client is None:
+            raise McpConnectionLost(
+                self.name, "is not connected any more; nothing was called, and its tools cannot be used in this run"
+            )
+        send, receive = anyio.create_memory_object_stream[_Progress](_PROGRESS)
+        answered: list[CallToolResult | Exception] = []
+        async with receive, anyio.create_task_group() as group:
+            group.start_soon(self._request, client, tool, effect, arguments, ctx, send, answered)
+            async for progress, total, message in receive:
+                told = plain(message, _MESSAGE) if message else ""
+                await ctx.emit_progress(progress, total=total, message=told)
+        [answer] = answered
+        if isinstance(answer, Exception):
+            raise answer
+        return result_of(answer, self._settings.max_result_chars, self._settings.max_media_bytes)
+
+    async def _request(
+        self,
+        client: Client,
+        tool: str,
+        effect: str,
+        arguments: dict[str, Any],
+        ctx: ToolContext[Any],
+        progress: MemoryObjectSendStream[_Progress],
+        answered: list[CallToolResult | Exception],
+    ) -> None:
+        """The request itself. When it is cancelled, the SDK tells the server."""
+        meta: RequestParamsMeta | None = None
+        if effect == "keyed":
+            key: Any = {IDEMPOTENCY_KEY: ctx.idempotency_key}
+            meta = key
+        with progress:
+            try:
+                answer: CallToolResult | Exception = await client.call_tool(
+                    tool, arguments, progress_callback=partial(_note, progress), meta=meta
+                )
+            except Exception as e:  # noqa: BLE001 - it is the call's, and raised where the call was made
+                answer = self._failed(_single(e))
+            answered.append(answer)
+
+    def _failed(self, error: Exception) -> Exception:
+        name = self.name
+        if isinstance(error, MCPError) and error.code != CONNECTION_CLOSED:
+            told = f"refuses the call: {plain(error.message, 2_000)} (code {error.code})"
+            return McpCallRefused(name, told, error.code)
+        if isinstance(error, ValidationError):
+            fault = error.errors()[0]
+            at = ".".join(map(str, fault.get("loc", ())))
+            return McpResultInvalid(
+                name, f"answers with what is no result of a tool: {short(fault.get('msg'))} at {at}"
+            )
+        if isinstance(
+            error, MCPError | httpx2.HTTPError | anyio.ClosedResourceError | anyio.BrokenResourceError | OSError
+        ):
+            lost = McpConnectionLost(
+                name,
+                f"went away while the call was under way{self._words}; nobody knows whether it had its effect; find "
+                "out before calling it again",
+            )
+            if self.server.command is not None:
+                self._fail(McpStartError(name, f"went away{self._words}"))
+            return lost
+        return McpResultInvalid(name, f"gives no result: {type(error).__name__}: {short(error)}")
+
+
+async def _as_it_is(name: str, result: CallToolResult) -> None:
+    """Take a result unchecked."""
+
+
+async def _note(
+    stream: MemoryObjectSendStream[_Progress], progress: float, total: float | None, message: str | None
+) -> None:
+    """Hand progress to the task of the call, which tells it; what comes too fast or too late is dropped."""
+    if not math.isfinite(progress):
+        return
+    try:
+        stream.send_nowait((progress, total if total is None or math.isfinite(total) else None, message))
+    except (anyio.WouldBlock, anyio.ClosedResourceError, anyio.BrokenResourceError):
+        return
+
+
+def _single(error: Exception) -> Exception:
+    """The first error that a task group has wrapped."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,143 @@
+"""Which tools a server offers, once what it lists is read page by page, bounded and sorted out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+from pydantic import ValidationError
+
+from locus.tools import Effect
+from locus_plugin_mcp.errors import McpProtocolError
+from locus_plugin_mcp.untrusted import plain, short
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.types import Tool
+
+    from locus_plugin_mcp.settings import McpSettings, ServerSettings
+
+__all__ = ["Listing", "Offer", "listed"]
+
+#: Pages of a list; a server that goes on is broken.
+_PAGES = 200
+_LONGEST_NAME = 256
+
+
+@frozen(kw_only=True)
+class Offer:
+    """One tool of a server, as the model is going to be told of it.
+
+    Args:
+        tool: its name on the server.
+        description: bounded.
+        parameters: its schema, as the server wrote it.
+        effect: what a crash in a call means.
+    """
+
+    tool: str
+    description: str
+    parameters: Mapping[str, Any]
+    effect: Effect
+
+
+@frozen
+class Listing:
+    """What a server offers, and what of it is left out, each with why."""
+
+    offers: tuple[Offer, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+async def listed(client: Client, name: str, server: ServerSettings, settings: McpSettings) -> Listing:
+    """Ask a server for its tools.
+
+    Raises:
+        McpProtocolError: it lists them without end, or one name for different tools.
+    """
+    tools: dict[str, Tool] = {}
+    cursor: str | None = None
+    seen: set[str] = set()
+    for _ in range(_PAGES):
+        try:
+            page = await client.list_tools(cursor=cursor)
+        except (ValidationError, RuntimeError) as e:
+            raise McpProtocolError(name, f"answers tools/list with what is no list of tools: {short(e)}") from e
+        for tool in page.tools:
+            if tools.setdefault(tool.name, tool) != tool:
+                raise McpProtocolError(
+                    name,
+                    f"lists two different tools named {short(tool.name, 80)!r}, and which of them a call would reach "
+                    "nobody can say; that is a fault of the server",
+                )
+        cursor = page.next_cursor
+        if cursor is None:
+            return _sorted_out(tools, server, settings)
+        if cursor in seen:
+            raise McpProtocolError(name, f"gives the page {short(cursor, 80)!r} of its list of tools again and again")
+        seen.add(cursor)
+    raise McpProtocolError(name, f"lists its tools on more than {_PAGES} pages")
+
+
+def _sorted_out(tools: Mapping[str, Tool], server: ServerSettings, settings: McpSettings) -> Listing:
+    offers: list[Offer] = []
+    left_out: list[str] = []
+    for tool in tools.values():
+        if not _wanted(tool.name, server):
+            continue
+        why = _unfit(tool, settings)
+        if why is None and len(offers) >= settings.max_tools:
+            why = f"there are more than {settings.max_tools} tools; name those that are needed in include"
+        if why is not None:
+            left_out.append(f"{short(tool.name, 80)}: {why}")
+            continue
+        described = tool.description or tool.title or tool.name
+        offers.append(
+            Offer(
+                tool=tool.name,
+                description=plain(described, settings.max_description_chars),
+                parameters=tool.input_schema,
+                effect=_effect(tool, trusted=server.trust),
+            )
+        )
+    return Listing(tuple(offers), tuple(left_out))
+
+
+def _wanted(name: str, server: ServerSettings) -> bool:
+    if any(fnmatchcase(name, pattern) for pattern in server.exclude):
+        return False
+    return server.include is None or any(fnmatchcase(name, pattern) for pattern in server.include)
+
+
+def _unfit(tool: Tool, settings: McpSettings) -> str | None:
+    """Why a tool cannot be told to a model, or None."""
+    if not tool.name or len(tool.name) > _LONGEST_NAME:
+        return f"its name has {len(tool.name)} characters"
+    try:
+        form = json.dumps(tool.input_schema, allow_nan=False, ensure_ascii=False)
+        form.encode()
+    except (TypeError, ValueError, RecursionError):
+        return "its schema is no JSON"
+    if len(form) > settings.max_schema_chars:
+        return f"its schema has {len(form):,} characters, more than max_schema_chars = {settings.max_schema_chars:,}"
+    if tool.input_schema.get("type", "object") != "object":
+        return "its schema is not that of an object"
+    return None
+
+
+def _effect(tool: Tool, *, trusted: bool) -> Effect:
+    """What may happen to a call that a crash interrupted.
+
+    MCP has no idempotency key. But ``idempotentHint`` says that the same arguments once more change nothing more, and
+    the second attempt after a crash is just that: the arguments are the key. So it is ``"keyed"``, where the server is
+    believed; and not ``"pure"``, for it does change something and is put on record before it is sent.
+    """
+    hints = tool.annotations
+    if not trusted or hints is None:
+        return "once"
+    if hints.read_only_hint is True:
+        return "pure"
+    return "keyed" if hints.idempotent_hint is True else "once"

@@ -1,0 +1,234 @@
+"""Tools of Locus served over MCP: to whatever program speaks it, over stdio or over HTTP on this machine.
+
+A call enters the tool's body and nothing else: there is no run, no journal and no model, and an agent's hooks are not
+asked. Who must not call a tool must not be served it.
+"""
+
+from __future__ import annotations
+
+import base64
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from importlib.metadata import version
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
+
+import anyio
+import anyio.to_thread
+import mcp.types as types
+import uvicorn
+from attrs import define, field
+from mcp.server import Server, ServerRequestContext
+from mcp.server.stdio import stdio_server
+
+from locus import Agent, Interrupt
+from locus.core.errors import ConfigError, ToolError
+from locus.core.frozen import thaw
+from locus.core.messages import MediaBlock
+from locus.tools import ArgumentError, Bound, Tool, ToolContext, ToolRegistry, error_text, result_content
+from locus_plugin_mcp.naming import IDEMPOTENCY_KEY
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+__all__ = ["http_app", "serve", "server_of"]
+
+T = TypeVar("T")
+
+#: Where the HTTP server answers.
+PATH = "/mcp"
+
+
+def server_of(source: object, *, name: str = "", deps: Any = None) -> Server[Any]:
+    """The tools as a server of the SDK, for transports of its own.
+
+    Args:
+        source: an agent, whose own tools are served, or what ``Agent(tools=...)`` takes.
+        name: what it is called; the agent's name, or ``"locus"``.
+        deps: what tools get as ``ctx.deps``.
+
+    Raises:
+        ToolDefinitionError: something is no tool.
+        ConfigError: there are none.
+    """
+    agent = source if isinstance(source, Agent) else None
+    registry = ToolRegistry.of(source) if agent is None else agent.loop.tools
+    if not len(registry):
+        raise ConfigError(f"{source!r:.80} has no tools of its own; there is nothing to serve")
+    listed = types.ListToolsResult(tools=[_described(tool) for tool in registry])
+
+    async def on_list(ctx: ServerRequestContext[Any], params: object) -> types.ListToolsResult:
+        return listed
+
+    async def on_call(ctx: ServerRequestContext[Any], params: types.CallToolRequestParams) -> types.CallToolResult:
+        tool = registry.get(params.name)
+        if tool is None:
+            return _failed(registry.unknown(params.name))
+        bound = tool.bind(params.arguments or {})
+        if isinstance(bound, ArgumentError):
+            return _failed(f"ArgumentError: {bound}")
+        return await _called(tool, bound, ctx, deps)
+
+    return Server(
+        name or (agent.name if agent is not None else None) or "locus",
+        version=version("locus-core"),
+        on_list_tools=on_list,
+        on_call_tool=on_call,
+    )
+
+
+def http_app(source: object, *, name: str = "", deps: Any = None) -> Starlette:
+    """The tools as an ASGI application that answers at ``/mcp``, to callers of this machine.
+
+    Raises:
+        ConfigError: as for `server_of`.
+    """
+    return server_of(source, name=name, deps=deps).streamable_http_app(streamable_http_path=PATH)
+
+
+async def serve(
+    source: object,
+    *,
+    name: str = "",
+    deps: Any = None,
+    port: int | None = None,
+    host: str = "127.0.0.1",
+    started: Callable[[str], object] | None = None,
+) -> None:
+    """Serve tools until the client leaves (stdio) or the task is cancelled (HTTP).
+
+    Args:
+        source: an agent, whose own tools are served, or what ``Agent(tools=...)`` takes.
+        name: what the server is called.
+        deps: what tools get as ``ctx.deps``.
+        port: of HTTP, 0 for a free one; None = this process's standard input and output.
+        host: a loopback address. Nobody is asked for a password here, so nobody else may reach it.
+        started: is told the address, once it answers.
+
+    Raises:
+        ConfigError: the host is not of this machine alone, or there are no tools.
+        OSError: the port is taken.
+    """
+    server = server_of(source, name=name, deps=deps)
+    if port is None:
+        async with stdio_server() as (reading, writing):
+            await server.run(reading, writing, server.create_initialization_options())
+        return
+    if not _is_loopback(host):
+        raise ConfigError(f"host is {host!r}; tools are served on a loopback address only, such as 127.0.0.1")
+    app = server.streamable_http_app(streamable_http_path=PATH, host=host)
+    config = uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=2)
+    listening = _listening(host, port)
+    try:
+        if started is not None:
+            at = f"[{host}]" if ":" in host else host
+            started(f"http://{at}:{listening.getsockname()[1]}{PATH}")
+        await uvicorn.Server(config).serve(sockets=[listening])
+    finally:
+        listening.close()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _described(tool: Tool[..., Any]) -> types.Tool:
+    schema: Any = thaw(tool.spec.parameters)
+    # "keyed" says nothing here: a client that knows no key would have its effect twice.
+    hints = types.ToolAnnotations(read_only_hint=True) if tool.effect == "pure" else None
+    return types.Tool(name=tool.name, description=tool.description, input_schema=schema, annotations=hints)
+
+
+async def _called(
+    tool: Tool[..., Any], bound: Bound, ctx: ServerRequestContext[Any], deps: Any
+) -> types.CallToolResult:
+    context: ToolContext[Any] | None = None
+    if tool.context_parameter is not None:
+        host = _Host(deps, ctx)
+        meta: Mapping[str, Any] = ctx.meta or {}
+        key = meta.get(IDEMPOTENCY_KEY)
+        context = ToolContext(host, host.run_id, key if isinstance(key, str) else host.run_id)
+    try:
+        with anyio.move_on_after(tool.timeout) as scope:
+            value = await _value(tool, bound, context)
+        if scope.cancelled_caught:
+            return _failed(f"TimeoutError: the tool did not finish within {tool.timeout:.3g} s and was stopped")
+    except (Exception, SystemExit, Interrupt) as e:  # noqa: BLE001 - whatever a body raises is its call's error
+        return _failed(error_text(e))
+    content = result_content(value, tool)
+    blocks = [content] if isinstance(content, str) else content
+    return types.CallToolResult(content=[_content(block) for block in blocks])
+
+
+async def _value(tool: Tool[..., Any], bound: Bound, context: ToolContext[Any] | None) -> Any:
+    if tool.is_async:
+        return await bound.call(context)
+    (value,) = await anyio.to_thread.run_sync(lambda: (bound.call(context),), abandon_on_cancel=True)
+    return await value if hasattr(type(value), "__await__") else value
+
+
+def _failed(text: str) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
+
+
+def _content(block: Any) -> types.ContentBlock:
+    if isinstance(block, MediaBlock):
+        kind = block.media_type or "application/octet-stream"
+        if block.data is None:
+            return types.ResourceLink(type="resource_link", name=block.name or block.kind, uri=str(block.url))
+        data = base64.b64encode(block.data).decode()
+        if block.kind == "image":
+            return types.ImageContent(type="image", data=data, mime_type=kind)
+        if block.kind == "audio":
+            return types.AudioContent(type="audio", data=data, mime_type=kind)
+        blob = types.BlobResourceContents(uri=f"locus:{block.name or block.kind}", mime_type=kind, blob=data)
+        return types.EmbeddedResource(type="resource", resource=blob)
+    text = block if isinstance(block, str) else getattr(block, "text", None)
+    return types.TextContent(type="text", text=text if text is not None else repr(block))
+
+
+@define
+class _Host:
+    """What stands behind a tool's context where there is no run."""
+
+    deps: Any
+    _ctx: ServerRequestContext[Any]
+    run_id: str = field(factory=lambda: str(uuid4()))
+    thread_id: str = ""
+    deadline: float | None = None
+    _told: float = 0.0
+
+    def interrupt(self, question: str, options: tuple[str, ...]) -> Any:
+        """Nobody can be asked."""
+        raise ToolError(f"this tool asks a person, and over MCP there is none to ask: {question}")
+
+    async def step(self, name: str, fn: Callable[[], Awaitable[T]], effect: str) -> T:
+        """Run it: without a journal there is no second time."""
+        return await fn()
+
+    async def run_child(self, agent: Any, prompt: Any, budget: Any) -> Any:
+        """Run the agent by itself."""
+        if budget is not None:
+            raise ToolError("this tool bounds what a child run spends, and over MCP there is no run to take that from")
+        return await agent.run(prompt)
+
+    async def emit_progress(self, progress: float | None, total: float | None, message: str) -> None:
+        """Tell the client, where it asked to be told; without a number, each time counts one."""
+        self._told = self._told + 1 if progress is None else progress
+        await self._ctx.session.report_progress(self._told, total, message or None)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+    except OSError:
+        made.close()
+        raise
+    return made

@@ -1,0 +1,141 @@
+"""The settings of the plugin: the table ``[plugins.mcp]``, and one server each in the common ``mcpServers`` shape."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from attrs import Attribute, field, frozen
+
+from locus.core.frozen import FrozenDict
+from locus.hooks.redaction import redacted
+from locus.hooks.secret import Secret
+
+__all__ = ["McpSettings", "ServerSettings"]
+
+_LONGEST_NAME = 40
+
+
+def _texts(value: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(value, str):
+        raise ValueError(f"{value!r} is one text; give a list")
+    return tuple(value)
+
+
+def _patterns(value: Iterable[str] | None) -> tuple[str, ...] | None:
+    return None if value is None else _texts(value)
+
+
+def _hidden(value: Mapping[str, str | Secret]) -> FrozenDict[str, Secret]:
+    # A key that was pasted into the file is as secret as one that was not.
+    return FrozenDict({name: each if isinstance(each, Secret) else Secret(each) for name, each in value.items()})
+
+
+def _servers(value: Mapping[str, Any]) -> FrozenDict[str, Any]:
+    return FrozenDict(value)
+
+
+def _named(_: object, attribute: Attribute[Any], value: Mapping[str, Any]) -> None:
+    for name in value:
+        if not name.strip() or len(name) > _LONGEST_NAME:
+            raise ValueError(f"a server has a name of 1 to {_LONGEST_NAME} characters")
+
+
+def _seconds(_: object, attribute: Attribute[Any], value: float | None) -> None:
+    if value is not None and not 0 < value < math.inf:
+        raise ValueError(f"{attribute.name} is a finite number of seconds above 0")
+
+
+def _some(_: object, attribute: Attribute[Any], value: int) -> None:
+    if value < 1:
+        raise ValueError(f"{attribute.name} is 1 or more")
+
+
+def _readable(_: object, attribute: Attribute[Any], value: int) -> None:
+    if value < 200:
+        raise ValueError(f"{attribute.name} is 200 or more")
+
+
+@frozen(kw_only=True)
+class ServerSettings:
+    """One server: a ``command`` to start, or a ``url`` to reach.
+
+    Args:
+        command: the program, which speaks MCP over its standard input and output.
+        args: its arguments.
+        env: environment variables beside a few harmless ones (``PATH``, ``HOME``, ...); nothing else of this process's
+            environment reaches it. A value is text or a secret, and never shown.
+        cwd: the folder it runs in; None = this process's.
+        url: of a server that speaks streamable HTTP.
+        headers: of every request to it, such as ``Authorization``; text or secrets, never shown.
+        type: ``"stdio"``, or ``"http"`` (also spelled ``"streamable-http"``); None = by what else is given.
+        trust: believe what it says of its own tools: a read-only one may run again after a crash, and so may one that
+            calls itself idempotent. Otherwise a call that a crash interrupted is never repeated.
+        include: patterns (``*``, ``?``, ``[...]``) of the names of its tools that are used; None = all.
+        exclude: patterns of those that are not; they win.
+        timeout: seconds one call may take; None = as long as the run.
+        connect_timeout: seconds until it has started, answered and listed its tools.
+        required: a run without it does not begin; otherwise it begins, and its report says what is missing.
+        disabled: leave it out.
+    """
+
+    command: str | None = None
+    args: tuple[str, ...] = field(default=(), converter=_texts)
+    env: Mapping[str, str | Secret] = field(factory=dict, converter=_hidden)
+    cwd: Path | None = None
+    url: str | None = field(default=None, repr=lambda url: repr(None if url is None else redacted(url)))
+    headers: Mapping[str, str | Secret] = field(factory=dict, converter=_hidden)
+    type: Literal["stdio", "http", "streamable-http", "streamableHttp", "sse"] | None = None
+    trust: bool = False
+    include: tuple[str, ...] | None = field(default=None, converter=_patterns)
+    exclude: tuple[str, ...] = field(default=(), converter=_texts)
+    timeout: float | None = field(default=60.0, validator=_seconds)
+    connect_timeout: float = field(default=30.0, validator=_seconds)
+    required: bool = False
+    disabled: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        if self.type == "sse":
+            raise ValueError('the type "sse" is an old transport; use the server\'s streamable HTTP address')
+        if (self.command is None) == (self.url is None):
+            raise ValueError("a server has either a command or a url")
+        if self.command is not None and (self.headers or self.type not in (None, "stdio")):
+            raise ValueError("headers and another type than stdio go with a url, not with a command")
+        if self.url is not None:
+            if self.args or self.env or self.cwd is not None or self.type == "stdio":
+                raise ValueError("args, env, cwd and the type stdio go with a command, not with a url")
+            if not self.url.startswith(("http://", "https://")):
+                raise ValueError("a url starts with http:// or https://")
+
+
+@frozen(kw_only=True)
+class McpSettings:
+    """What servers there are, and how much of what they say is taken.
+
+    Args:
+        servers: by name; the names of their tools begin with it.
+        mcpServers: the same, as other programs spell it.
+        file: a JSON file with ``{"mcpServers": {...}}``; its servers come beside the others. A relative path counts
+            from the working directory.
+        max_tools: how many tools of one server are used; the rest is left out and reported.
+        max_description_chars: how much of the description of a tool the model is told.
+        max_schema_chars: a tool whose schema is longer (as JSON) is left out and reported.
+        max_result_chars: how much of a result the model gets; of more, the beginning and the end.
+        max_media_bytes: an image, a sound or a document that is larger is named in place of being shown.
+    """
+
+    servers: Mapping[str, ServerSettings] = field(factory=dict, converter=_servers, validator=_named)
+    mcpServers: Mapping[str, ServerSettings] = field(factory=dict, converter=_servers, validator=_named)  # noqa: N815
+    file: Path | None = None
+    max_tools: int = field(default=100, validator=_some)
+    max_description_chars: int = field(default=2_000, validator=_readable)
+    max_schema_chars: int = field(default=20_000, validator=_readable)
+    max_result_chars: int = field(default=100_000, validator=_readable)
+    max_media_bytes: int = field(default=5_000_000, validator=_some)
+
+    def __attrs_post_init__(self) -> None:
+        twice = sorted(set(self.servers) & set(self.mcpServers))
+        if twice:
+            raise ValueError(f"servers and mcpServers both have {', '.join(map(repr, twice))}; give each one name")

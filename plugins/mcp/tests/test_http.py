@@ -1,0 +1,140 @@
+"""Servers at an address: one made with the official SDK, and addresses where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from locus import Agent, ToolProgressEvent
+from locus.core.messages import MediaBlock
+from locus.plugin import Hook
+from locus_testkit import ScriptedModel, call
+
+from .http_server import LEFT_STREAMS, PNG, Served, running, served
+from .kit import reported, results
+
+pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings(LEFT_STREAMS)]
+
+
+@pytest.fixture(scope="module")
+def sdk() -> Iterator[Served]:
+    with served() as seen:
+        yield seen
+
+
+def agent(url: str, *script: Any, hooks: Any = (), **server: Any) -> Agent[Any, Any]:
+    return Agent(ScriptedModel(*script, "done"), hooks=hooks, mcp={"servers": {"raw": {"url": url, **server}}})
+
+
+async def test_the_tools_of_an_sdk_server_are_called_over_http(sdk: Served) -> None:
+    script = [
+        call("raw__add", a=1, b="2"),
+        call("raw__about", city="Oslo"),
+        call("raw__broken"),
+        call("raw__add", a=1),
+    ]
+    result = await agent(sdk.url, script).run("go")
+
+    added, about, failed, refused = results(result)
+    assert (added, '"Oslo"' in about) == ("3", True)
+    assert about.count("Oslo") == 1
+    assert failed.startswith("Error: ToolError: Error executing tool broken: it broke")
+    assert refused.startswith("Error: ArgumentError: the arguments of raw__add are wrong: $.b: missing")
+    assert reported(result).protocol == "2026-07-28"
+
+
+async def test_a_picture_is_a_picture(sdk: Served) -> None:
+    result = await agent(sdk.url, call("raw__picture")).run("go")
+
+    [shown] = [r.content for m in result.state.messages for r in m.tool_results]
+    assert isinstance(shown, tuple)
+    assert [b.data for b in shown if isinstance(b, MediaBlock)] == [PNG]
+
+
+async def test_a_header_with_a_secret_is_sent_and_shown_nowhere(sdk: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCP_KEY", "hush-hush")
+    run = agent(sdk.url, call("raw__broken"), headers={"X-Key": {"env": "MCP_KEY"}}).run("go")
+    events = [event async for event in run]
+
+    assert sdk.headers[-1]["x-key"] == "hush-hush"
+    assert "hush-hush" not in repr((events, run.result))
+
+
+async def test_a_call_that_is_cancelled_is_cancelled_on_the_server(sdk: Served) -> None:
+    begun = anyio.Event()
+
+    class Watch(Hook):
+        def on_tool_progress(self, event: ToolProgressEvent) -> None:
+            assert (event.progress, event.total, event.message) == (1.0, 2.0, "begun")
+            begun.set()
+
+    sdk.cancelled.clear()
+    async with anyio.create_task_group() as group:
+        group.start_soon(agent(sdk.url, call("raw__slow"), hooks=[Watch()]).run, "go")
+        await begun.wait()
+        group.cancel_scope.cancel()
+
+    # The server runs in a thread of its own.
+    assert await anyio.to_thread.run_sync(sdk.cancelled.wait, 10)
+
+
+async def test_many_runs_at_once_have_connections_of_their_own(sdk: Served) -> None:
+    done: list[Any] = []
+
+    async def one(n: int) -> None:
+        done.append((n, results(await agent(sdk.url, call("raw__add", a=n, b=n)).run("go"))))
+
+    async with anyio.create_task_group() as group:
+        for n in range(5):
+            group.start_soon(one, n)
+
+    assert sorted(done) == [(n, [str(2 * n)]) for n in range(5)]
+
+
+#: What is no server of MCP, by its path: status, content type, content.
+STRANGERS = {
+    "no-key": (401, "application/json", b'{"error": "no key"}'),
+    "nothing": (404, "text/html", b"<html>nothing here</html>"),
+    "broken": (500, "text/plain", b""),
+    "busy": (503, "application/json", b"{}"),
+    "page": (200, "text/html", b"<html>welcome</html>"),
+    "cut": (200, "application/json", b'{"jsonrpc": "2.0"'),
+    "cut-stream": (200, "text/event-stream", b"event: message\ndata: {\n\n"),
+    "moved": (307, "text/plain", b""),
+}
+
+
+async def stranger(scope: Any, receive: Any, send: Any) -> None:
+    if scope["type"] == "lifespan":
+        for step in ("startup", "shutdown"):
+            await receive()
+            await send({"type": f"lifespan.{step}.complete"})
+        return
+    status, kind, content = STRANGERS[scope["path"].strip("/")]
+    await receive()
+    await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", kind.encode())]})
+    await send({"type": "http.response.body", "body": content})
+
+
+@pytest.fixture(scope="module")
+def strangers() -> Iterator[str]:
+    with running(stranger) as url:
+        yield url
+
+
+@pytest.mark.parametrize("path", STRANGERS)
+async def test_an_address_that_is_no_server_is_reported_and_the_run_goes_on(strangers: str, path: str) -> None:
+    result = await agent(f"{strangers}/{path}", connect_timeout=10).run("go")
+
+    assert (result.text, reported(result).status, reported(result).tools) == ("done", "failed", ())
+    assert "MCP server 'raw' " in reported(result).detail
+
+
+async def test_an_address_where_nobody_is_says_so() -> None:
+    result = await agent("http://127.0.0.1:9/mcp").run("go")
+
+    assert "cannot be reached at http://127.0.0.1:9/mcp: ConnectError" in reported(result).detail
