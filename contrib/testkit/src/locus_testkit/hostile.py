@@ -37,8 +37,8 @@ __all__ = [
     "Received",
 ]
 
-#: The key that a provider is given in these tests.
-KEY = "sk-hostile-7f3a9c0d1e2b"
+#: The key that a provider is given in these tests. It has the form of nobody's keys: only who knows it can hide it.
+KEY = "hostile.7f3a9c0d1e2b"
 
 _ID = {"x-request-id": "req-7f3a", "request-id": "req-7f3a", "opc-request-id": "req-7f3a"}
 
