@@ -42,14 +42,15 @@ def inlined(schema: Schema, parts: Mapping[str, Schema], prefix: str) -> dict[st
 
     def walk(node: Schema) -> dict[str, Any]:
         made = _tidied(mapped({k: v for k, v in node.items() if k not in _DROPPED}, walk))
-        key = _target(node, prefix)
-        if key not in parts:
+        called = _target(node, prefix)
+        if called not in parts:
             return made
+        key = _end(called, parts, prefix)
         del made["$ref"]
         if key not in stay:
             return {**walk(parts[key]), **made}
         if key not in names:
-            names[key] = _free(key.rpartition("/")[2], kept)
+            names[key] = _free(called.rpartition("/")[2], kept)
             kept[names[key]] = {}
             kept[names[key]] = walk(parts[key])
         return {"$ref": f"#/$defs/{names[key]}", **made}
@@ -126,3 +127,13 @@ def _weight(schema: Schema, parts: Mapping[str, Schema], prefix: str) -> int:
         return 1 + known.get(key, 0) + sum(map(weigh, children(node)))
 
     return weigh(schema)
+
+
+def _end(key: str, parts: Mapping[str, Schema], prefix: str) -> str:
+    """The part that a part which is nothing but a reference leads to: the same thing under another name."""
+    for _ in range(len(parts)):
+        further = _target(parts[key], prefix) if parts[key].keys() == {"$ref"} else ""
+        if further not in parts:
+            break
+        key = further
+    return key

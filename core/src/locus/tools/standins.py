@@ -1,7 +1,7 @@
 """Types that msgspec does not take as they are, made known to it.
 
-msgspec gives the schema and the conversion, and it is fast. It refuses unions of two classes, it fills attrs
-classes without their converters, and it knows neither pydantic nor `pathlib`. For each such type there is a
+msgspec gives the schema and the conversion, and it is fast. It refuses unions of two classes, also within its own
+classes and TypedDicts, it fills attrs classes without their converters, and it knows neither pydantic nor `pathlib`. For each such type there is a
 *stand-in*: a class that msgspec meets as "custom" and hands back to us, with a schema and a loader of its own.
 pydantic is never imported: its models are recognised by their methods and served through them.
 """
@@ -15,7 +15,20 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, time
 from enum import Enum
 from pathlib import Path, PurePath
-from typing import Annotated, Any, Literal, Protocol, Union, get_args, get_origin, runtime_checkable
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,
+    Protocol,
+    Required,
+    TypedDict,
+    Union,
+    get_args,
+    get_origin,
+    is_typeddict,
+    runtime_checkable,
+)
 
 import attrs
 import msgspec
@@ -210,7 +223,7 @@ def _union(arms: list[Any]) -> Any:
     try:
         msgspec.json.Decoder(union)
     except TypeError as e:
-        if not str(e).startswith("Type unions"):
+        if not str(e).startswith(("Type unions", "If a type union")):
             return union  # another fault, which is named where it is met
     else:
         return union
@@ -248,6 +261,8 @@ def _keys(cls: Any) -> Iterable[str] | None:
         return cls.names
     if attrs.has(cls) or dataclasses.is_dataclass(cls):
         return {f.name for f in _fields(cls)}
+    if is_typeddict(cls):
+        return frozenset(cls.__required_keys__ | cls.__optional_keys__)
     found: Iterable[str] | None = getattr(cls, "model_fields", None) or getattr(cls, "__struct_encode_fields__", None)
     return found
 
@@ -258,12 +273,105 @@ def _keys(cls: Any) -> Iterable[str] | None:
 def _class(cls: Any, seen: dict[Any, Any]) -> Any:
     if cls in _PATHS or cls in _HINTED:
         return _PATHS.get(cls) or _HINTED[cls]
-    if not (attrs.has(cls) or dataclasses.is_dataclass(cls)):
+    if attrs.has(cls) or dataclasses.is_dataclass(cls):
+        own = _own_class
+    elif is_typeddict(cls):
+        own = _typed_dict
+    elif issubclass(cls, msgspec.Struct):
+        own = _struct
+    else:
         return cls
     if cls not in seen:
-        seen[cls] = cls
-        seen[cls] = _own_class(cls, seen)
+        seen[cls] = _finished(cls, own, seen)
     return seen[cls]
+
+
+def _finished(cls: Any, own: Callable[[Any, dict[Any, Any]], Any], seen: dict[Any, Any]) -> Any:
+    """What stands for a class, also where the class stands in itself."""
+    inner = {**seen, cls: cls}
+    made = own(cls, inner)
+    if made is cls:
+        seen.update(inner)
+        return cls
+    # Whatever met the class in itself took it for one that msgspec takes; it is looked at again.
+    done: list[Any] = []
+    ahead = stand_in(
+        cls.__name__,
+        lambda of: done[0].describe(of) if isinstance(done[0], StandIn) else dict(of(done[0])),
+        lambda data: convert(data, done[0]),
+    )
+    seen[cls] = ahead
+    done.append(own(cls, seen))
+    names = _keys(done[0])
+    ahead.names = None if names is None else frozenset(names)
+    return ahead
+
+
+def _typed_dict(cls: Any, seen: dict[Any, Any]) -> Any:
+    """The class, or another one whose fields are portable: both give plain dicts."""
+    try:
+        hints, local = class_hints(cls)
+    except Exception:  # noqa: BLE001  msgspec meets the same fault and names it
+        return cls
+    fields = {}
+    for name, hint in hints.items():
+        needed, origin = name in cls.__required_keys__, get_origin(hint)
+        if origin in (Required, NotRequired):  # what the class says of its keys is wrong where annotations are texts
+            needed, hint = origin is Required, get_args(hint)[0]
+        carried = portable(hint, seen)
+        fields[name] = (hint, carried, carried if needed else NotRequired[carried])
+    if not local and all(hint == carried for hint, carried, _ in fields.values()):
+        return cls
+    make: Any = TypedDict
+    made = make(cls.__name__, {name: field for name, (_, _, field) in fields.items()})
+    made.__doc__ = cls.__doc__
+    return made
+
+
+def _struct(cls: Any, seen: dict[Any, Any]) -> Any:
+    """The class, or a stand-in whose fields are portable."""
+    config = cls.__struct_config__
+    try:
+        hints, local = class_hints(cls)
+    except Exception:  # noqa: BLE001  msgspec meets the same fault and names it
+        return cls
+    carried = {name: portable(hints[name], seen) for name in cls.__struct_fields__}
+    # One of a tagged union is told by its tag, which a stand-in has not; an array has no names.
+    if config.tag is not None or config.array_like:
+        return cls
+    if not local and all(hints[name] == each for name, each in carried.items()):
+        return cls
+    # Not by `msgspec.structs.fields`, which does not know the names of a running function.
+    defaults = (msgspec.NODEFAULT,) * (len(carried) - len(cls.__struct_defaults__)) + cls.__struct_defaults__
+    members = [
+        (name, each, *(() if default is msgspec.NODEFAULT else (_struct_default(default),)))
+        for (name, each), default in zip(carried.items(), defaults, strict=True)
+    ]
+    names = dict(zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True))
+    mirror: Any = msgspec.defstruct(
+        f"{cls.__name__}_",
+        members,
+        kw_only=True,
+        rename=names,
+        forbid_unknown_fields=config.forbid_unknown_fields,
+        namespace={"__doc__": cls.__doc__},
+    )
+
+    def load(data: Any) -> Any:
+        filled = convert(data, mirror)
+        given = {name: getattr(filled, name) for name in carried}
+        return cls(**{name: value for name, value in given.items() if value is not msgspec.UNSET})
+
+    return stand_in(cls.__name__, lambda of: of(mirror), load, frozenset(names.values()))
+
+
+def _struct_default(default: Any) -> Any:
+    factory = getattr(default, "factory", None)
+    if factory in _EMPTY:
+        return msgspec.field(default_factory=factory)
+    if default is None or isinstance(default, str | int | float | Enum):
+        return default
+    return msgspec.field(default_factory=lambda: msgspec.UNSET)
 
 
 def _own_class(cls: Any, seen: dict[Any, Any]) -> Any:
