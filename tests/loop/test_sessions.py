@@ -293,21 +293,22 @@ def test_a_session_hook_that_is_no_context_manager_is_refused_when_the_agent_is_
 @pytest.mark.parametrize("store", [MemoryStore, LatestStore])
 async def test_a_resumed_run_has_the_tools_that_it_began_with(store: Any) -> None:
     kept = broken(store(), "0/execute/0")
-    first = Bringer(brought("one", effect="pure"), brought("two", origin="b"), brought("gone"))
+    first = Bringer(brought("one"), brought("two", origin="b"), brought("gone"))
     begun = Agent(ScriptedModel(call("one", n=1)), tools=[add], hooks=[first], checkpointer=kept)
     with pytest.raises(StoreError):
         await begun.run("go", thread_id="t")
 
     # The server has since renamed one, changed what it says of another, dropped one and added one.
     second = Bringer(
-        brought("new"), brought("other", origin="b"), brought("one", effect="once", description="Now told otherwise.")
+        brought("new"), brought("other", origin="b"), brought("one", effect="pure", description="Now told otherwise.")
     )
     model = ScriptedModel(call("one", n=1), call("two", n=2), call("gone", n=3), call("new", n=4), "done")
     result = await Agent(model, tools=[add], hooks=[second], checkpointer=kept).resume("t")
 
     said = [(t.name, t.description) for t in model.requests[-1].tools if t.name != "add"]
     assert said == [("one", "Far away."), ("two", "Far away."), ("gone", "Far away.")]
-    told = results(result)[-4:]
+    interrupted, *told = results(result)
+    assert interrupted.startswith("Error: outcome unknown")
     assert told[:2] == ["one got 1", "other got 2"]
     assert told[2].startswith("Error: ToolError: the tool gone is gone (gone)")
     assert told[3].startswith("Error: UnknownTool: there is no tool 'new'")

@@ -94,6 +94,9 @@ def main() -> None:
     if "says" in HOW:
         sys.stdout.write(HOW["says"] + "\n")
         sys.stdout.flush()
+    if HOW.get("noise"):
+        sys.stdout.buffer.write(b"\xff\xfe\n")
+        sys.stdout.buffer.flush()
     if HOW.get("exits"):
         sys.stderr.write("no licence\n")
         sys.exit(3)

@@ -175,7 +175,7 @@ async def test_a_module_is_served_from_the_command_line_over_stdio(tmp_path: Pat
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.5", "example.com"])
 async def test_tools_are_served_on_this_machine_only(host: str) -> None:
-    with pytest.raises(ConfigError, match="loopback address only"):
+    with pytest.raises(ConfigError, match="loopback address only"), anyio.fail_after(5):
         await serve([add], port=0, host=host)
 
 

@@ -157,7 +157,8 @@ async def test_one_server_that_fails_takes_nothing_from_the_others() -> None:
 
 
 async def test_a_banner_on_the_output_is_no_hindrance() -> None:
-    result = await agent(raw({"says": "Welcome to the server!"}), call("raw__echo", words="x")).run("go")
+    server = raw({"says": "Welcome to the server!", "noise": True})
+    result = await agent(server, call("raw__echo", words="x")).run("go")
 
     assert results(result) == ["x"]
 
