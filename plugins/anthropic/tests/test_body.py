@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from locus.core.frozen import freeze
 from locus.core.messages import Message, Role
 from locus.models.protocol import ModelRequest, ModelSettings, OutputSpec
 from locus.tools.spec import ToolSpec
@@ -204,9 +205,20 @@ def test_way_can_be_set() -> None:
     assert "tools" in _body(output=CITY, own=HERE)
 
 
-def test_schema_without_a_native_form_becomes_a_tool() -> None:
-    free = OutputSpec(name="free", schema={"type": "object", "additionalProperties": {"type": "integer"}})
-    assert _body(output=free)["tools"][0]["input_schema"] == free.schema
+_NODE = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "additionalProperties": {"type": "integer"}},
+        {"type": "object", "properties": {"first": {"$ref": "#/$defs/Node"}}, "$defs": {"Node": _NODE}},
+    ],
+    ids=["free keys", "recursion"],
+)
+def test_schema_without_a_native_form_becomes_a_tool(schema: dict[str, Any]) -> None:
+    body = _body(output=OutputSpec(name="x", schema=schema))
+    assert body["tools"][0]["input_schema"] == freeze(schema)
 
 
 @pytest.mark.parametrize(

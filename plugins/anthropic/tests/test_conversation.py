@@ -178,6 +178,12 @@ def test_ids_that_repeat_are_told_apart() -> None:
     assert results == list(zip(calls, ["x", "y", "z"], strict=True))
 
 
+def test_result_belongs_to_the_call_before_it() -> None:
+    # Given a call without a result, and one of the same id with one.
+    turns = conversation((_user("1"), _called("call_0"), _user("2"), _called("call_0"), _result("call_0"))).messages
+    assert turns[4]["content"][0]["tool_use_id"] == turns[3]["content"][0]["id"] != turns[1]["content"][0]["id"]
+
+
 @pytest.mark.parametrize("odd", ["functions.look:0", "", "é", "a b"])
 def test_ids_that_the_api_refuses_are_replaced(odd: str) -> None:
     turns = conversation((_user("1"), _called(odd, own=False), _result(odd))).messages

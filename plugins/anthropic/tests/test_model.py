@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from attrs import evolve
 
+from locus.agent import Agent
 from locus.core.errors import ModelError
-from locus.core.messages import Message, RawBlock, Role, TextBlock, Usage
+from locus.core.messages import Message, RawBlock, Role, TextBlock, ToolCall, Usage
 from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, ModelSettings, OutputSpec
 from locus.tools.spec import ToolSpec
 from locus_plugin_anthropic.model import AnthropicModel
@@ -38,8 +39,8 @@ def _sent(body: dict[str, Any]) -> Sent:
 _SERVERS: dict[Any, LocalServer] = {}
 
 
-class TestModel(ModelContract):
-    """Answers that come in one piece, or as a stream when somebody listens."""
+class TestStreamingModel(ModelContract):
+    """Answers that are streamed although nobody listens, because they may take long."""
 
     features = ModelFeatures(
         exact=True,
@@ -51,25 +52,18 @@ class TestModel(ModelContract):
         deadline=True,
         wire=True,
     )
-    settings: ClassVar[dict[str, Any]] = {"max_tokens": _SHORT}
 
     def make_model(self, *answers: Any) -> Model:
-        return model_of(Api(*answers), **self.settings)
+        return model_of(Api(*answers))
 
     def sent(self, model: Any) -> Sequence[Sent]:
         return [_sent(body) for body in model._client.bodies]
 
 
-class TestStreamingModel(TestModel):
-    """Answers that are streamed although nobody listens, because they may take long."""
-
-    settings: ClassVar[dict[str, Any]] = {}
-
-
 class TestModelOverHttp(ModelContract):
-    """The same through a socket."""
+    """Answers through a socket, in one piece unless somebody listens."""
 
-    features = evolve(TestModel.features, failures=True)
+    features = evolve(TestStreamingModel.features, failures=True)
 
     def make_model(self, *answers: Any) -> Model:
         server = LocalServer(answering(*answers)).__enter__()
@@ -122,6 +116,21 @@ async def test_paused_turn_is_gone_on_with(settings: dict[str, Any]) -> None:
     assert [type(block) for block in response.message.content] == [RawBlock, RawBlock, TextBlock]
     assert response.usage == Usage(prompt_tokens=30, completion_tokens=15)
     assert response.stop_reason == "stop"
+
+
+@pytest.mark.anyio
+async def test_arguments_after_a_pause_are_told_apart_from_those_before() -> None:
+    begun = {"type": "message_start", "message": message_of(stop_reason="tool_use")}
+    block = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}
+    events = [
+        begun,
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"n": '}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_stop"},
+    ]
+    response = await model_of(Api(message_of(SEARCH, stop_reason="pause_turn"), events)).complete(_asked())
+    assert response.tool_calls == (ToolCall("toolu_1", "look", malformed='{"n": '),)
 
 
 @pytest.mark.anyio
@@ -218,3 +227,31 @@ async def test_tokens_are_counted_by_the_server() -> None:
     assert await model.count_tokens(_asked(settings=ModelSettings(max_tokens=5, stop=("x",)))) == 14
     assert api.paths == ["/v1/messages/count_tokens"]
     assert api.bodies[0].keys() == {"model", "messages"}
+
+
+@pytest.mark.anyio
+async def test_agent_sends_back_what_it_got_and_all_results_at_once() -> None:
+    # Given a model that thinks, says something, and asks for two calls.
+    said: list[dict[str, Any]] = [
+        THOUGHT,
+        {**SAID, "citations": None},
+        _called("look", {"n": 1}),
+        {**_called("look", {"n": 2}), "id": "b"},
+    ]
+    api = Api(message_of(*said), "Done.")
+
+    def look(n: int) -> str:
+        """Looks."""
+        return f"seen {n}"
+
+    # When an agent runs on it.
+    result = await Agent(model_of(api), tools=[look]).run("Look.")
+    # Then its turn goes back as it came, and both results are one turn.
+    assert result.text == "Done."
+    _, turn, results = _unmarked(api.bodies[1]["messages"])
+    assert turn["content"] == said
+    assert results["content"] == [
+        {"type": "tool_result", "tool_use_id": "toolu_look", "content": "seen 1"},
+        {"type": "tool_result", "tool_use_id": "b", "content": "seen 2"},
+    ]
+    assert (result.usage.prompt_tokens, result.usage.completion_tokens) == (20, 10)

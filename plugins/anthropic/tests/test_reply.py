@@ -12,6 +12,7 @@ from locus.models.protocol import ModelResponse, Price
 from locus_plugin_anthropic.reply import checked, response_of, usage_of
 from locus_plugin_anthropic.stream import Stream
 from locus_wire import Event, Malformed
+from locus_wire.errors import BadAnswer
 from locus_wire.streams import Told
 
 from .kit import at_once, message_of
@@ -140,7 +141,7 @@ def test_arguments_that_are_no_object_are_malformed(given: Any) -> None:
     assert call.malformed == json.dumps(given)
 
 
-@pytest.mark.parametrize("text", ['{"n": ', "[1]", "null", '{"n": 1}}'])
+@pytest.mark.parametrize("text", ['{"n": ', "[1]", "null", '{"n": 1}}', '{"n": NaN}'])
 def test_streamed_arguments_that_are_no_object_are_malformed(text: str) -> None:
     stream = _streamed(
         _begun(),
@@ -154,13 +155,51 @@ def test_streamed_arguments_that_are_no_object_are_malformed(text: str) -> None:
     assert response.tool_calls == (ToolCall("toolu_1", "look", malformed=text),)
 
 
+def test_arguments_are_whole_also_where_the_server_forgets_to_say_so() -> None:
+    stream = _streamed(
+        _begun(),
+        {"type": "content_block_start", "index": 0, "content_block": {**CALL, "input": {}}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"n": 2}'}},
+        {"type": "message_stop"},
+    )
+    assert stream.message["content"] == [{**CALL, "input": {"n": 2}}]
+
+
 # -- what is no answer -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("data", [None, [], "x", {}, {"content": "x"}, {"content": [1]}, {"choices": []}])
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(None, [], "x", {}, {"content": "x"}, {"content": [1]}, {"choices": []}),
+        *({"content": [{}]}, {"content": [{"type": []}]}, {"content": [], "stop_reason": ["x"]}),
+    ],
+)
 def test_what_is_no_message_is_refused(data: Any) -> None:
     with pytest.raises(Malformed):
         checked(data)
+
+
+def _deep(levels: int) -> Any:
+    made: Any = 0
+    for _ in range(levels):
+        made = [made]
+    return made
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {**CALL, "input": {"n": float("nan")}},
+        {"type": "of_the_future", "n": float("inf")},
+        {**CALL, "input": {"n": _deep(5000)}},
+    ],
+    ids=["no number", "infinite", "deep"],
+)
+def test_what_no_journal_could_hold_is_a_bad_answer(block: dict[str, Any]) -> None:
+    with pytest.raises(BadAnswer) as caught:
+        _response(block)
+    assert caught.value.retryable
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from attrs import evolve
+
 from locus.core.errors import InputError
 from locus.core.messages import Block, MediaBlock, RawBlock, TextBlock, ThinkingBlock, ToolCall, ToolResult
 from locus.tools.text import clean
@@ -33,7 +35,7 @@ _TAKEN = {
 
 
 def sound(value: Any) -> Any:
-    """Plain data without lone surrogates: they are no characters, and the API refuses the whole request for one."""
+    """Plain data without lone surrogates: they are no characters, and no journal holds them."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, Mapping):
@@ -86,15 +88,11 @@ def own_block(block: Block) -> Wire | None:
 def foreign_block(block: Block) -> Wire | None:
     """A block of an assistant turn that somebody else wrote: without what only that one could have signed."""
     match block:
-        case TextBlock(text=text):
-            return {"type": "text", "text": clean(text)} if text.strip() else None
-        case ToolCall():
-            return _tool_use(block)
+        case TextBlock() | ToolCall():
+            return own_block(evolve(block, extras={}))
         case ThinkingBlock():
             return None
-        case RawBlock(provider=provider, data=data):
-            return dict(data) if provider == NAME else None
-    return _mention(block)
+    return own_block(block)
 
 
 def user_block(block: Block) -> Wire | None:
@@ -105,7 +103,7 @@ def user_block(block: Block) -> Wire | None:
     """
     match block:
         case TextBlock(text=text):
-            return {"type": "text", "text": clean(text)} if text.strip() else None
+            return {"type": "text", "text": text} if text.strip() else None
         case MediaBlock():
             return _media(block)
         case RawBlock(provider=provider, data=data):
@@ -120,7 +118,7 @@ def _result(result: ToolResult) -> Wire:
     wire: Wire = {"type": "tool_result", "tool_use_id": result.call_id}
     content: Any
     if isinstance(result.content, str):
-        content = clean(result.content) if result.content.strip() else ""
+        content = result.content if result.content.strip() else ""
     else:
         content = [wired for block in result.content if (wired := user_block(block)) is not None]
     if result.is_error:
@@ -133,13 +131,13 @@ def _result(result: ToolResult) -> Wire:
 
 def _tool_use(call: ToolCall) -> Wire:
     given: Any = call.arguments if call.malformed is None else {_INVALID: call.malformed}
-    return {"type": "tool_use", "id": call.id, "name": call.name, "input": sound(given)}
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": given}
 
 
 def _mention(block: Block) -> Wire | None:
     """What an assistant turn may not hold, in words."""
     if isinstance(block, MediaBlock):
-        return {"type": "text", "text": f"[{block.kind}: {clean(block.name or block.media_type or 'no name')}]"}
+        return {"type": "text", "text": f"[{block.kind}: {block.name or block.media_type or 'no name'}]"}
     return None
 
 
@@ -148,7 +146,7 @@ def _media(block: MediaBlock) -> Wire:
         raise InputError("the Messages API takes no audio; hand its transcript in as text")
     wire: Wire = {"type": block.kind, "source": _source(block)}
     if block.kind == "document" and block.name:
-        wire["title"] = clean(block.name)
+        wire["title"] = block.name
     return wire
 
 

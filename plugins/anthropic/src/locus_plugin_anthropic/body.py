@@ -8,7 +8,7 @@ from typing import Any
 from locus.core.frozen import thaw
 from locus.models.protocol import ModelRequest, ModelSettings
 from locus.tools.spec import ToolSpec
-from locus.tools.text import clean, listed
+from locus.tools.text import listed
 from locus_plugin_anthropic.blocks import NAME, Wire
 from locus_plugin_anthropic.cache import mark
 from locus_plugin_anthropic.conversation import conversation
@@ -58,7 +58,7 @@ def body_of(request: ModelRequest, model: str, own: AnthropicSettings) -> tuple[
 
 def _tool(tool: ToolSpec) -> Wire:
     schema = tool.parameters if "type" in tool.parameters else {"type": "object", **tool.parameters}
-    described = {"description": clean(tool.description)} if tool.description.strip() else {}
+    described = {"description": tool.description} if tool.description.strip() else {}
     return {"name": tool.name, **described, "input_schema": schema}
 
 

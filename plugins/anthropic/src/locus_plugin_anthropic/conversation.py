@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from attrs import frozen
 
 from locus.core.messages import Message, Role, TextBlock
-from locus.tools.text import clean
 from locus_plugin_anthropic.blocks import NAME, Wire, foreign_block, own_block, user_block
 
 __all__ = ["Conversation", "conversation"]
@@ -68,8 +67,7 @@ def conversation(messages: Sequence[Message]) -> Conversation:
 
 
 def _system(message: Message) -> tuple[Wire, ...]:
-    text = clean(message.text)
-    return ({"type": "text", "text": text},) if text.strip() else ()
+    return ({"type": "text", "text": message.text},) if message.text.strip() else ()
 
 
 def _encoded(message: Message) -> tuple[Wire, ...]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
+
 from locus.core.errors import ModelError, closest
 from locus.core.messages import Usage
 from locus.models.protocol import Chunk, ModelRequest, ModelResponse, OnChunk
@@ -28,6 +30,9 @@ _LONG = 21_333
 
 #: How often a turn that the server has paused is gone on with.
 _PAUSES = 10
+
+#: Seconds that a list may take which only helps to explain a failure.
+_PATIENCE = 10.0
 
 #: What counting tokens takes of a request.
 _COUNTED = ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config")
@@ -127,7 +132,8 @@ class AnthropicModel:
         if error.code != "not_found_error":
             return  # no server of this protocol: the address is wrong
         try:
-            known = [each.name for each in await listed_models(self._client, deadline)]
+            soon = anyio.current_time() + _PATIENCE
+            known = [each.name for each in await listed_models(self._client, min(soon, deadline or soon))]
         except ModelError:
             return
         near = closest(self._model, known)

@@ -14,7 +14,7 @@ from locus_wire.failures import bad_answer
 
 __all__ = ["checked", "response_of", "usage_of"]
 
-_REASONS: dict[Any, StopReason] = {
+_REASONS: dict[str | None, StopReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "tool_use": "tool_calls",
@@ -35,8 +35,10 @@ def checked(data: Any) -> Wire:
     """
     if not isinstance(data, dict) or not isinstance(data.get("content"), list):
         raise Malformed("the answer is no message of the Messages API; compare base_url with its documentation")
-    if not all(isinstance(block, dict) for block in data["content"]):
+    if not all(isinstance(block, dict) and isinstance(block.get("type"), str) for block in data["content"]):
         raise Malformed("the content of the answer holds what is no block")
+    if not isinstance(data.get("stop_reason"), str | None):
+        raise Malformed(f"the answer's stop_reason is {data['stop_reason']!r:.40}")
     return data
 
 
@@ -52,13 +54,15 @@ def response_of(data: Wire, raw: Mapping[int, str], usage: Usage, *, name: str) 
     Raises:
         BadAnswer: no run could keep it.
     """
-    reason = data.get("stop_reason")
-    ends = _REASONS.get(reason)
     try:
-        blocks = _blocks(_storable(data["content"]), raw, cut=ends == "length", refused=ends == "filter")
-    except RecursionError as e:
-        raise bad_answer(NAME, "the answer is nested too deeply", status=200, retryable=True) from e
-    message = Message(Role.ASSISTANT, tuple(_with_ids(blocks)), extras={NAME: _about(data)})
+        data = _storable(data)
+        reason = data.get("stop_reason")
+        ends = _REASONS.get(reason)
+        blocks = _blocks(data["content"], raw, cut=ends == "length", refused=ends == "filter")
+        message = Message(Role.ASSISTANT, tuple(_with_ids(blocks)), extras={NAME: _about(data)})
+    except (ValueError, RecursionError) as e:
+        what = f"the answer cannot be kept ({type(e).__name__}: {e!s:.80})"
+        raise bad_answer(NAME, what, status=200, retryable=True) from e
     return ModelResponse(
         message=message,
         usage=usage,
@@ -92,7 +96,7 @@ def _count(usage: Mapping[str, Any], key: str) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
-def _reason(reason: Any, calls: Sequence[ToolCall]) -> StopReason:
+def _reason(reason: str | None, calls: Sequence[ToolCall]) -> StopReason:
     found = _REASONS.get(reason)
     if found is None:
         return "tool_calls" if calls else "other"
@@ -107,19 +111,23 @@ def _about(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _blocks(content: list[Any], raw: Mapping[int, str], *, cut: bool, refused: bool) -> list[Block]:
     last = len(content) - 1
-    blocks = [block_of(block, cut=cut and at == last, raw=raw.get(at)) for at, block in enumerate(content)]
+    blocks = [block_of(block, cut=cut and at == last, raw=sound(raw.get(at))) for at, block in enumerate(content)]
     # What the model was stopped in the middle of asking for is not to be done.
     return [block for block in blocks if not isinstance(block, ToolCall)] if refused else blocks
 
 
-def _storable(content: list[Any]) -> list[Any]:
-    """The content without what no journal could hold: lone surrogates."""
+def _storable(data: Wire) -> Wire:
+    """The message without what no journal could hold: lone surrogates.
+
+    Raises:
+        ValueError: it holds a number that is none.
+    """
     try:
-        json.dumps(content, ensure_ascii=False).encode()
+        json.dumps(data, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError:
-        repaired: list[Any] = sound(content)
+        repaired: Wire = sound(data)
         return repaired
-    return content
+    return data
 
 
 def _with_ids(blocks: Sequence[Block]) -> list[Block]:

@@ -13,7 +13,7 @@ from typing import Any
 from locus.models.protocol import Chunk, OnChunk
 from locus_plugin_anthropic.blocks import Wire
 from locus_plugin_anthropic.reply import checked
-from locus_wire import Event, json_of, shaped
+from locus_wire import Event, arguments_of, json_of, shaped
 
 __all__ = ["Stream"]
 
@@ -112,13 +112,10 @@ class Stream:
             if block.get("input"):
                 self._show_call(block, json.dumps(block["input"], ensure_ascii=False), chunks)
             return
-        try:
-            given = json.loads(text)
-        except (ValueError, RecursionError):
-            given = None
-        if not isinstance(given, dict):
+        given = arguments_of(text)
+        if given is None:
             self.raw[next(n for n, each in enumerate(self.message["content"]) if each is block)] = text
-        block["input"] = given if isinstance(given, dict) else {}
+        block["input"] = given or {}
 
     def _show(self, text: Any, key: str, chunks: list[Chunk]) -> None:
         if isinstance(text, str) and text and (key == "thinking" or self._answer is None):
