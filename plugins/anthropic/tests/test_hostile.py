@@ -153,6 +153,15 @@ async def test_who_asks(own: dict[str, Any], expected: dict[str, str], monkeypat
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("ending", ["", "/", "/v1", "/v1/"])
+async def test_address_may_end_with_the_version(ending: str) -> None:
+    with LocalServer() as server:
+        server.then(Answer.of(PONG))
+        await _model(f"{server.url}/team{ending}").complete(_request())
+        assert server.received[0].path == "/team/v1/messages"
+
+
+@pytest.mark.anyio
 async def test_without_a_key_nothing_is_sent_to_the_vendor(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
         monkeypatch.delenv(name, raising=False)

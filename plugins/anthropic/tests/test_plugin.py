@@ -48,6 +48,7 @@ def test_settings_are_read_from_a_table() -> None:
         {"structured": "json"},
         {"timeout": 0},
         {"silence": -1},
+        {"connections": 0},
     ],
 )
 def test_wrong_settings_are_named(wrong: dict[str, Any]) -> None:

@@ -38,12 +38,13 @@ def client_of(own: AnthropicSettings) -> Client:
     return Client(
         Endpoint(
             provider=NAME,
-            base_url=own.base_url,
+            base_url=own.base_url.rstrip("/").removesuffix("/v1"),
             headers=headers,
             sign=_sign(own, key),
             remedy=key.remedy,
             timeout=own.timeout,
             silence=own.silence,
+            connections=own.connections,
         )
     )
 

@@ -41,7 +41,7 @@ class AnthropicSettings:
     Args:
         api_key: the key, sent as ``x-api-key``; None = ``ANTHROPIC_API_KEY``, where there is one.
         auth_token: a bearer token in place of a key, for gateways; None = ``ANTHROPIC_AUTH_TOKEN``, where there is one.
-        base_url: the server, without ``/v1``.
+        base_url: the server; a ``/v1`` at its end is understood.
         version: the ``anthropic-version``; None = the newest at Anthropic, ``2023-06-01`` elsewhere.
         betas: names for the header ``anthropic-beta``.
         max_tokens: the most tokens of one answer, thinking included, where the request does not say.
@@ -53,6 +53,7 @@ class AnthropicSettings:
         structured: how a structured answer is asked for: ``"native"``, ``"tool"``, or by what the model can.
         timeout: seconds for one call, from its beginning to the end of its answer.
         silence: seconds without a byte from the server before a call is given up.
+        connections: the most at a time in one event loop; calls beyond them wait.
     """
 
     api_key: Secret | None = None
@@ -68,6 +69,7 @@ class AnthropicSettings:
     structured: Literal["auto", "native", "tool"] = "auto"
     timeout: float = field(default=1200.0, validator=_positive)
     silence: float = field(default=300.0, validator=_positive)
+    connections: int = field(default=64, validator=_positive)
 
     @property
     def at_anthropic(self) -> bool:
