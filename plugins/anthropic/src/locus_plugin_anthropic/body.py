@@ -40,7 +40,7 @@ def body_of(request: ModelRequest, model: str, own: AnthropicSettings) -> tuple[
         body["thinking"] = thinking
     asked = asked_of(request, model, own, budgeted=_budgeted(body))
     request, talk = asked.request, conversation(asked.request.messages)
-    if tools := [_tool(tool) for tool in request.tools] + extras.get("tools", []):
+    if tools := [tool.wire(NAME, _tool) for tool in request.tools] + extras.get("tools", []):
         body["tools"] = tools
     if talk.system:
         body["system"] = talk.system
