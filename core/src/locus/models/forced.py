@@ -11,7 +11,7 @@ import json
 
 from attrs import evolve, frozen
 
-from locus.core.codec import encode_data
+from locus.core.data import encode_data
 from locus.core.messages import Block, Message, TextBlock, ToolCall
 from locus.models.protocol import ModelRequest, ModelResponse
 from locus.tools.spec import ToolSpec

@@ -1,0 +1,1 @@
+"""Anthropic's Messages API as a model provider, `anthropic:MODEL`."""

@@ -1,0 +1,100 @@
+"""How the server is reached, and what it says it has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import frozen
+
+from locus_plugin_anthropic.blocks import NAME
+from locus_plugin_anthropic.settings import AnthropicSettings
+from locus_wire import Client, Endpoint, Key, Outgoing, Sign
+
+__all__ = ["KEY", "TOKEN", "Listed", "client_of", "key_is_known", "listed_models"]
+
+KEY = "ANTHROPIC_API_KEY"
+TOKEN = "ANTHROPIC_AUTH_TOKEN"  # noqa: S105  # the name of a variable
+
+
+@frozen
+class Listed:
+    """A model that the server lists."""
+
+    name: str
+    note: str
+
+
+def client_of(own: AnthropicSettings) -> Client:
+    """The client of a server.
+
+    Args:
+        own: where it is, and who asks.
+    """
+    headers = {"anthropic-version": own.api_version}
+    if own.betas:
+        headers["anthropic-beta"] = ",".join(own.betas)
+    key = Key(provider=NAME, given=own.api_key, env=(KEY,), needed=own.at_anthropic)
+    return Client(
+        Endpoint(
+            provider=NAME,
+            base_url=own.base_url.rstrip("/").removesuffix("/v1"),
+            headers=headers,
+            sign=_sign(own, key),
+            remedy=key.remedy,
+            timeout=own.timeout,
+            silence=own.silence,
+            connections=own.connections,
+        )
+    )
+
+
+def key_is_known(own: AnthropicSettings) -> bool:
+    """Whether there is a key or a token to send."""
+    key, token = _optional(own)
+    return (key.find() or token.find()) is not None
+
+
+async def listed_models(client: Client, deadline: float | None = None) -> list[Listed]:
+    """The models that the server lists, newest first.
+
+    Raises:
+        ModelError: it lists none, or cannot be asked.
+    """
+    return await client.get("/v1/models?limit=1000", _listed, deadline=deadline)
+
+
+def _listed(data: Any) -> list[Listed]:
+    return [Listed(str(row["id"]), _note(row)) for row in data["data"]]
+
+
+def _note(row: Mapping[str, object]) -> str:
+    parts = [str(row["display_name"])] if row.get("display_name") else []
+    for key, words in (("max_input_tokens", "tokens of context"), ("max_tokens", "of an answer")):
+        count = row.get(key)
+        if isinstance(count, int):
+            parts.append(f"{count:,} {words}")
+    if row.get("lifecycle") in ("deprecated", "retired"):
+        parts.append(str(row["lifecycle"]))
+    return ", ".join(parts)
+
+
+def _optional(own: AnthropicSettings) -> tuple[Key, Key]:
+    key = Key(provider=NAME, given=own.api_key, env=(KEY,), needed=False)
+    return key, Key(provider=NAME, given=own.auth_token, env=(TOKEN,), needed=False)
+
+
+def _sign(own: AnthropicSettings, wanted: Key) -> Sign:
+    key, token = _optional(own)
+    # What the settings give is meant; of the environment's two the key counts.
+    token_first = own.api_key is None and own.auth_token is not None
+
+    def sign(_: Outgoing) -> Mapping[str, str]:
+        if not token_first and (text := key.find()):
+            return {"x-api-key": text}
+        if text := token.find():
+            return {"authorization": f"Bearer {text}"}
+        text = wanted.find()  # raises where one is needed
+        return {} if text is None else {"x-api-key": text}
+
+    return sign
