@@ -1,0 +1,64 @@
+"""One agent program, unchanged but for the model: in this process, and on the endpoints of a real server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.servers.real import MODEL, RealServer
+
+from locus import Agent, ModelSettings, tool
+from locus.core.events import IterationEvent, TerminateEvent, ToolCompleteEvent
+from locus.core.termination import MaxIterations
+from locus.hooks.secret import Secret
+
+pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
+
+#: The model, and the settings that lead its provider to the server at hand: a provider's name, what stands behind the
+#: colon, and a function from the server to the settings.
+WAYS: dict[str, tuple[str, Any]] = {
+    "embedded": ("llamacpp", lambda server: {"progress": False, "n_ctx": 4096}),
+    "openai-chat": ("openai", lambda server: _openai(server, "chat")),
+    "openai-responses": ("openai", lambda server: _openai(server, "responses")),
+}
+
+
+def _openai(server: RealServer, api: str) -> dict[str, Any]:
+    return {"base_url": f"{server.url}/v1", "api_key": Secret(server.key), "api": api}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two whole numbers."""
+    return a + b
+
+
+async def program(model: str, **options: Any) -> tuple[list[str | None], TerminateEvent]:
+    """The program: the results of its tools and its end."""
+    settings = ModelSettings(temperature=0.0, max_tokens=64)
+    agent: Agent[Any, Any] = Agent(model, tools=[add], termination=MaxIterations(3), model_settings=settings, **options)
+    results: list[str | None] = []
+    iterations = 0
+    async for event in agent.run("What is 12 plus 30? Use the tool."):
+        match event:
+            case ToolCompleteEvent(result=result):
+                results.append(result)
+            case IterationEvent():
+                iterations += 1
+            case TerminateEvent() as end:
+                assert 1 <= iterations <= 3
+                return results, end
+    raise AssertionError("a run ends with its TerminateEvent")
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_the_same_program_runs_on_every_model(real_server: RealServer, way: str) -> None:
+    provider, settings = WAYS[way]
+    results, end = await program(f"{provider}:{MODEL}", **{provider: settings(real_server)})
+    assert results[0] == "42"
+    assert end.reason in ("NoToolCalls", "MaxIterations")
