@@ -173,7 +173,7 @@ def test_blocks_of_another_provider_are_left_out() -> None:
     )
     assert json.loads(chat_history.conversation([foreign], OPTIONS)[0]) == {"role": "assistant", "content": "Hi."}
     (item,) = response_items.conversation([foreign], OPTIONS)
-    assert json.loads(item)["content"][0]["text"] == "Hi."
+    assert json.loads(item) == {"type": "message", "role": "assistant", "content": "Hi."}
 
 
 def test_each_message_is_encoded_once() -> None:
@@ -192,7 +192,8 @@ def test_media_of_results_follow_all_results_of_a_turn() -> None:
     assert [each["role"] for each in sent] == ["tool", "tool", "user", "user"]
     assert sent[2]["content"][1]["image_url"]["url"] == "data:image/png;base64,cG5n"
     (output, *_) = [json.loads(each) for each in response_items.conversation(results, OPTIONS)]
-    assert output["output"][1] == {"type": "input_image", "image_url": "data:image/png;base64,cG5n"}
+    shown = {"type": "input_image", "image_url": "data:image/png;base64,cG5n", "detail": "auto"}
+    assert output["output"][1] == shown
 
 
 def _image(data: bytes) -> Any:

@@ -164,7 +164,7 @@ def responses(blocks: list[Any], number: int, asked: Any, *, cut: bool = False) 
             "input_tokens": 10,
             "output_tokens": 5,
             "total_tokens": 15,
-            "input_tokens_details": {"cached_tokens": 4},
+            "input_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 3},
             "output_tokens_details": {"reasoning_tokens": 2},
         },
     }

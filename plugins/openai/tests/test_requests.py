@@ -147,7 +147,7 @@ async def test_a_conversation_with_everything(server: LocalServer, form: str) ->
         system, user, said, called, output = body["input"]
         assert system["content"] == [{"type": "input_text", "text": "Be brief."}]
         assert [part["type"] for part in user["content"]] == ["input_text", "input_image", "input_file"]
-        assert said["content"] == [{"type": "output_text", "annotations": [], "text": "I look."}]
+        assert said == {"type": "message", "role": "assistant", "content": "I look."}
         assert called == {"type": "function_call", "call_id": "c", "name": "look", "arguments": '{"at":"a"}'}
         assert output == {"type": "function_call_output", "call_id": "c", "output": "seen"}
 

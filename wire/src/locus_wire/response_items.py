@@ -140,9 +140,16 @@ def _said(message: Message, provider: str, *, reasoning: bool) -> Iterator[dict[
             about = about if isinstance(about, dict) else {}
             if about.get("shown"):
                 continue
-            part = about.get("part") or {"type": "output_text", "annotations": []}
+            if "part" not in about:
+                # Somebody else's: without an id of its own it is a plain message.
+                if texts is not None:
+                    yield texts
+                    texts = None
+                yield {"type": "message", "role": "assistant", "content": block.text}
+                continue
+            part = about["part"]
             part[_TEXTS.get(str(part.get("type")), "text")] = block.text
-            if texts is None or "part" not in about or "item" in about:
+            if texts is None or "item" in about:
                 if texts is not None:
                     yield texts
                 texts = {**(about.get("item") or {"type": "message", "role": "assistant"}), "content": []}
@@ -202,7 +209,7 @@ def _part(block: Block, provider: str) -> dict[str, Any] | None:
     if not isinstance(block, MediaBlock):
         return None
     if block.kind == "image":
-        return {"type": "input_image", "image_url": url_of(block)}
+        return {"type": "input_image", "image_url": url_of(block), "detail": "auto"}
     if block.kind == "audio":
         raise unsupported(provider, block, 'use the setting api = "chat" for models that hear')
     if block.url is not None:

@@ -145,10 +145,12 @@ def _stop(data: Mapping[str, Any], message: Message, items: Any) -> StopReason:
 def _usage(said: Mapping[str, Any]) -> Usage:
     prompt, completion = _count(said, "input_tokens"), _count(said, "output_tokens")
     reasoning = _count(said.get("output_tokens_details"), "reasoning_tokens")
+    cached = min(prompt, _count(said.get("input_tokens_details"), "cached_tokens"))
     return Usage(
         prompt_tokens=prompt,
         completion_tokens=max(completion, reasoning),
-        cached_tokens=min(prompt, _count(said.get("input_tokens_details"), "cached_tokens")),
+        cached_tokens=cached,
+        cache_write_tokens=min(prompt - cached, _count(said.get("input_tokens_details"), "cache_write_tokens")),
         reasoning_tokens=reasoning,
     )
 
