@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from locus.hooks.secret import Secret
 from locus.models.protocol import Model
 from locus_plugin_ollama.model import OllamaModel, make
@@ -54,6 +56,7 @@ class TestModel(ModelContract):
         return [Sent(messages=body["messages"], tools=body.get("tools")) for body in model.emulator.asked]
 
 
+@pytest.mark.proof
 class TestModelOfAServerThatNumbersCalls(TestModel):
     ids = True
 

@@ -237,11 +237,12 @@ def test_results_name_their_tool_and_only_ids_of_the_server_are_sent() -> None:
 
 def test_results_of_calls_with_one_id_find_their_calls_in_order() -> None:
     turn = Message(Role.ASSISTANT, (ToolCall("same", "look"), ToolCall("same", "see")))
-    results = Message(Role.TOOL, (ToolResult("same", "a"), ToolResult("same", "b")))
+    results = (ToolResult("same", "a"), ToolResult("same", "b"))
+    together = sent(user(TextBlock("?")), turn, Message(Role.TOOL, results))["messages"]
+    apart = sent(user(TextBlock("?")), turn, *(Message(Role.TOOL, each) for each in results))["messages"]
 
-    messages = sent(user(TextBlock("?")), turn, results)["messages"]
-
-    assert [message["tool_name"] for message in messages[2:]] == ["look", "see"]
+    assert together == apart
+    assert [message["tool_name"] for message in together[2:]] == ["look", "see"]
 
 
 def test_a_result_may_show_an_image() -> None:

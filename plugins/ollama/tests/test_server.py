@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import anyio
@@ -17,6 +18,7 @@ from locus.core.errors import ModelError
 from locus.core.events import ModelChunkEvent
 from locus.core.messages import Message, Role, ThinkingBlock
 from locus.hooks.secret import Secret
+from locus.memory import MemoryStore
 from locus.models.protocol import Chunk, ModelRequest
 from locus_plugin_ollama.errors import ModelMissing
 from locus_plugin_ollama.listing import models
@@ -117,6 +119,36 @@ async def test_an_agent_thinks_calls_tools_and_streams(emulator: Emulator, serve
     assert turn["thinking"] == "Two cities."
     assert [(each["tool_name"], each["content"]) for each in results] == [("temperature", "21"), ("temperature", "25")]
     assert server.connections == 1
+
+
+@pytest.mark.anyio
+async def test_an_agent_takes_the_settings_of_its_provider(emulator: Emulator, server: LocalServer) -> None:
+    emulator.answers.append("pong")
+
+    result = await Agent("ollama:tiny", ollama={"base_url": server.url, "num_ctx": 16384}).run("Hi.")
+
+    assert result.text == "pong"
+    assert emulator.asked[0]["options"] == {"num_ctx": 16384}
+
+
+@pytest.mark.anyio
+async def test_a_thread_goes_on_with_the_bytes_it_had_and_replays_without_a_difference(
+    emulator: Emulator, server: LocalServer
+) -> None:
+    emulator.own = ("mood",)
+    emulator.answers.extend([call("temperature", city="Rome"), {**message_of("25."), "mood": {"warm": [1, 2.5, None]}}])
+    emulator.answers.extend(["You are welcome.", "Bye."])
+    store = MemoryStore()
+    for prompt in ("How warm is Rome?", "Thanks.", "Bye."):
+        agent = Agent(model_at(server.url), tools=[temperature], checkpointer=store)
+        await agent.run(prompt, thread_id="t")
+
+    bodies = [received.body for received in server.received]
+    for before, after in pairwise(bodies):
+        assert after.startswith(before[: before.index(b'],"tools":')])
+    assert b'"mood":{"warm":[1,2.5,null]}' in bodies[-1]
+    assert (await agent.replay("t")).difference is None
+    assert len(server.received) == len(bodies), "a replay asks nobody"
 
 
 @pytest.mark.anyio

@@ -135,7 +135,10 @@ def _shown(call: ToolCall) -> str:
 def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
     for key, value in more.items():
         known = into.get(key)
-        into[key] = [*known, *value] if isinstance(known, list) and isinstance(value, list) else value
+        if isinstance(known, list) and isinstance(value, list):
+            known.extend(value)
+        else:
+            into[key] = list(value) if isinstance(value, list) else value
 
 
 def _text(value: Any) -> str:

@@ -8,7 +8,7 @@ ids, and only those ids are sent back to them.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from locus.core.codec import encode_data
@@ -27,12 +27,12 @@ def encoded(messages: Iterable[Message]) -> list[bytes]:
         CannotSend: a message holds what the protocol cannot say.
     """
     found: list[bytes] = []
-    calls: Sequence[ToolCall] = ()
+    waiting: list[ToolCall] = []
     for message in messages:
         if message.role is Role.TOOL:
-            found += _results(message, calls)
+            found += _results(message, waiting)
         elif message.role is Role.ASSISTANT:
-            calls = message.tool_calls
+            waiting = list(message.tool_calls)
             found.append(message.wire(PROVIDER, _turn))
         else:
             found.append(message.wire(PROVIDER, _said))
@@ -76,14 +76,12 @@ def _arguments(call: ToolCall, function: Mapping[str, Any]) -> Any:
     return encode_data(call.arguments)
 
 
-def _results(message: Message, calls: Sequence[ToolCall]) -> list[bytes]:
+def _results(message: Message, waiting: list[ToolCall]) -> list[bytes]:
     # Ids may repeat, so results that share one take the calls with it in turn.
-    waiting = list(calls)
     wires: list[bytes] = []
     for result in message.tool_results:
-        call = next((each for each in waiting if each.id == result.call_id), None)
-        if call is not None:
-            waiting.remove(call)
+        at = next((i for i, each in enumerate(waiting) if each.id == result.call_id), None)
+        call = None if at is None else waiting.pop(at)
         name = result.name or (call.name if call is not None else "")
         given = None if call is None else _kept(call.extras).get("id")
         wires.append(_result(message, result, name, given if isinstance(given, str) and given else None))
