@@ -16,6 +16,7 @@ from locus.hooks.settings import Layer, structure
 from locus.models.protocol import ModelRequest, ModelSettings, OutputSpec, Price
 from locus.tools.spec import ToolSpec
 from locus_plugin_ollama.errors import CannotSend
+from locus_plugin_ollama.messages import encoded
 from locus_plugin_ollama.model import OllamaModel, make
 from locus_plugin_ollama.request import body_of, plan
 from locus_plugin_ollama.settings import OllamaSettings
@@ -207,6 +208,7 @@ def test_images_are_sent_as_bytes() -> None:
     ("block", "told"),
     [
         (MediaBlock("image", url="https://example.com/a.png"), "data="),
+        (MediaBlock("image", url="data:image/svg+xml,<svg/>"), "data="),
         (MediaBlock("audio", "audio/wav", data=b"x"), "audio"),
         (MediaBlock("document", "application/pdf", data=b"x"), "document"),
     ],
@@ -243,6 +245,33 @@ def test_results_of_calls_with_one_id_find_their_calls_in_order() -> None:
 
     assert together == apart
     assert [message["tool_name"] for message in together[2:]] == ["look", "see"]
+
+
+def test_results_of_one_tool_in_one_message_stay_apart() -> None:
+    turn = Message(Role.ASSISTANT, (ToolCall("1", "look"), ToolCall("2", "look")))
+    results = Message(Role.TOOL, (ToolResult("1", "a", name="look"), ToolResult("2", "b", name="look")))
+
+    messages = sent(user(TextBlock("?")), turn, results)["messages"]
+
+    assert [message["content"] for message in messages[2:]] == ["a", "b"]
+
+
+def test_a_result_says_what_it_is_of_also_where_its_call_is_gone() -> None:
+    """A conversation manager may have cut the call off; the server takes such a message."""
+    result = Message(Role.TOOL, ToolResult("1", "a", name="look"))
+
+    assert json.loads(encoded([result])[0]) == {"role": "tool", "content": "a", "tool_name": "look"}
+
+
+def test_a_result_is_encoded_for_the_call_that_it_follows() -> None:
+    result = Message(Role.TOOL, ToolResult("1", "a"))
+    first = Message(Role.ASSISTANT, ToolCall("1", "look"))
+    second = Message(Role.ASSISTANT, ToolCall("1", "see", extras=freeze({"ollama": {"id": "1"}})))
+
+    assert [json.loads(encoded([turn, result])[1]) for turn in (first, second)] == [
+        {"role": "tool", "content": "a", "tool_name": "look"},
+        {"role": "tool", "content": "a", "tool_name": "see", "tool_call_id": "1"},
+    ]
 
 
 def test_a_result_may_show_an_image() -> None:

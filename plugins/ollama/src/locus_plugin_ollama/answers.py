@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from attrs import evolve
+
 from locus.core.codec import encode_data
 from locus.core.frozen import EMPTY
 from locus.core.messages import Block, Message, Role, TextBlock, ThinkingBlock, ToolCall, Usage
@@ -80,7 +82,7 @@ class Answer:
         """
         if not self.done:
             raise Malformed("the answer is not complete: its field done is not true")
-        calls = unique_ids(self._numbered(number, call) for number, call in enumerate(self._calls))
+        calls = unique_ids(map(self._identified, self._calls))
         content: list[Block] = []
         if self._thoughts:
             content.append(ThinkingBlock("".join(self._thoughts)))
@@ -97,13 +99,13 @@ class Answer:
             model=model if isinstance(model, str) and model else self._name,
         )
 
-    def _numbered(self, number: int, call: ToolCall) -> ToolCall:
+    def _identified(self, call: ToolCall) -> ToolCall:
         """The call, with an id where the server gave none: the same one whenever this answer is read."""
         if call.id:
             return call
-        told = f"{self._turn} {number} {self._rest.get('created_at')}"
+        told = f"{self._turn} {self._rest.get('created_at')}"
         made = hashlib.blake2b(told.encode("utf-8", "replace"), digest_size=6).hexdigest()
-        return ToolCall(f"call_{made}", call.name, call.arguments, call.malformed, extras=call.extras)
+        return evolve(call, id=f"call_{made}")
 
     def _extras(self, rest: dict[str, Any]) -> dict[str, Any]:
         kept = {**({"message": self._message} if self._message else {}), **({"response": rest} if rest else {})}
