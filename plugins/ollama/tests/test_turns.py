@@ -75,6 +75,7 @@ def streamed(data: bytes, cuts: list[int]) -> ModelResponse:
     return answer.response()
 
 
+@pytest.mark.proof
 @given(_turn)
 def test_a_turn_goes_back_as_it_came_unknown_fields_included(message: dict[str, Any]) -> None:
     response = whole(message)
@@ -84,6 +85,7 @@ def test_a_turn_goes_back_as_it_came_unknown_fields_included(message: dict[str, 
     assert encoded([kept]) == encoded([response.message]), "also when it has been through a journal, to the byte"
 
 
+@pytest.mark.proof
 @given(_turn, st.data())
 def test_an_answer_in_lines_is_the_whole_answer_wherever_it_is_cut(
     message: dict[str, Any], data: st.DataObject
@@ -105,6 +107,7 @@ def test_an_answer_in_lines_is_the_whole_answer_wherever_it_is_cut(
     assert streamed(wire, data.draw(st.lists(st.integers(0, 10_000), max_size=8))) == whole(message)
 
 
+@pytest.mark.proof
 @given(st.lists(_turn, min_size=1, max_size=4))
 def test_every_request_begins_with_the_bytes_of_the_one_before(turns: list[dict[str, Any]]) -> None:
     messages = [Message(Role.SYSTEM, "Be brief."), Message(Role.USER, "Hi.")]
