@@ -77,7 +77,14 @@ def test_settings_of_the_plugin_become_options() -> None:
 
 def test_the_request_goes_before_the_plugin_and_its_own_words_before_its_extras() -> None:
     own = OllamaSettings(
-        temperature=0.9, max_tokens=5, seed=1, stop=("a",), num_ctx=512, options=freeze({"min_p": 0.1})
+        temperature=0.9,
+        max_tokens=5,
+        seed=1,
+        stop=("a",),
+        num_ctx=512,
+        options=freeze({"min_p": 0.1}),
+        think=True,
+        keep_alive="5m",
     )
     asked = ModelSettings(
         temperature=0.0,
