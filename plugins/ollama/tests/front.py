@@ -2,7 +2,7 @@
 
 So what is proved is not only that the protocol is kept, but that a model gets from it what it needs to use tools::
 
-    python -m plugins.ollama.tests.front http://127.0.0.1:8080
+    python -m plugins.ollama.tests.front http://127.0.0.1:8080 KEY
 
 at the top of the checkout prints the address on the first line, and serves until its standard input ends.
 """
@@ -31,20 +31,20 @@ class Front(Emulator):
 
     Args:
         url: where a server answers ``/v1/chat/completions``.
+        key: what that server wants to be sent, or ``""``.
         model: the name that its model has here.
     """
 
-    def __init__(self, url: str, model: str = "tiny:latest") -> None:
+    def __init__(self, url: str, key: str = "", model: str = "tiny:latest") -> None:
         super().__init__(models=(model,), size=8)
         self._place = urlsplit(url).netloc
+        self._headers = {"content-type": "application/json", **({"authorization": f"Bearer {key}"} if key else {})}
 
     def answer(self, body: dict[str, Any]) -> Answer:
         """What the model says."""
         connection = http.client.HTTPConnection(self._place, timeout=300)
         try:
-            connection.request(
-                "POST", "/v1/chat/completions", json.dumps(_asked(body)), {"content-type": "application/json"}
-            )
+            connection.request("POST", "/v1/chat/completions", json.dumps(_asked(body)), self._headers)
             response = connection.getresponse()
             said = json.loads(response.read())
         finally:
@@ -115,6 +115,6 @@ def _said(body: Mapping[str, Any], said: Mapping[str, Any]) -> tuple[dict[str, A
 
 
 if __name__ == "__main__":
-    with LocalServer(Front(sys.argv[1])) as server:
+    with LocalServer(Front(*sys.argv[1:])) as server:
         print(server.url, flush=True)  # noqa: T201  # it is what it is started for
         sys.stdin.read()

@@ -213,6 +213,8 @@ async def test_many_runs_share_one_model_and_do_not_mix(emulator: Emulator, serv
         ("lama3.2:1b", ("qwen3:8b", "llama3.2:1b"), "did you mean 'llama3.2:1b'?"),
         ("phi4", ("qwen3:8b", "llama3.2:1b"), "run: ollama pull phi4 (it has qwen3:8b, llama3.2:1b)"),
         ("phi4", (), "run: ollama pull phi4 (it has none yet)"),
+        ("qwen3", ("phi4", "qwen3:30b-a3b-instruct-2507-q4_K_M"), "did you mean 'qwen3:30b-a3b-instruct-2507-q4_K_M'?"),
+        ("qwen3:1b", ("qwen2:1b", "qwen3:8b-instruct"), "did you mean 'qwen3:8b-instruct'?"),
     ],
 )
 @pytest.mark.parametrize("listening", [False, True], ids=["whole", "stream"])
@@ -396,6 +398,12 @@ def test_a_server_without_models_is_listed_with_how_to_get_one(emulator: Emulato
 
     assert name == "NAME"
     assert "ollama pull NAME" in note
+
+
+def test_a_server_may_have_no_list_at_all(server: LocalServer) -> None:
+    server.then(Answer.of({"models": None}))
+
+    assert [name for name, _ in models(OllamaSettings(base_url=server.url))] == ["NAME"]
 
 
 def test_no_server_is_no_failure_of_the_list(nowhere: str) -> None:
