@@ -10,7 +10,7 @@ from locus.core.frozen import thaw
 from locus.models.forced import ForcedAnswer, forced_answer
 from locus.models.protocol import ModelRequest, ModelResponse
 from locus.tools.spec import ToolSpec
-from locus_plugin_ollama.errors import CannotSend
+from locus_plugin_ollama.errors import PROVIDER, CannotSend
 from locus_plugin_ollama.messages import encoded
 from locus_plugin_ollama.settings import OllamaSettings
 from locus_wire import joined, json_bytes
@@ -91,7 +91,7 @@ def body_of(request: ModelRequest, model: str, settings: OllamaSettings, *, stre
     if request.output is not None:
         fields["format"] = thaw(request.output.schema)
     fields["stream"] = stream
-    lists = {"messages": encoded(request.messages), "tools": [_tool(spec) for spec in request.tools]}
+    lists = {"messages": encoded(request.messages), "tools": [spec.wire(PROVIDER, _tool) for spec in request.tools]}
     return joined(fields, lists)
 
 
