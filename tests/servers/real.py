@@ -22,9 +22,11 @@ class RealServer:
         key: what it wants to be sent.
         model: what it calls its model.
         window: tokens of its context window.
+        ollama: where Ollama's protocol stands in front of it.
     """
 
     url: str
     key: str = field(repr=False)
     model: str = MODEL
     window: int = WINDOW
+    ollama: str = ""

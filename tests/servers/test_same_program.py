@@ -20,6 +20,7 @@ WAYS: dict[str, tuple[str, Any]] = {
     "embedded": ("llamacpp", lambda server: {"progress": False, "n_ctx": 4096}),
     "openai-chat": ("openai", lambda server: _openai(server, "chat")),
     "openai-responses": ("openai", lambda server: _openai(server, "responses")),
+    "ollama": ("ollama", lambda server: {"base_url": server.ollama}),
 }
 
 

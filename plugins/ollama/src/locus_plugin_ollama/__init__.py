@@ -1,0 +1,1 @@
+"""Models of an Ollama server, on this machine, in the network or hosted, by its own protocol."""

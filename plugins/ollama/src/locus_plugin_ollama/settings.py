@@ -1,0 +1,102 @@
+"""The settings of the plugin: the table ``[plugins.ollama]``."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, Literal
+
+from attrs import Attribute, field, frozen
+
+from locus.core.frozen import EMPTY, FrozenDict, freeze
+from locus.hooks.secret import Secret
+from locus.models.protocol import Price
+
+__all__ = ["OllamaSettings"]
+
+#: A duration as Go reads it.
+_DURATION = re.compile(r"[-+]?(0|(\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h))((\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h))*")
+
+
+def _least(least: float) -> Any:
+    def check(_: object, attribute: Attribute[Any], value: float | None) -> None:
+        if value is not None and not least <= value < math.inf:  # which NaN is not either
+            raise ValueError(f"{attribute.name} is {value!r}; use {least} or more")
+
+    return check
+
+
+def _seconds(_: object, attribute: Attribute[Any], value: float) -> None:
+    if not 0 < value < math.inf:
+        raise ValueError(f"{attribute.name} is {value!r}; use seconds, more than 0")
+
+
+def _share(_: object, attribute: Attribute[Any], value: float | None) -> None:
+    if value is not None and not 0 <= value <= 1:
+        raise ValueError(f"{attribute.name} is {value!r}; use 0 to 1")
+
+
+def _level(_: object, attribute: Attribute[Any], value: bool | str | None) -> None:  # noqa: FBT001  # as it was set
+    if value == "":
+        raise ValueError("think is ''; use true, false or a level that the model knows, such as 'high'")
+
+
+def _duration(_: object, attribute: Attribute[Any], value: str | float | None) -> None:
+    if isinstance(value, str) and not _DURATION.fullmatch(value):
+        raise ValueError(f"keep_alive is {value!r}; use seconds, or text with units, such as '10m' or '1h30m'")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"keep_alive is {value!r}; use seconds, or a negative number for ever")
+
+
+def _price(_: object, attribute: Attribute[Any], value: Price | None) -> None:
+    parts = () if value is None else (value.prompt, value.completion, value.cached, value.cache_write)
+    if not all(part is None or 0 <= part < math.inf for part in parts):
+        raise ValueError(f"price is {value!r}; use dollars per million tokens, 0 or more")
+
+
+@frozen(kw_only=True)
+class OllamaSettings:
+    """Where the server is and how its models are asked.
+
+    Args:
+        base_url: where it is, in any form that ``OLLAMA_HOST`` may have; None = ``OLLAMA_HOST``, else this machine.
+        api_key: for hosted servers; None = ``OLLAMA_API_KEY``, which goes to this machine and over https only.
+        think: whether a thinking model thinks: true, false, or a level such as ``"high"``; None = its own default.
+        keep_alive: how long the model stays loaded after an answer: seconds, or text like ``"10m"``; a negative one
+            means for ever; None = as the server is set.
+        num_ctx: tokens of the context window; None = as the server is set, which may be as few as 4,096.
+        max_tokens: the most tokens of one answer, where the request does not say; None = no limit of its own.
+        temperature: 0.0 (always the likeliest token) and up, where the request does not say.
+        top_p: the share of probability that tokens are drawn from, 0 to 1.
+        top_k: how many tokens are drawn from.
+        seed: makes sampling repeatable, where the request does not say.
+        stop: texts that end an answer, where the request does not say.
+        options: further options of the server by their own names, such as ``min_p`` or ``num_gpu``.
+        overflow: what happens to a prompt that is longer than the window: ``"error"``, a typed error; ``"server"``,
+            what the server does, which is to drop the oldest messages without a word.
+        price: dollars per million tokens; None = nothing for a server on this machine, unknown for any other.
+        timeout: seconds for one answer, loading the model included.
+        connect_timeout: seconds to make a connection.
+        silence: seconds without a byte after which an answer is given up; an answer that nobody listens to comes as a
+            whole, after all of its silence.
+        connections: the most at a time in one event loop.
+    """
+
+    base_url: str | None = None
+    api_key: Secret | None = None
+    think: bool | str | None = field(default=None, validator=_level)
+    keep_alive: str | float | None = field(default=None, validator=_duration)
+    num_ctx: int | None = field(default=None, validator=_least(1))
+    max_tokens: int | None = field(default=None, validator=_least(1))
+    temperature: float | None = field(default=None, validator=_least(0.0))
+    top_p: float | None = field(default=None, validator=_share)
+    top_k: int | None = field(default=None, validator=_least(0))
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    options: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze)
+    overflow: Literal["error", "server"] = "error"
+    price: Price | None = field(default=None, validator=_price)
+    timeout: float = field(default=600.0, validator=_seconds)
+    connect_timeout: float = field(default=10.0, validator=_seconds)
+    silence: float = field(default=600.0, validator=_seconds)
+    connections: int = field(default=64, validator=_least(1))
