@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypedDict, assert_type
 
+import msgspec
+import pydantic
 from attrs import frozen
 
 from locus import (
@@ -112,6 +114,34 @@ class Row(TypedDict):
     item: str
 
 
+class Parcel(msgspec.Struct):
+    """A third way."""
+
+    item: str
+
+
+class Bill(pydantic.BaseModel):
+    """A fourth, for who has pydantic."""
+
+    item: str
+
+
+@frozen
+class Label:
+    """And a fifth."""
+
+    item: str
+
+
+def every_kind_of_answer_is_known(model: Model) -> None:
+    assert_type(Agent(model, output_schema=Parcel).run("?"), Run[Parcel])
+    assert_type(Agent(model, output_schema=Bill).run("?"), Run[Bill])
+    assert_type(Agent(model, output_schema=Label).run("?"), Run[Label])
+    assert_type(Agent(model).run_sync("?", output_schema=Parcel).parsed, Parcel | None)
+    assert_type(Agent(model).run_sync("?", output_schema=Bill).parsed, Bill | None)
+    assert_type(Agent(model).run_sync("?", output_schema=Label).parsed, Label | None)
+
+
 # --- hooks ---------------------------------------------------------------------------------------
 
 SEEN: StashKey[list[str]] = StashKey("seen")
@@ -198,6 +228,7 @@ def agents_know_their_types() -> None:
     assert_type(typed.run("How many?", output_schema=Row), Run[Row])
     assert_type(typed.run_sync("How many?").usage.total_tokens, int)
     assert_type(inferred.run("?"), Run[Report])
+    assert_type(inferred.run_sync("?").parsed, Report | None)
     assert_type(inferred.run(["Which of these?", MediaBlock("image", url="https://example.org/1.png")]), Run[Report])
     assert_type(inferred.run(["One.", "Two."]), Run[Report])
     assert_type(rows.run("?"), Run[Row])

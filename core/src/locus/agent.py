@@ -284,6 +284,30 @@ class Agent(Generic[Deps, Out]):
         how = engine.How(deps=deps, settings=model_settings, output_schema=output_schema, termination=termination)
         return self._engine.resume(thread, answer, how, max_attempts)
 
+    @overload
+    def run_sync(
+        self,
+        prompt: Prompt,
+        *,
+        thread_id: str | None = ...,
+        deps: Deps | None = ...,
+        metadata: Mapping[str, Any] | None = ...,
+        model_settings: ModelSettings | None = ...,
+        output_schema: None = ...,
+        termination: TerminationCondition | None = ...,
+    ) -> AgentResult[Out]: ...
+    @overload
+    def run_sync(
+        self,
+        prompt: Prompt,
+        *,
+        thread_id: str | None = ...,
+        deps: Deps | None = ...,
+        metadata: Mapping[str, Any] | None = ...,
+        model_settings: ModelSettings | None = ...,
+        output_schema: type[Given],
+        termination: TerminationCondition | None = ...,
+    ) -> AgentResult[Given]: ...
     def run_sync(
         self,
         prompt: Prompt,
