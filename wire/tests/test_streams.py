@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from itertools import pairwise
 
+import anyio
+import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_wire.streams import Event, EventParser, LineParser, Malformed, Told, TooLarge, json_of, shaped
+from locus_wire.replies import Body
+from locus_wire.streams import Event, JsonLines, Malformed, ServerSentEvents, Told, TooLarge, json_of, shaped
 
 LINE = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), max_size=8)
 
@@ -18,52 +22,70 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
     return [data[a:b] for a, b in pairwise(ends)]
 
 
-def parsed(parser: EventParser | LineParser, pieces: list[bytes]) -> list[Event]:
-    return [event for piece in pieces for event in parser.feed(piece)] + parser.flush()
+Reader = type[ServerSentEvents] | type[JsonLines]
+
+
+async def read(reader: Reader, pieces: list[bytes], limit: int) -> list[Event]:
+    async def content() -> AsyncIterator[bytes]:
+        for piece in pieces:
+            yield piece
+
+    request = httpx2.Request("POST", "http://127.0.0.1/")
+    response = httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=content(), request=request)
+    body = Body(response)
+    stream, found = reader(body, limit), []
+    try:
+        while (event := await stream.next()) is not None:
+            found.append(event)
+    finally:
+        await body.aclose()
+    return found
+
+
+def parsed(reader: Reader, pieces: list[bytes], limit: int = 10_000) -> list[Event]:
+    return anyio.run(read, reader, pieces, limit)
 
 
 @given(
     st.lists(st.tuples(st.lists(LINE, min_size=1, max_size=3), LINE), max_size=4),
     st.lists(st.integers(0, 200), max_size=8),
-    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from(["\n", "\r\n", "\r"]),
 )
 def test_events_are_the_same_in_any_pieces(events: list[tuple[list[str], str]], places: list[int], end: str) -> None:
     text = "".join(
         "".join(f"data: {line}{end}" for line in lines) + f"event: {kind}{end}: a comment{end}id: 7{end}{end}"
         for lines, kind in events
     )
-    wanted = [Event("\n".join(lines), kind.removeprefix(" ") or "message") for lines, kind in events]
-    assert parsed(EventParser(10_000), cut(text.encode(), places)) == wanted
+    wanted = [
+        Event("\n".join(lines), kind.removeprefix(" ") or "message") for lines, kind in events if "\n".join(lines)
+    ]
+    assert parsed(ServerSentEvents, cut(text.encode(), places)) == wanted
 
 
 @given(st.lists(LINE, max_size=6), st.lists(st.integers(0, 200), max_size=8), st.booleans())
 def test_lines_are_the_same_in_any_pieces(lines: list[str], places: list[int], last: bool) -> None:
     text = "\n".join(lines) + ("\n" if last else "")
     wanted = [Event(line) for line in lines if line.strip()]
-    assert parsed(LineParser(10_000), cut(text.encode(), places)) == wanted
+    assert parsed(JsonLines, cut(text.encode(), places)) == wanted
 
 
-def test_an_event_without_its_blank_line_counts() -> None:
-    assert parsed(EventParser(100), [b"data: a\n\ndata: b"]) == [Event("a"), Event("b")]
-
-
-def test_a_byte_order_mark_and_a_field_without_a_space_are_read() -> None:
-    assert parsed(EventParser(100), [b"\xef\xbb\xbfdata:a\n\n"]) == [Event("a")]
+def test_what_keeps_a_connection_alive_is_no_event() -> None:
+    assert parsed(ServerSentEvents, [b": ping\n\nevent: ping\ndata:\n\nid: 7\n\ndata:a\n\n"]) == [Event("a")]
 
 
 def test_bytes_that_are_no_utf8_are_replaced() -> None:
-    assert parsed(EventParser(100), [b"data: \xff\n\n"]) == [Event("\ufffd")]
+    assert parsed(ServerSentEvents, [b"data: \xff\n\n"]) == [Event("\ufffd")]
 
 
-@pytest.mark.parametrize("parser", [EventParser(100), LineParser(100)])
-def test_an_endless_line_is_refused(parser: EventParser | LineParser) -> None:
+@pytest.mark.parametrize("reader", [ServerSentEvents, JsonLines])
+def test_an_endless_line_is_refused(reader: Reader) -> None:
     with pytest.raises(TooLarge, match="100"):
-        parsed(parser, [b"data: xxxxx"] * 20)
+        parsed(reader, [b"data: xxxxx"] * 20, 100)
 
 
 def test_an_endless_event_is_refused() -> None:
     with pytest.raises(TooLarge, match="100"):
-        parsed(EventParser(100), [b"data: xxxxxxxx\n"] * 20)
+        parsed(ServerSentEvents, [b"data: xxxxxxxx\n"] * 20, 100)
 
 
 def test_what_a_piece_holds_is_an_object_or_no_piece() -> None:

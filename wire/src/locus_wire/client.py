@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import anyio
@@ -21,7 +21,7 @@ from locus_wire.failures import bad_answer, in_stream, refusal, request_id, said
 from locus_wire.keys import Key, hidden
 from locus_wire.pools import Pools, Session
 from locus_wire.replies import LARGEST_ANSWER, LARGEST_ERROR, Body, decoded, headers_of, opened
-from locus_wire.streams import Event, EventParser, LineParser, Malformed, Parser, Told, TooLarge, shaped
+from locus_wire.streams import Event, JsonLines, Malformed, ServerSentEvents, Stream, Told, TooLarge, shaped
 
 __all__ = ["Client", "Endpoint", "Outgoing", "Sign", "Take"]
 
@@ -212,9 +212,7 @@ class Client:
         """
         exchange = _Exchange(self.endpoint, "POST", path, body, {**headers, "accept": "text/event-stream"})
         kinds = ("text/event-stream",)
-        return await self._asked(
-            lambda http: exchange.stream(http, EventParser(LARGEST_ANSWER), kinds, take, ended), deadline
-        )
+        return await self._asked(lambda http: exchange.stream(http, ServerSentEvents, kinds, take, ended), deadline)
 
     async def lines(
         self,
@@ -228,7 +226,7 @@ class Client:
         """Send JSON, and read lines of JSON, each one an event. Everything else is as with `events`."""
         exchange = _Exchange(self.endpoint, "POST", path, body, headers)
         kinds = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/json")
-        return await self._asked(lambda http: exchange.stream(http, LineParser(LARGEST_ANSWER), kinds, take), deadline)
+        return await self._asked(lambda http: exchange.stream(http, JsonLines, kinds, take), deadline)
 
     async def _asked(self, ask: Callable[[httpx2.AsyncClient], Awaitable[T]], deadline: float | None) -> T:
         """One exchange within its time; a failure of the transport becomes the error that it is."""
@@ -312,7 +310,7 @@ class _Exchange:
     async def stream(
         self,
         http: httpx2.AsyncClient,
-        parser: Parser,
+        read: Callable[[Body, int], Stream],
         kinds: tuple[str, ...],
         take: Take,
         ended: Callable[[], bool] | None = None,
@@ -322,12 +320,13 @@ class _Exchange:
             headers = headers_of(response)
             if _media_type(headers) not in kinds:
                 await self._no_stream(body, headers, kinds[0])
+            stream = read(body, LARGEST_ANSWER)
             with self._reading(headers):
-                while (data := await body.next()) is not None:
-                    if await self._taken(parser.feed(data), take):
-                        await self._rest(body)
+                while (event := await stream.next()) is not None:
+                    if await take(event):
+                        await self._rest(stream)
                         return headers
-                if await self._taken(parser.flush(), take) or (ended is not None and ended()):
+                if ended is not None and ended():
                     return headers
         raise ConnectionLost(
             f"{self._endpoint.provider}: the stream ended before the answer was complete",
@@ -369,16 +368,11 @@ class _Exchange:
         except Told as e:
             raise self._told(e.body, headers) from e
 
-    async def _taken(self, events: list[Event], take: Take) -> bool:
-        for event in events:
-            if await take(event):
-                return True
-        return False
-
-    async def _rest(self, body: Body) -> None:
+    async def _rest(self, stream: Stream) -> None:
         """Read what little follows the last event: only then can the connection be used again."""
-        with anyio.move_on_after(_LINGER):
-            await body.upto(LARGEST_ERROR)
+        with anyio.move_on_after(_LINGER), suppress(TooLarge):
+            while await stream.next() is not None:
+                pass
 
     async def _accepted(self, body: Body) -> httpx2.Response:
         response = body.response

@@ -23,7 +23,7 @@ _CLOSING = 2.0
 
 
 class Body:
-    """The bytes of a response as they arrive.
+    """A response as it arrives: its bytes, or what is read from them.
 
     Args:
         response: with its headers read.
@@ -32,12 +32,20 @@ class Body:
     def __init__(self, response: httpx2.Response) -> None:
         self.response = response
         self.whole = False
-        self._bytes = response.aiter_bytes()
+        self._pieces: AsyncIterator[Any] = response.aiter_bytes()
 
-    async def next(self) -> bytes | None:
-        """The next bytes, or None at the end."""
-        async for data in self._bytes:
-            return data
+    def read_as(self, pieces: AsyncIterator[Any]) -> None:
+        """Read it as something else than bytes, from its beginning.
+
+        Args:
+            pieces: what `next` gives from now on; it reads the response.
+        """
+        self._pieces = pieces
+
+    async def next(self) -> Any:
+        """The next bytes, or what they are read as; None at the end."""
+        async for piece in self._pieces:
+            return piece
         self.whole = True
         return None
 

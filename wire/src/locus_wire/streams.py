@@ -1,19 +1,34 @@
-"""Server-sent events and JSON lines, from bytes in whatever pieces they arrive.
+"""Server-sent events and JSON lines, in whatever pieces they arrive, and what one of them holds.
 
-Nothing waits here: bytes go in, events come out. What a server sends is bounded, so that no answer fills the memory.
+What a server sends is bounded, so that no answer fills the memory.
 """
 
 from __future__ import annotations
 
 import codecs
 import json
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+import httpx2
 from attrs import frozen
 
-__all__ = ["Event", "EventParser", "LineParser", "Malformed", "Parser", "Told", "TooLarge", "json_of", "shaped"]
+from locus_wire.replies import Body
+
+__all__ = [
+    "Event",
+    "JsonLines",
+    "LineParser",
+    "Malformed",
+    "ServerSentEvents",
+    "Stream",
+    "Told",
+    "TooLarge",
+    "json_of",
+    "shaped",
+]
 
 
 class Malformed(Exception):
@@ -76,18 +91,6 @@ def shaped() -> Iterator[None]:
         raise Malformed(f"the answer has another shape than the protocol says ({type(e).__name__}: {e})"[:200]) from e
 
 
-class Parser(Protocol):
-    """Turns bytes into events."""
-
-    def feed(self, data: bytes) -> list[Event]:
-        """The events that these bytes complete."""
-        ...
-
-    def flush(self) -> list[Event]:
-        """What the end of the stream completes."""
-        ...
-
-
 class LineParser:
     """JSON lines: each line that is not blank is one event.
 
@@ -135,46 +138,58 @@ class LineParser:
             self._rest.append(text)
 
 
-class EventParser:
-    """Server-sent events (WHATWG HTML, 9.2.6), but for lines that end with a carriage return alone: nobody sends them.
+class Stream(Protocol):
+    """What a server sends piece by piece."""
 
-    Args:
-        limit: the most characters of one event.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self._lines = LineParser(limit)
-        self._limit = limit
-        self._decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
-        self._data: list[str] = []
-        self._size = 0
-        self._event = ""
-
-    def feed(self, data: bytes) -> list[Event]:
-        """The events that these bytes complete.
+    async def next(self) -> Event | None:
+        """The next event, or None at the end.
 
         Raises:
-            TooLarge: an event is larger than the limit.
+            TooLarge: it is larger than any answer.
         """
-        return [event for line in self._lines.lines(self._decode(data)) if (event := self._take(line)) is not None]
+        ...
 
-    def flush(self) -> list[Event]:
-        """The last event, where no blank line ends it; servers forget that one."""
-        found = [self._take(event.data.removesuffix("\r")) for event in self._lines.flush()]
-        return [event for event in (*found, self._take("")) if event is not None]
 
-    def _take(self, line: str) -> Event | None:
-        if not line:
-            done = Event("\n".join(self._data), self._event or "message") if self._data else None
-            self._data, self._event, self._size = [], "", 0
-            return done
-        name, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        if name == "data":
-            self._size += len(value)
-            if self._size > self._limit:
-                raise TooLarge(f"an event has more than {self._limit:,} characters")
-            self._data.append(value)
-        elif name == "event":
-            self._event = value
+class ServerSentEvents:
+    """Server-sent events, by httpx2. What holds no data is left out: it only keeps a connection alive.
+
+    Args:
+        body: of the response.
+        limit: the most bytes of one event.
+    """
+
+    def __init__(self, body: Body, limit: int) -> None:
+        body.read_as(aiter(httpx2.EventSource(body.response, max_event_size=limit)))
+        self._body, self._limit = body, limit
+
+    async def next(self) -> Event | None:
+        """See `Stream`."""
+        try:
+            while (found := await self._body.next()) is not None:
+                if found.data:
+                    return Event(found.data, found.event)
+        except httpx2.SSEError as e:
+            raise TooLarge(f"an event has more than {self._limit:,} bytes") from e
         return None
+
+
+class JsonLines:
+    """JSON lines: each line that is not blank is one event.
+
+    Args:
+        body: of the response.
+        limit: the most characters of one line.
+    """
+
+    def __init__(self, body: Body, limit: int) -> None:
+        self._body, self._parser = body, LineParser(limit)
+        self._found: deque[Event] = deque()
+
+    async def next(self) -> Event | None:
+        """See `Stream`."""
+        while not self._found:
+            data = await self._body.next()
+            self._found.extend(self._parser.flush() if data is None else self._parser.feed(data))
+            if data is None and not self._found:
+                return None
+        return self._found.popleft()
