@@ -21,6 +21,7 @@ WAYS: dict[str, tuple[str, Any]] = {
     "openai-chat": ("openai", lambda server: _openai(server, "chat")),
     "openai-responses": ("openai", lambda server: _openai(server, "responses")),
     "ollama": ("ollama", lambda server: {"base_url": server.ollama}),
+    "anthropic": ("anthropic", lambda server: {"base_url": server.url, "api_key": Secret(server.key)}),
 }
 
 
