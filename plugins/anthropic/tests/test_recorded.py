@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import anyio
+import httpx2
 import pytest
 
 from locus.core.messages import RawBlock, TextBlock, ThinkingBlock, ToolCall, Usage
 from locus.models.protocol import ModelResponse
 from locus_plugin_anthropic.reply import checked, response_of, usage_of
 from locus_plugin_anthropic.stream import Stream
-from locus_wire.streams import EventParser
+from locus_wire.replies import Body
+from locus_wire.streams import Event, ServerSentEvents
 
 from .kit import at_once
 
@@ -27,14 +31,28 @@ def _whole(name: str) -> ModelResponse:
     return response_of(data, {}, usage_of(data), name="asked")
 
 
+async def _events(pieces: list[bytes]) -> list[Event]:
+    async def content() -> AsyncIterator[bytes]:
+        for piece in pieces:
+            yield piece
+
+    request = httpx2.Request("POST", "http://127.0.0.1/")
+    response = httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=content(), request=request)
+    body = Body(response)
+    stream, found = ServerSentEvents(body, 100_000), []
+    while (event := await stream.next()) is not None:
+        found.append(event)
+    await body.aclose()
+    return found
+
+
 def _streamed(name: str, size: int) -> ModelResponse:
-    stream, parser = Stream(), EventParser(10_000)
+    stream = Stream()
     told = (DATA / f"{name}.sse").read_bytes()
     ended = False
-    for at in range(0, len(told), size):
-        for event in parser.feed(told[at : at + size]):
-            assert not ended
-            ended = at_once(stream.take(event))
+    for event in anyio.run(_events, [told[at : at + size] for at in range(0, len(told), size)]):
+        assert not ended
+        ended = at_once(stream.take(event))
     assert ended
     return response_of(stream.message, stream.raw, usage_of(stream.message), name="asked")
 
