@@ -1,9 +1,9 @@
 """Types that msgspec does not take as they are, made known to it.
 
 msgspec gives the schema and the conversion, and it is fast. It refuses unions of two classes, also within its own
-classes and TypedDicts, it fills attrs classes without their converters, and it knows neither pydantic nor `pathlib`. For each such type there is a
-*stand-in*: a class that msgspec meets as "custom" and hands back to us, with a schema and a loader of its own.
-pydantic is never imported: its models are recognised by their methods and served through them.
+classes and TypedDicts, it fills attrs classes without their converters, and it knows neither pydantic nor `pathlib`.
+For each such type there is a *stand-in*: a class that msgspec meets as "custom" and hands back to us, with a schema and
+a loader of its own. pydantic is never imported: its models are recognised by their methods and served through them.
 """
 
 from __future__ import annotations
