@@ -71,6 +71,11 @@ class _Bench:
         self.known = {each.name: each for each in distributions()}
         uv("build", "--quiet", "--all-packages", "--wheel", "--out-dir", folder / "wheels")
 
+    def _python(self, each: Distribution) -> str:
+        """The interpreter for a distribution: those of ISOLATED_PYTHONS in turn, or the one that runs this."""
+        wanted = os.environ.get("ISOLATED_PYTHONS", "").split(",")
+        return wanted[sorted(self.known).index(each.name) % len(wanted)] or sys.executable
+
     def wheel(self, each: Distribution) -> Path:
         """The wheel of a distribution."""
         stem = each.name.replace("-", "_")
@@ -84,7 +89,7 @@ class _Bench:
         needed = _closure(each, self.known)
         kit = [*_closure(self.known["locus-testkit"], self.known), *_closure(each, self.known, tested=True)]
         steps: list[list[str | Path]] = [
-            ["uv", "venv", "--quiet", "--python", sys.executable, home],
+            ["uv", "venv", "--quiet", "--python", self._python(each), home],
             [*self._install(python), *map(self.wheel, needed)],
             [python, "-W", "error", "-c", _PROBE, each.name, each.package],
             [*self._install(python), *map(self.wheel, dict.fromkeys([*needed, *kit])), *each.test_group],
@@ -100,7 +105,7 @@ class _Bench:
                 each.folder / "tests",
             ],
         ]
-        said = [f"== {each.name}: {', '.join(other.name for other in needed)}, then the test kit"]
+        said = [f"== {each.name}: {', '.join(other.name for other in needed)}, then the test kit; {self._python(each)}"]
         for step in steps:
             # From a folder without sources, so that nothing is found that the wheel does not hold.
             done = subprocess.run(
