@@ -15,7 +15,7 @@ from attrs import frozen
 from locus.tools.inlining import inlined, rebased
 from locus.tools.lenient import normalised
 from locus.tools.problems import Problem, problems
-from locus.tools.standins import convert, describe_foreign, portable
+from locus.tools.standins import convert, describe_foreign, portable, portable_within
 
 __all__ = ["JsonType", "Misfit", "NoJsonForm", "json_type"]
 
@@ -93,14 +93,27 @@ def json_type(annotation: Any) -> JsonType:
     Raises:
         NoJsonForm: it, or a part of it, has no JSON form.
     """
+    try:
+        return _built(portable(annotation))
+    except NoJsonForm as e:
+        try:
+            return _built(portable_within(annotation))
+        except (NoJsonForm, RecursionError, TypeError, ValueError, NameError, RuntimeError):
+            raise e from e.__cause__
+    except RecursionError:
+        raise NoJsonForm(f"{annotation!r} is nested without end") from None
+    except (TypeError, ValueError, NameError, RuntimeError) as e:
+        raise NoJsonForm(str(e)) from e
+
+
+def _built(known: Any) -> JsonType:
     builder = _Builder()
     try:
-        known = portable(annotation)
         schema = builder.schema_of(known)
         msgspec.json.Decoder(known)  # some types are refused only here
         plain = msgspec.json.decode(msgspec.json.encode(inlined(schema, builder.parts, _PART)))
     except RecursionError:
-        raise NoJsonForm(f"{annotation!r} is nested without end") from None
+        raise NoJsonForm(f"{known!r} is nested without end") from None
     except (TypeError, ValueError, NameError, RuntimeError) as e:
         raise NoJsonForm(str(e)) from e
     return JsonType(known, plain, bool(builder.foreign))

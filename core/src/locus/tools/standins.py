@@ -37,7 +37,16 @@ import msgspec
 from locus.core.frozen import thaw
 from locus.tools.annotations import class_hints
 
-__all__ = ["Loadable", "SchemaOf", "constraints", "convert", "describe_foreign", "load_foreign", "portable"]
+__all__ = [
+    "Loadable",
+    "SchemaOf",
+    "constraints",
+    "convert",
+    "describe_foreign",
+    "load_foreign",
+    "portable",
+    "portable_within",
+]
 
 #: Gives the JSON Schema of a type as a part of the schema that is being made.
 SchemaOf = Callable[[Any], dict[str, Any]]
@@ -137,6 +146,15 @@ _LISTS = (collections.abc.Iterable, collections.abc.Reversible)
 _EMPTY = (list, dict, set)
 _AttrsFactory: Any = attrs.Factory
 _UNIONS = (Union, types.UnionType)
+
+
+#: Among the classes looked at: each gets a stand-in before it is looked at.
+_AHEAD = "ahead"
+
+
+def portable_within(annotation: Any) -> Any:
+    """As `portable`, for classes that msgspec does not take and that hold themselves: they do so by their stand-ins."""
+    return portable(annotation, {_AHEAD: True})
 
 
 def portable(annotation: Any, seen: dict[Any, Any] | None = None) -> Any:
@@ -283,18 +301,16 @@ def _class(cls: Any, seen: dict[Any, Any]) -> Any:
     else:
         return cls
     if cls not in seen:
-        seen[cls] = _finished(cls, own, seen)
+        if _AHEAD in seen:
+            seen[cls] = _ahead(cls, own, seen)
+        else:
+            seen[cls] = cls
+            seen[cls] = own(cls, seen)
     return seen[cls]
 
 
-def _finished(cls: Any, own: Callable[[Any, dict[Any, Any]], Any], seen: dict[Any, Any]) -> Any:
+def _ahead(cls: Any, own: Callable[[Any, dict[Any, Any]], Any], seen: dict[Any, Any]) -> Any:
     """What stands for a class, also where the class stands in itself."""
-    inner = {**seen, cls: cls}
-    made = own(cls, inner)
-    if made is cls:
-        seen.update(inner)
-        return cls
-    # Whatever met the class in itself took it for one that msgspec takes; it is looked at again.
     done: list[Any] = []
     ahead = stand_in(
         cls.__name__,
@@ -305,7 +321,7 @@ def _finished(cls: Any, own: Callable[[Any, dict[Any, Any]], Any], seen: dict[An
     done.append(own(cls, seen))
     names = _keys(done[0])
     ahead.names = None if names is None else frozenset(names)
-    return ahead
+    return cls if done[0] is cls else ahead
 
 
 def _typed_dict(cls: Any, seen: dict[Any, Any]) -> Any:
