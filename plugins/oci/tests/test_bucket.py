@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import pickle
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
@@ -16,7 +17,7 @@ import pytest
 
 import locus_plugin_oci.bucket
 from locus import Agent
-from locus.core.errors import JournalError, NothingToResume, StoreError, ThreadBusy
+from locus.core.errors import ConfigError, JournalError, NothingToResume, StoreError, ThreadBusy
 from locus.core.journal import Outcome
 from locus.hooks.providers import provide
 from locus.memory.store import Appended, Claim
@@ -25,15 +26,18 @@ from locus_plugin_oci import (
     BucketBusy,
     BucketDamaged,
     BucketDenied,
+    BucketFailed,
     BucketMissing,
+    BucketRefused,
     BucketTooNew,
     BucketUnreachable,
     OCIBucketBackend,
+    OciSettings,
     StoreClosed,
 )
 from locus_plugin_oci.logs import Logs
 from locus_testkit import ScriptedModel, call
-from locus_testkit.localserver import LocalServer
+from locus_testkit.localserver import Answer, LocalServer
 
 from .emulator import Fault
 from .kit import Home, at_home
@@ -366,6 +370,62 @@ async def test_an_object_that_is_missing_or_damaged_says_which(home: Home) -> No
         with pytest.raises(BucketDamaged, match="not what was written"):
             await store.read("t")
         assert [info.holder for info in await store.threads()] == [None], "a claim that failed holds nothing"
+
+
+_PAGE = Answer(media_type="text/html", body=b"<html><title>Sign in</title></html>", headers={"etag": "e"})
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (_PAGE, BucketDamaged),
+        (Answer(media_type="text/html", body=b"hello"), BucketDamaged),
+        (Answer(status=302, headers={"location": "https://elsewhere.example/"}), BucketRefused),
+        (Answer(status=400, body=b"no"), BucketRefused),
+        (Answer(status=500, media_type="text/html", body=b"<p>" * 99), BucketFailed),
+        (Answer(status=0, body=b"220 mail.example ESMTP\r\n", ending="cut"), BucketUnreachable),
+        (Answer(body=b"{", ending="reset"), BucketUnreachable),
+        (Answer(body=b"{", ending="silent"), BucketUnreachable),
+        (Answer(body=(b" ",), repeat=3000, pause=0.01, chunked=True), BucketUnreachable),
+    ],
+    ids=["page", "no etag", "redirect", "refused", "failed", "no HTTP", "reset", "silence", "drip"],
+)
+async def test_whatever_a_hostile_service_says_is_one_typed_error(
+    home: Home, answer: Answer, error: type[StoreError]
+) -> None:
+    """... that shows neither a page nor a signature; and what is asked later works."""
+    async with home.store(retries=0, storage_timeout=0.3) as store:
+        assert await store.read("t") == ()
+        for ask in (store.read, store.peek, lambda _: store.threads(), lambda _: store.next_ready(NOON)):
+            home.server.then(answer)
+            with pytest.raises(error) as caught:
+                await ask("t")
+            shown = f"{caught.value!r} {vars(caught.value)}"
+            assert "<p>" not in shown
+            assert "Signature" not in shown
+            assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+        assert await store.read("t") == ()
+
+
+async def test_a_namespace_that_is_none_is_refused(home: Home) -> None:
+    async with home.store(namespace=None) as store:
+        for answer in (_PAGE, Answer.of({"not": "text"})):
+            home.server.then(answer)
+            with pytest.raises(BucketDamaged, match="storage_endpoint"):
+                await store.read("t")
+        assert await store.read("t") == ()
+
+
+@pytest.mark.parametrize("wrong", [{"lease": 1.0}, {"retries": -1}, {"timeout": 0.0}, {"api": "soap"}])
+def test_settings_that_cannot_work_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        OciSettings(**wrong)
+
+
+@pytest.mark.parametrize(("bucket", "prefix"), [("a/b", "x"), ("", "x"), ("b", "../x"), ("b", "x\n"), ("b", "x" * 500)])
+def test_names_that_are_none_are_refused(bucket: str, prefix: str) -> None:
+    with pytest.raises(ConfigError):
+        OCIBucketBackend(bucket, prefix=prefix)
 
 
 # -- runs -----------------------------------------------------------------------------------------

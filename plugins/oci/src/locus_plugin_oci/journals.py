@@ -28,6 +28,9 @@ from locus_plugin_oci.pulses import Pulse
 
 __all__ = ["Appending", "Journals", "Seen"]
 
+#: Seconds that giving everything back may take when a store is closed; a lease tells it as well.
+_CLOSING = 10.0
+
 #: How often something is tried anew because somebody else was faster; more is a fault.
 _TRIES = 50
 
@@ -109,8 +112,10 @@ class Journals:
             # Whoever still holds a thread is not there any more.
             self._owed |= {token: held.thread for token, held in self._held.items()}
             self._held.clear()
-            await self._settle()
-            await self.pulse.close()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_CLOSING):
+                    await self._settle()
+                    await self.pulse.close()
 
     def holds(self, token: str) -> bool:
         """Whether a claim is one of this store."""

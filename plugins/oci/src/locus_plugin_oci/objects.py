@@ -47,6 +47,9 @@ ANY = "*"
 #: Seconds before the first repetition; each further one waits twice as long, up to the second number.
 _FIRST, _LONGEST = 0.2, 5.0
 
+#: Bytes a second that an upload gets beyond the time of a request.
+_SLOWEST = 1_000_000
+
 _CONFLICTS = frozenset({"ConcurrentObjectUpdate", "IfMatchFailed", "IfNoneMatchFailed", "ObjectAlreadyExists"})
 
 
@@ -172,7 +175,9 @@ class Objects:
         now = _moment(response.headers.get("date"))
         etag = response.headers.get("etag", "")
         if not etag:
-            raise BucketDamaged(self.place.bucket, f"the object {name!r} came without an ETag; is endpoint right?")
+            raise BucketDamaged(
+                self.place.bucket, f"the object {name!r} came without an ETag; is storage_endpoint right?"
+            )
         return Found(response.content, etag, _moment(response.headers.get("last-modified"), now), now)
 
     async def put(self, name: str, body: bytes, *, match: str | None = ANY) -> str | None:
@@ -253,7 +258,9 @@ class Objects:
                 ]
                 following = data.get("nextStartWith")
             except (ValueError, KeyError, TypeError, AttributeError) as e:
-                raise BucketDamaged(self.place.bucket, f"a listing is none ({e!r:.80}); is endpoint right?") from e
+                raise BucketDamaged(
+                    self.place.bucket, f"a listing is none ({e!r:.80}); is storage_endpoint right?"
+                ) from e
             for row in rows:
                 yield row
             if not following or following == start:
@@ -277,8 +284,10 @@ class Objects:
         while True:
             try:
                 proof = signed(self._credentials.identity(), method, url)
-                response = await self._http.request(method, url, headers={**(headers or {}), **proof}, content=body)
-            except httpx2.HTTPError as e:
+                # What the client calls a timeout is a silence; an answer that drips has none.
+                async with asyncio.timeout(self.place.timeout + len(body or b"") / _SLOWEST):
+                    response = await self._http.request(method, url, headers={**(headers or {}), **proof}, content=body)
+            except (httpx2.HTTPError, TimeoutError) as e:
                 problem: BucketProblem = self._unreachable(e)
                 before = isinstance(e, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.UnsupportedProtocol)
                 unknown, wait = method in ("PUT", "DELETE") and not before, None
@@ -320,9 +329,14 @@ class Objects:
         if self._namespace is None:
             response, _ = await self._ask("GET", f"{endpoint}/n/")
             self._accepted(response, "ask for the namespace")
-            found = response.json()
+            try:
+                found = response.json()
+            except ValueError:
+                found = None
             if not isinstance(found, str) or not found:
-                raise BucketDamaged(self.place.bucket, f"the namespace is {found!r:.80}; is endpoint right?")
+                raise BucketDamaged(
+                    self.place.bucket, "what came for the namespace is none; is storage_endpoint right?"
+                )
             self._namespace = found
         return f"{endpoint}/n/{quote(self._namespace, safe='')}/b/{quote(self.place.bucket, safe='')}"
 
@@ -346,9 +360,12 @@ class Objects:
             request_id=number,
         )
 
-    def _unreachable(self, error: httpx2.HTTPError) -> BucketProblem:
+    def _strange(self, what: str) -> BucketProblem:
+        return BucketDamaged(self.place.bucket, f"{what}; compare storage_endpoint with its documentation")
+
+    def _unreachable(self, error: httpx2.HTTPError | TimeoutError) -> BucketProblem:
         what = " ".join(str(error).split())[:200] or type(error).__name__
-        if isinstance(error, httpx2.TimeoutException):
+        if isinstance(error, httpx2.TimeoutException | TimeoutError):
             what = f"no answer within {self.place.timeout:g} s (the setting storage_timeout)"
         return BucketUnreachable(
             self.place.bucket, f"Object Storage cannot be reached: {what}; look at region and network"

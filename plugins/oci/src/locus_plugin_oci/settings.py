@@ -26,6 +26,17 @@ def _positive(_: object, attribute: Attribute[Any], value: float) -> None:
         raise ValueError(f"{attribute.name} is {value!r}; use more than 0")
 
 
+def _lease(_: object, attribute: Attribute[Any], value: float) -> None:
+    # The service's clock tells whole seconds.
+    if not value >= 5:
+        raise ValueError(f"{attribute.name} is {value!r}; use 5 seconds or more")
+
+
+def _count(_: object, attribute: Attribute[Any], value: int) -> None:
+    if value < 0:
+        raise ValueError(f"{attribute.name} is {value!r}; use 0 or more")
+
+
 @frozen(kw_only=True)
 class OciSettings:
     """Who asks, where, and how.
@@ -47,8 +58,8 @@ class OciSettings:
         connections: the most at a time in one event loop.
         namespace: of Object Storage; None = asked for.
         storage_endpoint: the address of Object Storage; None = the region's.
-        lease: seconds after which a worker that does not say that it lives is taken for dead. It says so three times
-            in that time, by a timer.
+        lease: seconds, 5 or more, after which a worker that does not say that it lives is taken for dead. It says so
+            three times in that time, by a timer.
         storage_timeout: seconds for one request to Object Storage.
         retries: how often a request to Object Storage that failed by the way is sent again.
     """
@@ -69,6 +80,6 @@ class OciSettings:
     connections: int = field(default=64, validator=_positive)
     namespace: str | None = None
     storage_endpoint: str | None = None
-    lease: float = field(default=60.0, validator=_positive)
+    lease: float = field(default=60.0, validator=_lease)
     storage_timeout: float = field(default=20.0, validator=_positive)
-    retries: int = field(default=4)
+    retries: int = field(default=4, validator=_count)

@@ -205,7 +205,7 @@ class Threads:
 
         Raises:
             ThreadBusy: a live worker holds it.
-            BucketProblem: it is still there, or objects of it are left; delete it again.
+            BucketProblem: it is still there; or it is gone, and objects of it are left in the bucket.
         """
         async with self._journals.turn(thread_id):
             while (seen := await self._journals.see(thread_id)) is not None:
