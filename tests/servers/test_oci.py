@@ -85,7 +85,11 @@ async def test_an_agent_with_a_tool_runs_on_signed_requests(
         """Add two whole numbers."""
         return a + b
 
-    options = {"oci": {**settings, "api": api}, "model_settings": GREEDY, "termination": MaxIterations(3)}
+    options: dict[str, Any] = {
+        "oci": {**settings, "api": api},
+        "model_settings": GREEDY,
+        "termination": MaxIterations(3),
+    }
     agent: Agent[Any, Any] = Agent(f"oci:{real_server.model}", tools=[add], **options)
     chunks, calls = 0, 0
     async for event in agent.run("What is 12 plus 30? Use the tool."):

@@ -62,7 +62,7 @@ class Fault:
     code: str = "ServiceUnavailable"
     done: bool = False
     headers: dict[str, str] = field(factory=dict)
-    action: Callable[[], None] | None = None
+    action: Callable[[], object] | None = None
 
 
 class Bucket:

@@ -6,7 +6,7 @@ import contextlib
 import importlib
 import json
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -45,6 +45,7 @@ from .verification import Keys
 
 pytestmark = pytest.mark.anyio
 
+HEAD = "locus/threads/t"
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 
@@ -99,6 +100,22 @@ async def test_appends_at_the_same_time_share_a_request(home: Home) -> None:
         assert {await each.wait() for each in posts} == {Appended.OK}
         assert home.bucket.counted("PUT", "threads/") - before <= 4
         assert await words(store) == ["one", *(f"tool-{n}" for n in range(8))]
+
+
+async def test_what_is_asked_comes_behind_what_was_begun(home: Home) -> None:
+    """Though nobody waits for it: reading, listing and looking for work see what was posted and given back."""
+    async with home.store() as store:
+        claim = await claimed(store, "one")
+        begun = store.post(claim, said("two"))
+        assert await words(store) == ["one", "two"]
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await store.release(claim, NOON)
+        assert await store.next_ready(NOON) == "t"
+        claim = await store.claim("t", "w")
+        last = store.post(claim, said("three"))
+        assert [info.head for info in await store.threads()] == [3]
+        assert await begun.wait() is await last.wait() is Appended.OK
 
 
 async def test_prefixes_know_nothing_of_each_other(home: Home) -> None:
@@ -242,18 +259,80 @@ async def test_a_worker_that_somebody_overtakes_in_the_middle_is_fenced(home: Ho
         assert await words(store) == ["one", "three"]
 
 
-async def test_a_claim_waits_for_nobody_that_deletes_or_claims_meanwhile(home: Home) -> None:
-    """The head changes while it is looked at: the look is repeated."""
+def pulses(home: Home) -> list[str]:
+    """The ETags of what stores change to say that they live."""
+    return [each.etag for name, each in home.bucket.objects.items() if "/pulses/" in name]
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait for what another thread does."""
+    with anyio.fail_after(10):
+        while not holds():  # noqa: ASYNC110  # nobody there could set an event
+            await anyio.sleep(0.01)
+
+
+async def test_a_store_says_that_it_lives_while_it_holds_a_thread(home: Home) -> None:
+    """By a timer, also when the service fails in between; and no longer than it holds one."""
+    async with home.store(retries=0) as store:
+        store._engine.journals.pulse.lease = 0.15  # no setting: the service's clock tells whole seconds
+        claim = await claimed(store, "one")
+        (first,) = pulses(home)
+        await until(lambda: pulses(home) != [first])
+        failing = Fault(times=2, name="/pulses/", status=500)
+        home.bucket.faults.append(failing)
+        await until(lambda: failing not in home.bucket.faults)
+        now = pulses(home)
+        await until(lambda: pulses(home) != now)
+        await store.release(claim)
+        await until(lambda: pulses(home) == [])
+        claim = await store.claim("t", "again")
+        assert len(pulses(home)) == 1
+        assert await store.renew(claim)
+
+
+async def test_of_two_claims_of_a_new_thread_one_wins(home: Home) -> None:
+    """Another store makes the thread after this one has seen that there is none."""
+    async with home.store() as store, home.store() as other:
+        theirs = await claimed(other, "theirs")
+        head = home.bucket.objects.pop(HEAD)
+        home.bucket.faults.append(Fault(action=lambda: home.bucket.objects.update({HEAD: head})))
+        with pytest.raises(ThreadBusy, match="the worker"):
+            await store.claim("t", "late")
+        assert await other.append(theirs, said("more")) is Appended.OK
+        assert await words(store) == ["theirs", "more"]
+
+
+async def test_a_fork_takes_no_thread_that_is_made_meanwhile(home: Home) -> None:
+    async with home.store() as store, home.store() as other:
+        await store.release(await claimed(store, "one"))
+        theirs = await claimed(other, "theirs", thread_id="fork")
+        head = home.bucket.objects.pop("locus/threads/fork")
+        home.bucket.faults.append(Fault(action=lambda: home.bucket.objects.update({"locus/threads/fork": head})))
+        with pytest.raises(JournalError, match="somebody else"):
+            await store.fork("t", 1, "fork")
+        assert await other.append(theirs, said("more")) is Appended.OK
+        assert await words(store, "fork") == ["theirs", "more"]
+
+
+async def test_a_thread_that_is_taken_meanwhile_is_not_deleted(home: Home) -> None:
+    async with home.store() as store, home.store() as other:
+        await store.release(await claimed(store, "one"))
+        free = home.bucket.objects[HEAD]
+        theirs = await other.claim("t", "the worker")
+        taken = home.bucket.objects[HEAD]
+        home.bucket.objects[HEAD] = free
+        home.bucket.faults.append(Fault(method="DELETE", action=lambda: home.bucket.objects.update({HEAD: taken})))
+        with pytest.raises(ThreadBusy, match="the worker"):
+            await store.delete("t")
+        assert await other.append(theirs, said("two")) is Appended.OK
+
+
+async def test_a_thread_that_is_deleted_meanwhile_is_begun_anew(home: Home) -> None:
+    """The head is gone when it is to be written: the look is repeated."""
     async with home.store() as store:
         await store.release(await claimed(store, "one"))
-        stored = dict(home.bucket.objects)
-
-        def change() -> None:
-            home.bucket.objects.pop("locus/threads/t")
-
-        home.bucket.faults.append(Fault(action=change))
+        home.bucket.faults.append(Fault(action=lambda: home.bucket.objects.pop(HEAD)))
         assert (await store.claim("t", "w")).head == 0
-        assert stored
 
 
 # -- what lies in the bucket ----------------------------------------------------------------------
@@ -273,10 +352,10 @@ async def test_a_long_thread_is_read_from_everywhere(home: Home) -> None:
         told = [f"word-{n}" for n in range(40)]
         for at in range(0, 40, 2):
             assert await store.append(claim, said(*told[at : at + 2])) is Appended.OK
-        head = json.loads(home.bucket.objects["locus/threads/t"].body)
+        head = json.loads(home.bucket.objects[HEAD].body)
         assert len(head["parts"]) <= 4
         assert any(nested for *_, nested in head["parts"])
-        assert len(home.bucket.objects["locus/threads/t"].body) < 3000
+        assert len(home.bucket.objects[HEAD].body) < 3000
         entries = await store.read("t")
         assert [entry.n for entry in entries] == list(range(1, 41))
         assert [entry.parent for entry in entries] == ["", *(entry.id for entry in entries[:-1])]
@@ -349,11 +428,11 @@ async def test_a_time_is_found_without_reading_every_thread(home: Home) -> None:
 async def test_what_is_no_head_is_refused_and_left_alone(home: Home, content: bytes, error: type[StoreError]) -> None:
     async with home.store() as store:
         await store.release(await claimed(store, "one"))
-        home.bucket.objects["locus/threads/t"].body = content
+        home.bucket.objects[HEAD].body = content
         for ask in (store.claim("t", "w"), store.read("t"), store.peek("t")):
             with pytest.raises(error):
                 await ask
-        assert home.bucket.objects["locus/threads/t"].body == content
+        assert home.bucket.objects[HEAD].body == content
 
 
 async def test_an_object_that_is_missing_or_damaged_says_which(home: Home) -> None:

@@ -90,6 +90,8 @@ async def test_a_process_that_was_killed_is_followed_by_the_next(home: Home, oth
         home.bucket.advance(61)
         claim = await store.claim("t", "here")
         assert (claim.head, claim.entries[0].body.value) == (1, "one")  # type: ignore[union-attr]
+        pulses = [name for name in home.bucket.objects if "/pulses/" in name]
+        assert len(pulses) == 1, "what the dead one left behind is gone"
 
 
 async def test_a_process_that_was_only_slow_writes_nothing_more(home: Home, other: Other) -> None:

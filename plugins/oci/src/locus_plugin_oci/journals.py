@@ -131,6 +131,12 @@ class Journals:
         async with turns.lock:
             yield
 
+    async def behind(self, thread_id: str | None = None) -> None:
+        """Wait for what this store has begun to change, in one thread or in all: whoever asks next is to see it."""
+        for name in [thread_id] if thread_id is not None else list(self._turns):
+            async with self.turn(name):
+                pass
+
     # -- heads --------------------------------------------------------------------------------------
 
     async def see(self, thread_id: str) -> Seen | None:
@@ -434,6 +440,7 @@ class Journals:
         Raises:
             BucketProblem: they cannot be read.
         """
+        await self.behind(thread_id)
         seen = await self.see(thread_id)
         while seen is not None:
             try:

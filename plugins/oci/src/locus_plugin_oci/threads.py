@@ -76,6 +76,7 @@ class Threads:
         Raises:
             BucketProblem: they cannot be told.
         """
+        await self._journals.behind()
         rows = [row async for row in self._objects.list(THREADS)]
         slots = asyncio.Semaphore(_AT_A_TIME)
 
@@ -128,6 +129,7 @@ class Threads:
         Raises:
             BucketProblem: it cannot be told.
         """
+        await self._journals.behind()
         async for row in self._objects.list(DUE, end=due_until(micros(now))):
             moment, token, key = row.name.removeprefix(DUE).split("/")
             seen = await self._journals.see_object(head_name(key))
@@ -152,6 +154,7 @@ class Threads:
             JournalError: ``into`` is taken, or ``at`` is no number of an entry.
             BucketProblem: nothing was made.
         """
+        await self._journals.behind(thread_id)
         async with self._journals.turn(into):
             seen = await self._journals.see(thread_id)
             if seen is None or not seen.head.count:
