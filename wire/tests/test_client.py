@@ -14,7 +14,7 @@ import pytest
 from locus.core.errors import ConfigError, InputError
 from locus_testkit.localserver import Answer, LocalServer, Received
 from locus_wire import Client, Endpoint, Event, Outgoing, joined, json_bytes
-from locus_wire.errors import BadAnswer, TooLate, Unreachable
+from locus_wire.errors import BadAnswer, KeyRefused, TooLate, Unreachable
 
 pytestmark = pytest.mark.anyio
 
@@ -254,6 +254,16 @@ async def test_an_answer_in_the_place_of_a_stream_is_no_stream(server: LocalServ
 async def test_an_address_that_is_none_is_refused_when_it_is_given(url: str) -> None:
     with pytest.raises(ConfigError, match="base_url of acme"):
         Endpoint(provider="acme", base_url=url)
+
+
+async def test_a_token_in_the_middle_of_a_signature_is_not_shown(server: LocalServer) -> None:
+    """A server may repeat the part that it refuses, and not the header as a whole."""
+    token = "session.0123456789abcdef"
+    asking = client(server, sign=lambda _: {"authorization": f'Signature keyId="ST${token}",signature="c2ln"'})
+    server.then(Answer.of({"message": f"the token {token} has ended"}, status=401))
+    with pytest.raises(KeyRefused, match="has ended") as caught:
+        await asking.get("/", itself)
+    assert token not in str(caught.value)
 
 
 async def test_a_password_in_the_address_is_not_shown(server: LocalServer) -> None:

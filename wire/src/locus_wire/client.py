@@ -5,6 +5,7 @@ It follows no redirect and sends a key to no other host. A cancelled call closes
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -29,6 +30,9 @@ T = TypeVar("T")
 
 #: Seconds that the rest of a stream gets after its last event, so that its connection can be used again.
 _LINGER = 0.5
+
+#: What is long enough to be a token, wherever it stands: signatures name a session's in the middle.
+_TOKEN = re.compile(r"[\w.~+/=-]{17,}")
 
 #: Takes one event of a stream; True = the answer is complete.
 Take = Callable[[Event], Awaitable[bool]]
@@ -343,7 +347,7 @@ class _Exchange:
         if sign is not None:
             given = sign(outgoing)
             proof = await given if isinstance(given, Awaitable) else given
-        self._secrets = tuple(word for value in proof.values() for word in (value, value.rpartition(" ")[2]))
+        self._secrets = tuple(word for value in proof.values() for word in _secrets(value))
         try:
             headers = {**outgoing.headers, **proof}
             return http.build_request(outgoing.method, outgoing.url, content=outgoing.body or None, headers=headers)
@@ -419,6 +423,11 @@ class _Exchange:
 
     def _bad(self, headers: Mapping[str, str], what: str, *, retryable: bool = False) -> ModelError:
         return bad_answer(self._endpoint.provider, what, status=200, headers=headers, retryable=retryable)
+
+
+def _secrets(proof: str) -> tuple[str, ...]:
+    """What a header that says who asks must not be quoted with: all of it, its last word, and tokens within it."""
+    return (proof, proof.rpartition(" ")[2], *_TOKEN.findall(proof))
 
 
 def _media_type(headers: Mapping[str, str]) -> str:

@@ -1,0 +1,51 @@
+"""OCI Generative AI and Object Storage: models, and journals in a bucket.
+
+Its names are imported on first use: the manifest, which every listing of plugins reads, lies in this package too.
+"""
+
+from typing import TYPE_CHECKING
+
+from locus.core.lazy import exports
+
+if TYPE_CHECKING:
+    from locus_plugin_oci.bucket import OCIBucketBackend
+    from locus_plugin_oci.errors import (
+        BucketBusy,
+        BucketDamaged,
+        BucketDenied,
+        BucketFailed,
+        BucketMissing,
+        BucketProblem,
+        BucketRefused,
+        BucketTooNew,
+        BucketUnreachable,
+        CredentialsUnusable,
+        StoreClosed,
+    )
+    from locus_plugin_oci.model import OciModel
+    from locus_plugin_oci.settings import OciSettings
+
+__all__ = [
+    "BucketBusy",
+    "BucketDamaged",
+    "BucketDenied",
+    "BucketFailed",
+    "BucketMissing",
+    "BucketProblem",
+    "BucketRefused",
+    "BucketTooNew",
+    "BucketUnreachable",
+    "CredentialsUnusable",
+    "OCIBucketBackend",
+    "OciModel",
+    "OciSettings",
+    "StoreClosed",
+]
+
+_ELSEWHERE = {
+    "OCIBucketBackend": "locus_plugin_oci.bucket",
+    "OciModel": "locus_plugin_oci.model",
+    "OciSettings": "locus_plugin_oci.settings",
+}
+
+__getattr__, __dir__ = exports(__name__, {name: _ELSEWHERE.get(name, "locus_plugin_oci.errors") for name in __all__})

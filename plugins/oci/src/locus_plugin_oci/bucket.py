@@ -1,0 +1,350 @@
+"""`OCIBucketBackend`: what ``checkpointer="oci:bucket/prefix"`` is."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import weakref
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import anyio
+import anyio.to_thread
+import msgspec
+from attrs import evolve
+
+from locus.core.errors import ConfigError
+from locus.core.journal import Body, Entry, entry_from_json, entry_to_json
+from locus.memory.store import Appended, Claim, ThreadInfo
+from locus_plugin_oci.credentials import Credentials
+from locus_plugin_oci.errors import BucketDamaged, StoreClosed
+from locus_plugin_oci.heads import Batch
+from locus_plugin_oci.journals import Appending, Journals
+from locus_plugin_oci.logs import Logs
+from locus_plugin_oci.objects import Objects, Place
+from locus_plugin_oci.settings import OciSettings
+from locus_plugin_oci.threads import Threads
+from locus_plugin_oci.worker import Worker, in_event_loop, known
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from locus.core.journal import Transition
+    from locus.core.state import AgentState
+    from locus.memory.store import Posted
+
+__all__ = ["OCIBucketBackend", "make"]
+
+T = TypeVar("T")
+
+_BUCKET = re.compile(r"[A-Za-z0-9_.-]{1,256}")
+
+
+class _Engine:
+    """What lives in the thread of a store."""
+
+    def __init__(self, place: Place, settings: OciSettings) -> None:
+        objects = Objects(place, Credentials(settings))
+        self.journals = Journals(objects, Logs(objects), settings.lease)
+        self.threads = Threads(self.journals)
+        self.worker = Worker(self.journals.session, f"locus-oci {place.bucket}")
+
+
+class OCIBucketBackend:
+    """Journals in a bucket of OCI Object Storage, shared by any number of stores, processes and machines.
+
+    An append is one request: the thread's head is written anew if it is still the version that was read
+    (``if-match``), so of two workers only the one that claimed last can write, whatever their clocks say. Everything is
+    done in one thread of the store's own. A call that is cancelled leaves at once, and what it began is stored or fails
+    without it.
+
+    Nothing is asked before the first call. Close it with ``await store.aclose()`` or ``async with``; a store that is
+    dropped closes itself.
+
+    Args:
+        bucket: its name. It must exist; versions and retention rules make no sense for it.
+        namespace: of the bucket; None = as the settings say, else asked for.
+        prefix: of the names of all objects; stores with different prefixes know nothing of each other.
+        region: see `OciSettings`; None = as the settings say.
+        profile: the same.
+        endpoint: the address of Object Storage; None = as the settings say.
+        settings: who signs, the lease, and the rest; None = the defaults.
+
+    Raises:
+        ConfigError: the bucket or the prefix cannot be the name of one.
+    """
+
+    keeps_history = True
+    #: Entries are read many at a time, so a cached fold would save little.
+    snapshot_every = None
+
+    def __init__(
+        self,
+        bucket: str,
+        *,
+        namespace: str | None = None,
+        prefix: str = "locus",
+        region: str | None = None,
+        profile: str | None = None,
+        endpoint: str | None = None,
+        settings: OciSettings | None = None,
+    ) -> None:
+        if _BUCKET.fullmatch(bucket) is None:
+            raise ConfigError(f"bucket is {bucket!r:.100}; a name has letters, digits, '-', '_' and '.' only")
+        words = [word for word in prefix.split("/") if word]
+        if any(word in (".", "..") or not word.isprintable() for word in words) or len(prefix) > 400:
+            raise ConfigError(f"prefix is {prefix!r:.100}; write names with slashes between them, such as 'team/runs'")
+        own = settings or OciSettings()
+        self.settings = evolve(
+            own,
+            region=region or own.region,
+            profile=profile or own.profile,
+            namespace=namespace or own.namespace,
+            storage_endpoint=endpoint or own.storage_endpoint,
+        )
+        self.bucket, self.prefix = bucket, "/".join(words)
+        self._closed = False
+        self._engine, self._dropped = self._start()
+
+    def _start(self) -> tuple[_Engine, weakref.finalize[[], OCIBucketBackend]]:
+        own = self.settings
+        place = Place(
+            bucket=self.bucket,
+            namespace=own.namespace,
+            prefix=f"{self.prefix}/" if self.prefix else "",
+            endpoint=own.storage_endpoint,
+            timeout=own.storage_timeout,
+            connect_timeout=own.connect_timeout,
+            retries=own.retries,
+            connections=own.connections,
+        )
+        engine = _Engine(place, own)
+        dropped = weakref.finalize(self, engine.worker.stop)
+        dropped.atexit = False  # the worker sees to that itself
+        return engine, dropped
+
+    def __repr__(self) -> str:
+        return f"OCIBucketBackend({self.bucket!r}, prefix={self.prefix!r})"
+
+    # -- the thread ---------------------------------------------------------------------------------
+
+    def _begin(self, work: Callable[[_Engine], Coroutine[Any, Any, T]]) -> Future[T]:
+        if self._engine.worker.pid != os.getpid() and not self._closed:
+            # After a fork: the thread is there no more.
+            self._dropped.detach()
+            self._engine, self._dropped = self._start()
+        engine = self._engine
+        future = engine.worker.submit(lambda: work(engine))
+        if future is None:
+            raise StoreClosed(f"the store of bucket {self.bucket!r} was closed; make another one", store="oci")
+        return future
+
+    async def _do(self, work: Callable[[_Engine], Coroutine[Any, Any, T]]) -> T:
+        return await known(self._begin(work))
+
+    # -- the protocol -------------------------------------------------------------------------------
+
+    async def claim(self, thread_id: str, worker: str) -> Claim:
+        """Take a thread, also from a worker that has not said for a while that it lives.
+
+        Raises:
+            ThreadBusy: a live worker holds it.
+            BucketProblem: nothing was taken.
+            CredentialsUnusable: nobody can sign.
+        """
+        future = self._begin(lambda engine: engine.journals.claim(thread_id, worker))
+        try:
+            head, batches = await known(future)
+        except Exception:
+            raise
+        except BaseException:
+            # Whoever asked was cancelled, and will not give it back.
+            future.add_done_callback(self._unclaimed)
+            raise
+        try:
+            entries = self._entries(thread_id, batches)
+        except BaseException:
+            self._begin(lambda engine: engine.journals.release(thread_id, head.token, None))
+            raise
+        return Claim(thread_id=thread_id, token=head.token, head=head.count, entries=entries)
+
+    def _unclaimed(self, future: Future[Any]) -> None:
+        if future.cancelled() or future.exception() is not None:
+            return
+        head, _ = future.result()
+        with contextlib.suppress(StoreClosed):
+            self._begin(lambda engine: engine.journals.release(head.thread, head.token, None))
+
+    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
+        """Add entries, all or none. Those that wait for each other are written together.
+
+        Returns:
+            `Appended.UNKNOWN` where the answer was lost, and reading the head did not tell either.
+
+        Raises:
+            NotSerialisable: one of them has no JSON form.
+            BucketProblem: nothing was stored.
+        """
+        return await self.post(claim, bodies).wait()
+
+    def post(self, claim: Claim, bodies: Sequence[Body], after: Posted | None = None) -> Posted:
+        """Begin an append. The order of posts is the order of entries, and nothing is stored behind one that was not.
+
+        Raises:
+            NotSerialisable: one of the bodies has no JSON form; nothing was begun.
+        """
+        adding = Appending(_encoded(bodies), len(bodies), after.adding if isinstance(after, _Posted) else None)
+        thread_id, token = claim.thread_id, claim.token
+        return _Posted(adding, self._begin(lambda engine: engine.journals.append(thread_id, token, adding)))
+
+    async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
+        """Nothing is cached; whether the claim still stands."""
+
+        async def standing(engine: _Engine) -> bool:
+            async with engine.journals.turn(claim.thread_id):
+                return await engine.journals.standing(claim.thread_id, claim.token) is not None
+
+        return await self._do(standing)
+
+    async def renew(self, claim: Claim) -> bool:
+        """Whether the claim still stands. A timer says that the store lives; nobody needs to call this for that."""
+        return await self._do(lambda engine: engine.journals.renew(claim.thread_id, claim.token))
+
+    async def release(self, claim: Claim, not_before: datetime | None = None) -> None:
+        """Give the thread back. Where that cannot be written, and there is no time with it, it is written later.
+
+        Raises:
+            BucketProblem: the time when it wants to go on could not be stored.
+        """
+        thread_id, token = claim.thread_id, claim.token
+        try:
+            future = self._begin(lambda engine: engine.journals.release(thread_id, token, not_before))
+        except StoreClosed:
+            return  # which gave everything back
+        if in_event_loop():
+            await known(future)
+
+    async def next_ready(self, now: datetime) -> str | None:
+        """The thread that has waited longest, also one whose worker died on it."""
+        return await self._do(lambda engine: engine.threads.next_ready(now))
+
+    async def read(self, thread_id: str, after: int = 0) -> tuple[Entry, ...]:
+        """The entries of a thread; empty for an unknown one."""
+        after = max(0, after)
+        found = await self._do(lambda engine: engine.journals.read(thread_id, after))
+        return () if found is None else self._entries(thread_id, found[1], after)
+
+    async def peek(self, thread_id: str) -> Claim | None:
+        """What stands in a thread, without taking it."""
+        found = await self._do(lambda engine: engine.journals.read(thread_id))
+        if found is None or not found[0].count:
+            return None
+        entries = self._entries(thread_id, found[1])
+        return Claim(thread_id=thread_id, token="", head=found[0].count, entries=entries)
+
+    async def threads(self) -> tuple[ThreadInfo, ...]:
+        """All threads, the most recently changed first; a holder that is known to be dead is none."""
+        return await self._do(lambda engine: engine.threads.threads())
+
+    async def fork(self, thread_id: str, at: int, into: str, bodies: Sequence[Body] = ()) -> None:
+        """Make a thread that begins with the first entries of another one.
+
+        Args:
+            thread_id: the thread to fork; it may be held.
+            at: how many of its entries the new one begins with, from 1.
+            into: the new thread's id.
+            bodies: entries to write behind those, in the same write.
+
+        Raises:
+            NothingToResume: there is no such thread.
+            JournalError: ``into`` is taken, or ``at`` is not the number of an entry.
+            NotSerialisable: one of the bodies has no JSON form.
+        """
+        adding = Appending(_encoded(bodies), len(bodies)) if bodies else None
+        await self._do(lambda engine: engine.threads.fork(thread_id, at, into, adding))
+
+    async def delete(self, thread_id: str) -> bool:
+        """Forget a thread. Its forks keep what they share with it.
+
+        Raises:
+            ThreadBusy: a live worker holds it.
+        """
+        return await self._do(lambda engine: engine.threads.delete(thread_id))
+
+    # -- closing ------------------------------------------------------------------------------------
+
+    async def aclose(self) -> None:
+        """Finish what was begun and give every thread back; closing again does nothing."""
+        self._closed = True
+        self._dropped.detach()
+        self._engine.worker.stop()
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(self._engine.worker.join)
+
+    async def __aenter__(self) -> OCIBucketBackend:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def _entries(self, thread_id: str, batches: Sequence[Batch], after: int = 0) -> tuple[Entry, ...]:
+        """Decoded where they are wanted: the store's thread has others to serve."""
+        made: list[Entry] = []
+        for batch in batches:
+            try:
+                forms = _decoded(batch.forms)[: batch.count]
+                if len(forms) != batch.count:
+                    raise ValueError("entries are missing")
+            except (ValueError, TypeError) as e:
+                raise BucketDamaged(
+                    self.bucket, f"entry {batch.first} of thread {thread_id!r} cannot be read; delete the thread"
+                ) from e
+            skip = max(0, after + 1 - batch.first)
+            for n, form in enumerate(forms[skip:], batch.first + skip):
+                parent = batch.parent if n == batch.first else f"{n - 1}:{batch.writer}"
+                made.append(Entry(n, batch.writer, parent, entry_from_json(form)))
+        return tuple(made)
+
+
+class _Posted:
+    """An append under way."""
+
+    __slots__ = ("_future", "adding")
+
+    def __init__(self, adding: Appending, future: Future[Appended]) -> None:
+        self.adding, self._future = adding, future
+
+    async def wait(self) -> Appended:
+        return await known(self._future)
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(list[Any]).decode
+
+
+def _encoded(bodies: Sequence[Body]) -> bytes:
+    forms = [entry_to_json(body) for body in bodies]
+    try:
+        return _encode(forms)
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can say and UTF-8 cannot
+        return json.dumps(forms, separators=(",", ":")).encode()
+
+
+def _decoded(text: bytes) -> list[Any]:
+    try:
+        return _decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        found: list[Any] = json.loads(text)
+        return found
+
+
+def make(rest: str, settings: OciSettings | None = None) -> OCIBucketBackend:
+    """The store behind ``"oci:BUCKET"`` or ``"oci:BUCKET/PREFIX"``."""
+    bucket, _, prefix = rest.partition("/")
+    return OCIBucketBackend(bucket, prefix=prefix or "locus", settings=settings)

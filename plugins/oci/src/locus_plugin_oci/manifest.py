@@ -1,0 +1,19 @@
+"""What the plugin offers, readable without importing an HTTP client or cryptography."""
+
+from __future__ import annotations
+
+from locus.plugin import Plugin
+
+plugin = Plugin(
+    name="oci",
+    api=(1, 0),
+    summary="Models of OCI Generative AI, and journals in an Object Storage bucket.",
+    settings="locus_plugin_oci.settings:OciSettings",
+    provides={
+        "model": "locus_plugin_oci.model:make",
+        "models": "locus_plugin_oci.listing:models",
+        "default_model": "locus_plugin_oci.listing:default_model",
+        "checkpointer": "locus_plugin_oci.bucket:make",
+    },
+    windows={"locus.memory.backends:OCIBucketBackend": "locus_plugin_oci.bucket:OCIBucketBackend"},
+)

@@ -1,0 +1,169 @@
+"""Chat of OCI Generative AI in its own form: the envelope, which is the same for every family of models.
+
+Source: the Generative AI Inference API, version 20231130, the operation Chat. Inside the envelope speaks a family
+(`Family`): GENERIC, which is close to OpenAI's Chat Completions, or COHERE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from attrs import evolve, frozen
+
+from locus.core.messages import Usage
+from locus.models.protocol import Chunk, ModelRequest, ModelResponse, OnChunk
+from locus_wire.bodies import json_bytes
+from locus_wire.client import Client
+from locus_wire.streams import Event, Malformed, Told, json_of, shaped
+
+__all__ = ["PATH", "Family", "Gathering", "Target", "ask", "usage_of"]
+
+PATH = "/20231130/actions/chat"
+
+
+@frozen(kw_only=True)
+class Target:
+    """Which model, and who pays.
+
+    Args:
+        model: its name, the OCID of a model, or the OCID of a dedicated endpoint.
+        compartment: OCID of the compartment.
+    """
+
+    model: str
+    compartment: str
+
+    @property
+    def serving(self) -> dict[str, str]:
+        """How the service is told which model: what has an endpoint of its own is known by that."""
+        if self.model.startswith("ocid1.generativeaiendpoint."):
+            return {"servingType": "DEDICATED", "endpointId": self.model}
+        return {"servingType": "ON_DEMAND", "modelId": self.model}
+
+
+class Gathering(Protocol):
+    """The pieces of an answer, put together into the whole that it would have been."""
+
+    def take(self, piece: Mapping[str, Any]) -> list[Chunk]:
+        """Take a piece in; gives what is new to hear."""
+        ...
+
+    @property
+    def finished(self) -> bool:
+        """Whether the piece was there that says why the model stopped."""
+        ...
+
+    @property
+    def counted(self) -> bool:
+        """Whether the piece was there that says what it cost."""
+        ...
+
+    def whole(self) -> Mapping[str, Any]:
+        """The answer as if it had come in one piece."""
+        ...
+
+
+class Family(Protocol):
+    """A form of requests and answers."""
+
+    def request(self, request: ModelRequest, model: str, *, stream: bool) -> bytes:
+        """The JSON of the chat request."""
+        ...
+
+    def response(self, data: Mapping[str, Any]) -> ModelResponse:
+        """The response that an answer is; its model is filled in later."""
+        ...
+
+    def gathering(self) -> Gathering:
+        """For one stream."""
+        ...
+
+
+async def ask(
+    client: Client, request: ModelRequest, target: Target, family: Family, on_chunk: OnChunk | None = None
+) -> ModelResponse:
+    """One model call.
+
+    Args:
+        client: of the service.
+        request: what to ask.
+        target: whom.
+        family: in which form.
+        on_chunk: see `locus.models.Model.complete`.
+
+    Raises:
+        ModelError: see `locus_wire.errors`.
+        InputError: the request holds what the form has no place for.
+    """
+    inner = family.request(request, target.model, stream=on_chunk is not None)
+    envelope = json_bytes({"compartmentId": target.compartment, "servingMode": target.serving})
+    body = envelope[:-1] + b',"chatRequest":' + inner + b"}"
+    if on_chunk is None:
+        return await client.post(PATH, body, lambda data: _response(data, family, target), deadline=request.deadline)
+    streamed = _Streamed(family, target, on_chunk)
+    await client.events(PATH, body, streamed.take, deadline=request.deadline, ended=streamed.ended)
+    return streamed.response()
+
+
+def _response(data: Mapping[str, Any], family: Family, target: Target) -> ModelResponse:
+    # A stream does not say which model it is from, so what was asked for stands in both.
+    return evolve(family.response(data["chatResponse"]), model=target.model)
+
+
+class _Streamed:
+    def __init__(self, family: Family, target: Target, on_chunk: OnChunk) -> None:
+        self._family, self._target, self._on_chunk = family, target, on_chunk
+        self._pieces = family.gathering()
+        self._response: ModelResponse | None = None
+
+    async def take(self, event: Event) -> bool:
+        """Take one event; True with the last."""
+        if event.data.strip() == "[DONE]":
+            if not self.ended():
+                raise Malformed("the stream says that it is done, and nothing says why the model stopped")
+            return True
+        data = json_of(event.data)
+        if "code" in data and isinstance(data.get("message"), str):
+            raise Told(data)
+        with shaped():
+            heard = self._pieces.take(data)
+        for chunk in heard:
+            await self._on_chunk(chunk)
+        return self._pieces.counted and self.ended()
+
+    def ended(self) -> bool:
+        """Whether the answer is whole: the connection is closed behind it, and nothing else says so."""
+        if self._response is None and self._pieces.finished:
+            with shaped():
+                whole = {"chatResponse": self._pieces.whole()}
+                self._response = _response(whole, self._family, self._target)
+        return self._response is not None
+
+    def response(self) -> ModelResponse:
+        """The whole."""
+        if self._pieces.finished:
+            # The usage may have come behind the reason to stop.
+            self._response = None
+            self.ended()
+        assert self._response is not None
+        return self._response
+
+
+def usage_of(said: Any) -> Usage:
+    """The tokens that the service counted."""
+    prompt, completion = _count(said, "promptTokens"), _count(said, "completionTokens")
+    told: Mapping[str, Any] = said if isinstance(said, Mapping) else {}
+    cached = min(prompt, _count(told.get("promptTokensDetails"), "cachedTokens"))
+    reasoning = _count(told.get("completionTokensDetails"), "reasoningTokens")
+    return Usage(
+        prompt_tokens=prompt,
+        completion_tokens=max(completion, reasoning),
+        cached_tokens=cached,
+        reasoning_tokens=reasoning,
+    )
+
+
+def _count(said: Any, name: str) -> int:
+    value = said.get(name) if isinstance(said, Mapping) else None
+    return int(value) if isinstance(value, int | float) and value > 0 else 0
