@@ -111,6 +111,7 @@ class TestCohere(_AtAnEmulator):
         return Sent(messages=messages, tools=chat.get("tools"), system=chat.get("preambleOverride"))
 
 
+@pytest.mark.proof  # the form is another distribution's, which proves it
 class TestChat(_AtAnEmulator):
     """The OpenAI-compatible address."""
 
