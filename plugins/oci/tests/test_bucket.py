@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
 
 import locus_plugin_oci.bucket
@@ -223,6 +224,19 @@ async def test_a_release_that_fails_is_made_up_for(home: Home) -> None:
             await other.claim("t", "w")
         await store.release(await store.claim("another", "w"))
         assert (await other.claim("t", "w")).head == 1
+
+
+async def test_a_store_that_cannot_begin_says_why(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the certificates of the machine cannot be read; nobody waits for ever."""
+
+    def broken(**options: Any) -> Any:
+        raise FileNotFoundError("no certificates")
+
+    monkeypatch.setattr(httpx2, "AsyncClient", broken)
+    async with home.store() as store:
+        for _ in range(2):
+            with pytest.raises(FileNotFoundError, match="no certificates"):
+                await store.read("t")
 
 
 async def test_what_else_is_asked_of_a_closed_store_is_refused(home: Home) -> None:

@@ -140,6 +140,13 @@ async def test_the_compatible_address_is_told_who_pays(server: LocalServer, conf
     assert received.json["model"] == "openai.gpt-5.5"
 
 
+async def test_the_strict_form_is_for_those_who_know_it(server: LocalServer, config: Path) -> None:
+    for name, strict in (("openai.gpt-5.5", True), ("xai.grok-4", None)):
+        server.then(Answer.of({"choices": [{"message": {"content": "Hi."}, "finish_reason": "stop"}]}))
+        await model_at(server, config, name).complete(asked(tools=(TOOL,)))
+        assert server.received[-1].json["tools"][0]["function"].get("strict") is strict
+
+
 async def test_an_api_key_takes_the_place_of_signatures(server: LocalServer, tmp_path: Path) -> None:
     """No profile is read then, and the key is shown nowhere."""
     key = Secret("sk-oci-0123456789abcdef")

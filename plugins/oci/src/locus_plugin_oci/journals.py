@@ -363,7 +363,8 @@ class Journals:
     async def _settle(self) -> None:
         """Give back what could not be given back before."""
         for token, thread_id in tuple(self._owed.items()):
-            del self._owed[token]
+            if self._owed.pop(token, None) is None:
+                continue  # somebody else is at it
             with contextlib.suppress(BucketProblem, CredentialsUnusable):
                 async with self.turn(thread_id):
                     await self._give_back(token, thread_id, None)

@@ -70,7 +70,8 @@ class OciModel:
         self._options = Options(
             provider="oci",
             model=name,
-            strict=True,
+            # The strict form is OpenAI's; the service passes it on to whoever serves the model.
+            strict=name.startswith("openai."),
             max_tokens="max_completion_tokens" if name.startswith("openai.") else "max_tokens",
         )
 

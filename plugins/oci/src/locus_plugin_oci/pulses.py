@@ -70,12 +70,12 @@ class Pulse:
         failed = False
         while True:
             await asyncio.sleep(max(0.01, self.lease / 30 if failed else self._due - loop.time()))
-            await self._settle()
-            if not self._needed():
-                break
             try:
+                await self._settle()
+                if not self._needed():
+                    break
                 await self.beat()
-            except (BucketProblem, CredentialsUnusable):
+            except Exception:  # noqa: BLE001  # whatever it is, whoever holds a thread still lives
                 failed = True
             else:
                 failed = False

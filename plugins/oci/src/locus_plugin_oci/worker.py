@@ -46,9 +46,14 @@ class Worker:
         self._stop: asyncio.Event | None = None
         self._ready = threading.Event()
         self._stopped = False
+        self._failure: Exception | None = None
 
     def submit(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T] | None:
-        """Begin some work; None when the thread was stopped. What is submitted first begins first."""
+        """Begin some work; None when the thread was stopped. What is submitted first begins first.
+
+        Raises:
+            Exception: whatever kept the thread from beginning.
+        """
         with self._lock:
             if self._stopped:
                 return None
@@ -57,6 +62,8 @@ class Worker:
                 self._thread.start()
                 atexit.register(self._at_exit)
                 self._ready.wait()
+            if self._failure is not None:
+                raise self._failure
             assert self._loop is not None
             # In a context of its own: the caller's says, among other things, which kind of event loop it runs on.
             return contextvars.Context().run(asyncio.run_coroutine_threadsafe, work(), self._loop)
@@ -82,7 +89,12 @@ class Worker:
         self.join()
 
     def _run(self) -> None:
-        asyncio.run(self._serve())
+        try:
+            asyncio.run(self._serve())
+        except Exception as e:  # noqa: BLE001  # in this thread nobody would hear of it
+            self._failure = e
+        finally:
+            self._ready.set()
 
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
