@@ -1,7 +1,8 @@
 """An emulator of Generative AI inference that gives the answers of a script, built from the models of its API.
 
 It refuses what the service refuses: a request without a good signature, without a compartment, or with a field that its
-form does not have. The names of the fields are those of the SDK's models, version 2.189.
+form does not have. The names of the fields are those of the SDK's models, version 2.189.0, whose client was run against
+it once, and read its answers and streams.
 """
 
 from __future__ import annotations

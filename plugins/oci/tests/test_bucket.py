@@ -138,7 +138,7 @@ async def test_the_namespace_is_asked_for_once(home: Home) -> None:
     async with home.store(namespace=None) as store:
         await claimed(store, "one")
         assert await words(store) == ["one"]
-    assert [each.path for each in home.server.received].count("/n/") == 1
+    assert [each.path for each in home.server.received].count("/n") == 1
 
 
 # -- answers that are lost, and failures ----------------------------------------------------------

@@ -327,7 +327,7 @@ class Objects:
             endpoint = f"https://objectstorage.{region}.{domain_of(region)}"
         endpoint = endpoint.rstrip("/")
         if self._namespace is None:
-            response, _ = await self._ask("GET", f"{endpoint}/n/")
+            response, _ = await self._ask("GET", f"{endpoint}/n")
             self._accepted(response, "ask for the namespace")
             try:
                 found = response.json()
