@@ -57,7 +57,7 @@ def test_events_are_the_same_in_any_pieces(events: list[tuple[list[str], str]], 
         for lines, kind in events
     )
     wanted = [
-        Event("\n".join(lines), kind.removeprefix(" ") or "message") for lines, kind in events if "\n".join(lines)
+        Event("\n".join(lines), kind or "message") for lines, kind in events if "\n".join(lines)
     ]
     assert parsed(ServerSentEvents, cut(text.encode(), places)) == wanted
 
