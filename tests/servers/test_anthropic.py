@@ -113,7 +113,7 @@ async def test_an_answer_by_a_tool_is_decoded_by_its_schema(model: AnthropicMode
 
 async def test_a_wrong_key_is_refused(real_server: RealServer) -> None:
     wrong = make(real_server.model, settings(real_server, api_key=Secret("sk-wrong-0123456789")))
-    with pytest.raises(KeyRefused, match="ANTHROPIC_API_KEY") as caught:
+    with pytest.raises(KeyRefused, match="write api_key") as caught:
         await wrong.complete(asked("Hi."))
     assert (caught.value.status, caught.value.retryable) == (401, False)
     assert "0123456789" not in str(caught.value)

@@ -55,6 +55,7 @@ def test_passwords_are_hidden_and_the_rest_is_told(text: str, shown: str) -> Non
         "acme:family:7b",
         "pg://user@host/db",
         "x://host:80/db?max_tokens=5&sort_key=a",
+        'acme needs a key; set ACME_KEY, or write api_key = { env = "NAME" } in [plugins.acme]',
         "",
     ],
 )

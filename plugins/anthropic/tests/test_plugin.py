@@ -11,9 +11,11 @@ from locus.hooks.secret import Secret
 from locus.hooks.settings import Layer, structure
 from locus.models import get_model
 from locus_plugin_anthropic import listing
-from locus_plugin_anthropic.server import Listed
+from locus_plugin_anthropic.server import Listed, client_of
 from locus_plugin_anthropic.settings import AnthropicSettings
 from locus_testkit import PluginContract
+from locus_wire import Outgoing
+from locus_wire.errors import KeyMissing
 
 
 class TestAnthropic(PluginContract):
@@ -75,6 +77,35 @@ def test_key_is_not_shown() -> None:
     own = AnthropicSettings(api_key=Secret("sk-ant-secret"), auth_token=Secret("tok-secret"))
     model = get_model("anthropic:m", settings={"anthropic": own})
     assert "secret" not in f"{own!r}{model!r}{vars(model)!r}".replace("Secret", "")
+
+
+@pytest.mark.parametrize(
+    ("url", "variables", "sent"),
+    [
+        ("https://api.anthropic.com", ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"), {"x-api-key": "k"}),
+        ("https://api.anthropic.com/v1", ("ANTHROPIC_AUTH_TOKEN",), {"authorization": "Bearer k"}),
+        ("https://anthropic.com.evil.example", ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"), {}),
+        ("http://127.0.0.1:8080", ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"), {}),
+    ],
+)
+def test_a_key_of_the_environment_goes_to_anthropic_and_to_nobody_else(
+    url: str, variables: tuple[str, ...], sent: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    for name in variables:
+        monkeypatch.setenv(name, "k")
+    sign = client_of(AnthropicSettings(base_url=url)).endpoint.sign
+    assert sign is not None
+    assert sign(Outgoing(method="POST", url=url, headers={})) == sent
+
+
+def test_a_key_of_the_environment_does_not_travel_in_the_clear(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    sign = client_of(AnthropicSettings(base_url="http://api.anthropic.com")).endpoint.sign
+    assert sign is not None
+    with pytest.raises(KeyMissing, match="write api_key"):
+        sign(Outgoing(method="POST", url="http://api.anthropic.com", headers={}))
 
 
 # -- lists -------------------------------------------------------------------------------------------

@@ -10,9 +10,11 @@ import anyio.to_thread
 import pytest
 
 from locus import Agent, ToolProgressEvent
+from locus.core.errors import SettingsError
 from locus.core.messages import MediaBlock
 from locus.plugin import Hook
 from locus_testkit import ScriptedModel, call
+from locus_testkit.localserver import Answer, LocalServer
 
 from .http_server import LEFT_STREAMS, PNG, Served, running, served
 from .kit import reported, results
@@ -138,3 +140,41 @@ async def test_an_address_where_nobody_is_says_so() -> None:
     result = await agent("http://127.0.0.1:9/mcp").run("go")
 
     assert "cannot be reached at http://127.0.0.1:9/mcp: ConnectError" in reported(result).detail
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [("no-key", "the HTTP status 401: give it a key in headers"), ("nothing", "the HTTP status 404: compare the url")],
+)
+async def test_a_status_is_told_with_what_to_do_about_it(strangers: str, path: str, says: str) -> None:
+    result = await agent(f"{strangers}/{path}", connect_timeout=10).run("go")
+
+    assert says in reported(result).detail
+
+
+async def test_a_redirect_to_another_host_is_not_shown_the_headers() -> None:
+    with LocalServer() as elsewhere, LocalServer(lambda _: moved) as server:
+        moved = Answer(status=307, headers={"location": f"{elsewhere.url}/mcp"})
+        result = await agent(f"{server.url}/mcp", headers={"X-Key": "hush-hush"}).run("go")
+
+        assert (reported(result).status, elsewhere.connections) == ("failed", 0)
+
+
+async def test_a_plain_address_is_asked_directly_whatever_proxy_there_is(
+    sdk: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy would read the headers."""
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    result = await agent(sdk.url, call("raw__add", a=1, b=2)).run("go")
+
+    assert results(result) == ["3"]
+
+
+@pytest.mark.parametrize("odd", ["Bearer hush\nhush", "h\u00fcsh"])
+def test_a_header_that_cannot_be_sent_is_refused_and_not_shown(odd: str) -> None:
+    with pytest.raises(SettingsError, match="the header 'X-Key' holds what no header may hold") as caught:
+        agent("http://127.0.0.1:9/mcp", headers={"X-Key": odd})
+
+    assert "hush" not in str(caught.value)
+    assert "h\u00fcsh" not in str(caught.value)

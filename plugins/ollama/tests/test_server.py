@@ -22,7 +22,7 @@ from locus.memory import MemoryStore
 from locus.models.protocol import Chunk, ModelRequest
 from locus_plugin_ollama.errors import ModelMissing
 from locus_plugin_ollama.listing import models
-from locus_plugin_ollama.model import OllamaModel
+from locus_plugin_ollama.model import OllamaModel, make
 from locus_plugin_ollama.settings import OllamaSettings
 from locus_testkit import call
 from locus_testkit.localserver import Answer, LocalServer
@@ -349,9 +349,16 @@ async def test_the_key_of_the_environment_goes_to_this_machine(
 
 
 @pytest.mark.parametrize(
-    ("url", "sent"), [("http://10.0.0.7", False), ("https://ollama.com", True), ("http://localhost:1", True)]
+    ("url", "sent"),
+    [
+        ("http://10.0.0.7", False),
+        ("https://ollama.com", True),
+        ("https://ollama.com.evil.example", False),
+        ("https://models.example", False),
+        ("http://localhost:1", True),
+    ],
 )
-def test_the_key_of_the_environment_does_not_travel_in_the_clear(
+def test_the_key_of_the_environment_goes_to_whom_it_is_for_and_not_in_the_clear(
     url: str, monkeypatch: pytest.MonkeyPatch, *, sent: bool
 ) -> None:
     monkeypatch.setenv("OLLAMA_API_KEY", KEY)
@@ -361,6 +368,17 @@ def test_the_key_of_the_environment_does_not_travel_in_the_clear(
     headers = endpoint.sign(None)  # type: ignore[arg-type]  # it does not look at the request
 
     assert (headers == {"authorization": f"Bearer {KEY}"}) is sent
+
+
+@pytest.mark.parametrize(("url", "sent"), [("https://models.example", True), ("http://models.example", False)])
+def test_an_address_of_the_environment_gets_the_key_beside_it(
+    url: str, monkeypatch: pytest.MonkeyPatch, *, sent: bool
+) -> None:
+    monkeypatch.setenv("OLLAMA_API_KEY", KEY)
+    monkeypatch.setenv("OLLAMA_HOST", url)
+    endpoint = make("m").client.endpoint
+    assert endpoint.sign is not None
+    assert (endpoint.sign(None) != {}) is sent  # type: ignore[arg-type]  # it does not look at the request
 
 
 # ----------------------------------------------------------------- lists

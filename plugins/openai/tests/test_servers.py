@@ -49,12 +49,19 @@ def proof(settings: OpenAISettings) -> Any:
         ("https://openrouter.ai/api/v1", {"authorization": "Bearer of-openrouter"}),
         ("https://mine.openai.azure.com", {"api-key": "of-azure"}),
         ("https://api.openai.com.evil.example/v1", {}),
+        ("http://api.openai.com/v1", {}),
+        ("http://mine.openai.azure.com", {}),
         ("http://127.0.0.1:8080/v1", {}),
     ],
 )
 @pytest.mark.usefixtures("environment")
 def test_a_key_of_the_environment_goes_to_the_one_whose_key_it_is(url: str | None, sent: dict[str, str]) -> None:
     assert proof(OpenAISettings(base_url=url)) == sent
+
+
+@pytest.mark.usefixtures("environment")
+def test_a_version_makes_no_address_one_of_azure() -> None:
+    assert proof(OpenAISettings(base_url="https://evil.example/v1", api_version="2025-04-01")) == {}
 
 
 def test_an_address_of_the_environment_gets_the_key_beside_it(environment: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from attrs import evolve, field, frozen
 from locus.core.errors import ConfigError, ModelError
 from locus.core.frozen import EMPTY, FrozenDict, freeze
 from locus_wire.errors import ConnectionLost, TooLate, Unreachable
-from locus_wire.failures import bad_answer, in_stream, refusal, request_id, said, short
+from locus_wire.failures import bad_answer, in_stream, refusal, request_id, said, short, without_secrets
 from locus_wire.keys import Key, hidden
 from locus_wire.pools import Pools, Session
 from locus_wire.replies import LARGEST_ANSWER, LARGEST_ERROR, Body, decoded, headers_of, opened
@@ -168,7 +168,7 @@ class Client:
             ModelError: see `locus_wire.errors`.
         """
         exchange = _Exchange(self.endpoint, "POST", path, body, headers)
-        return await self._asked(lambda http: exchange.whole(http, read), deadline)
+        return await self._asked(exchange, lambda http: exchange.whole(http, read), deadline)
 
     async def get(
         self,
@@ -184,7 +184,7 @@ class Client:
             ModelError: see `locus_wire.errors`.
         """
         exchange = _Exchange(self.endpoint, "GET", path, b"", headers)
-        return await self._asked(lambda http: exchange.whole(http, read), deadline)
+        return await self._asked(exchange, lambda http: exchange.whole(http, read), deadline)
 
     async def events(
         self,
@@ -216,7 +216,9 @@ class Client:
         """
         exchange = _Exchange(self.endpoint, "POST", path, body, {**headers, "accept": "text/event-stream"})
         kinds = ("text/event-stream",)
-        return await self._asked(lambda http: exchange.stream(http, ServerSentEvents, kinds, take, ended), deadline)
+        return await self._asked(
+            exchange, lambda http: exchange.stream(http, ServerSentEvents, kinds, take, ended), deadline
+        )
 
     async def lines(
         self,
@@ -230,20 +232,25 @@ class Client:
         """Send JSON, and read lines of JSON, each one an event. Everything else is as with `events`."""
         exchange = _Exchange(self.endpoint, "POST", path, body, headers)
         kinds = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/json")
-        return await self._asked(lambda http: exchange.stream(http, JsonLines, kinds, take), deadline)
+        return await self._asked(exchange, lambda http: exchange.stream(http, JsonLines, kinds, take), deadline)
 
-    async def _asked(self, ask: Callable[[httpx2.AsyncClient], Awaitable[T]], deadline: float | None) -> T:
-        """One exchange within its time; a failure of the transport becomes the error that it is."""
+    async def _asked(
+        self, exchange: _Exchange, ask: Callable[[httpx2.AsyncClient], Awaitable[T]], deadline: float | None
+    ) -> T:
+        """One exchange within its time; a failure of the transport becomes the error that it is, and shows no key."""
         provider, now = self.endpoint.provider, anyio.current_time()
         limit = now + self.endpoint.timeout
         asked = deadline is not None and deadline < limit
         with anyio.CancelScope(deadline=deadline if asked and deadline is not None else limit) as scope:
             if scope.deadline > now:  # else there is no time to ask in
                 try:
-                    async with self.session() as session:
-                        return await ask(session.http)
-                except httpx2.HTTPError as e:
-                    raise self._failed(e) from e
+                    try:
+                        async with self.session() as session:
+                            return await ask(session.http)
+                    except httpx2.HTTPError as e:
+                        raise self._failed(e, exchange.secrets) from e
+                except ModelError as e:
+                    raise without_secrets(e, exchange.secrets)  # noqa: B904 - it is the very one that was caught
         if asked:
             raise TooLate(f"{provider} had not answered at the deadline", provider=provider, retryable=False)
         raise TooLate(
@@ -252,9 +259,9 @@ class Client:
             retryable=True,
         )
 
-    def _failed(self, error: httpx2.HTTPError) -> ModelError:
+    def _failed(self, error: httpx2.HTTPError, secrets: tuple[str, ...]) -> ModelError:
         provider, where = self.endpoint.provider, _shown(self.endpoint.base_url)
-        what = short(hidden(str(error))) or type(error).__name__
+        what = short(hidden(str(error), secrets)) or type(error).__name__
         if isinstance(error, httpx2.ConnectTimeout):
             waited = self.endpoint.connect_timeout
             return Unreachable(
@@ -298,7 +305,7 @@ class _Exchange:
             plain["content-type"] = "application/json"
         plain = {name.lower(): value for name, value in plain.items()}
         self._outgoing = Outgoing(method=method, url=str(url), headers=plain, body=body)
-        self._secrets: tuple[str, ...] = ()
+        self.secrets: tuple[str, ...] = ()
 
     async def whole(self, http: httpx2.AsyncClient, read: Callable[[Any], T]) -> T:
         async with opened(http, await self._signed(http)) as body:
@@ -336,7 +343,7 @@ class _Exchange:
             f"{self._endpoint.provider}: the stream ended before the answer was complete",
             provider=self._endpoint.provider,
             status=response.status_code,
-            request_id=request_id(headers),
+            request_id=request_id(headers, self.secrets),
             retryable=True,
         )
 
@@ -347,18 +354,19 @@ class _Exchange:
         if sign is not None:
             given = sign(outgoing)
             proof = await given if isinstance(given, Awaitable) else given
-        self._secrets = tuple(word for value in proof.values() for word in _secrets(value))
-        try:
-            headers = {**outgoing.headers, **proof}
-            return http.build_request(outgoing.method, outgoing.url, content=outgoing.body or None, headers=headers)
-        except UnicodeEncodeError:
-            provider = self._endpoint.provider
-            # Its text would show the value.
-            raise Unreachable(
-                f"{provider}: a header holds what is no ASCII; look at the key and the headers in the settings",
-                provider=provider,
-                retryable=False,
-            ) from None
+        self.secrets = tuple(word for value in proof.values() for word in _secrets(value))
+        headers = {**outgoing.headers, **proof}
+        for name, value in headers.items():
+            if not (name.isascii() and value.isascii() and value.isprintable()):
+                provider = self._endpoint.provider
+                # What the layers below say of it would show the value.
+                raise Unreachable(
+                    f"{provider}: the header {name!r} holds what no header may hold, such as a line break or a letter "
+                    "with an accent; look at the key and the headers in the settings",
+                    provider=provider,
+                    retryable=False,
+                )
+        return http.build_request(outgoing.method, outgoing.url, content=outgoing.body or None, headers=headers)
 
     @contextmanager
     def _reading(self, headers: Mapping[str, str]) -> Iterator[None]:
@@ -390,7 +398,7 @@ class _Exchange:
             said(data[:LARGEST_ERROR], _media_type(headers)),
             headers=headers,
             remedy=self._endpoint.remedy,
-            secrets=self._secrets,
+            secrets=self.secrets,
         )
 
     async def _no_stream(self, body: Body, headers: Mapping[str, str], wanted: str) -> None:
@@ -399,7 +407,7 @@ class _Exchange:
         if len(data) <= LARGEST_ERROR and _media_type(headers).endswith("json"):
             self._json(data, headers)
         kind = _media_type(headers) or "nothing that says what it is"
-        quoted = short(hidden(said(data[:LARGEST_ERROR], kind).message, self._secrets))
+        quoted = short(hidden(said(data[:LARGEST_ERROR], kind).message, self.secrets))
         raise self._bad(headers, f'asked for {wanted}, got {kind}: "{quoted}"; compare base_url with its documentation')
 
     def _json(self, data: bytes, headers: Mapping[str, str]) -> Any:
@@ -409,7 +417,7 @@ class _Exchange:
             kind = _media_type(headers)
             if kind.endswith("json") and data.strip():
                 raise self._bad(headers, f"the answer is no whole JSON ({short(str(e))})", retryable=True) from e
-            quoted = short(hidden(said(data[:LARGEST_ERROR], kind).message, self._secrets))
+            quoted = short(hidden(said(data[:LARGEST_ERROR], kind).message, self.secrets))
             what = f'{kind or "an answer without a type"}: "{quoted}"' if quoted else "an empty answer"
             raise self._bad(headers, f"asked for JSON, got {what}; compare base_url with its documentation") from e
         if isinstance(value, Mapping) and value.get("error"):
@@ -418,11 +426,13 @@ class _Exchange:
 
     def _told(self, body: Mapping[str, Any] | str, headers: Mapping[str, str]) -> ModelError:
         """The error that a body with the status of an answer is."""
-        remedy, secrets = self._endpoint.remedy, self._secrets
+        remedy, secrets = self._endpoint.remedy, self.secrets
         return in_stream(self._endpoint.provider, body, headers=headers, remedy=remedy, secrets=secrets)
 
     def _bad(self, headers: Mapping[str, str], what: str, *, retryable: bool = False) -> ModelError:
-        return bad_answer(self._endpoint.provider, what, status=200, headers=headers, retryable=retryable)
+        return bad_answer(
+            self._endpoint.provider, what, status=200, headers=headers, retryable=retryable, secrets=self.secrets
+        )
 
 
 def _secrets(proof: str) -> tuple[str, ...]:

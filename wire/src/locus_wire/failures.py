@@ -33,7 +33,17 @@ from locus_wire.errors import (
 )
 from locus_wire.keys import hidden
 
-__all__ = ["Said", "bad_answer", "in_stream", "refusal", "request_id", "retry_after", "said", "short"]
+__all__ = [
+    "Said",
+    "bad_answer",
+    "in_stream",
+    "refusal",
+    "request_id",
+    "retry_after",
+    "said",
+    "short",
+    "without_secrets",
+]
 
 #: Characters of a provider's text that a message quotes.
 LONGEST = 400
@@ -153,7 +163,7 @@ def refusal(
         secrets: what was sent and must not be quoted.
     """
     given = headers or {}
-    found = request_id(given)
+    found = request_id(given, secrets)
     quoted = short(hidden(what.message, secrets))
     code = hidden(what.code or what.kind or "", secrets)[:80] or None
     wait = retry_after(given)
@@ -164,7 +174,7 @@ def refusal(
         return f"{provider} answered {status}{f' ({code})' if code else ''}{number}: {words}{tail}"
 
     if 300 <= status < 400:
-        target = _host(given.get("location", ""))
+        target = hidden(_host(given.get("location", "")), secrets)
         return Redirected(
             text(f"it points to {target}, which is not asked, because it would be shown the key; set base_url to it"),
             provider=provider,
@@ -228,6 +238,7 @@ def bad_answer(
     status: int | None = None,
     headers: Mapping[str, str] | None = None,
     retryable: bool = False,
+    secrets: tuple[str, ...] = (),
 ) -> BadAnswer:
     """What came is no answer.
 
@@ -237,17 +248,23 @@ def bad_answer(
         status: the status it came with.
         headers: of the response, by lower-case names.
         retryable: whether asking again may help: not where an address is wrong, but where an answer was mangled.
+        secrets: what was sent and must not be quoted.
     """
-    found = request_id(headers or {})
+    found = request_id(headers or {}, secrets)
     number = f" (request {found})" if found else ""
     return BadAnswer(
-        f"{provider}{number}: {what}", provider=provider, status=status, request_id=found, retryable=retryable
+        f"{provider}{number}: {hidden(what, secrets)}",
+        provider=provider,
+        status=status,
+        request_id=found,
+        retryable=retryable,
     )
 
 
-def request_id(headers: Mapping[str, str]) -> str | None:
-    """The provider's id of a request, or None."""
-    return next((headers[name][:200] for name in _REQUEST_IDS if headers.get(name)), None)
+def request_id(headers: Mapping[str, str], secrets: tuple[str, ...] = ()) -> str | None:
+    """The provider's id of a request, or None; without what was sent and must not be quoted."""
+    found = next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
+    return None if found is None else hidden(found, secrets)[:200]
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -272,6 +289,23 @@ def short(text: str) -> str:
     """A text on one line, cut to what a message may quote."""
     flat = " ".join(text.split())
     return flat if len(flat) <= LONGEST else f"{flat[:LONGEST]}..."
+
+
+def without_secrets(error: ModelError, secrets: tuple[str, ...]) -> ModelError:
+    """The error, cut off from what led to it where that shows what was sent: a traceback shows it too.
+
+    Args:
+        error: about to be raised; its own text is clean.
+        secrets: what must not be shown.
+    """
+    after: BaseException = error
+    while (before := after.__cause__ or after.__context__) is not None:
+        text = str(before)
+        if hidden(text, secrets) != text:
+            after.__cause__ = after.__context__ = None
+            break
+        after = before
+    return error
 
 
 def _any(status: int) -> tuple[type[WireError], str]:

@@ -15,8 +15,10 @@ __all__ = ["redacted", "scrubbed", "shown_values"]
 _HIDDEN = "***"
 
 _NAMES = r"password|passwd|passphrase|pwd|secret|token|credentials?|api[_-]?key|access[_-]?key|auth|signature"
+#: Where a secret is, and none itself: ``api_key = { env = "NAME" }``.
+_PLACE = r"\{\s*env\s*=\s*\"\w+\"\s*\}"
 #: ``token=``, ``db_password =``; the short ones only where a query has them: ``key=`` may be anything elsewhere.
-_NAMED = rf"((?:^|[^\w.-])[\w.-]*(?:{_NAMES})\s*=\s*|[?&;](?:key|pass|sig|code)=)"
+_NAMED = rf"((?:^|[^\w.-])[\w.-]*(?:{_NAMES})\s*=\s*+(?!{_PLACE})|[?&;](?:key|pass|sig|code)=)"
 
 # Of a text that is known to be one connection, everything between the user and the last "@" is the password.
 _WHOLE = (

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import anyio
 
 from locus_plugin_anthropic.blocks import NAME
-from locus_plugin_anthropic.server import KEY, TOKEN, Listed, client_of, key_is_known, listed_models
-from locus_plugin_anthropic.settings import AnthropicSettings
+from locus_plugin_anthropic.server import Listed, client_of, key_is_known, listed_models
+from locus_plugin_anthropic.settings import KEY, TOKEN, AnthropicSettings
 
 __all__ = ["default_model", "models"]
 

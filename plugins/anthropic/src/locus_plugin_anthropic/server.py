@@ -11,10 +11,7 @@ from locus_plugin_anthropic.blocks import NAME
 from locus_plugin_anthropic.settings import AnthropicSettings
 from locus_wire import Client, Endpoint, Key, Outgoing, Sign
 
-__all__ = ["KEY", "TOKEN", "Listed", "client_of", "key_is_known", "listed_models"]
-
-KEY = "ANTHROPIC_API_KEY"
-TOKEN = "ANTHROPIC_AUTH_TOKEN"  # noqa: S105  # the name of a variable
+__all__ = ["Listed", "client_of", "key_is_known", "listed_models"]
 
 
 @frozen
@@ -34,7 +31,7 @@ def client_of(own: AnthropicSettings) -> Client:
     headers = {"anthropic-version": own.api_version}
     if own.betas:
         headers["anthropic-beta"] = ",".join(own.betas)
-    key = Key(provider=NAME, given=own.api_key, env=(KEY,), needed=own.at_anthropic)
+    key = Key(provider=NAME, given=own.api_key, env=own.variables[0], needed=own.at_anthropic)
     return Client(
         Endpoint(
             provider=NAME,
@@ -80,8 +77,9 @@ def _note(row: Mapping[str, object]) -> str:
 
 
 def _optional(own: AnthropicSettings) -> tuple[Key, Key]:
-    key = Key(provider=NAME, given=own.api_key, env=(KEY,), needed=False)
-    return key, Key(provider=NAME, given=own.auth_token, env=(TOKEN,), needed=False)
+    keys, tokens = own.variables
+    key = Key(provider=NAME, given=own.api_key, env=keys, needed=False)
+    return key, Key(provider=NAME, given=own.auth_token, env=tokens, needed=False)
 
 
 def _sign(own: AnthropicSettings, wanted: Key) -> Sign:

@@ -10,9 +10,12 @@ from attrs import Attribute, field, frozen
 
 from locus.hooks.secret import Secret
 
-__all__ = ["BASE_URL", "AnthropicSettings"]
+__all__ = ["BASE_URL", "KEY", "TOKEN", "AnthropicSettings"]
 
 BASE_URL = "https://api.anthropic.com"
+
+KEY = "ANTHROPIC_API_KEY"
+TOKEN = "ANTHROPIC_AUTH_TOKEN"  # noqa: S105  # the name of a variable
 
 #: The least budget that the API takes for thinking.
 LEAST_BUDGET = 1024
@@ -39,8 +42,8 @@ class AnthropicSettings:
     """Where the models are, and how they are asked.
 
     Args:
-        api_key: the key, sent as ``x-api-key``; None = ``ANTHROPIC_API_KEY``, where there is one.
-        auth_token: a bearer token in place of a key, for gateways; None = ``ANTHROPIC_AUTH_TOKEN``, where there is one.
+        api_key: the key, sent as ``x-api-key``; None = ``ANTHROPIC_API_KEY``, at Anthropic.
+        auth_token: a bearer token in place of a key, for gateways; None = ``ANTHROPIC_AUTH_TOKEN``, at Anthropic.
         base_url: the server; a ``/v1`` at its end is understood.
         version: the ``anthropic-version``; None = the newest at Anthropic, ``2023-06-01`` elsewhere.
         betas: names for the header ``anthropic-beta``.
@@ -76,6 +79,15 @@ class AnthropicSettings:
         """Whether the server is Anthropic's own."""
         host = urlsplit(self.base_url).hostname or ""
         return host == "anthropic.com" or host.endswith(".anthropic.com")
+
+    @property
+    def variables(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The environment's variables for the key and for the token that may be sent there.
+
+        They are Anthropic's: no address that only a configuration file names gets them, and no network sees them.
+        """
+        vouched = self.at_anthropic and urlsplit(self.base_url).scheme == "https"
+        return ((KEY,), (TOKEN,)) if vouched else ((), ())
 
     @property
     def api_version(self) -> str:

@@ -33,6 +33,15 @@ def _hidden(value: Mapping[str, str | Secret]) -> FrozenDict[str, Secret]:
     return FrozenDict({name: each if isinstance(each, Secret) else Secret(each) for name, each in value.items()})
 
 
+def _sendable(_: object, attribute: Attribute[Any], value: Mapping[str, Secret]) -> None:
+    for name, secret in value.items():
+        # What an HTTP client says of it would show the value.
+        if not (name.isascii() and secret.reveal().isascii() and secret.reveal().isprintable()):
+            raise ValueError(
+                f"the header {name!r} holds what no header may hold, such as a line break or a letter with an accent"
+            )
+
+
 def _servers(value: Mapping[str, Any]) -> FrozenDict[str, Any]:
     return FrozenDict(value)
 
@@ -86,7 +95,7 @@ class ServerSettings:
     env: Mapping[str, str | Secret] = field(factory=dict, converter=_hidden)
     cwd: Path | None = None
     url: str | None = field(default=None, repr=lambda url: repr(None if url is None else redacted(url)))
-    headers: Mapping[str, str | Secret] = field(factory=dict, converter=_hidden)
+    headers: Mapping[str, str | Secret] = field(factory=dict, converter=_hidden, validator=_sendable)
     type: Literal["stdio", "http", "streamable-http", "streamableHttp", "sse"] | None = None
     trust: bool = False
     include: tuple[str, ...] | None = field(default=None, converter=_patterns)

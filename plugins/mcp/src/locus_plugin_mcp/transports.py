@@ -25,17 +25,30 @@ _KEPT = 4_000
 #: Bytes of one event of a stream: an image comes in one.
 _EVENT = 32 * 2**20
 
+#: What to do about a status, where that is known.
+_REMEDIES = {
+    401: ": give it a key in headers",
+    403: ": it does not allow that to the key in headers, or to who has none",
+    404: ": compare the url with its documentation",
+}
+
 
 class LastWords:
     """The end of what a server has said outside the protocol."""
 
-    __slots__ = ("_chunks", "_size", "garbage")
+    __slots__ = ("_chunks", "_size", "garbage", "status")
 
     def __init__(self) -> None:
         self._chunks: deque[bytes] = deque()
         self._size = 0
         #: The first thing on its output that was no message.
         self.garbage = ""
+        #: Of the newest answer over HTTP; 0 = there was none.
+        self.status = 0
+
+    async def heard(self, response: httpx2.Response) -> None:
+        """Keep the status of an answer."""
+        self.status = response.status_code
 
     def add(self, chunk: bytes) -> None:
         """Keep a chunk, and of all of them only the end."""
@@ -48,6 +61,8 @@ class LastWords:
         said = [f"; its last words: {words}"] if (words := short(self._tail())) else []
         if self.garbage:
             said.append(f"; its output is no MCP: {short(self.garbage)}")
+        if self.status >= 300:
+            said.append(f"; it answered with the HTTP status {self.status}{_REMEDIES.get(self.status, '')}")
         return "".join(said)
 
     def _tail(self) -> str:
@@ -70,8 +85,11 @@ async def to_server(server: ServerSettings, words: LastWords) -> AsyncIterator[A
     headers = {name: secret.reveal() for name, secret in server.headers.items()}  # type: ignore[union-attr]
     # How long a call may take is the call's own matter; a stream may say nothing for as long.
     times = httpx2.Timeout(server.connect_timeout, read=None)
+    # A plain address is asked directly, whatever proxy the environment names: a proxy would read the headers.
+    secure = httpx2.URL(str(server.url)).scheme == "https"
+    hooks = {"response": [words.heard]}
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=times) as client,
+        httpx2.AsyncClient(headers=headers, timeout=times, trust_env=secure, event_hooks=hooks) as client,
         streamable_http_client(str(server.url), http_client=client, max_sse_event_size=_EVENT) as streams,
     ):
         yield streams

@@ -49,8 +49,10 @@ def client_of(settings: OllamaSettings, place: Address) -> Client:
         settings: of the plugin.
         place: where it is.
     """
-    # The key in the environment is for the hosted service: it does not travel over a network that can read it.
-    env = ("OLLAMA_API_KEY",) if place.here or place.scheme == "https" else ()
+    # The key in the environment is for the hosted service: it does not travel over a network that can read it, and goes
+    # to no address that only a configuration file names.
+    meant = settings.base_url is None or place.host == "ollama.com" or place.host.endswith(".ollama.com")
+    env = ("OLLAMA_API_KEY",) if place.here or (place.scheme == "https" and meant) else ()
     key = Key(provider=PROVIDER, given=settings.api_key, env=env, needed=False)
     endpoint = Endpoint.keyed(key, place.url).with_options(
         timeout=settings.timeout,

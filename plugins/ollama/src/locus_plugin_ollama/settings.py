@@ -60,7 +60,8 @@ class OllamaSettings:
 
     Args:
         base_url: where it is, in any form that ``OLLAMA_HOST`` may have; None = ``OLLAMA_HOST``, else this machine.
-        api_key: for hosted servers; None = ``OLLAMA_API_KEY``, which goes to this machine and over https only.
+        api_key: for hosted servers; None = ``OLLAMA_API_KEY``, which goes to this machine, and over https to ollama.com
+            and to where ``OLLAMA_HOST`` says.
         think: whether a thinking model thinks: true, false, or a level such as ``"high"``; None = its own default.
         keep_alive: how long the model stays loaded after an answer: seconds, or text like ``"10m"``; a negative one
             means for ever; None = as the server is set.

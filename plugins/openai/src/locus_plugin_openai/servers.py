@@ -1,7 +1,7 @@
 """Which server it is, and therefore whose key it gets and what it takes.
 
 A key of the environment is sent to the one whose key it is: ``OPENAI_API_KEY`` to OpenAI, or to the address that
-``OPENAI_BASE_URL`` names beside it, and to no address that only a configuration file names.
+``OPENAI_BASE_URL`` names beside it, and to no address that only a configuration file names; nor in the clear.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def server_of(settings: OpenAISettings, environ: Mapping[str, str] | None = None
     if azure and parts.path in ("", "/"):
         deployments = settings.api_version is not None
         url = url.rstrip("/") + ("/openai" if deployments else "/openai/v1")
-    variables = _variables(host, azure=azure, named=bool(named) and url == named)
+    variables = _variables(parts.scheme, host, named=bool(named) and settings.base_url in (None, named))
     key = Key(provider="openai", given=settings.api_key, env=variables, needed=bool(variables))
     endpoint = Endpoint.keyed(key, url, header="api-key", scheme="") if azure else Endpoint.keyed(key, url)
     headers = {"openai-organization": settings.organization, "openai-project": settings.project}
@@ -86,9 +86,9 @@ def server_of(settings: OpenAISettings, environ: Mapping[str, str] | None = None
     return Server(endpoint=endpoint, kind=kind, deployments=deployments)
 
 
-def _variables(host: str, *, azure: bool, named: bool) -> tuple[str, ...]:
-    if azure:
+def _variables(scheme: str, host: str, *, named: bool) -> tuple[str, ...]:
+    if scheme == "https" and host.endswith(_AZURE):
         return ("AZURE_OPENAI_API_KEY",)
-    if host in _KEYS:
+    if scheme == "https" and host in _KEYS:
         return (_KEYS[host],)
     return ("OPENAI_API_KEY",) if named else ()
