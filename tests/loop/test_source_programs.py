@@ -182,7 +182,7 @@ async def test_the_whole_program_of_the_page_on_the_loop(shelf: Shelf, capsys: p
     shelf.module(
         "toy_oci_models", "made = []\ndef make(name, settings=None):\n    made.append(name)\n    return model\n"
     )
-    shelf.plugin("oci", provides="{'model': 'toy_oci_models:make'}")
+    shelf.plugin("oci", dist="locus-plugin-oci", provides="{'model': 'toy_oci_models:make'}")
     provider: Any = importlib.import_module("toy_oci_models")
     provider.model = model
     finance = Finance()

@@ -44,6 +44,7 @@ class Shelf:
         name: str,
         *,
         version: str = "1.0",
+        dist: str = "",
         hooks: str = "",
         references: str = "",
         manifest: str = "",
@@ -54,6 +55,7 @@ class Shelf:
         Args:
             name: the plugin's name; its modules are ``toy_<name>`` and ``toy_<name>_hooks``.
             version: of the distribution.
+            dist: its name, ``toy-<name>`` when empty; that of an installed one takes its place.
             hooks: source of the hooks module.
             references: the manifest's ``hooks``, as source; that module when there is one.
             manifest: source of the manifest's module, instead of a right one.
@@ -67,7 +69,7 @@ class Shelf:
         given = {"name": repr(name), "api": "(1, 0)", "summary": "'A toy.'", **fields}
         arguments = ", ".join(f"{key}={value}" for key, value in given.items())
         self.module(f"toy_{name}", manifest or MANIFEST.format(arguments=arguments))
-        self.dist(f"toy-{name}", {name: f"toy_{name}:plugin"}, version)
+        self.dist(dist or f"toy-{name}", {name: f"toy_{name}:plugin"}, version)
 
     def imported(self) -> set[str]:
         """The toy modules that are loaded now."""
