@@ -8,7 +8,7 @@ import pytest
 from tests.servers.real import MODEL, RealServer
 
 from locus import Agent, ModelSettings, tool
-from locus.core.events import IterationEvent, TerminateEvent, ToolCompleteEvent
+from locus.core.events import IterationEvent, ModelChunkEvent, TerminateEvent, ToolCompleteEvent
 from locus.core.termination import MaxIterations
 from locus.hooks.secret import Secret
 
@@ -40,27 +40,32 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-async def program(model: str, **options: Any) -> tuple[list[str | None], TerminateEvent]:
-    """The program: the results of its tools and its end."""
+async def program(model: str, **options: Any) -> tuple[list[str | None], list[int], TerminateEvent]:
+    """The program: the results of its tools, how many pieces of each model call it heard, and its end."""
     settings = ModelSettings(temperature=0.0, max_tokens=64)
     agent: Agent[Any, Any] = Agent(model, tools=[add], termination=MaxIterations(3), model_settings=settings, **options)
     results: list[str | None] = []
-    iterations = 0
+    pieces: list[int] = []
     async for event in agent.run("What is 12 plus 30? Use the tool."):
         match event:
             case ToolCompleteEvent(result=result):
                 results.append(result)
             case IterationEvent():
-                iterations += 1
+                pieces.append(0)
+            case ModelChunkEvent():
+                pieces[-1] += 1
             case TerminateEvent() as end:
-                assert 1 <= iterations <= 3
-                return results, end
+                return results, pieces, end
     raise AssertionError("a run ends with its TerminateEvent")
 
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_the_same_program_runs_on_every_model(real_server: RealServer, way: str) -> None:
     provider, settings = WAYS[way]
-    results, end = await program(f"{provider}:{MODEL}", **{provider: settings(real_server)})
+    results, pieces, end = await program(f"{provider}:{MODEL}", **{provider: settings(real_server)})
     assert results[0] == "42"
+    assert 1 <= len(pieces) <= 3
+    # A call may come whole; whatever is text comes as it is written.
+    assert all(pieces), pieces
+    assert max(pieces) > 1, pieces
     assert end.reason in ("NoToolCalls", "MaxIterations")

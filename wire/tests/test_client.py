@@ -268,6 +268,11 @@ async def test_a_password_in_the_address_is_not_shown(server: LocalServer) -> No
     assert "hunter" not in f"{caught.value} {asking!r}"
 
 
+async def test_a_number_that_is_none_is_null_in_a_whole_answer_too(server: LocalServer) -> None:
+    server.then(Answer(body=b'{"a": NaN, "b": -1e999, "c": 0.5}'))
+    assert await client(server).get("/", itself) == {"a": None, "b": None, "c": 0.5}
+
+
 async def test_a_body_is_the_same_for_the_same_messages() -> None:
     one, two = json_bytes({"role": "user", "content": "ä \ud83d"}), json_bytes([1])
     body = joined({"model": "m", "temperature": 0.5}, {"messages": [one, two], "tools": []})

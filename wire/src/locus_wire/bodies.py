@@ -1,4 +1,4 @@
-"""The bytes of a request: the same for the same messages, so that prompt caches find what they know.
+"""The bytes of a request: the same for the same messages, so that prompt caches find what they know; and the way back.
 
 What was encoded once is put in as it is; a request costs the encoding of what is new.
 """
@@ -6,12 +6,13 @@ What was encoded once is put in as it is; a request costs the encoding of what i
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from locus.core.errors import InputError
 
-__all__ = ["joined", "json_bytes"]
+__all__ = ["joined", "json_bytes", "json_value"]
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
@@ -30,6 +31,29 @@ def json_bytes(value: Any) -> bytes:
         return text.encode("utf-8")
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode("utf-8")
+
+
+def json_value(text: str | bytes) -> Any:
+    """The value of JSON that a server wrote; a number that is none (``NaN``, ``Infinity``, ``1e999``) is null.
+
+    What an answer holds goes back with the next request, and that could not be written.
+
+    Raises:
+        ValueError: it is no JSON.
+    """
+    try:
+        return json.loads(text, parse_constant=_no_number, parse_float=_number)
+    except RecursionError as e:
+        raise ValueError("it is nested too deeply") from e
+
+
+def _number(text: str) -> float | None:
+    value = float(text)
+    return value if math.isfinite(value) else None
+
+
+def _no_number(_: str) -> None:
+    return None
 
 
 def joined(fields: Mapping[str, Any], lists: Mapping[str, Sequence[bytes]]) -> bytes:

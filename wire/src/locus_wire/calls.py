@@ -6,6 +6,7 @@ Whatever comes, a `ToolCall` is made of it: what is wrong with it the model hear
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
@@ -87,7 +88,7 @@ def arguments_of(arguments: Any) -> dict[str, Any] | None:
     if not isinstance(arguments, str):
         return None
     try:
-        value = json.loads(arguments, parse_constant=_refused)
+        value = json.loads(arguments, parse_constant=_refused, parse_float=_finite)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
@@ -116,6 +117,13 @@ def unique_ids(calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
         seen.add(name)
         made.append(ToolCall(name, call.name, call.arguments, call.malformed, extras=call.extras))
     return tuple(made)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is no number that can be kept")
+    return value
 
 
 def _refused(constant: str) -> NoReturn:

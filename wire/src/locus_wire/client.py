@@ -17,11 +17,12 @@ from attrs import evolve, field, frozen
 
 from locus.core.errors import ConfigError, ModelError
 from locus.core.frozen import EMPTY, FrozenDict, freeze
+from locus_wire.bodies import json_value
 from locus_wire.errors import ConnectionLost, TooLate, Unreachable
 from locus_wire.failures import bad_answer, in_stream, refusal, request_id, said, short, without_secrets
 from locus_wire.keys import Key, hidden
 from locus_wire.pools import Pools, Session
-from locus_wire.replies import LARGEST_ANSWER, LARGEST_ERROR, Body, decoded, headers_of, opened
+from locus_wire.replies import LARGEST_ANSWER, LARGEST_ERROR, Body, headers_of, opened
 from locus_wire.streams import Event, JsonLines, Malformed, ServerSentEvents, Stream, Told, TooLarge, shaped
 
 __all__ = ["Client", "Endpoint", "Outgoing", "Sign", "Take"]
@@ -412,7 +413,7 @@ class _Exchange:
 
     def _json(self, data: bytes, headers: Mapping[str, str]) -> Any:
         try:
-            value = decoded(data)
+            value = json_value(data)
         except ValueError as e:
             kind = _media_type(headers)
             if kind.endswith("json") and data.strip():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import anyio
 import httpx2
 
-__all__ = ["LARGEST_ANSWER", "LARGEST_ERROR", "Body", "decoded", "headers_of", "opened"]
+__all__ = ["LARGEST_ANSWER", "LARGEST_ERROR", "Body", "headers_of", "opened"]
 
 #: Bytes of an answer, or characters of one event of it; larger ones are refused.
 LARGEST_ANSWER = 64 * 1024 * 1024
@@ -89,15 +88,3 @@ async def opened(http: httpx2.AsyncClient, request: httpx2.Request) -> AsyncIter
 def headers_of(response: httpx2.Response) -> dict[str, str]:
     """Its headers by lower-case names."""
     return {name.lower(): value for name, value in response.headers.items()}
-
-
-def decoded(data: bytes) -> Any:
-    """JSON.
-
-    Raises:
-        ValueError: it is none.
-    """
-    try:
-        return json.loads(data)
-    except RecursionError as e:
-        raise ValueError("it is nested too deeply") from e

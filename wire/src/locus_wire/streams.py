@@ -6,7 +6,6 @@ What a server sends is bounded, so that no answer fills the memory.
 from __future__ import annotations
 
 import codecs
-import json
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from typing import Any, Protocol
 import httpx2
 from attrs import frozen
 
+from locus_wire.bodies import json_value
 from locus_wire.replies import Body
 
 __all__ = [
@@ -72,8 +72,8 @@ def json_of(text: str) -> dict[str, Any]:
         Told: it holds nothing but an error.
     """
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as e:
+        value = json_value(text)
+    except ValueError as e:
         raise Malformed(f"a piece of the answer is no whole JSON ({e})"[:200]) from e
     if not isinstance(value, dict):
         raise Malformed(f"a piece of the answer is {type(value).__name__}, and should be an object")
