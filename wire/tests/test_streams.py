@@ -56,9 +56,7 @@ def test_events_are_the_same_in_any_pieces(events: list[tuple[list[str], str]], 
         "".join(f"data: {line}{end}" for line in lines) + f"event: {kind}{end}: a comment{end}id: 7{end}{end}"
         for lines, kind in events
     )
-    wanted = [
-        Event("\n".join(lines), kind or "message") for lines, kind in events if "\n".join(lines)
-    ]
+    wanted = [Event("\n".join(lines), kind or "message") for lines, kind in events if "\n".join(lines)]
     assert parsed(ServerSentEvents, cut(text.encode(), places)) == wanted
 
 
