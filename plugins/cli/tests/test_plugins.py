@@ -281,6 +281,13 @@ def test_command_of_an_inactive_plugin_is_unknown(locus: Locus) -> None:
     assert "No such command 'shout'" in done.err
 
 
+def test_a_plugin_in_the_place_of_a_command_is_told_how_to_switch_it_on(locus: Locus) -> None:
+    done = locus("toy", "x")
+
+    assert done.status == 2
+    assert "No such command 'toy'; a plugin of that name is installed: locus -p toy toy switches it on" in done.err
+
+
 def test_misspelled_command_of_a_plugin_is_suggested(locus: Locus) -> None:
     assert "Did you mean 'shout'?" in locus("-p", "toy", "shuot", "x").err
 

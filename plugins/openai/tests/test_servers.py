@@ -157,6 +157,14 @@ def test_models_are_those_that_the_server_lists() -> None:
         assert server.settled()
 
 
+def test_without_a_key_there_is_a_way_to_see_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    ((name, note),) = models(None)
+    assert name == "openai:MODEL"
+    assert "set OPENAI_API_KEY" in note
+
+
 def test_a_default_is_offered_where_the_key_is() -> None:
     assert default_model({}) is None
     assert default_model({"OPENAI_API_KEY": "x", "OPENAI_BASE_URL": "https://models.example"}) is None

@@ -13,13 +13,19 @@ import click
 
 from locus.core.errors import LocusError, PluginError
 from locus.hooks.contribute import Contribution
+from locus.hooks.discovery import Catalogue
 from locus.hooks.reference import load
 from locus_plugin_cli.failures import told
 from locus_plugin_cli.given import Given
 from locus_plugin_cli.output import say
 from locus_plugin_cli.project import Project
 
-__all__ = ["commands"]
+__all__ = ["commands", "is_plugin"]
+
+
+def is_plugin(name: str) -> bool:
+    """Whether a plugin of that name is installed, switched on or not."""
+    return name in Catalogue().names()
 
 
 def commands(given: Given, taken: Collection[str]) -> dict[str, click.Command]:

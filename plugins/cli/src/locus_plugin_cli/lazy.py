@@ -55,6 +55,10 @@ class Root(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.exceptions.NoSuchCommand as e:
+            name = e.command_name
+            if resolve("locus_plugin_cli.contributed:is_plugin")(name):
+                told = f"a plugin of that name is installed: locus -p {name} {name} switches it on"
+                raise click.UsageError(f"No such command {name!r}; {told}", ctx=ctx) from None
             known = [*self.table, *self.contributed(ctx)]
             raise click.exceptions.NoSuchCommand(e.command_name, possibilities=known, ctx=ctx) from None
 

@@ -74,7 +74,8 @@ def unreachable(error: Unreachable, url: str, *, here: bool) -> Unreachable:
         here: whether that is this machine.
     """
     start = "is ollama running? Start it: ollama serve" if here else "is ollama running there?"
-    return _said(error, f"{error}. {start}; base_url is {url} (set OLLAMA_HOST, or base_url in [plugins.{PROVIDER}])")
+    what = str(error).removesuffix("; check base_url and the network")
+    return _said(error, f"{what}; {start} (base_url is {url}: OLLAMA_HOST, or base_url in [plugins.{PROVIDER}])")
 
 
 def too_long(error: ContextTooLong) -> ContextTooLong:

@@ -10,6 +10,7 @@ import anyio
 from locus_plugin_openai.servers import server_of
 from locus_plugin_openai.settings import OpenAISettings
 from locus_wire.client import Client
+from locus_wire.errors import KeyMissing
 
 __all__ = ["default_model", "models"]
 
@@ -23,7 +24,7 @@ _PATIENCE = 10.0
 
 
 def models(settings: OpenAISettings | None) -> list[tuple[str, str]]:
-    """The models that the server lists, with who owns each.
+    """The models that the server lists, with who owns each; or how to see them.
 
     Raises:
         ModelError: it cannot be asked, or it has no list.
@@ -34,7 +35,10 @@ def models(settings: OpenAISettings | None) -> list[tuple[str, str]]:
     async def ask() -> list[tuple[str, str]]:
         return await client.get("/models", _rows)
 
-    return anyio.run(ask)
+    try:
+        return anyio.run(ask)
+    except KeyMissing as e:
+        return [("openai:MODEL", f"Such as {_DEFAULT}. To see what your key may use: {str(e).partition('; ')[2]}.")]
 
 
 def _rows(data: Any) -> list[tuple[str, str]]:
