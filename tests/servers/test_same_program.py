@@ -65,7 +65,7 @@ async def test_the_same_program_runs_on_every_model(real_server: RealServer, way
     results, pieces, end = await program(f"{provider}:{MODEL}", **{provider: settings(real_server)})
     assert results[0] == "42"
     assert 1 <= len(pieces) <= 3
-    # A call may come whole; whatever is text comes as it is written.
     assert all(pieces), pieces
-    assert max(pieces) > 1, pieces
+    # Ollama's protocol has calls in one piece, and the model may have done nothing but call.
+    assert max(pieces) > 1 or way == "ollama", pieces
     assert end.reason in ("NoToolCalls", "MaxIterations")

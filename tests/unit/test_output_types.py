@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -326,3 +328,25 @@ def test_constraints_hold_wherever_they_are_said(leaf: Any) -> None:
     assert get(output_schema(leaf).parse('{"n": 1}'), "n") == 1
     with pytest.raises(OutputError, match=r"> 0|greater than 0"):
         output_schema(leaf).parse('{"n": 0}')
+
+
+_WITHOUT = """
+import sys
+sys.modules["pydantic"] = sys.modules["pydantic_core"] = None  # importing them fails, as where they are not installed
+import dataclasses, typing
+import attrs, msgspec
+from locus.models.output import output_schema
+class T(typing.TypedDict):
+    n: int
+kinds = [attrs.make_class("A", {"n": attrs.field(type=int)}), dataclasses.make_dataclass("D", [("n", int)]), T]
+kinds.append(msgspec.defstruct("S", [("n", int)]))
+for kind in kinds:
+    found = output_schema(kind).parse('{"n": 1}')
+    print(found["n"] if kind is T else found.n)
+"""
+
+
+def test_pydantic_is_needed_for_its_own_classes_alone() -> None:
+    """It belongs to whoever has it: nothing here imports it."""
+    done = subprocess.run([sys.executable, "-c", _WITHOUT], capture_output=True, text=True, check=False)
+    assert (done.stdout.split(), done.stderr) == (["1"] * 4, "")
