@@ -284,6 +284,38 @@ async def test_what_cannot_be_told_to_a_model_is_left_out_with_why() -> None:
     ]
 
 
+@pytest.mark.anyio
+async def test_what_nobody_sees_is_no_part_of_what_a_schema_describes() -> None:
+    told = "Which.\U000e0049\u202e one"
+    part = {"type": "string", "description": told, "default": told, "enum": [told]}
+    schema = {
+        "type": "object",
+        "title": told,
+        "properties": {"description": part, "default": {"anyOf": [part, {"$ref": "#/$defs/title"}]}},
+        "$defs": {"title": part},
+    }
+    listing = await listed(Pages({"name": "a", "inputSchema": schema}), "s", ServerSettings(command="x"), McpSettings())  # type: ignore[arg-type]
+
+    seen = {**part, "description": "Which. one"}
+    assert listing.offers[0].parameters == {
+        "type": "object",
+        "title": "Which. one",
+        "properties": {"description": seen, "default": {"anyOf": [seen, {"$ref": "#/$defs/title"}]}},
+        "$defs": {"title": seen},
+    }
+
+
+@pytest.mark.anyio
+async def test_a_schema_that_is_nested_too_deeply_is_left_out() -> None:
+    schema: dict[str, Any] = {}
+    for _ in range(2_400):
+        schema = {"a": schema}
+    schema |= {"type": "object"}
+    listing = await listed(Pages({"name": "a", "inputSchema": schema}), "s", ServerSettings(command="x"), McpSettings())  # type: ignore[arg-type]
+
+    assert (listing.offers, listing.left_out) == ((), ("a: its schema is no JSON",))
+
+
 def test_the_event_reads_back_as_it_was() -> None:
     event = McpServerEvent(server="s", status="failed", detail="why", tools=("a", "b"))
 

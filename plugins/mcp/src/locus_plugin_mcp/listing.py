@@ -25,6 +25,10 @@ __all__ = ["Listing", "Offer", "listed"]
 #: Pages of a list; a server that goes on is broken.
 _PAGES = 200
 _LONGEST_NAME = 256
+#: Keys of a schema whose text describes it, those that hold schemas by name, and those that hold none.
+_DESCRIBING = frozenset({"description", "title", "$comment"})
+_BY_NAME = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
+_VALUES = frozenset({"const", "default", "enum", "examples"})
 
 
 @frozen(kw_only=True)
@@ -34,7 +38,7 @@ class Offer:
     Args:
         tool: its name on the server.
         description: bounded.
-        parameters: its schema, as the server wrote it.
+        parameters: its schema, as the server wrote it but for what nobody sees in its descriptions.
         effect: what a crash in a call means.
     """
 
@@ -99,11 +103,28 @@ def _sorted_out(tools: Mapping[str, Tool], server: ServerSettings, settings: Mcp
             Offer(
                 tool=tool.name,
                 description=plain(described, settings.max_description_chars),
-                parameters=tool.input_schema,
+                parameters=_visible(tool.input_schema),
                 effect=_effect(tool, trusted=server.trust),
             )
         )
     return Listing(tuple(offers), tuple(left_out))
+
+
+def _visible(schema: Any) -> Any:
+    """The schema without what nobody sees in the texts that describe its parts; names and values stay as they are."""
+    if isinstance(schema, list):
+        return [_visible(each) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    made: dict[str, Any] = {}
+    for key, each in schema.items():
+        if key in _DESCRIBING and isinstance(each, str):
+            made[key] = plain(each, len(each))
+        elif key in _BY_NAME and isinstance(each, Mapping):
+            made[key] = {name: _visible(part) for name, part in each.items()}
+        else:
+            made[key] = each if key in _VALUES else _visible(each)
+    return made
 
 
 def _wanted(name: str, server: ServerSettings) -> bool:
@@ -119,6 +140,7 @@ def _unfit(tool: Tool, settings: McpSettings) -> str | None:
     try:
         form = json.dumps(tool.input_schema, allow_nan=False, ensure_ascii=False)
         form.encode()
+        _visible(tool.input_schema)
     except (TypeError, ValueError, RecursionError):
         return "its schema is no JSON"
     if len(form) > settings.max_schema_chars:
