@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import threading
 import traceback
 from collections.abc import Iterator, Mapping
@@ -261,11 +262,33 @@ async def test_a_token_in_the_middle_of_a_signature_is_not_shown(server: LocalSe
 
 async def test_a_password_in_the_address_is_not_shown(server: LocalServer) -> None:
     with LocalServer() as gone:
-        url = gone.url.replace("http://", "http://me:hunter2@") + "/v1?sig=hunter3"
+        url = gone.url.replace("http://", "http://me:hunter2@")
     asking = Client(Endpoint(provider="acme", base_url=url))
     with pytest.raises(Unreachable) as caught:
-        await asking.get("", itself)
+        await asking.get("/", itself)
     assert "hunter" not in f"{caught.value} {asking!r}"
+
+
+async def test_a_password_in_the_address_is_sent_in_a_header_and_neither_quoted_nor_logged(
+    server: LocalServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    server.then(Answer.of({"message": "not hunter2"}, status=401))
+    url = server.url.replace("http://", "http://me:hunter2@")
+    with pytest.raises(KeyRefused, match="not ") as caught:
+        await Client(Endpoint(provider="acme", base_url=url)).get("/", itself)
+    assert server.received[0].headers["authorization"] == "Basic bWU6aHVudGVyMg=="
+    assert "hunter2" not in f"{caught.value} {caplog.text}"
+    # A key that is given is meant.
+    await Client(Endpoint(provider="acme", base_url=url, sign=lambda _: {"authorization": "Bearer x"})).get("/", itself)
+    assert server.received[1].headers["authorization"] == "Bearer x"
+
+
+@pytest.mark.parametrize("rest", ["?sig=hunter3", "#x"])
+async def test_an_address_with_a_query_has_no_paths_behind_it(rest: str) -> None:
+    with pytest.raises(ConfigError, match="leave out what follows") as caught:
+        Endpoint(provider="acme", base_url=f"https://models.example/v1{rest}")
+    assert "hunter" not in str(caught.value)
 
 
 async def test_a_number_that_is_none_is_null_in_a_whole_answer_too(server: LocalServer) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from locus.core.errors import SettingsError
+from locus.core.errors import ConfigError, SettingsError
 from locus.hooks.secret import Secret
 from locus.hooks.settings import Layer, structure
 from locus.models import get_model
@@ -28,6 +28,12 @@ def _settings(**values: Any) -> AnthropicSettings:
 
 def test_model_is_made_by_its_name() -> None:
     assert get_model("anthropic:claude-sonnet-5-5").name == "anthropic:claude-sonnet-5-5"
+
+
+@pytest.mark.parametrize("name", ["", " "])
+def test_a_name_is_needed(name: str) -> None:
+    with pytest.raises(ConfigError, match="names no model; write 'anthropic:NAME'"):
+        get_model(f"anthropic:{name}")
 
 
 def test_settings_are_read_from_a_table() -> None:
@@ -77,6 +83,7 @@ def test_key_is_not_shown() -> None:
     own = AnthropicSettings(api_key=Secret("sk-ant-secret"), auth_token=Secret("tok-secret"))
     model = get_model("anthropic:m", settings={"anthropic": own})
     assert "secret" not in f"{own!r}{model!r}{vars(model)!r}".replace("Secret", "")
+    assert "hush" not in repr(AnthropicSettings(base_url="https://me:hush@models.example"))
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,7 @@ def test_a_key_that_is_given_goes_where_it_is_given_for() -> None:
     assert proof(given) == {"authorization": "Bearer mine"}
     assert "mine" not in repr(given)
     assert "mine" not in repr(make("m", given))
+    assert "hush" not in repr(OpenAISettings(base_url="https://me:hush@models.example/v1"))
 
 
 @pytest.mark.anyio

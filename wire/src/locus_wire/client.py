@@ -5,6 +5,7 @@ It follows no redirect and sends a key to no other host. A cancelled call closes
 
 from __future__ import annotations
 
+import base64
 import re
 import ssl
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -66,7 +67,8 @@ class Endpoint:
 
     Args:
         provider: its scheme, for errors.
-        base_url: ``"https://host/v1"``; paths are put behind it.
+        base_url: ``"https://host/v1"``; paths are put behind it. A user and a password in it are sent in a header,
+            where the signer gives none of that name.
         headers: sent with each request; no keys.
         query: sent with each request.
         sign: gives the headers that say who asks; None = nobody in particular.
@@ -77,7 +79,7 @@ class Endpoint:
         connections: the most at a time in one event loop.
 
     Raises:
-        ConfigError: ``base_url`` is no http or https address.
+        ConfigError: ``base_url`` is no http or https address, or has a query.
     """
 
     provider: str
@@ -99,6 +101,11 @@ class Endpoint:
         if url is None or url.scheme not in ("http", "https") or not url.host:
             raise ConfigError(
                 f"base_url of {self.provider} is {_shown(self.base_url)!r}; write an address like 'https://host/v1'"
+            )
+        if url.query or url.fragment:
+            raise ConfigError(
+                f"base_url of {self.provider} is {_shown(self.base_url)!r} with a '?' or a '#' behind it; leave out "
+                "what follows: paths are put behind a base_url"
             )
 
     @classmethod
@@ -301,6 +308,11 @@ class _Exchange:
         url = httpx2.URL(endpoint.base_url.rstrip("/") + path)
         if endpoint.query:
             url = url.copy_merge_params(dict(endpoint.query))
+        self._user: dict[str, str] = {}
+        if url.userinfo:  # HTTP clients log addresses
+            pair = f"{url.username}:{url.password}".encode()
+            self._user = {"authorization": f"Basic {base64.b64encode(pair).decode()}"}
+            url = url.copy_with(userinfo=b"")
         plain = {"accept": "application/json", **endpoint.headers, **headers}
         if body:
             plain["content-type"] = "application/json"
@@ -351,11 +363,13 @@ class _Exchange:
     async def _signed(self, http: httpx2.AsyncClient) -> httpx2.Request:
         """The request, with the proof of who asks."""
         outgoing, sign = self._outgoing, self._endpoint.sign
-        proof: Mapping[str, str] = {}
+        proof: Mapping[str, str] = self._user
         if sign is not None:
             given = sign(outgoing)
-            proof = await given if isinstance(given, Awaitable) else given
+            proof = {**proof, **(await given if isinstance(given, Awaitable) else given)}
         self.secrets = tuple(word for value in proof.values() for word in _secrets(value))
+        if self._user:
+            self.secrets += (httpx2.URL(self._endpoint.base_url).password,)
         headers = {**outgoing.headers, **proof}
         for name, value in headers.items():
             if not (name.isascii() and value.isascii() and value.isprintable()):

@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio
 
-from locus.core.errors import ModelError, closest
+from locus.core.errors import ConfigError, ModelError, closest
 from locus.core.messages import Usage
 from locus.models.protocol import Chunk, ModelRequest, ModelResponse, OnChunk
 from locus_plugin_anthropic.blocks import NAME, Wire
@@ -44,7 +44,12 @@ def make(name: str, settings: AnthropicSettings | None = None) -> AnthropicModel
     Args:
         name: as the provider calls it, such as ``"claude-sonnet-5-5"``.
         settings: None = the defaults.
+
+    Raises:
+        ConfigError: there is no name, or the address is none.
     """
+    if not name.strip():
+        raise ConfigError("'anthropic:' names no model; write 'anthropic:NAME', with one that `locus models` lists")
     return AnthropicModel(name, settings or AnthropicSettings())
 
 

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from attrs import Attribute, field, frozen
 
+from locus.hooks.redaction import redacted
 from locus.hooks.secret import Secret
 
 __all__ = ["BASE_URL", "KEY", "TOKEN", "AnthropicSettings"]
@@ -29,7 +30,7 @@ def _positive(_: object, attribute: Attribute[Any], value: float) -> None:
 def _url(_: object, attribute: Attribute[str], value: str) -> None:
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{attribute.name} is {value!r}; write it as {BASE_URL!r}, without /v1")
+        raise ValueError(f"{attribute.name} is {redacted(value)!r}; write it as {BASE_URL!r}, without /v1")
 
 
 def _thinking(_: object, attribute: Attribute[Any], value: object) -> None:
@@ -61,7 +62,7 @@ class AnthropicSettings:
 
     api_key: Secret | None = None
     auth_token: Secret | None = None
-    base_url: str = field(default=BASE_URL, validator=_url)
+    base_url: str = field(default=BASE_URL, validator=_url, repr=lambda url: repr(redacted(url)))
     version: str | None = None
     betas: tuple[str, ...] = ()
     max_tokens: int = field(default=32_000, validator=_positive)

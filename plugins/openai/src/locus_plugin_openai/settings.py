@@ -8,6 +8,7 @@ from typing import Any, Literal
 from attrs import Attribute, field, frozen
 
 from locus.core.frozen import EMPTY, FrozenDict, freeze
+from locus.hooks.redaction import redacted
 from locus.hooks.secret import Secret
 
 __all__ = ["OpenAISettings"]
@@ -46,7 +47,7 @@ class OpenAISettings:
     """
 
     api_key: Secret | None = None
-    base_url: str | None = None
+    base_url: str | None = field(default=None, repr=lambda url: repr(url and redacted(url)))
     api: Literal["auto", "chat", "responses"] = "auto"
     api_version: str | None = None
     organization: str | None = None
