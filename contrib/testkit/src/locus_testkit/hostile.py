@@ -148,6 +148,12 @@ TABLE: tuple[Case, ...] = (
         retryable=True,
         identified=True,
     ),
+    Case(
+        name="error that repeats the key in its headers",
+        answer=lambda _: Answer.of({"error": {"message": "no"}}, status=400, headers=dict.fromkeys(_ID, f"no {KEY}")),
+        status=400,
+        retryable=False,
+    ),
     Case(name="error without a body", answer=lambda _: Answer(status=503, media_type=None), status=503, retryable=True),
     Case(
         name="error whose body never ends",
