@@ -33,7 +33,8 @@ MESSAGES = (
     Message(Role.SYSTEM, "Be brief."),
     Message(Role.USER, "Say pong."),
     Message(
-        Role.ASSISTANT, (ThinkingBlock("I look.", signature="c2ln"), TextBlock("I look."), ToolCall("c1", "look", {"q": "a"}))
+        Role.ASSISTANT,
+        (ThinkingBlock("I look.", signature="c2ln"), TextBlock("I look."), ToolCall("c1", "look", {"q": "a"})),
     ),
     Message(Role.TOOL, ToolResult("c1", "found", False, "look")),
     Message(Role.ASSISTANT, "pong"),

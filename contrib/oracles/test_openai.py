@@ -102,7 +102,8 @@ def test_responses_are_read_as_the_sdk_reads_them(turn: list[Any]) -> None:
 MESSAGES = (
     *QUESTION,
     Message(
-        Role.ASSISTANT, (ThinkingBlock("I look.", signature="c2ln"), TextBlock("I look."), ToolCall("c1", "look", {"q": "a"}))
+        Role.ASSISTANT,
+        (ThinkingBlock("I look.", signature="c2ln"), TextBlock("I look."), ToolCall("c1", "look", {"q": "a"})),
     ),
     Message(Role.TOOL, ToolResult("c1", "found", False, "look")),
     Message(Role.ASSISTANT, "pong"),
