@@ -493,7 +493,9 @@ async def test_whatever_a_hostile_service_says_is_one_typed_error(
     home: Home, answer: Answer, error: type[StoreError]
 ) -> None:
     """... that shows neither a page nor a signature; and what is asked later works."""
-    async with home.store(retries=0, storage_timeout=0.15) as store:
+    # Only what is waited for in vain must be given up soon; a busy machine may take its time for all else.
+    in_vain = answer.ending == "silent" or answer.pause > 0
+    async with home.store(retries=0, storage_timeout=0.5 if in_vain else 30.0) as store:
         assert await store.read("t") == ()
         for ask in (store.read, lambda _: store.threads()):
             home.server.then(answer)
