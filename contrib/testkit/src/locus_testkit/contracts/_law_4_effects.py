@@ -79,7 +79,7 @@ async def _every_crash(place: Place, effects: Sequence[Effect]) -> list[tuple[Ca
 
     def make(thread_id: str) -> Case:
         calls = [call(name, n=1) for name in (*effects, *(("after",) if alone else ()))]
-        talk, world = Talk(calls, "done"), World()
+        talk, world = Talk(calls, "done"), World(() if alone else effects)
         worlds[thread_id] = world
 
         def agent(store: JournalStore) -> Agent[object, object]:
@@ -87,7 +87,7 @@ async def _every_crash(place: Place, effects: Sequence[Effect]) -> list[tuple[Ca
             order: Literal["sequential", "concurrent"] = "sequential" if alone else "concurrent"
             return Agent(talk.model, tools=tools, checkpointer=store, tool_execution=order)
 
-        return Case(place, thread_id, agent)
+        return Case(place, thread_id, agent, between=world.part)
 
     cases = await every_crash(make)
     for case in cases:

@@ -9,9 +9,10 @@ entered leaves a mark outside, so that what happened twice cannot look like what
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
 
+import anyio
 from attrs import define, field, frozen
 
 from locus.agent import Agent
@@ -145,11 +146,24 @@ class Talk:
 
 
 class World:
-    """What happened outside of the runs: how often each body was entered, and under which keys."""
+    """What happened outside of the runs: how often each body was entered, and under which keys.
 
-    def __init__(self) -> None:
+    Args:
+        together: bodies of which none ends before all are entered, until a process has died. Else it would depend on
+            the order of a turn's calls, which trio chooses at random, whether one is under way where a process dies.
+    """
+
+    def __init__(self, together: Iterable[str] = ()) -> None:
         self.entered: Counter[str] = Counter()
         self.keys: dict[str, set[str]] = {}
+        self._awaited = set(together)
+        self._go_on = anyio.Event()
+        if not self._awaited:
+            self._go_on.set()
+
+    def part(self) -> None:
+        """Let each body end by itself from now on."""
+        self._go_on.set()
 
     def enter(self, name: str, ctx: Context) -> None:
         """Leave the mark of a body."""
@@ -168,6 +182,10 @@ class World:
         async def act(n: int, ctx: Context) -> str:
             """Have an effect."""
             self.enter(name, ctx)
+            self._awaited.discard(name)
+            if not self._awaited:
+                self._go_on.set()
+            await self._go_on.wait()
             return result or f"{name} is done"
 
         return tool(act, name=name, effect=effect, max_result_chars=max(100_000, len(result)))
