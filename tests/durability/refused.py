@@ -43,7 +43,7 @@ T = TypeVar("T")
 How = Literal["pages", "limit", "read-only", "locked"]
 
 #: All three policies, alone and together, a failing tool and a question.
-PROGRAM = Program([*SCRIPT[:2], ["fail", "ask"], SCRIPT[-1]], reviews=False)
+PROGRAM = Program([*SCRIPT[:2], ["fail", "ask"], ["look"], SCRIPT[-1]], reviews=False)
 
 #: Seconds; whoever keeps the file locked keeps it longer.
 _BUSY = 0.01

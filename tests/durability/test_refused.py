@@ -32,7 +32,7 @@ EVERYTHING = {
 }
 
 #: What the program writes when nothing refuses it.
-WRITES = 40
+WRITES = 44
 
 ERRORS: dict[How, tuple[str, str]] = {
     "pages": ("DiskFull", "no room to write (database or disk is full); what was committed stands"),
