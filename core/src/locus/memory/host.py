@@ -430,7 +430,7 @@ class JournalHost:
             # A crash in the middle of a model call must not repeat the one before it as well.
             when = "now"
         if when != "now" and self._keeps and self.stopped is None:
-            if when == "meanwhile" and self._under_way:
+            if when == "meanwhile" and self._under_way and next_node != END:  # behind the end comes nothing
                 await self.flush()
             self._solid = self._solid or (self.state, self.last)
             self._held += (transition,)
