@@ -206,10 +206,18 @@ def _of_what_was_lost(wrong: str) -> bool:
 
 @frozen
 class Used:
-    """What was recorded of a store, and what had to lie in its file before the first operation and after each."""
+    """What was recorded of a store.
+
+    Args:
+        recording: of its files.
+        states: what had to lie in its file before the first operation, and after each.
+        begun: how many operations were under way at once behind one that was acknowledged, by its number; one, where
+            nothing is said.
+    """
 
     recording: Recording
     states: Sequence[State]
+    begun: Mapping[int, int]
 
 
 @define
@@ -225,6 +233,7 @@ class _Use:
     number: int = 0
     #: What had to lie in the file before the first operation, and after each.
     states: list[State] = field(factory=list)
+    begun: dict[int, int] = field(factory=dict)
 
     def told(self) -> None:
         """Everything until now was acknowledged."""
@@ -257,7 +266,10 @@ class _Use:
         assert isinstance(self.store, SqliteStore)
         claim, one, two = await self._held(), self._bodies(600), self._bodies(60)
         first = self.store.post(claim, one)
-        second = None if self.random.random() < 0.5 else self.store.post(claim, two, after=first)
+        second = None
+        if self.random.random() >= 0.5:
+            self.begun[len(self.states) - 1] = 2
+            second = self.store.post(claim, two, after=first)
         assert await first.wait() is Appended.OK
         self._lie(claim, one)
         self.told()
@@ -315,7 +327,7 @@ async def used(
 ) -> Used:
     """Use a store as a seed says; one operation has ended before the next begins."""
     random = Random(seed)
-    todo = ["write"] * (writes // 2) + ["post"] * (writes // 4) + list(_RARE)
+    todo = ["write"] * writes + ["post"] * (writes // 4) + list(_RARE)
     random.shuffle(todo)
     states: list[State] = [{}]
     recording = Recording(lambda: len(states) - 1)
@@ -326,7 +338,7 @@ async def used(
             await use.do(what if use.lies else "write")
             use.told()
         await subject.close()
-    return Used(recording, states)
+    return Used(recording, states, use.begun)
 
 
 async def use_after(cut: Cut, used: Used, folder: Path, *, may_lose: bool = False) -> tuple[list[str], int]:
@@ -340,7 +352,8 @@ async def use_after(cut: Cut, used: Used, folder: Path, *, may_lose: bool = Fals
     wrong = _intact(subject.path) or await _usable(store, found)
     await subject.close()
     # Two that were begun behind one another may both be there before anybody was told of the first.
-    fitting = [n for n, state in enumerate(used.states[: cut.known + 3]) if state == found]
+    last = cut.known + used.begun.get(cut.known, 1)
+    fitting = [n for n, state in enumerate(used.states[: last + 1]) if state == found]
     if not fitting:
         return [*wrong, f"file: it was never like this: {sorted(found)}"], 0
     lost = max(0, cut.known - fitting[-1])

@@ -58,13 +58,13 @@ async def explored(
 
 QUICK: list[tuple[str, How, Mode, str]] = [
     ("memory", "die", "concurrent", "asyncio"),
+    ("memory", "die", "sequential", "trio"),
     ("memory", "stall", "concurrent", "asyncio"),
     ("late", "die", "concurrent", "asyncio"),
     ("late", "die", "sequential", "trio"),
     ("sqlite", "stall", "sequential", "asyncio"),
 ]
 MORE: list[tuple[str, How, Mode, str]] = [
-    ("memory", "die", "sequential", "trio"),
     ("memory", "stall", "sequential", "trio"),
     ("late", "stall", "concurrent", "asyncio"),
     ("files", "die", "concurrent", "trio"),

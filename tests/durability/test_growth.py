@@ -191,10 +191,10 @@ def windows(path: Path, kind: type[SqliteStore], iterations: int, window: int = 
     return found[1:]  # what came before the first iteration is none
 
 
-@pytest.fixture(scope="module")
-def long(tmp_path_factory: pytest.TempPathFactory) -> list[Window]:
+@pytest.fixture(scope="module", params=[SqliteStore, Often])
+def long(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Window]:
     """1,600 iterations: that is also 100 and 400."""
-    return windows(tmp_path_factory.mktemp("long") / "runs.db", Often, 1_600)
+    return windows(tmp_path_factory.mktemp("long") / "runs.db", request.param, 1_600)
 
 
 COSTS = ["written", "steps", "entered"]
@@ -208,9 +208,12 @@ def test_the_last_iterations_cost_what_the_first_did(long: list[Window], what: s
     assert last <= FLAT * first
 
 
-def test_the_file_grows_by_the_same_for_the_same(long: list[Window]) -> None:
+def test_the_file_grows_by_the_same_for_the_same(long: list[Window], request: pytest.FixtureRequest) -> None:
     sizes = [window.size for window in long]
-    grown = [after - before for before, after in pairwise(sizes)]
+    # Of the store's own snapshots one falls into every two windows, of those that come often several into each.
+    step = 2 if request.node.callspec.params["long"] is SqliteStore else 1
+    grown = [after - before for before, after in pairwise(sizes[::step])]
+    assert len(grown) >= 7
     assert max(grown) <= FLAT * min(grown)
     assert sizes[3] <= 3_000_000  # 400 iterations of 2 KB
 
@@ -290,7 +293,7 @@ def test_a_resume_reads_what_stands_there_once(kind: type[SqliteStore], tmp_path
         # The snapshots are as long as the state, and only the entries behind the last of them are read beside them.
         assert set(read) >= {*snapshots, *behind}
         assert max(read.values()) == 1
-        assert sum(map(len, read)) <= FLAT * sum(map(len, (*snapshots, *behind)))
+        assert sum(map(len, read)) <= FLAT * sum(map(len, snapshots if kind is Often else (*snapshots, *behind)))
         assert sum(map(len, read)) <= sum(map(len, entries))
         assert found[iterations].entered <= 2 * reading.entered
     short, long = found[250], found[1_000]

@@ -22,6 +22,7 @@ from locus import (
     Usage,
 )
 from locus.core.errors import RunFailed
+from locus.core.messages import plugin_message
 from locus.core.state import AgentState
 from locus.models.protocol import Price
 from locus.plugin import RunContext, hookimpl
@@ -200,8 +201,7 @@ async def test_a_reviewer_can_send_an_answer_back() -> None:
     model = ScriptedModel("give me", "please give me")
     result = await Agent(model, hooks=[Polite(), recorder]).run("x")
     assert result.message == "please give me"
-    feedback = model.requests[1].messages[-1]
-    assert (feedback.role, feedback.text) == (Role.USER, "Say please.")
+    assert model.requests[1].messages[-1] == plugin_message("review", "Say please.")
     assert [m.text for m in result.state.messages if m.role is Role.USER and m.plugin is None] == ["x"]
     assert of(recorder.events, TerminateEvent)[0].reason == "NoToolCalls"
 

@@ -13,7 +13,7 @@ import pytest
 from tests.loop.hook_kit import Crash
 from tests.loop.kit import Recorder, add, answers, confirm, kinds, of, results
 
-from locus import Agent, Hook, HookFailedEvent, ToolCall, ToolContext, tool
+from locus import Agent, Hook, HookFailedEvent, Role, ToolCall, ToolContext, tool
 from locus.core.errors import Fenced, JournalError, OutcomeUnknown, StoreError, ThreadBusy
 from locus.core.journal import Body, Intent, Outcome, Paused, Transition
 from locus.core.state import AgentState
@@ -160,27 +160,33 @@ class Shelf(MemoryStore):
 
     snapshot_every: Any = 2
     room = False
+    refused: str | None = None
 
     async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
         if not self.room:
+            self.refused = last.next_node
             raise full()
         return await super().snapshot(claim, at, state, last)
 
 
-async def test_a_snapshot_that_cannot_be_made_is_done_without() -> None:
+@pytest.mark.parametrize(("every", "last"), [(1, "end"), (2, "end"), (4, "think"), (7, "think")])
+async def test_a_snapshot_that_cannot_be_made_is_done_without(every: int, last: str) -> None:
     # given a store that has room for entries and none for what caches them
     store = Shelf()
+    store.snapshot_every = every
     agent = Agent(ScriptedModel(call("add", a=1), call("add", a=2), "done", "again"), tools=[add], checkpointer=store)
     # when
     result = await agent.run("x", thread_id="t")
     # then nothing is missing but the cache
+    assert store.refused == last
     assert (result.message, results(result)) == ("done", ["2", "3"])
     claim = await store.claim("t", "w")
     assert claim.snapshot is None
     assert len(claim.entries) == claim.head
     await store.release(claim)
     store.room = True
-    assert (await agent.run("y", thread_id="t")).message == "again"
+    result = await agent.run("y", thread_id="t")
+    assert [m.text for m in result.state.messages if m.text and m.role is not Role.TOOL] == ["x", "done", "y", "again"]
     assert (await store.claim("t", "w")).snapshot is not None
 
 

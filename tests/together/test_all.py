@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -23,6 +24,8 @@ pytestmark = pytest.mark.anyio
 PROMPT = "What does order 4711 cost? Tell ann@example.org."
 ANSWER = "Order 4711 costs 84.50 dollars."
 RESULT = "order 4711 costs 84.50 dollars, card 4111 1111 1111 1111"
+#: Any part of that card. The same digits in an id or a time have others, a dash or a point beside them.
+CARD_PART = re.compile(r"(?<![0-9a-f.-])(?:4111|1111)(?![0-9a-f.-])")
 
 #: What each is switched on with; the judges are the agent's own model, asked for a purpose.
 ADDONS: dict[str, Any] = {
@@ -153,7 +156,7 @@ async def test_taking_one_away_takes_away_its_part_and_nothing_else(name: str) -
     assert name not in cast.asked
     assert name not in result.reports
     assert [done.tool_name for done in result.state.tool_executions] == ["look_up"]
-    assert ("4111 1111" in str(result.state.messages)) is (name == "guardrails")
+    assert bool(CARD_PART.search(str(result.state.messages))) is (name == "guardrails")
 
 
 async def test_a_planned_call_goes_the_way_of_the_models_own() -> None:
@@ -163,7 +166,7 @@ async def test_a_planned_call_goes_the_way_of_the_models_own() -> None:
     assert [row for row in told(events) if row[0] != "planning"] == unplanned
     assert result.text == ANSWER
     assert cast.asked == {"planning": 1, "think": 1, "steering": 1, "reflexion": 1}
-    assert "4111 1111" not in str(result.state.messages)
+    assert not CARD_PART.search(str(result.state.messages))
     assert_valid_history(result.state.messages)
     agent: Agent[None, str] = Agent(cast, tools=[look_up], checkpointer=store, **ADDONS)
     (await agent.replay("t")).raise_for_difference()

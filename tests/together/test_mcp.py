@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.together.test_all import ADDONS, Cast
+from tests.together.test_all import ADDONS, CARD_PART, Cast
 
 from locus import Agent, ToolCompleteEvent
 from locus.core.messages import Message, Role, ToolCall, Usage
@@ -44,6 +44,6 @@ async def test_a_servers_tool_is_filtered_voted_on_recorded_and_replayed_as_any_
     [done] = [event for event in events if isinstance(event, ToolCompleteEvent)]
     assert (done.tool_name, done.error) == ("raw__echo", None)
     assert "order 4711" in str(done.result)
-    assert "4111 1111" not in repr([event for event in events if event.type != "run_start"])
+    assert not CARD_PART.search(repr([event for event in events if event.type != "run_start"]))
     assert cast.asked["steering"] == 1
     assert (await agent.replay("t")).raise_for_difference().ok

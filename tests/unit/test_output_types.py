@@ -225,8 +225,9 @@ def test_a_class_that_holds_itself_in_a_union(tree: Any, leaf: Any) -> None:
     with pytest.raises(OutputError):
         schema.parse('{"kids": [{"kids": [{"n": 0}]}]}')
     assert schema.spec.schema["properties"].keys() >= {"kids"}
-    named = schema.spec.schema.get("$defs", {})
-    assert set(named) <= {tree.__name__, leaf.__name__, f"{tree.__name__}_{leaf.__name__}"}
+    named = set(schema.spec.schema.get("$defs", {}))
+    # pydantic writes its own schema, and a leaf that stands in one place into that place
+    assert named == {tree.__name__} | (set() if tree is ModelTree else {f"{tree.__name__}_{leaf.__name__}"})
     strict = strict_schema(schema.spec.schema)
     filled = dict.fromkeys(strict["properties"]) | {"kids": [{"n": 1}]}
     assert not problems(strict, filled)

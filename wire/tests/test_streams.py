@@ -71,6 +71,16 @@ def test_what_keeps_a_connection_alive_is_no_event() -> None:
     assert parsed(ServerSentEvents, [b": ping\n\nevent: ping\ndata:\n\nid: 7\n\ndata:a\n\n"]) == [Event("a")]
 
 
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r", b"\r\n", b"\n\n"])
+def test_an_event_without_its_blank_line_counts(end: bytes) -> None:
+    assert parsed(ServerSentEvents, [b"data: a\n\ndata: b" + end]) == [Event("a"), Event("b")]
+
+
+@pytest.mark.parametrize("pieces", [[b"\xef\xbb\xbfdata:a\n\n"], [b"\xef", b"\xbb\xbfdata:a\n\n"]])
+def test_a_byte_order_mark_and_a_field_without_a_space_are_read(pieces: list[bytes]) -> None:
+    assert parsed(ServerSentEvents, pieces) == [Event("a")]
+
+
 def test_bytes_that_are_no_utf8_are_replaced() -> None:
     assert parsed(ServerSentEvents, [b"data: \xff\n\n"]) == [Event("\ufffd")]
 

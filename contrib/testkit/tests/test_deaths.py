@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from locus import Agent, Hook, tool
+from locus.core.errors import NothingToResume
 from locus.core.journal import Transition
 from locus.memory import MemoryStore
 from locus.memory.store import JournalStore
@@ -95,6 +96,25 @@ async def test_a_release_is_a_write_as_well_and_a_run_that_had_ended_has_no_resu
     store = DyingStore(plain.writes)
     assert await store.outlive(agent(store), "Look.") is None
     assert await written(store) == await written(plain)
+
+
+async def test_a_run_that_stands_open_and_is_not_found_by_a_resume_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nothing(self: object, thread_id: str) -> None:
+        raise NothingToResume(thread_id)
+
+    plain = DyingStore()
+    await agent(plain).run("Look.", thread_id="t")
+    monkeypatch.setattr(Agent, "resume", nothing)
+    told = list[bool]()
+    for store in every_death():
+        try:
+            await store.outlive(agent(store), "Look.")
+        except NothingToResume:
+            told.append(True)
+        else:
+            told.append(False)
+    # Nothing was stored in the first; from its last transition on it had ended, and at the end it lived.
+    assert told == [False, *[True] * (2 * plain.writes - 4), *[False] * 5]
 
 
 async def test_any_store_can_lie_below(tmp_path: Path) -> None:

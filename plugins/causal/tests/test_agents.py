@@ -11,13 +11,15 @@ import anyio
 import pytest
 
 from locus import Agent, tool
-from locus.core.errors import Fenced, ModelError, SettingsError
+from locus.core.errors import Fenced, ModelError, SettingsError, StoreError
 from locus.core.events import Event, ModelCompleteEvent, TerminateEvent, event_from_json, event_to_json
+from locus.core.journal import Body
 from locus.core.messages import Message, Role, plugin_message
 from locus.core.state import AgentState, ReasoningStep
 from locus.core.termination import MaxIterations, TokenLimit
 from locus.hooks.discovery import Catalogue
 from locus.memory import MemoryStore
+from locus.memory.store import Appended, Claim
 from locus.models import ModelRequest
 from locus.plugin import hookimpl
 from locus_plugin_causal import (
@@ -202,6 +204,17 @@ async def test_a_chain_can_be_kept_in_the_state() -> None:
 # -- crashes and replays --------------------------------------------------------------------------
 
 
+class Fails(DyingStore):
+    """Fails once where another one would die, and the process lives to tell."""
+
+    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
+        try:
+            return await super().append(claim, bodies)
+        except Died:
+            self.dead = False
+            raise OSError("the power went") from None
+
+
 def claims(*events: dict[str, Any]) -> str:
     return json.dumps({"events": events})
 
@@ -212,13 +225,16 @@ BLAMED = {"label": "e1", "causes": ["strike"], "type": "symptom", "confidence": 
 
 @pytest.mark.parametrize("node", ["think", "execute", "reflect"])
 @pytest.mark.parametrize("stored", [True, False])
-async def test_a_run_that_is_resumed_has_the_graph_of_one_that_was_not(node: str, stored: bool) -> None:
+@pytest.mark.parametrize(("kind", "raised"), [(DyingStore, Died), (Fails, StoreError)], ids=["dies", "fails"])
+async def test_a_run_that_is_resumed_has_the_graph_of_one_that_was_not(
+    node: str, stored: bool, kind: type[DyingStore], raised: type[BaseException]
+) -> None:
     def turn(request: ModelRequest) -> Any:
         if request.purpose == "causal":
             return claims(STRIKE, BLAMED)
         return [FIND, FAIL, BOOK, "Booked."][sum(bool(m.tool_calls) for m in request.messages)]
 
-    store = DyingStore(node, stored=stored)
+    store = kind(node, stored=stored)
     made = Agent(
         ScriptedModel(turn, after="repeat"),
         tools=[find, book],
@@ -226,8 +242,9 @@ async def test_a_run_that_is_resumed_has_the_graph_of_one_that_was_not(node: str
         checkpointer=store,
         catalogue=INSTALLED,
     )
-    with pytest.raises(Died):
+    with pytest.raises(raised):
         await made.run("Book it.", thread_id="t")
+    assert store.deaths == 1
     await store.revive()
     run = made.resume("t")
     events = await events_of(run)

@@ -281,7 +281,7 @@ def judged(request: ModelRequest) -> Any:
 
 @pytest.mark.parametrize("judge", ["rules", "model"])
 async def test_wherever_a_run_dies_it_ends_as_if_it_had_not(judge: str) -> None:
-    for store in every_death(least=11):
+    for store in every_death(least=20 if judge == "model" else 16):
         model = ScriptedModel(judged, after="repeat")
         made = Agent(model, tools=[stock], checkpointer=store, catalogue=INSTALLED, grounding={"judge": judge})
         result = await store.outlive(made, "How many?")

@@ -342,6 +342,38 @@ def test_work_grows_with_what_is_said_and_not_with_its_square() -> None:
     assert of(2000) < 20 * of(200)
 
 
+def least(done: Callable[[], object]) -> float:
+    """Seconds of this thread's CPU, the least of three times: what disturbs only adds to it."""
+    times = []
+    for _ in range(3):
+        begin = time.thread_time()
+        done()
+        times.append(time.thread_time() - begin)
+    return min(times)
+
+
+def test_time_grows_with_what_is_said_and_not_with_its_square() -> None:
+    """What happens inside of one function, a loop or the comparison of two sets, is no call."""
+
+    def seconds(n: int) -> float:
+        corpus = Corpus()
+        for k in range(n):
+            corpus.add(f"Depot number {k} holds {k * 7} widgets")
+        return least(lambda: [find(f"Town {k} holds {k * 7 + 1} gadgets", corpus) for k in range(20)])
+
+    seconds(100)
+    assert seconds(2000) < 40 * max(seconds(200), 1e-3)
+
+
+@pytest.mark.parametrize(
+    "text", ["1" * 50_000, "a-" * 30_000, "1," * 30_000, "[" * 50_000, "4 May " * 8_000, " " * 60_000]
+)
+def test_no_text_takes_long(text: str) -> None:
+    begin = time.thread_time()
+    GroundingEvaluator().evaluate(text, [text])
+    assert time.thread_time() - begin < 10
+
+
 HOSTILE = ("1", "a-", "1,", "[", "4 May ", " ", "is not ", "$5 ", "a. ", '{"a":', "not 1, ", "1e9", "\u2026", "http://")
 
 
@@ -360,12 +392,7 @@ def test_a_hostile_text_does_not_take_much_longer_than_prose() -> None:
 
     def seconds(piece: str) -> float:
         text = (piece * 6_000)[:6_000]
-        times = []
-        for _ in range(3):
-            begin = time.thread_time()
-            GroundingEvaluator().evaluate(text, [text])
-            times.append(time.thread_time() - begin)
-        return min(times)
+        return least(lambda: GroundingEvaluator().evaluate(text, [text]))
 
     prose = seconds("Depot 7 holds 3 kg of apples. ")
     assert {piece for piece in HOSTILE if seconds(piece) > 100 * prose} == set()

@@ -30,7 +30,7 @@ from locus.memory import MemoryStore
 from locus.models import ModelResponse
 from locus.plugin import Interrupt, hookimpl
 from locus_plugin_guardrails import GuardrailEvent, GuardrailsHook, GuardrailsReport, GuardrailsSettings, Rule, Topics
-from locus_testkit import Died, ScriptedModel, call, every_death, malformed_call
+from locus_testkit import Died, DyingStore, ScriptedModel, call, every_death, malformed_call
 
 from .kit import SECRETS, Told, Tools, clean, run
 
@@ -486,7 +486,7 @@ async def test_the_start_and_the_thought_are_told_filtered() -> None:
 async def test_wherever_a_run_dies_nothing_unfiltered_is_on_record_and_it_ends_the_same() -> None:
     ended = set()
     turns: list[Any] = [[f"Send {ALL}", call("send", body=SECRETS[0]), call("read", what="x")], f"Bye {ALL}"]
-    for store in every_death(least=11):
+    for store in every_death(least=14):
         tools = Tools(ALL)
         agent = Agent(
             ScriptedModel(script=lambda _: turns),
@@ -495,7 +495,11 @@ async def test_wherever_a_run_dies_nothing_unfiltered_is_on_record_and_it_ends_t
             tool_execution="sequential",
             guardrails=True,
         )
-        result = await store.outlive(agent, f"I am {ALL}")
+
+        async def between(store: DyingStore = store, tools: Tools = tools) -> None:
+            assert clean(repr(await store.read("t")) + repr(tools.ran)), "as the process left it"
+
+        result = await store.outlive(agent, f"I am {ALL}", between=between)
         assert clean(repr(await store.read("t")) + repr(tools.ran))
         if result is not None:
             ended.add(result.text)

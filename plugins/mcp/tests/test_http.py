@@ -91,10 +91,10 @@ async def test_many_runs_at_once_have_connections_of_their_own(sdk: Served) -> N
         done.append((n, results(await agent(sdk.url, call("raw__add", a=n, b=n)).run("go"))))
 
     async with anyio.create_task_group() as group:
-        for n in range(5):
+        for n in range(10):
             group.start_soon(one, n)
 
-    assert sorted(done) == [(n, [str(2 * n)]) for n in range(5)]
+    assert sorted(done) == [(n, [str(2 * n)]) for n in range(10)]
 
 
 #: What is no server of MCP, by its path: status, content type, content.

@@ -30,15 +30,16 @@ def calls(log: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("hints", "trust", "again", "store"),
+    ("hints", "trust", "again"),
     [
-        ({"readOnlyHint": True}, True, True, MemoryStore),
-        ({"idempotentHint": True}, True, True, LatestStore),
-        ({}, True, False, MemoryStore),
-        ({"readOnlyHint": True}, False, False, LatestStore),
-        ({"idempotentHint": True}, False, False, MemoryStore),
+        ({"readOnlyHint": True}, True, True),
+        ({"idempotentHint": True}, True, True),
+        ({}, True, False),
+        ({"readOnlyHint": True}, False, False),
+        ({"idempotentHint": True}, False, False),
     ],
 )
+@pytest.mark.parametrize("store", [MemoryStore, LatestStore])
 async def test_a_call_that_a_crash_interrupted_is_repeated_only_if_a_trusted_server_says_that_it_may_be(
     hints: dict[str, bool], trust: bool, again: bool, store: Any, tmp_path: Path
 ) -> None:

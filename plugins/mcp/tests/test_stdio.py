@@ -138,13 +138,17 @@ async def test_a_server_that_dies_in_a_call_is_told_and_its_other_calls_are_not_
     ],
     ids=["missing", "no folder", "exits", "silent", "garbage", "endless", "twice", "nonsense"],
 )
-async def test_a_server_that_cannot_be_used_is_an_error_that_says_why(
+async def test_a_server_that_cannot_be_used_is_fatal_where_it_is_required_and_else_reported(
     server: dict[str, Any], kind: type[Exception], says: str
 ) -> None:
     with pytest.raises(kind, match=says) as caught:
         await agent({**server, "required": True}).run("go")
 
     assert str(caught.value).startswith("MCP server 'raw' ")
+
+    result = await agent(server).run("go")
+    assert (result.text, reported(result).status) == ("done", "failed")
+    assert reported(result).detail.startswith("MCP server 'raw' ")
 
 
 async def test_one_server_that_fails_takes_nothing_from_the_others() -> None:

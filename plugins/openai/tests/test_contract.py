@@ -74,6 +74,7 @@ class TestChat(_AtAnEmulator):
 class TestResponses(_AtAnEmulator):
     features = evolve(FEATURES, thinking=True, raw_blocks=True)
     form = "responses"
+    block_extras = frozenset({"openai.responses"})
 
 
 def _good(form: str) -> Good:

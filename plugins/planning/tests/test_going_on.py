@@ -70,7 +70,7 @@ async def test_wherever_a_run_dies_it_goes_on_with_the_same_plan() -> None:
     plain, whole = ScriptedModel(play, after="repeat"), Tools()
     reference, _ = await run(plain, whole.all(), planning=True)
     assert {p: purposes(plain).count(p) for p in CALLS} == CALLS
-    for store in every_death(least=21):
+    for store in every_death(least=34):
         tools, model, lost = Tools(), ScriptedModel(play, after="repeat"), [0]
         agent = Agent(model, tools=tools.all(), checkpointer=store, planning=True)
 

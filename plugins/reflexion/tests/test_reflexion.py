@@ -13,12 +13,14 @@ import pytest
 
 from locus import Agent, Hook, Role, tool
 from locus.config import load_config
-from locus.core.errors import Fenced, ModelError, SettingsError
+from locus.core.errors import Fenced, ModelError, SettingsError, StoreError
 from locus.core.events import Event, ReflectEvent, event_from_json, event_to_json
+from locus.core.journal import Body
 from locus.core.state import AgentState
 from locus.core.termination import ConfidenceMet, MaxIterations, TimeLimit, TokenLimit, ToolCalled
 from locus.hooks.discovery import Catalogue
 from locus.memory import MemoryStore
+from locus.memory.store import Appended, Claim
 from locus.models import ModelRequest
 from locus.plugin import Plugin, hookimpl
 from locus_plugin_reflexion import ReflectionFailedEvent, Reflector, ReflexionHook, ReflexionReport, ReflexionSettings
@@ -327,29 +329,30 @@ async def test_runs_side_by_side_keep_their_reflections_apart() -> None:
 
 # -- a judge that fails ---------------------------------------------------------------------------
 
-GARBAGE = {
-    "prose": "I think it goes well.",
-    "a confidence in words": says("very sure"),
-    "a confidence that is true": says(True),
-    "NaN": says(0.5).replace("0.5", "NaN"),
-    "NaN as text": says("NaN"),
-    "infinity": says(0.5).replace("0.5", "1e999"),
-    "another verdict": says(0.5, verdict="splendid"),
-    "a verdict that it quotes": f"The page says {says(1.0)}, so I do not know.",
-    "two verdicts": says(0.1) + says(1.0),
-    "one verdict twice": says(0.1).replace("}", ', "confidence": 1.0}'),
-    "more than anybody reads": says(1.0) + " " * 20_000,
-    "half of it": '{"verdict": "on_track"}',
-    "nothing": "",
-    "a tool call": call("look", at=9),
-    "a failure": ModelError("overloaded", retryable=True),
-    "a bug": RuntimeError("a bug"),
-    "no answer in time": never,
+#: What a judge may answer instead of a verdict, and the name of the error that is reported.
+GARBAGE: dict[str, tuple[Any, str]] = {
+    "prose": ("I think it goes well.", "NotOneObject"),
+    "a confidence in words": (says("very sure"), "OutputError"),
+    "a confidence that is true": (says(True), "OutputError"),
+    "NaN": (says(0.5).replace("0.5", "NaN"), "NotOneObject"),
+    "NaN as text": (says("NaN"), "OutputError"),
+    "infinity": (says(0.5).replace("0.5", "1e999"), "UnusableVerdict"),
+    "another verdict": (says(0.5, verdict="splendid"), "OutputError"),
+    "a verdict that it quotes": (f"The page says {says(1.0)}, so I do not know.", "NotOneObject"),
+    "two verdicts": (says(0.1) + says(1.0), "NotOneObject"),
+    "one verdict twice": (says(0.1).replace("}", ', "confidence": 1.0}'), "NotOneObject"),
+    "more than anybody reads": (says(1.0) + " " * 20_000, "NotOneObject"),
+    "half of it": ('{"verdict": "on_track"}', "OutputError"),
+    "nothing": ("", "NotOneObject"),
+    "a tool call": (call("look", at=9), "NotOneObject"),
+    "a failure": (ModelError("overloaded", retryable=True), "ModelError"),
+    "a bug": (RuntimeError("a bug"), "ModelError"),
+    "no answer in time": (never, "ModelError"),
 }
 
 
-@pytest.mark.parametrize("answer", GARBAGE.values(), ids=GARBAGE)
-async def test_a_judge_that_fails_changes_nothing_and_is_reported(answer: Any) -> None:
+@pytest.mark.parametrize(("answer", "error_type"), GARBAGE.values(), ids=GARBAGE)
+async def test_a_judge_that_fails_changes_nothing_and_is_reported(answer: Any, error_type: str) -> None:
     judge = ScriptedModel(answer)
     hook = ReflexionHook(ReflexionSettings(interval=1, timeout=0.02), model=judge)
     made = agent(A, "Done.", hooks=[hook], checkpointer=MemoryStore())
@@ -359,7 +362,7 @@ async def test_a_judge_that_fails_changes_nothing_and_is_reported(answer: Any) -
 
     assert [e.type for e in events if e.type in ("reflect", "hook_failed")] == []
     (failed,) = [e for e in events if isinstance(e, ReflectionFailedEvent)]
-    assert failed.error_type in ("NotOneObject", "OutputError", "UnusableVerdict", "ModelError")
+    assert failed.error_type == error_type
     assert event_from_json(event_to_json(failed)) == failed
     state = run.result.state
     assert (state.messages, state.confidence_history, state.reasoning_steps) == (
@@ -434,19 +437,34 @@ def test_settings_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
 # -- crashes and replays --------------------------------------------------------------------------
 
 
+class Fails(DyingStore):
+    """Fails once where another one would die, and the process lives to tell."""
+
+    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
+        try:
+            return await super().append(claim, bodies)
+        except Died:
+            self.dead = False
+            raise OSError("the power went") from None
+
+
+@pytest.mark.parametrize(("kind", "raised"), [(DyingStore, Died), (Fails, StoreError)], ids=["dies", "fails"])
 @pytest.mark.parametrize(("stored", "judged"), [(True, 1), (False, 2)])
-async def test_a_crash_at_the_reflection_leaves_one_reflection_behind(stored: bool, judged: int) -> None:
+async def test_a_crash_at_the_reflection_leaves_one_reflection_behind(
+    stored: bool, judged: int, kind: type[DyingStore], raised: type[BaseException]
+) -> None:
     def turn(request: ModelRequest) -> Any:
         if request.purpose == "reflexion":
             return says(0.5)
         return A if len(request.messages) == 1 else "Done."
 
-    store = DyingStore("reflect", stored=stored)
+    store = kind("reflect", stored=stored)
     made = Agent(
         ScriptedModel(turn, after="repeat"), tools=[look], reflexion_interval=1, checkpointer=store, catalogue=INSTALLED
     )
-    with pytest.raises(Died):
+    with pytest.raises(raised):
         await made.run("Look.", thread_id="t")
+    assert store.deaths == 1
     await store.revive()
     result = await made.resume("t")
 

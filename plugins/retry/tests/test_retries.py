@@ -260,7 +260,7 @@ async def test_wherever_a_run_dies_one_call_at_most_is_repeated_and_a_replay_sho
         """Look."""
         return "seen"
 
-    for store in every_death(least=7):
+    for store in every_death(least=10):
         failures: dict[int, list[Any]] = {1: [busy()], 3: [busy(), ""]}
 
         def answer(request: Any, failures: dict[int, list[Any]] = failures) -> Any:

@@ -290,7 +290,7 @@ async def test_a_run_that_crashed_in_a_body_does_not_vote_again() -> None:
 
 
 async def test_wherever_a_run_dies_it_goes_on_with_the_votes_that_it_had() -> None:
-    for store in every_death(least=11):
+    for store in every_death(least=16):
         bodies = Bodies()
         second = judge(careful)
         model = ScriptedModel(script=lambda _: [READ, WIRE, "Done."])

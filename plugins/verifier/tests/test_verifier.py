@@ -282,7 +282,7 @@ def play(end: Any) -> Callable[[Any], Any]:
 @pytest.mark.parametrize("end", [DONE, SUBMIT], ids=["answer", "tool"])
 @pytest.mark.parametrize("judged", [False, True], ids=["function", "model"])
 async def test_wherever_a_run_dies_it_ends_as_if_it_had_not(end: Any, judged: bool) -> None:
-    for store in every_death(least=11):
+    for store in every_death(least=20 if end is DONE else 18):
         looked: list[int] = []
 
         def check(state: AgentState, looked: list[int] = looked) -> str:

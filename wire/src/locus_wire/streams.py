@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import codecs
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import httpx2
 from attrs import frozen
@@ -150,6 +150,23 @@ class Stream(Protocol):
         ...
 
 
+class _Text:
+    """What `httpx2.EventSource` reads of a response: UTF-8 whatever it says, and ended by the line that servers forget.
+
+    Args:
+        response: with its headers read.
+    """
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self.request, self.headers, self._response = response.request, response.headers, response
+        response.encoding = "utf-8-sig"  # a byte order mark is no part of the first line
+
+    async def aiter_text(self) -> AsyncIterator[str]:
+        async for text in self._response.aiter_text():
+            yield text
+        yield "\n\n"
+
+
 class ServerSentEvents:
     """Server-sent events, by httpx2. What holds no data is left out: it only keeps a connection alive.
 
@@ -159,7 +176,8 @@ class ServerSentEvents:
     """
 
     def __init__(self, body: Body, limit: int) -> None:
-        body.read_as(aiter(httpx2.EventSource(body.response, max_event_size=limit)))
+        text = cast("httpx2.Response", _Text(body.response))
+        body.read_as(aiter(httpx2.EventSource(text, max_event_size=limit)))
         self._body, self._limit = body, limit
 
     async def next(self) -> Event | None:

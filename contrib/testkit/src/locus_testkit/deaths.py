@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from locus.agent import Agent
 from locus.core.errors import NothingToResume
-from locus.core.journal import Body, Entry, Transition
+from locus.core.journal import END, Body, Entry, Transition
 from locus.core.state import AgentState
 from locus.memory.inmemory import MemoryStore
 from locus.memory.store import Appended, Claim, JournalStore, ThreadInfo
@@ -98,6 +98,9 @@ class DyingStore:
 
         Returns:
             The result; None where the run had ended when it died, or nothing of it was stored.
+
+        Raises:
+            NothingToResume: the agent says so of a run that stands open in the store.
         """
         try:
             return await _made(agent).run(prompt, thread_id=thread_id)
@@ -110,7 +113,19 @@ class DyingStore:
         try:
             return await _made(agent).resume(thread_id)
         except NothingToResume:
+            if await self._open(thread_id):
+                raise
             return None
+
+    async def _open(self, thread_id: str) -> bool:
+        """Whether the last transition that stands in a thread leads on."""
+        found = await self.store.peek(thread_id)
+        if found is None:
+            return False
+        last = None if found.snapshot is None else found.snapshot.last
+        for entry in found.entries:
+            last = entry.body if isinstance(entry.body, Transition) else last
+        return last is not None and last.next_node != END
 
     # -- the protocol of a store --------------------------------------------------------------------
 

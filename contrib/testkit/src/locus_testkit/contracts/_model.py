@@ -89,6 +89,10 @@ class Promises(Contract):
     #: Seconds within which a cancelled or late call must be over.
     patience: ClassVar[float] = 5.0
 
+    #: Under which keys of a block's extras the model keeps what its provider said beside the block, such as ids. What
+    #: stands under any other was not said.
+    block_extras: ClassVar[frozenset[str]] = frozenset()
+
     def make_model(self, *answers: Turn) -> Model | Awaitable[Model]:
         """The model under test; may be a coroutine function.
 

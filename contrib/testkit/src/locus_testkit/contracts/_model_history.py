@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Set
 from itertools import pairwise
 from typing import Any
 
@@ -42,7 +43,7 @@ class HistoryPromises(Promises):
         turn = self._rich_turn()
         model = await make(turn, "Done.")
         first = await model.complete(asked(_PARIS, tools=(TEMPERATURE,)))
-        assert _without_names(first.message) == _without_names(turn)
+        assert _without_names(first.message, self.block_extras) == _without_names(turn)
         await model.complete(asked(_PARIS, first.message, *map(result_of, called(first)), tools=(TEMPERATURE,)))
         wire = _dump(list(self.sent(model)[-1].messages))
         places = [wire.find(mark) for mark in self._marks()]
@@ -150,14 +151,14 @@ async def _answered_or_refused(model: Model, request: ModelRequest) -> None:
     check_text(response)
 
 
-def _without_names(message: Message) -> list[Block]:
+def _without_names(message: Message, extras: Set[str] = frozenset()) -> list[Block]:
     """What was said, apart from what only the provider can name: ids and further data of its own, and itself."""
     said: list[Block] = []
     for block in message.content:
         if isinstance(block, RawBlock):
             said.append(evolve(block, provider=""))
         elif isinstance(block, TextBlock | ThinkingBlock):
-            said.append(evolve(block, extras={}))
+            said.append(evolve(block, extras={k: v for k, v in block.extras.items() if k not in extras}))
         elif not isinstance(block, ToolCall):
             said.append(block)
     return said
