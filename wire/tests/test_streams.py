@@ -25,13 +25,13 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
 Reader = type[ServerSentEvents] | type[JsonLines]
 
 
-async def read(reader: Reader, pieces: list[bytes], limit: int) -> list[Event]:
+async def read(reader: Reader, pieces: list[bytes], limit: int, media_type: str = "text/event-stream") -> list[Event]:
     async def content() -> AsyncIterator[bytes]:
         for piece in pieces:
             yield piece
 
     request = httpx2.Request("POST", "http://127.0.0.1/")
-    response = httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=content(), request=request)
+    response = httpx2.Response(200, headers={"content-type": media_type}, content=content(), request=request)
     body = Body(response)
     stream, found = reader(body, limit), []
     try:
@@ -50,14 +50,17 @@ def parsed(reader: Reader, pieces: list[bytes], limit: int = 10_000) -> list[Eve
     st.lists(st.tuples(st.lists(LINE, min_size=1, max_size=3), LINE), max_size=4),
     st.lists(st.integers(0, 200), max_size=8),
     st.sampled_from(["\n", "\r\n", "\r"]),
+    st.sampled_from(["", "\ufeff"]),
 )
-def test_events_are_the_same_in_any_pieces(events: list[tuple[list[str], str]], places: list[int], end: str) -> None:
+def test_events_are_the_same_in_any_pieces(
+    events: list[tuple[list[str], str]], places: list[int], end: str, mark: str
+) -> None:
     text = "".join(
         "".join(f"data: {line}{end}" for line in lines) + f"event: {kind}{end}: a comment{end}id: 7{end}{end}"
         for lines, kind in events
     )
     wanted = [Event("\n".join(lines), kind or "message") for lines, kind in events if "\n".join(lines)]
-    assert parsed(ServerSentEvents, cut(text.encode(), places)) == wanted
+    assert parsed(ServerSentEvents, cut((mark + text).encode(), places)) == wanted
 
 
 @given(st.lists(LINE, max_size=6), st.lists(st.integers(0, 200), max_size=8), st.booleans())
@@ -76,9 +79,17 @@ def test_an_event_without_its_blank_line_counts(end: bytes) -> None:
     assert parsed(ServerSentEvents, [b"data: a\n\ndata: b" + end]) == [Event("a"), Event("b")]
 
 
-@pytest.mark.parametrize("pieces", [[b"\xef\xbb\xbfdata:a\n\n"], [b"\xef", b"\xbb\xbfdata:a\n\n"]])
-def test_a_byte_order_mark_and_a_field_without_a_space_are_read(pieces: list[bytes]) -> None:
-    assert parsed(ServerSentEvents, pieces) == [Event("a")]
+@pytest.mark.parametrize("places", [[], [1], [2], [3], [1, 2, 3]])
+def test_a_byte_order_mark_in_any_pieces_is_no_part_of_the_first_event(places: list[int]) -> None:
+    assert parsed(ServerSentEvents, cut("\ufeffdata:a\n\ndata: \ufeffb\n\n".encode(), places)) == [
+        Event("a"),
+        Event("\ufeffb"),
+    ]
+
+
+def test_events_are_utf8_whatever_the_headers_say() -> None:
+    pieces = ["data: é\n\n".encode()]
+    assert anyio.run(read, ServerSentEvents, pieces, 100, "text/event-stream; charset=latin-1") == [Event("é")]
 
 
 def test_bytes_that_are_no_utf8_are_replaced() -> None:
