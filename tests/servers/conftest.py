@@ -11,6 +11,14 @@ from contextlib import contextmanager
 import pytest
 from tests.servers.real import MODEL, RealServer
 
+pytest.register_assert_rewrite("tests.servers.promises")
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """What a server answers does not depend on it, and the plugins' own tests run on both."""
+    return "asyncio"
+
 
 @pytest.fixture(scope="session")
 def real_server() -> Iterator[RealServer]:

@@ -28,12 +28,6 @@ COMPARTMENT = "ocid1.compartment.oc1..aaaaaaaacompartment"
 GREEDY = ModelSettings(temperature=0.0, max_tokens=64)
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    """What a server answers does not depend on it, and the contracts run on both."""
-    return "asyncio"
-
-
 class Gate:
     """Passes on what is signed by the key's owner; tells the service's error of everything else."""
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from attrs import frozen
+from tests.servers.promises import ADD
 from tests.servers.real import RealServer
 
 from locus import Agent
@@ -17,34 +18,17 @@ from locus.core.errors import ContextOverflow
 from locus.core.events import ModelChunkEvent, ModelCompleteEvent, ToolCompleteEvent
 from locus.core.messages import Message, Role, ToolResult
 from locus.models.protocol import Chunk, ModelRequest
-from locus.tools.spec import ToolSpec
 from locus_plugin_ollama.listing import models
 from locus_plugin_ollama.model import OllamaModel, make
 from locus_plugin_ollama.settings import OllamaSettings
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 
-ADD = ToolSpec(
-    name="add",
-    description="Add two whole numbers.",
-    parameters={
-        "type": "object",
-        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
-        "required": ["a", "b"],
-    },
-)
-
 
 @frozen
 class City:
     name: str
     inhabitants: int
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """The plugin's own tests run on both; here it is the model that counts."""
-    return "asyncio"
 
 
 @pytest.fixture

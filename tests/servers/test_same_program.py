@@ -29,11 +29,6 @@ def _openai(server: RealServer, api: str) -> dict[str, Any]:
     return {"base_url": f"{server.url}/v1", "api_key": Secret(server.key), "api": api}
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @tool
 def add(a: int, b: int) -> int:
     """Add two whole numbers."""
