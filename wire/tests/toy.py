@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from locus.core.messages import Message, Role, TextBlock
+from locus.core.messages import Message, Role, TextBlock, ToolCall
 from locus.hooks.secret import Secret
 from locus.models.protocol import Chunk, ModelRequest, ModelResponse, OnChunk
 from locus_testkit.hostile import Answer, Good
-from locus_wire import CallPieces, Client, Endpoint, Event, Key, Malformed, json_bytes, json_of, shaped, unique_ids
-from locus_wire.calls import tool_call
+from locus_wire import Client, Endpoint, Event, Key, Malformed, json_bytes, json_of, shaped, tool_call, unique_ids
 from locus_wire.pools import Session
 
 CALLS = [{"id": "c", "name": "temperature", "args": f'{{"city": "{city}"}}'} for city in ("Paris", "Rome")]
@@ -18,7 +18,7 @@ GOOD = Good(
     whole=Answer.of({"choices": [{"text": "pong"}]}),
     stream=Answer.events({"choices": [{"text": "po"}]}, {"choices": [{"text": "n"}]}, {"choices": [{"text": "g"}]}),
     calls=Answer.of({"choices": [{"calls": CALLS}]}),
-    calls_stream=Answer.events(*({"choices": [{"calls": [{**c, "index": i}]}]} for i, c in enumerate(CALLS))),
+    calls_stream=Answer.events(*({"choices": [{"calls": [c]}]} for c in CALLS)),
     empty=Answer.of({"choices": []}),
     empty_stream=Answer.events({"choices": []}),
 )
@@ -39,7 +39,7 @@ class Toy:
         if on_chunk is None:
             return await self.client.post("/say", body, _read, deadline=request.deadline)
         texts: list[str] = []
-        pieces = CallPieces.empty()
+        calls: list[ToolCall] = []
 
         async def take(event: Event) -> bool:
             if event.data == "[DONE]":
@@ -48,24 +48,27 @@ class Toy:
                 return True
             with shaped():
                 for choice in json_of(event.data)["choices"]:
-                    for call in choice.get("calls", ()):
-                        pieces.add(call["index"], call["id"], call["name"], call["args"])
+                    calls.extend(_calls(choice))
                     texts.append(choice.get("text", ""))
             if texts and texts[-1]:
                 await on_chunk(Chunk(texts[-1]))
             return False
 
         await self.client.events("/say", body, take, deadline=request.deadline)
-        return _response("".join(texts), pieces.calls())
+        return _response("".join(texts), calls)
 
 
 def _read(data: Any) -> ModelResponse:
     if not data["choices"]:
         raise Malformed("the answer has no choice")
     (choice,) = data["choices"]
-    calls = [tool_call(c["id"], c["name"], c["args"]) for c in choice.get("calls", ())]
-    return _response(choice.get("text", ""), unique_ids(calls))
+    return _response(choice.get("text", ""), _calls(choice))
 
 
-def _response(text: str, calls: Any) -> ModelResponse:
-    return ModelResponse(message=Message(Role.ASSISTANT, (*((TextBlock(text),) if text else ()), *calls)))
+def _calls(choice: Any) -> list[ToolCall]:
+    return [tool_call(c["id"], c["name"], c["args"]) for c in choice.get("calls", ())]
+
+
+def _response(text: str, calls: Iterable[ToolCall]) -> ModelResponse:
+    said = (TextBlock(text),) if text else ()
+    return ModelResponse(message=Message(Role.ASSISTANT, (*said, *unique_ids(calls))))

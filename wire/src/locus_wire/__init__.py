@@ -6,13 +6,12 @@ from locus.core.lazy import exports
 
 if TYPE_CHECKING:
     from locus_wire.bodies import joined, json_bytes
-    from locus_wire.calls import CallPieces, arguments_of, tool_call, unique_ids
+    from locus_wire.calls import arguments_of, tool_call, unique_ids
     from locus_wire.client import Client, Endpoint, Outgoing, Sign, Take
     from locus_wire.keys import Key, hidden
     from locus_wire.streams import Event, Malformed, Told, json_of, shaped
 
 __all__ = [
-    "CallPieces",
     "Client",
     "Endpoint",
     "Event",
@@ -34,7 +33,7 @@ __all__ = [
 
 _MODULES = {
     "bodies": ("joined", "json_bytes"),
-    "calls": ("CallPieces", "arguments_of", "tool_call", "unique_ids"),
+    "calls": ("arguments_of", "tool_call", "unique_ids"),
     "client": ("Client", "Endpoint", "Outgoing", "Sign", "Take"),
     "keys": ("Key", "hidden"),
     "streams": ("Event", "Malformed", "Told", "json_of", "shaped"),

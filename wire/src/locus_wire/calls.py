@@ -1,4 +1,4 @@
-"""Tool calls as servers send them: in pieces, with ids that repeat or are missing, with arguments that are no JSON.
+"""Tool calls as servers send them: with ids that repeat or are missing, with arguments that are no JSON.
 
 Whatever comes, a `ToolCall` is made of it: what is wrong with it the model hears from the loop.
 """
@@ -10,57 +10,10 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
-from attrs import define, frozen
-
 from locus.core.frozen import EMPTY
 from locus.core.messages import ToolCall
 
-__all__ = ["CallPieces", "arguments_of", "tool_call", "unique_ids"]
-
-
-@define
-class _Pieces:
-    id: str
-    name: str
-    arguments: list[str]
-
-
-@frozen
-class CallPieces:
-    """The calls of one turn as they stream.
-
-    Pieces belong to the call with their index. Some servers give each call the index 0 and tell them apart by their
-    ids, some give none at all: a piece with a new id, or with a name after arguments, begins a call.
-    """
-
-    _calls: list[_Pieces]
-    _at: dict[Any, _Pieces]
-
-    @classmethod
-    def empty(cls) -> CallPieces:
-        """No calls yet."""
-        return cls([], {})
-
-    def add(self, index: Any, call_id: str | None, name: str | None, arguments: str | None) -> None:
-        """Take one piece in; what it does not say is None or empty."""
-        call = self._at.get(index)
-        if call is not None and call_id and call.id and call_id != call.id:
-            call = None
-        if call is None:
-            call = self._at[index] = _Pieces("", "", [])
-            self._calls.append(call)
-        call.id = call.id or call_id or ""
-        if name and name != call.name:
-            call.name += name
-        if arguments:
-            call.arguments.append(arguments)
-
-    def __len__(self) -> int:
-        return len(self._calls)
-
-    def calls(self) -> tuple[ToolCall, ...]:
-        """The calls in the order in which they began."""
-        return unique_ids(tool_call(c.id, c.name, "".join(c.arguments)) for c in self._calls)
+__all__ = ["arguments_of", "tool_call", "unique_ids"]
 
 
 def tool_call(call_id: str, name: str, arguments: Any, extras: Mapping[str, Any] = EMPTY) -> ToolCall:

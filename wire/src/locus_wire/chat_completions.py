@@ -238,7 +238,11 @@ class _Streamed:
                         heard.append(Chunk(value, "reasoning"))
 
     def _call(self, piece: Mapping[str, Any], heard: list[Chunk]) -> None:
-        """Put a piece to the call that it belongs to; see `locus_wire.calls.CallPieces`."""
+        """Put a piece to the call that it belongs to.
+
+        That is the one with its index; but some servers give each call the index 0, or none, and tell them apart by
+        their ids.
+        """
         index, call_id = piece.get("index"), piece.get("id")
         call = self._at.get(index)
         if call is not None and call_id and call.get("id") and call_id != call["id"]:

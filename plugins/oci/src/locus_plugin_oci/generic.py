@@ -318,7 +318,10 @@ class GenericPieces:
             heard.append(Chunk(text))
 
     def _call(self, piece: Mapping[str, Any], heard: list[Chunk]) -> None:
-        """Put a piece to the call that it belongs to; see `locus_wire.calls.CallPieces`."""
+        """Put a piece to the call that it belongs to.
+
+        That is the one with its index, unless it has another id; without an index a piece with a name may begin a call.
+        """
         index, call_id = piece.get("index"), piece.get("id")
         call = self._at.get(index)
         if call is not None and (
