@@ -1,7 +1,7 @@
-"""Connections that live as long as somebody needs them: one pool an event loop, counted by its users.
+"""Connections that show a key to one host only, and live as long as somebody needs them.
 
-So no loop ends with an open transport, and nobody has to close a model or an agent. Calls outside a session open a
-connection and close it.
+There is one pool an event loop, counted by its users, so no loop ends with an open transport, and nobody has to close a
+model or an agent. Calls outside a session open a connection and close it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from functools import cache
+from functools import cache, partial
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from types import TracebackType
 from typing import Any
@@ -18,7 +18,7 @@ import anyio
 import httpx2
 from anyio.lowlevel import RunVar
 
-__all__ = ["Pools", "Session"]
+__all__ = ["Pools", "Session", "http_client"]
 
 #: Seconds that closing a pool may take.
 _CLOSING = 2.0
@@ -53,32 +53,17 @@ _OPEN: RunVar[dict[object, _Pool]] = RunVar("locus_wire.pools")
 class Pools:
     """The pools of one client.
 
-    Args:
-        secure: whether the address is https. A plain address is asked directly, whatever proxy the environment
-            names: a proxy would read the key.
-        connections: the most at a time in one event loop; who comes later waits.
-        connect_timeout: seconds to make one.
-        silence: seconds without a byte after which a connection is given up.
+    The arguments are those of `http_client`; each event loop has as many connections.
     """
 
     def __init__(self, *, secure: bool, connections: int, connect_timeout: float, silence: float) -> None:
-        self._secure, self._connections = secure, connections
-        self._timeout = httpx2.Timeout(silence, connect=connect_timeout, pool=None)
+        self._make = partial(
+            http_client, secure=secure, connections=connections, connect_timeout=connect_timeout, silence=silence
+        )
 
     def session(self) -> Session:
         """Keeps connections open while it is entered; opens none by itself."""
         return Session(self, self._make)
-
-    def _make(self) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(
-            verify=_trusting() if self._secure else _distrusting(),
-            trust_env=self._secure,
-            timeout=self._timeout,
-            limits=httpx2.Limits(max_connections=self._connections, max_keepalive_connections=self._connections),
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # runs share connections and nothing else
-            follow_redirects=False,
-            headers={"user-agent": "locus"},
-        )
 
 
 class Session(AbstractAsyncContextManager[httpx2.AsyncClient | None]):
@@ -120,6 +105,27 @@ class Session(AbstractAsyncContextManager[httpx2.AsyncClient | None]):
         if pool.users == 0:
             _OPEN.get({}).pop(self._owner, None)
             await pool.aclose()
+
+
+def http_client(*, secure: bool, connections: int, connect_timeout: float, silence: float) -> httpx2.AsyncClient:
+    """A client that follows no redirect, keeps no cookie, and asks a plain address directly.
+
+    Args:
+        secure: whether the address is https. What is asked of a plain one goes through no proxy that the environment
+            names: a proxy would read the key.
+        connections: the most at a time; who comes later waits.
+        connect_timeout: seconds to make one.
+        silence: seconds without a byte after which a connection is given up.
+    """
+    return httpx2.AsyncClient(
+        verify=_trusting() if secure else _distrusting(),
+        trust_env=secure,
+        timeout=httpx2.Timeout(silence, connect=connect_timeout, pool=None),
+        limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # runs share connections and nothing else
+        follow_redirects=False,
+        headers={"user-agent": "locus"},
+    )
 
 
 @cache

@@ -12,12 +12,9 @@ import email.utils
 import hashlib
 import json
 import random
-import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from functools import cache
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -38,6 +35,7 @@ from locus_plugin_oci.errors import (
 )
 from locus_plugin_oci.regions import domain_of, is_region
 from locus_plugin_oci.signing import signed
+from locus_wire.pools import http_client
 
 __all__ = ["ANY", "Found", "Listed", "Lost", "Objects", "Place"]
 
@@ -137,18 +135,12 @@ class Objects:
     @asynccontextmanager
     async def session(self) -> AsyncIterator[None]:
         """Keeps connections open; everything else works within it only."""
-        secure = self.place.endpoint is None or self.place.endpoint.startswith("https://")
-        # A plain address is asked directly, whatever proxy the environment names: it would read what is signed.
-        async with httpx2.AsyncClient(
-            verify=_trusting() if secure else _distrusting(),
-            trust_env=secure,
-            timeout=httpx2.Timeout(self.place.timeout, connect=self.place.connect_timeout, pool=None),
-            limits=httpx2.Limits(
-                max_connections=self.place.connections, max_keepalive_connections=self.place.connections
-            ),
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-            follow_redirects=False,
-            headers={"user-agent": "locus"},
+        place = self.place
+        async with http_client(
+            secure=place.endpoint is None or place.endpoint.startswith("https://"),
+            connections=place.connections,
+            connect_timeout=place.connect_timeout,
+            silence=place.timeout,
         ) as http:
             self._http = http
             try:
@@ -370,18 +362,6 @@ class Objects:
         return BucketUnreachable(
             self.place.bucket, f"Object Storage cannot be reached: {what}; look at region and network"
         )
-
-
-@cache
-def _trusting() -> ssl.SSLContext:
-    """Reading the certificates takes longer than everything else, so it is done once."""
-    return httpx2.create_ssl_context()
-
-
-@cache
-def _distrusting() -> ssl.SSLContext:
-    # For addresses without TLS, which need none: it knows no certificate, so it would refuse every server.
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 _REFUSED = (BucketRefused, "the request was refused")
