@@ -5,7 +5,6 @@ Sources: OpenAI's API reference, and what llama.cpp, vLLM, LM Studio, OpenRouter
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,8 +16,9 @@ from locus_wire.bodies import joined, json_bytes
 from locus_wire.chat_history import REASONING, REFUSAL, conversation, kept
 from locus_wire.client import Client
 from locus_wire.options import Options
-from locus_wire.schemas import strict_schema
+from locus_wire.schemas import output_form, output_text, strict_schema
 from locus_wire.streams import Event, Malformed, json_of, shaped
+from locus_wire.usage import count, usage
 
 __all__ = ["ask", "body_of", "response_of", "usage_of"]
 
@@ -82,11 +82,9 @@ def body_of(request: ModelRequest, options: Options, *, stream: bool) -> bytes:
     if settings.stop:
         fields["stop"] = list(settings.stop)
     if request.output is not None and not options.structured:
-        told = f"Answer with JSON alone, which follows this JSON Schema: {json.dumps(request.output.schema)}"
-        messages.append(json_bytes({"role": "system", "content": told}))
+        messages.append(json_bytes({"role": "system", "content": output_text(request.output)}))
     elif request.output is not None:
-        strict = strict_schema(request.output.schema) if options.strict and request.output.strict else None
-        form = {"name": request.output.name, "schema": strict or thaw(request.output.schema), "strict": bool(strict)}
+        form = output_form(request.output, strict=options.strict)
         fields["response_format"] = {"type": "json_schema", "json_schema": form}
     tools = [spec.wire(f"locus_wire.chat.{options.strict}", lambda s: _tool(s, options)) for spec in request.tools]
     return joined({**options.fields, **fields, **settings.extras}, {"tools": tools, "messages": messages})
@@ -140,25 +138,15 @@ def response_of(data: Mapping[str, Any], options: Options) -> ModelResponse:
 
 def usage_of(said: Mapping[str, Any]) -> Usage:
     """The tokens that a server counted, and the dollars where it says them (OpenRouter)."""
-    prompt, completion = _count(said, "prompt_tokens"), _count(said, "completion_tokens")
-    cached = _count(said.get("prompt_tokens_details"), "cached_tokens") or _count(said, "prompt_cache_hit_tokens")
-    written = _count(said.get("prompt_tokens_details"), "cache_write_tokens")
-    reasoning = _count(said.get("completion_tokens_details"), "reasoning_tokens")
     cost = said.get("cost")
-    cached = min(cached, prompt)
-    return Usage(
-        prompt_tokens=prompt,
-        completion_tokens=max(completion, reasoning),
-        cached_tokens=cached,
-        cache_write_tokens=min(written, prompt - cached),
-        reasoning_tokens=reasoning,
+    return usage(
+        count(said, "prompt_tokens"),
+        count(said, "completion_tokens"),
+        cached=count(said, "prompt_tokens_details", "cached_tokens") or count(said, "prompt_cache_hit_tokens"),
+        written=count(said, "prompt_tokens_details", "cache_write_tokens"),
+        reasoning=count(said, "completion_tokens_details", "reasoning_tokens"),
         cost=float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) and cost >= 0 else None,
     )
-
-
-def _count(said: Any, name: str) -> int:
-    value = said.get(name) if isinstance(said, Mapping) else None
-    return int(value) if isinstance(value, int | float) and value > 0 else 0
 
 
 # -- streams --------------------------------------------------------------------------------------

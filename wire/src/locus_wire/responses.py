@@ -6,7 +6,6 @@ model's reasoning, encrypted, in its place. Source: OpenAI's API reference.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,8 +17,9 @@ from locus_wire.bodies import joined, json_bytes
 from locus_wire.client import Client
 from locus_wire.options import Options
 from locus_wire.response_items import between, blocks_of, conversation
-from locus_wire.schemas import strict_schema
+from locus_wire.schemas import output_form, output_text, strict_schema
 from locus_wire.streams import Event, Malformed, Told, json_of, shaped
+from locus_wire.usage import count, usage
 
 __all__ = ["ask", "body_of", "response_of"]
 
@@ -78,12 +78,9 @@ def body_of(request: ModelRequest, options: Options, *, stream: bool) -> bytes:
     if settings.max_tokens is not None:
         fields["max_output_tokens"] = settings.max_tokens
     if request.output is not None and not options.structured:
-        told = f"Answer with JSON alone, which follows this JSON Schema: {json.dumps(request.output.schema)}"
-        items.append(json_bytes({"type": "message", "role": "system", "content": told}))
+        items.append(json_bytes({"type": "message", "role": "system", "content": output_text(request.output)}))
     elif request.output is not None:
-        strict = strict_schema(request.output.schema) if options.strict and request.output.strict else None
-        form = {"name": request.output.name, "schema": strict or thaw(request.output.schema), "strict": bool(strict)}
-        fields["text"] = {"format": {"type": "json_schema", **form}}
+        fields["text"] = {"format": {"type": "json_schema", **output_form(request.output, strict=options.strict)}}
     form_of_tools = f"locus_wire.responses.{options.strict}"
     tools = [spec.wire(form_of_tools, lambda s: _tool(s, options)) for spec in request.tools]
     return joined({**options.fields, **fields, **settings.extras}, {"tools": tools, "input": items})
@@ -143,21 +140,13 @@ def _stop(data: Mapping[str, Any], message: Message, items: Any) -> StopReason:
 
 
 def _usage(said: Mapping[str, Any]) -> Usage:
-    prompt, completion = _count(said, "input_tokens"), _count(said, "output_tokens")
-    reasoning = _count(said.get("output_tokens_details"), "reasoning_tokens")
-    cached = min(prompt, _count(said.get("input_tokens_details"), "cached_tokens"))
-    return Usage(
-        prompt_tokens=prompt,
-        completion_tokens=max(completion, reasoning),
-        cached_tokens=cached,
-        cache_write_tokens=min(prompt - cached, _count(said.get("input_tokens_details"), "cache_write_tokens")),
-        reasoning_tokens=reasoning,
+    return usage(
+        count(said, "input_tokens"),
+        count(said, "output_tokens"),
+        cached=count(said, "input_tokens_details", "cached_tokens"),
+        written=count(said, "input_tokens_details", "cache_write_tokens"),
+        reasoning=count(said, "output_tokens_details", "reasoning_tokens"),
     )
-
-
-def _count(said: Any, name: str) -> int:
-    value = said.get(name) if isinstance(said, Mapping) else None
-    return int(value) if isinstance(value, int | float) and value > 0 else 0
 
 
 # -- streams --------------------------------------------------------------------------------------

@@ -1,18 +1,21 @@
-"""A JSON Schema in the strict form that OpenAI's servers decode by, where it has one.
+"""The schema of an output as OpenAI's servers want it, in the strict form that they decode by where it has one.
 
-The form is the kernel's; what these servers take of it, and how much, is from OpenAI, "Structured model outputs", the
+That form is the kernel's; what these servers take of it, and how much, is from OpenAI, "Structured model outputs", the
 section on supported schemas.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
+from locus.core.frozen import thaw
+from locus.models.protocol import OutputSpec
 from locus.models.strictness import NotStrict, StrictRules
 from locus.models.strictness import strict_schema as strict
 
-__all__ = ["strict_schema"]
+__all__ = ["output_form", "output_text", "strict_schema"]
 
 _RULES = StrictRules(
     keywords=frozenset(
@@ -45,6 +48,22 @@ def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     except NotStrict:
         return None
     return made if _fits(made) else None
+
+
+def output_form(output: OutputSpec, *, strict: bool) -> dict[str, Any]:
+    """An output with its schema, as both forms of OpenAI have it.
+
+    Args:
+        output: what the answer must follow.
+        strict: whether the server takes the strict form.
+    """
+    found = strict_schema(output.schema) if strict and output.strict else None
+    return {"name": output.name, "schema": found or thaw(output.schema), "strict": found is not None}
+
+
+def output_text(output: OutputSpec) -> str:
+    """An output as it is told to a server that decodes by no schema."""
+    return f"Answer with JSON alone, which follows this JSON Schema: {json.dumps(output.schema)}"
 
 
 def _fits(schema: Mapping[str, Any]) -> bool:

@@ -16,6 +16,7 @@ from locus.models.protocol import Chunk, ModelRequest, ModelResponse, OnChunk
 from locus_wire.bodies import json_bytes
 from locus_wire.client import Client
 from locus_wire.streams import Event, Malformed, Told, json_of, shaped
+from locus_wire.usage import count, usage
 
 __all__ = ["PATH", "Family", "Gathering", "Target", "ask", "usage_of"]
 
@@ -152,18 +153,9 @@ class _Streamed:
 
 def usage_of(said: Any) -> Usage:
     """The tokens that the service counted."""
-    prompt, completion = _count(said, "promptTokens"), _count(said, "completionTokens")
-    told: Mapping[str, Any] = said if isinstance(said, Mapping) else {}
-    cached = min(prompt, _count(told.get("promptTokensDetails"), "cachedTokens"))
-    reasoning = _count(told.get("completionTokensDetails"), "reasoningTokens")
-    return Usage(
-        prompt_tokens=prompt,
-        completion_tokens=max(completion, reasoning),
-        cached_tokens=cached,
-        reasoning_tokens=reasoning,
+    return usage(
+        count(said, "promptTokens"),
+        count(said, "completionTokens"),
+        cached=count(said, "promptTokensDetails", "cachedTokens"),
+        reasoning=count(said, "completionTokensDetails", "reasoningTokens"),
     )
-
-
-def _count(said: Any, name: str) -> int:
-    value = said.get(name) if isinstance(said, Mapping) else None
-    return int(value) if isinstance(value, int | float) and value > 0 else 0
