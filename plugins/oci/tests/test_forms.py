@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +25,7 @@ from locus_plugin_oci.listing import default_model, models
 from locus_plugin_oci.model import OciModel, make
 from locus_plugin_oci.names import form_of
 from locus_plugin_oci.settings import OciSettings
+from locus_testkit.imports import brought_by
 from locus_testkit.localserver import Answer, LocalServer
 from locus_wire.errors import KeyMissing, KeyRefused, NotFound, RateLimited
 from locus_wire.streams import Told
@@ -490,26 +489,13 @@ def test_blocks_of_others_are_left_out() -> None:
 
 # -- what it costs --------------------------------------------------------------------------------
 
-_PROBE = """
-import json, sys
-import locus.plugin
-before = set(sys.modules)
-__import__(sys.argv[1])
-print(json.dumps(sorted(set(sys.modules) - before)))
-"""
-
-
-def _loaded(name: str) -> set[str]:
-    done = subprocess.run([sys.executable, "-c", _PROBE, name], capture_output=True, text=True, check=True)
-    return set(json.loads(done.stdout))
-
 
 def test_choosing_the_provider_loads_its_own_stack_and_nothing_else() -> None:
     """Its modules, the client's, what signs, and no SDK: under twice what the client alone takes."""
-    client, own = _loaded("httpx2"), _loaded("locus_plugin_oci.model")
+    client, own = brought_by("httpx2"), brought_by("locus_plugin_oci.model")
     assert len(own) < 2 * len(client), sorted(own - client)
     assert not {name.partition(".")[0] for name in own} & {"oci", "openai", "pydantic", "requests"}
 
 
 def test_the_manifest_loads_neither_a_client_nor_cryptography() -> None:
-    assert not {name.partition(".")[0] for name in _loaded("locus_plugin_oci.manifest")} & {"httpx2", "cryptography"}
+    assert not {name.partition(".")[0] for name in brought_by("locus_plugin_oci.manifest")} & {"httpx2", "cryptography"}

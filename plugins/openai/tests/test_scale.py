@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import Any
 
 import anyio
@@ -12,6 +10,7 @@ import pytest
 
 from locus import Agent
 from locus.core.events import ModelChunkEvent
+from locus_testkit.imports import brought_by
 from locus_testkit.localserver import Answer, LocalServer, Received
 from locus_testkit.scripted import call
 
@@ -65,26 +64,12 @@ async def test_200_runs_at_a_time_share_a_few_connections_and_mix_nothing(form: 
         assert server.settled()
 
 
-_PROBE = """
-import json, sys
-import locus.plugin
-before = set(sys.modules)
-__import__(sys.argv[1])
-print(json.dumps(sorted(set(sys.modules) - before)))
-"""
-
-
-def _loaded(name: str) -> set[str]:
-    done = subprocess.run([sys.executable, "-c", _PROBE, name], capture_output=True, text=True, check=True)
-    return set(json.loads(done.stdout))
-
-
 def test_choosing_the_provider_loads_its_own_stack_and_nothing_else() -> None:
     """Its modules, the client's, and no SDK: under twice what the client alone takes."""
-    client, own = _loaded("httpx2"), _loaded("locus_plugin_openai.model")
+    client, own = brought_by("httpx2"), brought_by("locus_plugin_openai.model")
     assert len(own) < 2 * len(client), sorted(own - client)
     assert not {name.partition(".")[0] for name in own} & {"openai", "pydantic", "requests", "tenacity"}
 
 
 def test_the_manifest_loads_no_client() -> None:
-    assert "httpx2" not in _loaded("locus_plugin_openai.manifest")
+    assert "httpx2" not in brought_by("locus_plugin_openai.manifest")

@@ -1,0 +1,38 @@
+"""What an import brings, seen in a new interpreter, where nobody has imported anything before."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+__all__ = ["brought_by"]
+
+_PROBE = """
+import importlib, sys
+import locus.plugin
+before = set(sys.modules)
+importlib.import_module(sys.argv[1])
+print(*sorted(set(sys.modules) - before))
+"""
+
+
+def brought_by(module: str) -> frozenset[str]:
+    """The modules that an import brings, itself among them, beside those of `locus.plugin`, which every plugin needs.
+
+    Args:
+        module: what is imported, by its full name.
+
+    Raises:
+        ImportError: that failed; the text is what the interpreter said.
+    """
+    done = subprocess.run(  # noqa: S603  # this interpreter, on a constant program
+        [sys.executable, "-c", _PROBE, module],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise ImportError(f"{module} cannot be imported: {done.stderr}", name=module)
+    return frozenset(done.stdout.split())
