@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -10,9 +11,9 @@ import pytest
 
 from locus import Agent
 from locus.core.errors import ModelError
-from locus.core.messages import Message, Role, TextBlock, ThinkingBlock, ToolCall, Usage
+from locus.core.messages import Block, Message, Role, TextBlock, ThinkingBlock, ToolCall, Usage
 from locus.models.protocol import Chunk, ModelRequest, ModelResponse, Price
-from locus_testkit import DEFAULT_USAGE, ScriptedModel, ScriptExhausted, Turn, call, malformed_call
+from locus_testkit import DEFAULT_USAGE, ScriptedModel, ScriptExhausted, Turn, blocks_of, call, malformed_call
 
 pytestmark = pytest.mark.anyio
 
@@ -55,6 +56,27 @@ async def test_argument_may_be_called_name() -> None:
 async def test_malformed_call_keeps_its_text() -> None:
     (made,) = (await answer(ScriptedModel(malformed_call("search", '{"query": ')))).tool_calls
     assert (made.arguments, made.malformed) == ({}, '{"query": ')
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        lambda blocks: ["Hi.", blocks[1]],
+        list,
+        lambda blocks: Message(Role.ASSISTANT, blocks),
+        lambda blocks: ModelResponse(message=Message(Role.ASSISTANT, blocks)),
+    ],
+    ids=["texts and blocks", "blocks", "message", "response"],
+)
+def test_blocks_of_a_turn_are_the_same_however_it_is_written(kind: Callable[[tuple[Block, ...]], Turn]) -> None:
+    blocks = (TextBlock("Hi."), call("search", query="x"))
+    assert blocks_of(kind(blocks)) == blocks
+
+
+def test_blocks_of_a_text_are_one_also_where_it_is_empty() -> None:
+    assert blocks_of("Hi.") == (TextBlock("Hi."),)
+    assert blocks_of("") == (TextBlock(""),)
+    assert blocks_of(call("search")) == (call("search"),)
 
 
 async def test_list_holds_texts_calls_and_blocks_in_order() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import anyio
@@ -12,11 +12,12 @@ import anyio.lowlevel
 
 from locus.core.errors import ContextOverflow, ModelError
 from locus.core.frozen import thaw
-from locus.core.messages import Block, Message, RawBlock, TextBlock, ThinkingBlock, ToolCall
+from locus.core.messages import Block, RawBlock, TextBlock, ThinkingBlock, ToolCall
 from locus.models.protocol import ModelRequest, ModelResponse
 from locus_plugin_anthropic.model import AnthropicModel
 from locus_plugin_anthropic.settings import AnthropicSettings
 from locus_testkit.hostile import Answer, Received
+from locus_testkit.scripted import blocks_of
 from locus_wire.errors import ConnectionLost
 from locus_wire.failures import Said, refusal
 from locus_wire.pools import Pools, Session
@@ -176,11 +177,8 @@ def _told(turn: Any, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
     usage, reason = USAGE, None
     if isinstance(turn, ModelResponse):
         usage = {"input_tokens": turn.usage.prompt_tokens, "output_tokens": turn.usage.completion_tokens}
-        turn, reason = turn.message, _REASONS[turn.stop_reason]
-    if isinstance(turn, Message):
-        turn = turn.content
-    items: Sequence[Any] = turn if isinstance(turn, list | tuple) else [turn]
-    blocks = [_block(item, f"toolu_{number}_{at}") for at, item in enumerate(items)]
+        reason = _REASONS[turn.stop_reason]
+    blocks = [_block(block, f"toolu_{number}_{at}") for at, block in enumerate(blocks_of(turn))]
     chosen = body.get("tool_choice", {}).get("name")
     if chosen and len(blocks) == 1 and blocks[0]["type"] == "text":
         # The model does as it is told: its answer is the call.
@@ -188,10 +186,8 @@ def _told(turn: Any, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
     return message_of(*blocks, stop_reason=reason, usage=usage)
 
 
-def _block(item: str | Block, call_id: str) -> dict[str, Any]:
-    match item:
-        case str():
-            return {"type": "text", "text": item}
+def _block(block: Block, call_id: str) -> dict[str, Any]:
+    match block:
         case TextBlock(text=text, extras=extras):
             return {"type": "text", "text": text, **thaw(extras)}
         case ThinkingBlock(text=text, signature=signature):
@@ -201,7 +197,7 @@ def _block(item: str | Block, call_id: str) -> dict[str, Any]:
         case RawBlock(data=data):
             wire: dict[str, Any] = thaw(data)
             return wire
-    raise AssertionError(f"the API says no {item!r}")
+    raise AssertionError(f"the API says no {block!r}")
 
 
 def answering(*answers: Any) -> Callable[[Received], Answer]:

@@ -10,15 +10,15 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from locus.core.errors import ContextOverflow, ModelError
 from locus.core.frozen import thaw
-from locus.core.messages import RawBlock, TextBlock, ToolCall
+from locus.core.messages import Block, RawBlock, TextBlock, ToolCall
 from locus.models.protocol import ModelResponse
 from locus_testkit.localserver import Answer, LocalServer, Received
-from locus_testkit.scripted import Turn, never
+from locus_testkit.scripted import Turn, blocks_of, never
 
 from .verification import Keys, unsigned_because
 
@@ -54,16 +54,6 @@ _COHERE = frozenset(
 def pieces(text: str) -> list[str]:
     """A text in pieces."""
     return [text[at : at + _SIZE] for at in range(0, len(text), _SIZE)]
-
-
-def blocks_of(turn: Any) -> list[Any]:
-    """A turn of a script as blocks."""
-    if isinstance(turn, ModelResponse):
-        turn = turn.message
-    if hasattr(turn, "content") and hasattr(turn, "role"):
-        turn = list(turn.content)
-    items = turn if isinstance(turn, list | tuple) else [turn]
-    return [TextBlock(item) if isinstance(item, str) else item for item in items]
 
 
 def failed(error: BaseException) -> Answer:
@@ -141,7 +131,7 @@ def _stream(events: Iterator[dict[str, Any]] | list[dict[str, Any]]) -> Answer:
 # -- GENERIC --------------------------------------------------------------------------------------
 
 
-def generic(blocks: list[Any], number: int, chat: Any, *, cut: bool = False) -> Answer:
+def generic(blocks: Sequence[Block], number: int, chat: Any, *, cut: bool = False) -> Answer:
     """An answer of the family GENERIC."""
     parts = [
         thaw(block.data) if isinstance(block, RawBlock) else {"type": "TEXT", "text": block.text}
@@ -181,7 +171,7 @@ def _deltas(parts: list[dict[str, Any]], calls: list[dict[str, Any]]) -> Iterato
 # -- COHERE ---------------------------------------------------------------------------------------
 
 
-def cohere(blocks: list[Any], number: int, chat: Any, *, cut: bool = False) -> Answer:
+def cohere(blocks: Sequence[Block], number: int, chat: Any, *, cut: bool = False) -> Answer:
     """An answer of the family COHERE."""
     text = "".join(block.text for block in blocks if isinstance(block, TextBlock))
     calls = [
@@ -204,7 +194,7 @@ def cohere(blocks: list[Any], number: int, chat: Any, *, cut: bool = False) -> A
 # -- the OpenAI-compatible address ----------------------------------------------------------------
 
 
-def openai(blocks: list[Any], number: int, asked: Any, *, cut: bool = False) -> Answer:
+def openai(blocks: Sequence[Block], number: int, asked: Any, *, cut: bool = False) -> Answer:
     """An answer of Chat Completions."""
     text = "".join(block.text for block in blocks if isinstance(block, TextBlock))
     calls = [

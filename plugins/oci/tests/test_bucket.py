@@ -6,10 +6,9 @@ import contextlib
 import importlib
 import json
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -41,7 +40,7 @@ from locus_testkit import ScriptedModel, call
 from locus_testkit.localserver import Answer, LocalServer
 
 from .emulator import Fault
-from .kit import Home, at_home
+from .kit import Home
 from .verification import Keys
 
 pytestmark = pytest.mark.anyio
@@ -54,12 +53,6 @@ NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 def anyio_backend() -> str:
     """The store works in an event loop of its own, whoever asks; the contract asks on both."""
     return "asyncio"
-
-
-@pytest.fixture
-def home(keys: Keys, tmp_path: Path) -> Iterator[Home]:
-    with at_home(keys, tmp_path) as made:
-        yield made
 
 
 def said(*words: str) -> list[Outcome]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 from attrs import evolve
 
-from locus.core.messages import Message, RawBlock, TextBlock, ToolCall
+from locus.core.messages import TextBlock, ToolCall
 from locus.models.protocol import Model
 from locus_plugin_oci.model import OciModel, make
 from locus_plugin_oci.settings import OciSettings
@@ -54,7 +54,7 @@ class _AtAnEmulator(ModelContract):
     running: dict[OciModel, Service]
 
     def make_model(self, *answers: Turn) -> OciModel:
-        service = Service(self.keys, *map(_owned, answers))
+        service = Service(self.keys, *answers)
         service.server.__enter__()
         settings = OciSettings(config_file=str(self.config), compartment=COMPARTMENT, endpoint=service.server.url)
         model = make(_MODELS[self.form], settings)
@@ -76,14 +76,6 @@ class _AtAnEmulator(ModelContract):
         """One request."""
         chat = body["chatRequest"]
         return Sent(messages=chat["messages"], tools=chat.get("tools"))
-
-
-def _owned(turn: Any) -> Any:
-    """The turn with its raw blocks as this provider's."""
-    if not isinstance(turn, Message):
-        return turn
-    blocks = (evolve(b, provider="oci") if isinstance(b, RawBlock) else b for b in turn.content)
-    return evolve(turn, content=tuple(blocks))
 
 
 class TestGeneric(_AtAnEmulator):

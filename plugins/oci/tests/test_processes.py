@@ -16,8 +16,7 @@ from locus.core.errors import ThreadBusy
 from locus.core.journal import Outcome
 from locus.memory.store import Appended
 
-from .kit import Home, at_home
-from .verification import Keys
+from .kit import Home
 
 pytestmark = pytest.mark.anyio
 
@@ -26,12 +25,6 @@ pytestmark = pytest.mark.anyio
 def anyio_backend() -> str:
     """What another process does, does not depend on it."""
     return "asyncio"
-
-
-@pytest.fixture
-def home(keys: Keys, tmp_path: Path) -> Iterator[Home]:
-    with at_home(keys, tmp_path) as made:
-        yield made
 
 
 class Other:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from locus.core.messages import Message, TextBlock, ThinkingBlock, ToolCall
+from locus.core.messages import TextBlock, ThinkingBlock, ToolCall
 from locus.models.protocol import ModelResponse
 from locus_testkit.localserver import Answer, Received
-from locus_testkit.scripted import never
+from locus_testkit.scripted import blocks_of, never
 
 from .protocol import Refused, check_chat
 
@@ -94,18 +94,11 @@ def message_of(turn: Any) -> dict[str, Any]:
     """A message in the server's form."""
     if isinstance(turn, Mapping):
         return dict(turn)
-    if isinstance(turn, ModelResponse):
-        turn = turn.message
-    blocks: Iterable[Any] = turn.content if isinstance(turn, Message) else turn
-    if isinstance(turn, str | ToolCall):
-        blocks = [turn]
     texts: list[str] = []
     thoughts: list[str] = []
     calls: list[dict[str, Any]] = []
-    for block in blocks:
+    for block in blocks_of(turn):
         match block:
-            case str():
-                texts.append(block)
             case TextBlock():
                 texts.append(block.text)
             case ThinkingBlock():

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from locus.core.errors import ContextOverflow, ModelError
 from locus.core.frozen import thaw
-from locus.core.messages import RawBlock, TextBlock, ThinkingBlock, ToolCall
+from locus.core.messages import Block, RawBlock, TextBlock, ThinkingBlock, ToolCall
 from locus.models.protocol import ModelResponse
 from locus_testkit.localserver import Answer, LocalServer, Received
-from locus_testkit.scripted import Turn, never
+from locus_testkit.scripted import Turn, blocks_of, never
 
 USAGE = {
     "prompt_tokens": 10,
@@ -27,15 +27,6 @@ _SIZE = 5
 
 def pieces(text: str) -> list[str]:
     return [text[at : at + _SIZE] for at in range(0, len(text), _SIZE)] or [""]
-
-
-def blocks_of(turn: Any) -> list[Any]:
-    if isinstance(turn, ModelResponse):
-        turn = turn.message
-    if hasattr(turn, "content") and hasattr(turn, "role"):
-        turn = list(turn.content)
-    items = turn if isinstance(turn, list | tuple) else [turn]
-    return [TextBlock(item) if isinstance(item, str) else item for item in items]
 
 
 def failed(error: BaseException) -> Answer:
@@ -84,7 +75,7 @@ def arguments_of(block: ToolCall) -> str:
 # -- Chat Completions -----------------------------------------------------------------------------
 
 
-def chat(blocks: list[Any], number: int, asked: Any, *, cut: bool = False) -> Answer:
+def chat(blocks: Sequence[Block], number: int, asked: Any, *, cut: bool = False) -> Answer:
     text = "".join(block.text for block in blocks if isinstance(block, TextBlock))
     calls = [
         {
@@ -130,7 +121,7 @@ def chat_deltas(message: dict[str, Any], text: str, calls: list[dict[str, Any]])
 # -- Responses ------------------------------------------------------------------------------------
 
 
-def items_of(blocks: list[Any], number: int) -> list[dict[str, Any]]:
+def items_of(blocks: Sequence[Block], number: int) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     for at, block in enumerate(blocks):
         if isinstance(block, TextBlock):
@@ -142,6 +133,7 @@ def items_of(blocks: list[Any], number: int) -> list[dict[str, Any]]:
         elif isinstance(block, RawBlock):
             items.append(thaw(block.data))
         else:
+            assert isinstance(block, ToolCall)
             call_id = block.id or f"call_{number}_{at}"
             call = {"type": "function_call", "call_id": call_id, "name": block.name, "arguments": arguments_of(block)}
             items.append(call)
@@ -150,7 +142,7 @@ def items_of(blocks: list[Any], number: int) -> list[dict[str, Any]]:
     return [{**(more if item["type"] in known else {}), **item} for more, item in zip(about, items, strict=True)]
 
 
-def responses(blocks: list[Any], number: int, asked: Any, *, cut: bool = False) -> Answer:
+def responses(blocks: Sequence[Block], number: int, asked: Any, *, cut: bool = False) -> Answer:
     items = items_of(blocks, number)
     whole = {
         "id": f"resp_{number}",

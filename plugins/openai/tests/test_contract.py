@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 from attrs import evolve
 
-from locus.core.messages import Message, RawBlock, ToolCall
+from locus.core.messages import Message, ToolCall
 from locus.models.protocol import Model
 from locus_plugin_openai.model import OpenAIModel
 from locus_testkit import ModelContract, ModelFeatures, PluginContract, Sent
@@ -37,7 +37,7 @@ class _AtAnEmulator(ModelContract):
     form: ClassVar[str] = "chat"
 
     def make_model(self, *answers: Turn) -> OpenAIModel:
-        emulator = Emulator(self.form, *map(_owned, answers))
+        emulator = Emulator(self.form, *answers)
         emulator.server.__enter__()
         model = model_at(f"{emulator.server.url}/v1", self.form)
         _RUNNING[model] = emulator
@@ -57,14 +57,6 @@ class _AtAnEmulator(ModelContract):
 
 
 _RUNNING: dict[OpenAIModel, Emulator] = {}
-
-
-def _owned(turn: Any) -> Any:
-    """The turn with its raw blocks as this provider's."""
-    if not isinstance(turn, Message):
-        return turn
-    blocks = (evolve(b, provider="openai") if isinstance(b, RawBlock) else b for b in turn.content)
-    return evolve(turn, content=tuple(blocks))
 
 
 class TestChat(_AtAnEmulator):

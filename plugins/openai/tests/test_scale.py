@@ -12,9 +12,9 @@ from locus import Agent
 from locus.core.events import ModelChunkEvent
 from locus_testkit.imports import brought_by
 from locus_testkit.localserver import Answer, LocalServer, Received
-from locus_testkit.scripted import call
+from locus_testkit.scripted import blocks_of, call
 
-from .emulator import blocks_of, chat, responses
+from .emulator import chat, responses
 from .kit import model_at
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "ScriptExhausted",
     "ScriptedModel",
     "Turn",
+    "blocks_of",
     "call",
     "malformed_call",
     "never",
@@ -60,6 +61,20 @@ def call(name: str, /, **arguments: Any) -> ToolCall:
         arguments: the arguments of the call, plain data.
     """
     return ToolCall("", name, arguments)
+
+
+def blocks_of(turn: Turn) -> tuple[Block, ...]:
+    """What an assistant says in a turn; for who makes of it what a server would send.
+
+    Args:
+        turn: neither an exception nor a function.
+    """
+    if isinstance(turn, ModelResponse):
+        turn = turn.message
+    if isinstance(turn, Message):
+        return turn.content
+    items = (turn,) if isinstance(turn, str | Block) else cast("Sequence[str | Block]", turn)
+    return tuple(TextBlock(item) if isinstance(item, str) else item for item in items)
 
 
 def malformed_call(name: str, text: str, /) -> ToolCall:
@@ -239,7 +254,10 @@ class ScriptedModel:
         return response
 
     def _response(self, number: int, turn: Turn, request: ModelRequest) -> ModelResponse:
-        message = turn if isinstance(turn, Message) else Message(Role.ASSISTANT, _blocks(turn))
+        if isinstance(turn, Message):
+            message = turn
+        else:
+            message = Message(Role.ASSISTANT, tuple(block for block in blocks_of(turn) if block != TextBlock("")))
         if any(c.id == "" for c in message.tool_calls):
             message = evolve(message, content=tuple(self._with_ids(number, message.content)))
         usage = self._usage(request, message) if callable(self._usage) else self._usage
@@ -288,11 +306,6 @@ def _problem(turn: object) -> str:
     if isinstance(turn, str | Block | ModelResponse | BaseException) or callable(turn):
         return ""
     return f"is {turn!r}"
-
-
-def _blocks(turn: Turn) -> tuple[Block, ...]:
-    items = (turn,) if isinstance(turn, str | Block) else cast("Sequence[str | Block]", turn)
-    return tuple(TextBlock(item) if isinstance(item, str) else item for item in items if item != "")
 
 
 def _json(arguments: Any) -> str:
