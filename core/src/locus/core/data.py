@@ -75,10 +75,11 @@ def encode_data(value: Any, path: str = "") -> Any:
     if kind is float:
         return value if math.isfinite(value) else {"$": "float", "v": repr(value)}
     if kind is tuple or kind is list:
-        return [encode_data(v, f"{path}[{i}]") for i, v in enumerate(value)]
+        return [v if type(v) in _ATOMS else encode_data(v, f"{path}[{i}]") for i, v in enumerate(value)]
     if kind is FrozenDict or kind is dict:
         if "$" not in value and all(type(k) is str for k in value):
-            return {k: encode_data(v, f"{path}[{k!r}]") for k, v in value.items()}
+            # Most are atoms: neither a call nor a path is made for one.
+            return {k: v if type(v) in _ATOMS else encode_data(v, f"{path}[{k!r}]") for k, v in value.items()}
         pairs = [[encode_data(k, f"{path} key"), encode_data(v, f"{path}[{k!r}]")] for k, v in value.items()]
         return {"$": "map", "v": pairs}
     if kind in _VALUES:
@@ -98,10 +99,10 @@ def decode_data(form: Any) -> Any:
         CheckpointError: a tag is not registered here.
     """
     if isinstance(form, list):
-        return tuple(map(decode_data, form))
+        return tuple([v if type(v) in _ATOMS else decode_data(v) for v in form])
     if isinstance(form, dict):
         if "$" not in form:
-            return FrozenDict((k, decode_data(v)) for k, v in form.items())
+            return FrozenDict({k: v if type(v) in _ATOMS else decode_data(v) for k, v in form.items()})
         tag, inner = form["$"], form.get("v")
         if tag == "map" and isinstance(inner, list):
             return FrozenDict((decode_data(k), decode_data(v)) for k, v in inner)
