@@ -22,10 +22,10 @@ from locus.hooks.discovery import Catalogue
 from locus.hooks.providers import provide
 from locus.models import ModelRequest
 from locus_plugin_sqlite import DiskFull, SqliteStore
-from locus_plugin_sqlite.job import Job
 from locus_plugin_sqlite.manifest import plugin
-from locus_plugin_sqlite.session import Session
 from locus_testkit import PluginContract, ScriptedModel, call
+
+from .thread import stopped
 
 pytestmark = pytest.mark.anyio
 
@@ -193,32 +193,14 @@ async def test_four_hundred_iterations_of_two_kilobytes_take_less_than_three_meg
 
             def answer(_: ModelRequest, turns: Iterator[Any] = turns) -> Any:
                 # A real model takes longer than a write: what was begun is written, and by itself.
-                written(store)
-                return next(turns)
+                with stopped(store):
+                    return next(turns)
 
             one = Agent(ScriptedModel(answer, after="repeat"), tools=[read], checkpointer=store, max_iterations=1000)
             await one.run("x", thread_id=str(count))
             sizes.append(on_disk(path))
     assert sizes[0] <= 2_600_000  # 3 MB is what may never be reached
     assert sizes[1] - sizes[0] <= 2.3 * sizes[0]
-
-
-class _Barrier(Job[None]):
-    grouped = writes = False
-
-    def __init__(self) -> None:
-        super().__init__(None)
-        self.reached = threading.Event()
-
-    def apply(self, session: Session) -> None:
-        self.reached.set()
-
-
-def written(store: SqliteStore) -> None:
-    """Wait until what was begun is written, which no turn of the loop is needed for."""
-    barrier = _Barrier()
-    store._queue(barrier)
-    assert barrier.reached.wait(60)
 
 
 def on_disk(path: Path) -> int:
