@@ -12,7 +12,19 @@ from locus import AgentResult, Hook, Interrupt, Message, ModelRequest, Role
 from locus.hooks.report import HookFailure, PluginReport, RunReport
 from locus.plugin import hookimpl
 
-__all__ = ["ASYNC_WAYS", "WAYS", "Crash", "Wrong", "asked", "failures", "go_wrong", "plugins", "question", "wrong"]
+__all__ = [
+    "ASYNC_WAYS",
+    "WAYS",
+    "Crash",
+    "Wrong",
+    "asked",
+    "enough",
+    "failures",
+    "go_wrong",
+    "plugins",
+    "question",
+    "wrong",
+]
 
 #: How a hook can go wrong. All but the last group are written both as ``def`` and as ``async def``.
 WAYS = (
@@ -29,6 +41,11 @@ WAYS = (
 
 #: The same for hooks that must be async, such as wrappers.
 ASYNC_WAYS = ("raises", "asks", "nonsense", "cancels itself", "hangs")
+
+
+def enough(how: str) -> float:
+    """The ``hook_timeout`` of a hook that goes wrong in one case: a busy machine must not make it late in the others."""
+    return 0.3 if how == "hangs" else 30.0
 
 
 class Crash(BaseException):

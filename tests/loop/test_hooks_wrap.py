@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 from attrs import evolve
-from tests.loop.hook_kit import ASYNC_WAYS, Crash, failures, plugins, wrong
+from tests.loop.hook_kit import ASYNC_WAYS, Crash, enough, failures, plugins, wrong
 from tests.loop.kit import Recorder, add, assert_valid_history, bodies, collect, confirm, kinds, of, results
 
 from locus import (
@@ -482,7 +482,7 @@ async def test_a_wrapper_of_a_tool_that_goes_wrong_fails_its_call_and_no_other(h
 
     broken = wrong(how, "locus_wrap_tool_call")
     selective = Selective()
-    selective.hook_timeout = 0.01
+    selective.hook_timeout = enough(how)
     recorder = Recorder()
     model = ScriptedModel([call("add", a=1), call("other")], "done")
     result = await Agent(model, tools=[add, other], hooks=[selective, recorder]).run("x")
@@ -580,7 +580,7 @@ async def test_a_node_wrapper_that_goes_on_from_the_first_result_is_not_charged_
 async def test_a_wrapper_of_a_node_that_goes_wrong_ends_the_run_in_good_order(node: str, how: str) -> None:
     class Selective(Hook):
         name = "bad"
-        hook_timeout = 0.01
+        hook_timeout = enough(how)
 
         @hookimpl
         async def locus_wrap_node(self, call_next: Any, node: str, state: AgentState) -> Any:

@@ -347,7 +347,7 @@ async def test_a_time_limit_adds_up_what_tools_and_models_take() -> None:
 
 async def test_a_model_that_never_answers_is_stopped_by_the_time_limit() -> None:
     with anyio.fail_after(5):
-        result = await Agent(ScriptedModel(never), termination=TimeLimit(0.02)).run("x")
+        result = await Agent(ScriptedModel(never), termination=TimeLimit(0.3)).run("x")
     assert result.stop_reason == "TimeLimit"
     assert "did not answer" in result.state.errors[-1]
 
@@ -360,7 +360,7 @@ async def test_a_tool_that_never_returns_is_stopped_by_the_time_limit() -> None:
         return "never"
 
     with anyio.fail_after(5):
-        result = await Agent(ScriptedModel(call("hang")), tools=[hang], termination=TimeLimit(0.02)).run("x")
+        result = await Agent(ScriptedModel(call("hang")), tools=[hang], termination=TimeLimit(0.3)).run("x")
     assert result.stop_reason == "TimeLimit"
     assert results(result)[0].startswith("Error: TimeoutError")
 
