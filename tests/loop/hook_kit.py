@@ -44,7 +44,7 @@ ASYNC_WAYS = ("raises", "asks", "nonsense", "cancels itself", "hangs")
 
 
 def enough(how: str) -> float:
-    """The ``hook_timeout`` of a hook that goes wrong in one case: a busy machine must not make it late in the others."""
+    """The ``hook_timeout`` of a hook that goes wrong in one case: a busy machine must not make the others late."""
     return 0.3 if how == "hangs" else 30.0
 
 

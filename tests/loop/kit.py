@@ -6,8 +6,12 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, TypeVar
 
+import anyio
+
 from locus import AgentResult, AgentState, Event, Hook, Message, Role, ToolContext, tool
 from locus.core.messages import ToolResult
+from locus.models.protocol import ModelRequest
+from locus_testkit import Turn, never
 
 __all__ = [
     "Recorder",
@@ -17,6 +21,7 @@ __all__ = [
     "bodies",
     "collect",
     "confirm",
+    "interrupting",
     "kinds",
     "of",
     "results",
@@ -50,6 +55,16 @@ class Recorder(Hook):
 
     def on_event(self, event: Event) -> None:
         self.events.append(event)
+
+
+def interrupting(scope: anyio.CancelScope) -> Turn:
+    """A turn that never comes: the caller's time is up once the model has been asked, however busy the machine is."""
+
+    def turn(_: ModelRequest) -> Turn:
+        scope.deadline = anyio.current_time()
+        return never
+
+    return turn
 
 
 async def collect(run: AsyncIterator[Event]) -> list[Event]:

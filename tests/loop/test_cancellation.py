@@ -11,7 +11,7 @@ import anyio.from_thread
 import anyio.lowlevel
 import anyio.to_thread
 import pytest
-from tests.loop.kit import Recorder, add, assert_valid_history, collect, confirm, kinds, of, results
+from tests.loop.kit import Recorder, add, assert_valid_history, collect, confirm, interrupting, kinds, of, results
 
 from locus import (
     Agent,
@@ -34,7 +34,7 @@ from locus.core.errors import NothingToResume, ThreadBusy
 from locus.core.journal import END, Paused, Transition
 from locus.core.messages import ToolCall
 from locus.memory import MemoryStore
-from locus_testkit import ScriptedModel, call, never
+from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
 
@@ -215,9 +215,8 @@ async def test_a_task_made_of_a_run_can_be_cancelled() -> None:
 
 async def test_the_caller_may_cancel_with_a_timeout_of_its_own() -> None:
     recorder = Recorder()
-    agent = Agent(ScriptedModel(never), hooks=[recorder])
-    with anyio.move_on_after(0.02) as scope:
-        await agent.run("x")
+    with anyio.CancelScope() as scope:
+        await Agent(ScriptedModel(interrupting(scope)), hooks=[recorder]).run("x")
     assert scope.cancelled_caught
     assert kinds(recorder.events)[-1] == "terminate"
 

@@ -10,7 +10,7 @@ import pytest
 from attrs import frozen
 from attrs.exceptions import FrozenInstanceError
 from tests.loop.hook_kit import WAYS, failures, plugins, wrong
-from tests.loop.kit import Recorder, add, bodies, collect, confirm, kinds, of, results
+from tests.loop.kit import Recorder, add, bodies, collect, confirm, interrupting, kinds, of, results
 
 from locus import (
     Agent,
@@ -35,7 +35,7 @@ from locus.core.errors import ModelError
 from locus.core.events import ToolCompleteEvent, event_types
 from locus.core.reflect import EveryIterations
 from locus.plugin import RunContext, StashKey, hookimpl, register_event
-from locus_testkit import ScriptedModel, call, never
+from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
 
@@ -398,8 +398,8 @@ async def test_a_failure_while_the_caller_is_cancelled_leaves_the_end_in_order()
             raise LookupError("my mistake")
 
     recorder = Recorder()
-    with anyio.move_on_after(0.01) as scope:
-        await Agent(ScriptedModel(never), hooks=[Bad(), recorder]).run("x")
+    with anyio.CancelScope() as scope:
+        await Agent(ScriptedModel(interrupting(scope)), hooks=[Bad(), recorder]).run("x")
     assert scope.cancelled_caught
     assert kinds(recorder.events)[-2:] == ["terminate", "hook_failed"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.loop.kit import Recorder, add, assert_valid_history, collect, kinds, of, results
+from tests.loop.kit import Recorder, add, assert_valid_history, collect, interrupting, kinds, of, results
 
 from locus import (
     Agent,
@@ -34,7 +34,7 @@ from locus.core.termination import TokenLimit
 from locus.memory import MemoryStore
 from locus.models.protocol import Chunk, OnChunk, Price
 from locus.plugin import RunContext, hookimpl
-from locus_testkit import ScriptedModel, call, never
+from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
 
@@ -402,7 +402,7 @@ async def test_a_model_without_an_end_is_stopped_by_the_runs_time() -> None:
         def on_model_error(self, event: ModelErrorEvent) -> None:
             from_hook.append(event.attempt)
 
-    with anyio.move_on_after(0.02) as scope:
-        await Agent(ScriptedModel(never), hooks=[Look()]).run("x")
+    with anyio.CancelScope() as scope:
+        await Agent(ScriptedModel(interrupting(scope)), hooks=[Look()]).run("x")
     assert scope.cancelled_caught
     assert from_hook == []  # the caller's own timeout is no failure of the model

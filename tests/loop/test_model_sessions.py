@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+from tests.loop.kit import interrupting
 
 from locus import Agent, ToolStartEvent
 from locus.core.errors import LocusError
@@ -73,8 +74,8 @@ async def test_the_session_ends_when_the_run_fails() -> None:
 
 
 async def test_the_session_ends_when_the_caller_is_cancelled() -> None:
-    model = Connecting(never)
-    with anyio.move_on_after(0.05):
+    with anyio.CancelScope() as scope:
+        model = Connecting(interrupting(scope))
         await Agent(model).run("Go.")
     assert (model.opened, model.open, model.during) == (1, 0, [1])
 

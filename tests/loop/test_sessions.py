@@ -12,7 +12,7 @@ import anyio.lowlevel
 import pytest
 from attrs import frozen
 from tests.loop.hook_kit import failures
-from tests.loop.kit import Recorder, add, collect, kinds, results
+from tests.loop.kit import Recorder, add, collect, interrupting, kinds, results
 
 from locus import Agent, CheckpointEvent, Event, Hook, RunStartEvent, TerminateEvent, ToolError
 from locus.core.errors import CheckpointError, HookSpecError, PluginError, StoreError, ToolDefinitionError
@@ -23,7 +23,7 @@ from locus.memory.store import Appended, Claim
 from locus.plugin import Cancel, RunContext, hookimpl, register_event
 from locus.tools import SchemaTool, ToolContext, schema_tool
 from locus.tools.brought import BROUGHT, again
-from locus_testkit import ScriptedModel, call, never
+from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
 
@@ -254,10 +254,15 @@ async def test_a_session_that_breaks_in_the_middle_does_not_touch_the_run() -> N
 
 
 async def test_a_session_is_left_when_the_run_is_cancelled_while_it_opens_or_later() -> None:
-    for hook, model in ((Broken(anyio.sleep_forever), ScriptedModel()), (Bringer(), ScriptedModel(never))):
-        agent = Agent(model, hooks=[hook])
-        with anyio.move_on_after(0.05) as scope:
-            await agent.run("go")
+    for opens in (True, False):
+        with anyio.CancelScope() as scope:
+
+            async def opening(scope: anyio.CancelScope = scope) -> None:
+                scope.cancel()
+                await anyio.sleep_forever()
+
+            hook = Bringer() if opens else Broken(opening)
+            await Agent(ScriptedModel(interrupting(scope)), hooks=[hook]).run("go")
         assert scope.cancelled_caught
         assert getattr(hook, "log", ["open", "close"]) == ["open", "close"]
 
@@ -363,7 +368,7 @@ async def test_a_run_that_is_cancelled_leaves_its_session_in_the_sessions_own_ti
             await anyio.lowlevel.checkpoint()
         turns.append("left")
 
-    with anyio.move_on_after(0.05):
-        await Agent(ScriptedModel(never), hooks=[Broken(lambda: None, leave)]).run("go")
+    with anyio.CancelScope() as scope:
+        await Agent(ScriptedModel(interrupting(scope)), hooks=[Broken(lambda: None, leave)]).run("go")
 
     assert turns == ["left"]
