@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
-from typing import Any, ClassVar
+from typing import Any
 
 import anyio
 import pytest
@@ -25,9 +25,7 @@ from tests.durability.programs import ROOT
 from tests.durability.writer import PROGRAM, Full, log_of
 
 from locus.core.errors import StoreError
-from locus.core.journal import Body
-from locus.memory.store import Appended, Claim
-from locus_plugin_sqlite import DiskFull, SqliteStore
+from locus_plugin_sqlite import DiskFull
 
 pytestmark = pytest.mark.privileged
 
@@ -60,41 +58,10 @@ async def gone_on(subject: Full, log: Log, wanted: Plain, thread: str, *, faults
 # -- a full disk -----------------------------------------------------------------------------------------
 
 
-class _Told(SqliteStore):
-    """Remembers what went wrong."""
-
-    told: ClassVar[list[StoreError]] = []
-
-    async def claim(self, thread_id: str, worker: str) -> Claim:
-        with self._heard():
-            return await super().claim(thread_id, worker)
-        raise AssertionError
-
-    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
-        with self._heard():
-            return await super().append(claim, bodies)
-        raise AssertionError
-
-    @contextmanager
-    def _heard(self) -> Iterator[None]:
-        try:
-            yield
-        except StoreError as e:
-            self.told.append(e)
-            raise
-
-
-class Telling(Full):
-    """Journals whose stores remember what went wrong."""
-
-    name = "sqlite: telling"
-    store = _Told
-
-
-async def filled(folder: Path, room: int, wanted: Plain) -> tuple[list[StoreError], list[str]]:
-    """A run on a disk with so much room, and once it fails more of it: what the store said, and what is wrong."""
-    _Told.told.clear()
-    log, subject = Log(), Telling(folder)
+async def filled(folder: Path, room: int, wanted: Plain) -> tuple[list[StoreError | None], list[str]]:
+    """A run on a disk with so much room, and once it fails more of it: what it was told, and what is wrong."""
+    log, subject = Log(), Full(folder)
+    told: list[StoreError | None] = []
     (folder / "ballast").write_bytes(bytes(4 * MB - room))
 
     async def step(answers: dict[str, Any] | None) -> Segment:
@@ -102,11 +69,11 @@ async def filled(folder: Path, room: int, wanted: Plain) -> tuple[list[StoreErro
         await subject.close()
         subject.bury()  # it may not have been able to give the thread back
         if ended.status == "failed":
+            told.append(ended.error)
             resized(folder, 8 * MB)
         return ended
 
     await whole(step)
-    told = list(_Told.told)
     resized(folder, 8 * MB)  # it may have been just enough
     return told, await gone_on(subject, log, wanted, THREAD, faults=len(told))
 
