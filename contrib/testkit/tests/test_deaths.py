@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from locus import Agent, Hook, tool
-from locus.core.errors import NothingToResume
+from locus.core.errors import NothingToResume, StoreError
 from locus.core.journal import Transition
 from locus.memory import MemoryStore
 from locus.memory.store import JournalStore
 from locus.plugin import RunContext, hookimpl
-from locus_testkit import Died, DyingStore, ScriptedModel, call, every_death, is_death
+from locus_testkit import Died, DyingStore, FailingStore, ScriptedModel, call, every_death, is_death
 
 pytestmark = pytest.mark.anyio
 
@@ -88,6 +88,17 @@ async def test_it_can_die_at_the_transition_of_a_node(stored: bool) -> None:
     await store.revive()
     assert (await agent(store).resume("t")).text == "Done."
     assert store.deaths == 1
+
+
+@pytest.mark.parametrize("stored", [False, True])
+async def test_a_store_that_fails_does_so_once_and_its_process_goes_on(stored: bool) -> None:
+    store = FailingStore("execute", stored=stored)
+    with pytest.raises(StoreError, match="failed in this write"):
+        await agent(store).run("Look.", thread_id="t")
+    nodes = [entry.body.node for entry in await store.read("t") if isinstance(entry.body, Transition)]
+    assert ("execute" in nodes) is stored
+    assert (await agent(store).resume("t")).text == "Done."
+    assert (store.dead, store.deaths) == (False, 1)
 
 
 async def test_a_release_is_a_write_as_well_and_a_run_that_had_ended_has_no_result() -> None:

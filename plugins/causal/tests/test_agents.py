@@ -13,13 +13,11 @@ import pytest
 from locus import Agent, tool
 from locus.core.errors import Fenced, ModelError, SettingsError, StoreError
 from locus.core.events import Event, ModelCompleteEvent, TerminateEvent, event_from_json, event_to_json
-from locus.core.journal import Body
 from locus.core.messages import Message, Role, plugin_message
 from locus.core.state import AgentState, ReasoningStep
 from locus.core.termination import MaxIterations, TokenLimit
 from locus.hooks.discovery import Catalogue
 from locus.memory import MemoryStore
-from locus.memory.store import Appended, Claim
 from locus.models import ModelRequest
 from locus.plugin import hookimpl
 from locus_plugin_causal import (
@@ -36,7 +34,7 @@ from locus_plugin_causal import (
 from locus_plugin_causal.hooks import users_words
 from locus_plugin_causal.inference import Inference
 from locus_plugin_causal.manifest import plugin
-from locus_testkit import Died, DyingStore, PluginContract, ScriptedModel, call, never
+from locus_testkit import Died, DyingStore, FailingStore, PluginContract, ScriptedModel, call, never
 
 pytestmark = pytest.mark.anyio
 
@@ -204,17 +202,6 @@ async def test_a_chain_can_be_kept_in_the_state() -> None:
 # -- crashes and replays --------------------------------------------------------------------------
 
 
-class Fails(DyingStore):
-    """Fails once where another one would die, and the process lives to tell."""
-
-    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
-        try:
-            return await super().append(claim, bodies)
-        except Died:
-            self.dead = False
-            raise OSError("the power went") from None
-
-
 def claims(*events: dict[str, Any]) -> str:
     return json.dumps({"events": events})
 
@@ -225,7 +212,7 @@ BLAMED = {"label": "e1", "causes": ["strike"], "type": "symptom", "confidence": 
 
 @pytest.mark.parametrize("node", ["think", "execute", "reflect"])
 @pytest.mark.parametrize("stored", [True, False])
-@pytest.mark.parametrize(("kind", "raised"), [(DyingStore, Died), (Fails, StoreError)], ids=["dies", "fails"])
+@pytest.mark.parametrize(("kind", "raised"), [(DyingStore, Died), (FailingStore, StoreError)], ids=["dies", "fails"])
 async def test_a_run_that_is_resumed_has_the_graph_of_one_that_was_not(
     node: str, stored: bool, kind: type[DyingStore], raised: type[BaseException]
 ) -> None:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from decimal import Decimal
+from typing import TypeVar
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +18,8 @@ from locus_plugin_grounding.evidence import Corpus
 from locus_plugin_grounding.facts import parts
 from locus_plugin_grounding.quantities import Quantity, same
 from locus_plugin_grounding.rules import Standing, corrects, find
+
+T = TypeVar("T")
 
 G, U, X, K = Standing.GROUNDED, Standing.UNGROUNDED, Standing.CONTRADICTED, Standing.COMPLEMENTARY
 STOCK = '[{"city": "Berlin", "widgets": 400}, {"city": "Paris", "widgets": 40}]'
@@ -331,15 +334,17 @@ def work(done: Callable[[], object]) -> int:
     return count
 
 
-def test_work_grows_with_what_is_said_and_not_with_its_square() -> None:
-    def of(n: int) -> int:
-        corpus = Corpus()
-        for k in range(n):
-            corpus.add(f"Depot number {k} holds {k * 7} widgets")
-        return work(lambda: [find(f"Town {k} holds {k * 7 + 1} gadgets", corpus) for k in range(20)])
+def finding(n: int, cost: Callable[[Callable[[], object]], T]) -> T:
+    """What it costs to look for twenty claims among so many pieces of evidence."""
+    corpus = Corpus()
+    for k in range(n):
+        corpus.add(f"Depot number {k} holds {k * 7} widgets")
+    return cost(lambda: [find(f"Town {k} holds {k * 7 + 1} gadgets", corpus) for k in range(20)])
 
-    of(100)
-    assert of(2000) < 20 * of(200)
+
+def test_work_grows_with_what_is_said_and_not_with_its_square() -> None:
+    finding(100, work)
+    assert finding(2000, work) < 20 * finding(200, work)
 
 
 def least(done: Callable[[], object]) -> float:
@@ -355,14 +360,8 @@ def least(done: Callable[[], object]) -> float:
 def test_time_grows_with_what_is_said_and_not_with_its_square() -> None:
     """What happens inside of one function, a loop or the comparison of two sets, is no call."""
 
-    def seconds(n: int) -> float:
-        corpus = Corpus()
-        for k in range(n):
-            corpus.add(f"Depot number {k} holds {k * 7} widgets")
-        return least(lambda: [find(f"Town {k} holds {k * 7 + 1} gadgets", corpus) for k in range(20)])
-
-    seconds(100)
-    assert seconds(2000) < 40 * max(seconds(200), 1e-3)
+    finding(100, least)
+    assert finding(2000, least) < 40 * max(finding(200, least), 1e-3)
 
 
 @pytest.mark.parametrize(

@@ -15,17 +15,15 @@ from locus import Agent, Hook, Role, tool
 from locus.config import load_config
 from locus.core.errors import Fenced, ModelError, SettingsError, StoreError
 from locus.core.events import Event, ReflectEvent, event_from_json, event_to_json
-from locus.core.journal import Body
 from locus.core.state import AgentState
 from locus.core.termination import ConfidenceMet, MaxIterations, TimeLimit, TokenLimit, ToolCalled
 from locus.hooks.discovery import Catalogue
 from locus.memory import MemoryStore
-from locus.memory.store import Appended, Claim
 from locus.models import ModelRequest
 from locus.plugin import Plugin, hookimpl
 from locus_plugin_reflexion import ReflectionFailedEvent, Reflector, ReflexionHook, ReflexionReport, ReflexionSettings
 from locus_plugin_reflexion.manifest import plugin
-from locus_testkit import Died, DyingStore, PluginContract, ScriptedModel, call, never
+from locus_testkit import Died, DyingStore, FailingStore, PluginContract, ScriptedModel, call, never
 
 pytestmark = pytest.mark.anyio
 
@@ -437,18 +435,7 @@ def test_settings_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
 # -- crashes and replays --------------------------------------------------------------------------
 
 
-class Fails(DyingStore):
-    """Fails once where another one would die, and the process lives to tell."""
-
-    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
-        try:
-            return await super().append(claim, bodies)
-        except Died:
-            self.dead = False
-            raise OSError("the power went") from None
-
-
-@pytest.mark.parametrize(("kind", "raised"), [(DyingStore, Died), (Fails, StoreError)], ids=["dies", "fails"])
+@pytest.mark.parametrize(("kind", "raised"), [(DyingStore, Died), (FailingStore, StoreError)], ids=["dies", "fails"])
 @pytest.mark.parametrize(("stored", "judged"), [(True, 1), (False, 2)])
 async def test_a_crash_at_the_reflection_leaves_one_reflection_behind(
     stored: bool, judged: int, kind: type[DyingStore], raised: type[BaseException]

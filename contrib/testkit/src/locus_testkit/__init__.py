@@ -35,7 +35,7 @@ from locus_testkit.contracts import (  # noqa: E402  # the line above must come 
     StoreFeatures,
     needs,
 )
-from locus_testkit.deaths import Died, DyingStore, every_death, is_death  # noqa: E402  # the same
+from locus_testkit.deaths import Died, DyingStore, FailingStore, every_death, is_death  # noqa: E402  # the same
 from locus_testkit.history import (  # noqa: E402  # the same
     HistoryInvalid,
     assert_valid_history,
@@ -72,6 +72,7 @@ __all__ = [
     "Discovery",
     "DiscoveryRefused",
     "DyingStore",
+    "FailingStore",
     "FakeClock",
     "FeatureUnknown",
     "HistoryInvalid",

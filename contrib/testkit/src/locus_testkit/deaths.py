@@ -18,7 +18,7 @@ from locus.memory.inmemory import MemoryStore
 from locus.memory.store import Appended, Claim, JournalStore, ThreadInfo
 from locus.result import AgentResult
 
-__all__ = ["Died", "DyingStore", "every_death", "is_death"]
+__all__ = ["Died", "DyingStore", "FailingStore", "every_death", "is_death"]
 
 _T = TypeVar("_T")
 _Out = TypeVar("_Out")
@@ -209,6 +209,17 @@ class DyingStore:
         """Forget a thread."""
         self._alive()
         return await self.store.delete(thread_id)
+
+
+class FailingStore(DyingStore):
+    """A `DyingStore` that fails once in place of dying, as a disk does: what its process writes later is taken."""
+
+    async def _write(self, write: Callable[[], Awaitable[_T]], bodies: Sequence[Body]) -> _T:
+        try:
+            return await super()._write(write, bodies)
+        except Died:
+            self.dead = False
+            raise OSError("the store failed in this write") from None
 
 
 def every_death(make: Callable[[], JournalStore] = MemoryStore, *, least: int = 1) -> Iterator[DyingStore]:
