@@ -26,8 +26,8 @@ ROOT = Path(__file__).resolve().parent.parent
 KERNEL_ONLY: dict[str, set[str]] = {
     "locus.core.events": {"stamp"},
     "locus.core.reducers": {"Ordered"},
-    "locus.hooks.discovery": {"report_of"},
-    "locus.hooks.report": {"Failed"},
+    "locus.plugins.discovery": {"report_of"},
+    "locus.plugins.report": {"Failed"},
 }
 
 

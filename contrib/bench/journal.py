@@ -23,7 +23,7 @@ import anyio
 
 from locus import Agent, tool
 from locus.core.journal import Body
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus_plugin_sqlite import SqliteStore
 from locus_plugin_sqlite.blobs import unpack
 from locus_plugin_sqlite.bodies import to_bytes, to_json

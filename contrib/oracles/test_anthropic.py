@@ -14,8 +14,8 @@ from anthropic.types.message_create_params import MessageCreateParamsBase
 from pydantic import TypeAdapter
 
 from locus.core.messages import Message, Role, TextBlock, ThinkingBlock, ToolCall, ToolResult
-from locus.hooks.secret import Secret
 from locus.models import Chunk, ModelRequest, ModelResponse, ModelSettings, OutputSpec
+from locus.plugins.secret import Secret
 from locus.tools.spec import ToolSpec
 from locus_plugin_anthropic.model import make
 from locus_plugin_anthropic.settings import AnthropicSettings

@@ -16,7 +16,7 @@ from hypothesis import settings
 from tests.docs.markdown import ROOT, Block, blocks, documents
 from tests.docs.session import Session, console
 
-from locus.hooks.discovery import GROUP
+from locus.plugins.discovery import GROUP
 
 DOCUMENTS = documents()
 README = ROOT / "README.md"

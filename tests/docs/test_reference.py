@@ -25,9 +25,9 @@ from locus.core import termination as conditions
 from locus.core.directives import Decision, Directive, Verdict
 from locus.core.errors import LocusError
 from locus.core.events import event_types
-from locus.hooks.manifest import Plugin
-from locus.hooks.report import Status
 from locus.hooks.specs import HOOKS
+from locus.plugins.manifest import Plugin
+from locus.plugins.report import Status
 from locus.tools import ToolOptions, tool
 
 README, REFERENCE = ROOT / "README.md", ROOT / "core" / "README.md"

@@ -9,7 +9,7 @@ from tests.durability.filestore import FileStore, Journal
 from tests.durability.subjects import Files, Sqlite
 
 from locus.core.journal import Body, entry_to_json
-from locus.memory.store import Appended, Claim
+from locus.journal.store import Appended, Claim
 from locus_plugin_sqlite import SqliteStore
 from locus_plugin_sqlite.entries import Appending
 from locus_plugin_sqlite.session import Session

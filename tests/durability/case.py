@@ -19,9 +19,9 @@ from locus import IterationEvent
 from locus.core.errors import Fenced, InterruptMismatch, NothingToResume, StoreError, ThreadBusy
 from locus.core.journal import BLANK, fold
 from locus.core.state import AgentState
-from locus.memory import MemoryStore
-from locus.memory.clock import Clock
-from locus.memory.store import Claim, JournalStore
+from locus.journal import MemoryStore
+from locus.journal.clock import Clock
+from locus.journal.store import Claim, JournalStore
 
 __all__ = ["THREAD", "Opened", "Plain", "Program", "begin", "elsewhere", "final_state", "plain", "segment", "whole"]
 

@@ -27,7 +27,7 @@ from tests.durability.recorded import Recording, recorded
 from tests.durability.subjects import Sqlite
 
 from locus.core.journal import Body, Outcome
-from locus.memory.store import Appended, Claim, JournalStore
+from locus.journal.store import Appended, Claim, JournalStore
 from locus_plugin_sqlite import FileProblem, SqliteStore
 from locus_plugin_sqlite import file as opening
 

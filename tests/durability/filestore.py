@@ -22,7 +22,7 @@ from attrs import define, field
 from locus.core.errors import ThreadBusy
 from locus.core.journal import Body, Entry, Transition, entry_from_json, entry_to_json
 from locus.core.state import AgentState
-from locus.memory.store import Appended, Claim, Snapshot, ThreadInfo
+from locus.journal.store import Appended, Claim, Snapshot, ThreadInfo
 
 __all__ = ["FileStore", "Journal"]
 

@@ -13,7 +13,7 @@ from tests.durability.points import Points
 
 from locus.core.journal import Body, Entry, Outcome, Transition, entry_to_json
 from locus.core.state import AgentState
-from locus.memory.store import Appended, Claim, JournalStore, Posted, ThreadInfo
+from locus.journal.store import Appended, Claim, JournalStore, Posted, ThreadInfo
 
 __all__ = ["Pointed", "after", "digest"]
 

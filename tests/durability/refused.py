@@ -31,7 +31,7 @@ from tests.durability.subjects import Sqlite
 from locus.core.errors import StoreError
 from locus.core.journal import END, Body, Transition
 from locus.core.state import AgentState
-from locus.memory.store import Appended, Claim, Posted
+from locus.journal.store import Appended, Claim, Posted
 from locus_plugin_sqlite import SqliteStore
 from locus_plugin_sqlite.job import Job
 from locus_plugin_sqlite.session import Session

@@ -13,9 +13,9 @@ from tests.durability.points import Points
 
 from locus.core.journal import Body, Transition
 from locus.core.state import AgentState
-from locus.memory import MemoryStore
-from locus.memory.clock import Clock
-from locus.memory.store import Appended, Claim, JournalStore, Posted
+from locus.journal import MemoryStore
+from locus.journal.clock import Clock
+from locus.journal.store import Appended, Claim, JournalStore, Posted
 from locus_plugin_sqlite import SqliteStore
 from locus_plugin_sqlite.settings import Sync
 from locus_testkit import FakeClock

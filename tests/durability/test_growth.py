@@ -25,7 +25,7 @@ from attrs import define, field
 
 from locus import Agent, tool
 from locus.core.journal import BLANK, Body, Outcome, fold
-from locus.memory.store import Appended, Claim
+from locus.journal.store import Appended, Claim
 from locus.models.protocol import ModelRequest
 from locus_plugin_sqlite import SqliteStore
 from locus_plugin_sqlite.job import Job

@@ -25,7 +25,7 @@ from tests.durability.subjects import Sqlite
 from tests.durability.writer import Full
 
 from locus.core.journal import Body, Outcome
-from locus.memory.store import Appended, Claim
+from locus.journal.store import Appended, Claim
 from locus_plugin_sqlite import SqliteStore
 
 

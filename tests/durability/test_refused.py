@@ -16,7 +16,7 @@ from tests.durability.programs import side_by_side
 from tests.durability.refused import PROGRAM, Begun, Found, How, Place, Refusing, explored, struck
 
 from locus.core.journal import Body
-from locus.memory.store import Appended, Claim
+from locus.journal.store import Appended, Claim
 from locus_plugin_sqlite import FileReadOnly
 
 EVERYTHING = {

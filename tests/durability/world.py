@@ -32,8 +32,8 @@ from locus import (
 from locus.core.errors import ModelError
 from locus.core.messages import Message, Role, TextBlock, ThinkingBlock, ToolCall, Usage
 from locus.core.reflect import OnToolError
-from locus.memory.clock import Clock
-from locus.memory.store import JournalStore
+from locus.journal.clock import Clock
+from locus.journal.store import JournalStore
 from locus.models.protocol import ModelRequest, ModelResponse, OnChunk
 from locus.plugin import hookimpl
 from locus.tools.definition import Tool

@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 
 from locus import AgentResult, Hook, Interrupt, Message, ModelRequest, Role
-from locus.hooks.report import HookFailure, PluginReport, RunReport
 from locus.plugin import hookimpl
+from locus.plugins.report import HookFailure, PluginReport, RunReport
 
 __all__ = [
     "ASYNC_WAYS",

@@ -33,7 +33,7 @@ from locus import (
 from locus.core.errors import NothingToResume, ThreadBusy
 from locus.core.journal import END, Paused, Transition
 from locus.core.messages import ToolCall
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio

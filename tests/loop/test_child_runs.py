@@ -22,7 +22,7 @@ from locus import (
     tool,
 )
 from locus.core.termination import CostLimit, TimeLimit, TokenLimit
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.models.protocol import Price
 from locus_testkit import ScriptedModel, call, never
 

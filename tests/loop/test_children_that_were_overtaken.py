@@ -9,8 +9,8 @@ from tests.loop.kit import add, results
 
 from locus import Agent, ToolContext, tool
 from locus.core.journal import START, Transition
-from locus.memory import MemoryStore
-from locus.memory.store import Claim, JournalStore
+from locus.journal import MemoryStore
+from locus.journal.store import Claim, JournalStore
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio

@@ -24,7 +24,7 @@ from locus import (
     tool,
 )
 from locus.core.termination import TokenLimit
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.memory.conversation import (
     ConversationManager,
     LLMCompactor,

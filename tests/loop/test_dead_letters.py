@@ -12,8 +12,8 @@ from locus import Agent, ToolContext, tool
 from locus.core.errors import ConfigError, DeadLetter, StoreError
 from locus.core.journal import Body, Outcome, Paused, Resumed
 from locus.core.termination import MaxIterations
-from locus.memory import LatestStore, MemoryStore
-from locus.memory.store import Appended, Claim, JournalStore
+from locus.journal import LatestStore, MemoryStore
+from locus.journal.store import Appended, Claim, JournalStore
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio

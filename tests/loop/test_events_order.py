@@ -40,7 +40,7 @@ from locus.core.journal import END, Paused, Transition
 from locus.core.messages import ToolCall
 from locus.core.reflect import EveryIterations
 from locus.core.termination import CustomCondition, TokenLimit
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.plugin import RunContext, hookimpl
 from locus_testkit import ScriptedModel, call
 from locus_testkit.clock import FakeClock

@@ -22,7 +22,7 @@ from locus import (
 )
 from locus.core.journal import Transition
 from locus.core.messages import ToolCall
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.plugin import hookimpl
 from locus_testkit import ScriptedModel, call
 

@@ -42,7 +42,7 @@ from locus.core.journal import Outcome
 from locus.core.messages import ToolCall
 from locus.core.reflect import EveryIterations
 from locus.core.termination import CostLimit, MaxIterations, TimeLimit, TokenLimit
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.memory.conversation import View
 from locus.models.protocol import Price
 from locus.plugin import RunContext, hookimpl

@@ -26,7 +26,7 @@ from locus.core.executions import ToolExecution
 from locus.core.messages import ToolCall, ToolResult, plugin_message
 from locus.core.reflect import EveryIterations, OnRepetition, OnToolError
 from locus.core.termination import ConfidenceMet, TokenLimit
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.plugin import Accept, Plugin, Retry, Revise, RunContext, hookimpl
 from locus_testkit import ScriptedModel, call
 

@@ -30,7 +30,7 @@ from locus import (
 from locus.core.journal import Transition
 from locus.core.messages import Block, MediaBlock, TextBlock, ToolCall, ToolResult
 from locus.core.termination import TextMention
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.plugin import RunContext, hookimpl
 from locus_testkit import ScriptedModel, call
 

@@ -11,7 +11,7 @@ from tests.loop.kit import Recorder, add, assert_valid_history, bodies, of, resu
 from locus import Agent, AgentState, CheckpointEvent, Hook, HookFailedEvent, TerminateEvent, ThinkEvent
 from locus.core.reflect import EveryIterations
 from locus.core.termination import TokenLimit
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.plugin import hookimpl
 from locus_testkit import ScriptedModel, call
 

@@ -25,7 +25,7 @@ from locus.core.errors import OutcomeUnknown, StepFailed
 from locus.core.journal import Intent, Outcome
 from locus.core.messages import ToolCall
 from locus.core.reflect import EveryIterations
-from locus.memory import MemoryStore, SnapshotAdapter
+from locus.journal import MemoryStore, SnapshotAdapter
 from locus.plugin import RunContext, hookimpl
 from locus_testkit import ScriptedModel, call
 

@@ -36,7 +36,7 @@ from locus.core.errors import ModelError
 from locus.core.journal import Outcome
 from locus.core.messages import TextBlock, ThinkingBlock, ToolCall
 from locus.core.termination import TokenLimit
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.models.protocol import Price
 from locus.plugin import RunContext, hookimpl
 from locus_testkit import ScriptedModel, call

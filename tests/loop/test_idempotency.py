@@ -26,7 +26,7 @@ from locus import (
 from locus.core.directives import Allow, Decision
 from locus.core.messages import MediaBlock, TextBlock, ToolCall
 from locus.core.termination import ToolCalled
-from locus.memory import MemoryStore, SnapshotAdapter
+from locus.journal import MemoryStore, SnapshotAdapter
 from locus.plugin import hookimpl
 from locus.tools.definition import Tool
 from locus_testkit import ScriptedModel, call

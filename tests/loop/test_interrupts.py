@@ -24,7 +24,7 @@ from locus import (
 )
 from locus.core.errors import InterruptMismatch, NothingToResume
 from locus.core.messages import ToolCall
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio

@@ -13,8 +13,8 @@ from locus import Agent, Hook, ModelErrorEvent, Retry, ThinkEvent
 from locus.core.errors import ModelError
 from locus.core.journal import Body, Outcome, Transition
 from locus.core.messages import Message, Role
-from locus.memory import MemoryStore
-from locus.memory.store import Appended, Claim
+from locus.journal import MemoryStore
+from locus.journal.store import Appended, Claim
 from locus.models.protocol import ModelRequest
 from locus.plugin import Revise, hookimpl
 from locus_testkit import ScriptedModel

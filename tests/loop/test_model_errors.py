@@ -31,7 +31,7 @@ from locus import (
 from locus.core.errors import ContextOverflow, RunFailed
 from locus.core.messages import RawBlock, TextBlock, ThinkingBlock, ToolCall
 from locus.core.termination import TokenLimit
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.models.protocol import Chunk, OnChunk, Price
 from locus.plugin import RunContext, hookimpl
 from locus_testkit import ScriptedModel, call

@@ -15,7 +15,7 @@ from tests.loop.kit import interrupting
 
 from locus import Agent, ToolStartEvent
 from locus.core.errors import LocusError
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.models.protocol import ModelRequest, ModelResponse, OnChunk
 from locus.tools import ToolContext
 from locus_testkit import ScriptedModel, call, never
@@ -124,7 +124,7 @@ async def test_a_session_that_cannot_be_left_changes_nothing(leaving: Exception)
 
 
 async def test_a_session_that_takes_too_long_to_leave_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("locus.driver.SHIELD", 0.05)
+    monkeypatch.setattr("locus.loop.segment.SHIELD", 0.05)
 
     class Stuck(Connecting):
         @asynccontextmanager

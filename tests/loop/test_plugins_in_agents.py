@@ -23,7 +23,7 @@ from locus.core.errors import (
     UnknownName,
 )
 from locus.core.events import event_from_json, event_to_json
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.plugin import Plugin
 from locus_testkit import ScriptedModel, call
 from locus_testkit.installed import Discovery, DiscoveryRefused
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.anyio
 
 SETTINGS = """
 from attrs import field, frozen, validators
-from locus.hooks.secret import Secret
+from locus.plugins.secret import Secret
 
 @frozen
 class Settings:

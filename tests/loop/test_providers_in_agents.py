@@ -28,10 +28,10 @@ from locus.core.errors import (
     SettingsError,
     UnknownName,
 )
-from locus.hooks.discovery import Catalogue
-from locus.hooks.windows import WINDOWS
-from locus.memory import MemoryStore, SnapshotAdapter
+from locus.journal import MemoryStore, SnapshotAdapter
 from locus.plugin import RunContext
+from locus.plugins.compat_paths import WINDOWS
+from locus.plugins.discovery import Catalogue
 from locus_testkit import ScriptedModel, call
 from locus_testkit.installed import TemporaryPlugins
 
@@ -42,7 +42,7 @@ pytestmark = pytest.mark.anyio
 PROVIDER = """
 import json
 from attrs import frozen
-from locus.memory import SnapshotAdapter
+from locus.journal import SnapshotAdapter
 from locus_testkit import ScriptedModel
 
 @frozen
@@ -344,7 +344,7 @@ PROGRAM = """
 import json, os, pathlib, sys
 import anyio
 from locus import Agent, tool
-from locus.memory import SnapshotAdapter
+from locus.journal import SnapshotAdapter
 from locus_testkit import ScriptedModel, call
 
 place, mode, backend = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3]
@@ -429,7 +429,7 @@ async def test_a_hook_and_a_backend_imported_from_their_fixed_paths_work_in_an_a
         "toy_parts",
         """
         from locus import Hook
-        from locus.memory import MemoryStore
+        from locus.journal import MemoryStore
 
         class CountingHook(Hook):
             heard = 0

@@ -43,8 +43,8 @@ from locus.core.journal import (
 )
 from locus.core.state import AgentState
 from locus.core.termination import TimeLimit
-from locus.memory import MemoryStore
-from locus.memory.store import Appended, Claim
+from locus.journal import MemoryStore
+from locus.journal.store import Appended, Claim
 from locus.models.call import Called
 from locus.tools.outcome import CallOutcome
 from locus_testkit import ScriptedModel, call

@@ -33,7 +33,7 @@ from locus import (
     tool,
 )
 from locus.core.errors import NotSerialisable, RunAlreadyUsed, RunNotFinished
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio

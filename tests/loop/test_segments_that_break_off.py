@@ -12,8 +12,8 @@ from tests.loop.kit import Recorder, add, confirm, kinds, of
 from locus import Agent, AgentState, Event, Hook, RunStartEvent, TerminateEvent, ThinkEvent, ToolContext, tool
 from locus.core.errors import Fenced, InterruptMismatch, JournalError, NothingToResume, StepMismatch, StoreError
 from locus.core.journal import Body, Paused, Transition
-from locus.memory import MemoryStore
-from locus.memory.store import Appended, Claim
+from locus.journal import MemoryStore
+from locus.journal.store import Appended, Claim
 from locus.run import Run
 from locus_testkit import ScriptedModel, call
 

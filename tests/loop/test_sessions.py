@@ -18,11 +18,11 @@ from locus import Agent, CheckpointEvent, Event, Hook, RunStartEvent, TerminateE
 from locus.core.errors import CheckpointError, HookSpecError, PluginError, StoreError, ToolDefinitionError
 from locus.core.frozen import freeze
 from locus.core.journal import Body, Outcome
-from locus.memory import LatestStore, MemoryStore
-from locus.memory.store import Appended, Claim
+from locus.journal import LatestStore, MemoryStore
+from locus.journal.store import Appended, Claim
 from locus.plugin import Cancel, RunContext, hookimpl, register_event
 from locus.tools import SchemaTool, ToolContext, schema_tool
-from locus.tools.brought import BROUGHT, again
+from locus.tools.session_tools import BROUGHT, again
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
@@ -218,7 +218,7 @@ async def test_what_fails_while_a_session_closes_is_reported_and_the_result_stan
 
 
 async def test_a_session_that_does_not_close_is_cancelled_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("locus.sessions.CLOSING", 0.01)
+    monkeypatch.setattr("locus.loop.sessions.CLOSING", 0.01)
     result = await Agent(ScriptedModel("done"), hooks=[Broken(lambda: None, anyio.sleep_forever)]).run("go")
 
     [failure] = failures(result, "Broken")

@@ -17,9 +17,9 @@ from locus import Agent, Hook, HookFailedEvent, Role, ToolCall, ToolContext, too
 from locus.core.errors import Fenced, JournalError, OutcomeUnknown, StoreError, ThreadBusy
 from locus.core.journal import Body, Intent, Outcome, Paused, Transition
 from locus.core.state import AgentState
-from locus.memory import MemoryStore, SnapshotAdapter
-from locus.memory.latest import LatestStore
-from locus.memory.store import Appended, Claim
+from locus.journal import MemoryStore, SnapshotAdapter
+from locus.journal.latest import LatestStore
+from locus.journal.store import Appended, Claim
 from locus.plugin import hookimpl
 from locus_testkit import ScriptedModel, call
 

@@ -33,7 +33,7 @@ from locus import (
     tool,
 )
 from locus.core.messages import RawBlock, TextBlock, ThinkingBlock
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.models.protocol import Chunk, OnChunk
 from locus.plugin import hookimpl
 from locus.run import CHUNKS_AHEAD

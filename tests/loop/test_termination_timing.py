@@ -42,7 +42,7 @@ from locus.core.termination import (
     TokenLimit,
     ToolCalled,
 )
-from locus.limits import NoHaltWarning
+from locus.loop.budget import NoHaltWarning
 from locus.models.protocol import Price
 from locus.plugin import RunContext, hookimpl
 from locus_testkit import ScriptedModel, call, never

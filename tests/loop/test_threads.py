@@ -14,7 +14,7 @@ from locus.core.errors import ConfigError, NothingToResume, ThreadBusy
 from locus.core.journal import Paused
 from locus.core.reflect import EveryIterations
 from locus.core.termination import TimeLimit, TokenLimit, ToolCalled
-from locus.memory import MemoryStore, SnapshotAdapter
+from locus.journal import MemoryStore, SnapshotAdapter
 from locus.plugin import hookimpl
 from locus_testkit import ScriptedModel, call
 from locus_testkit.clock import FakeClock

@@ -17,9 +17,9 @@ from locus.core.errors import Fenced, NotSerialisable, StoreError
 from locus.core.events import CheckpointEvent, IterationEvent, TerminateEvent, ToolCompleteEvent
 from locus.core.journal import BLANK, Body, Transition, entry_to_json, fold
 from locus.core.state import AgentState
-from locus.memory import MemoryStore
-from locus.memory.host import JournalHost
-from locus.memory.store import Appended, Claim, Posted
+from locus.journal import MemoryStore
+from locus.journal.host import JournalHost
+from locus.journal.store import Appended, Claim, Posted
 from locus.models.protocol import ModelRequest
 from locus_testkit import ScriptedModel, call
 

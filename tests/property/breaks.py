@@ -11,8 +11,8 @@ from attrs import field, frozen
 from hypothesis import strategies as st
 
 from locus.core.journal import Body
-from locus.memory import MemoryStore
-from locus.memory.store import Appended, Claim
+from locus.journal import MemoryStore
+from locus.journal.store import Appended, Claim
 
 __all__ = ["Break", "Died", "Fragile", "breaks", "is_death"]
 

@@ -29,7 +29,8 @@ from locus import (
 from locus.core.errors import BudgetExceeded, ModelError, StepFailed
 from locus.core.reflect import EveryIterations, OnToolError
 from locus.core.termination import MaxIterations, TerminationCondition, TimeLimit, TokenLimit, ToolCalled
-from locus.memory import JournalStore, SummarizingManager
+from locus.journal import JournalStore
+from locus.memory import SummarizingManager
 from locus.plugin import RunContext, hookimpl
 from locus_testkit import ScriptedModel, Turn
 

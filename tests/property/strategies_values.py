@@ -41,7 +41,7 @@ from locus.core.messages import (
 )
 from locus.core.state import AgentState, ReasoningStep, ToolExecution
 from locus.hooks.stash import Stash
-from locus.memory.clock import Clock, SystemClock
+from locus.journal.clock import Clock, SystemClock
 from locus.models.protocol import ModelRequest, ModelResponse, StopReason
 from locus.tools.registry import ToolRegistry
 

@@ -34,6 +34,7 @@ from locus.core.termination import (
     TokenLimit,
     ToolCalled,
 )
+from locus.journal.store import Claim
 from locus.memory.conversation import (
     ConversationManager,
     LLMCompactor,
@@ -41,7 +42,6 @@ from locus.memory.conversation import (
     SummarizingManager,
     View,
 )
-from locus.memory.store import Claim
 from locus.models.protocol import ModelResponse, OnChunk, Price
 from locus.tools.definition import Tool
 from locus_testkit import (

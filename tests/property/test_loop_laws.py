@@ -30,7 +30,7 @@ from locus import (
 )
 from locus.core.events import event_from_json, event_to_json
 from locus.core.journal import BLANK, entry_from_json, entry_to_json, fold
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus_testkit import ScriptedModel, Turn
 
 both_backends = pytest.mark.parametrize("backend", ["asyncio", "trio"])

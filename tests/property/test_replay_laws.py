@@ -17,7 +17,7 @@ from tests.property.test_resume_laws import Case, scripts
 
 from locus import Agent, Cancel, Event, Hook
 from locus.core.journal import entry_from_json, entry_to_json
-from locus.memory import Appended, JournalStore, MemoryStore
+from locus.journal import Appended, JournalStore, MemoryStore
 from locus.travel import Replay, history
 from locus_testkit import Turn
 

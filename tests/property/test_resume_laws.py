@@ -38,8 +38,8 @@ from locus import (
 from locus.core.errors import NothingToResume
 from locus.core.journal import BLANK, END, Outcome, Transition, entry_from_json, entry_to_json, fold
 from locus.core.messages import ToolCall
-from locus.memory import SnapshotAdapter
-from locus.memory.store import JournalStore
+from locus.journal import SnapshotAdapter
+from locus.journal.store import JournalStore
 from locus.tools.definition import Tool
 from locus_testkit import ScriptedModel, Turn, call
 

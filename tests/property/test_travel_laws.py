@@ -19,7 +19,7 @@ from tests.property.test_resume_laws import Case, scripts
 from locus import Agent, ModelSettings
 from locus.core.journal import BLANK, END, FORK, START, fold
 from locus.core.termination import MaxIterations
-from locus.memory import JournalStore, MemoryStore
+from locus.journal import JournalStore, MemoryStore
 from locus.travel import diff, export_thread, fork, history, import_thread
 from locus_testkit import ScriptedModel, Turn
 

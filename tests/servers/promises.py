@@ -18,7 +18,7 @@ from locus import Agent
 from locus.core.errors import ContextOverflow
 from locus.core.events import ModelChunkEvent, ModelCompleteEvent, ToolCompleteEvent
 from locus.core.messages import Message, Role, TextBlock, ToolResult
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, ModelSettings, StopReason
 from locus.tools.spec import ToolSpec
 from locus_wire.errors import ContextTooLong, KeyRefused

@@ -11,7 +11,7 @@ from tests.servers.real import RealServer
 
 from locus import Agent
 from locus.core.messages import Message, Role
-from locus.hooks.secret import Secret
+from locus.plugins.secret import Secret
 from locus_plugin_anthropic.listing import models
 from locus_plugin_anthropic.model import AnthropicModel, make
 from locus_plugin_anthropic.settings import AnthropicSettings

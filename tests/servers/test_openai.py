@@ -10,8 +10,8 @@ from tests.servers.promises import GREEDY, ServerPromises
 from tests.servers.real import RealServer
 
 from locus import Agent
-from locus.hooks.secret import Secret
 from locus.models.protocol import ModelResponse
+from locus.plugins.secret import Secret
 from locus_plugin_openai.listing import models
 from locus_plugin_openai.model import OpenAIModel, make
 from locus_plugin_openai.settings import OpenAISettings

@@ -10,7 +10,7 @@ from tests.servers.real import MODEL, RealServer
 from locus import Agent, ModelSettings, tool
 from locus.core.events import IterationEvent, ModelChunkEvent, TerminateEvent, ToolCompleteEvent
 from locus.core.termination import MaxIterations
-from locus.hooks.secret import Secret
+from locus.plugins.secret import Secret
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 

@@ -15,7 +15,7 @@ from locus import Agent, tool
 from locus.core.errors import ModelError
 from locus.core.events import Event, ModelCompleteEvent, ReflectEvent, TerminateEvent, ToolCompleteEvent, ToolStartEvent
 from locus.core.messages import Message, Role, ToolCall, Usage
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.models import ModelRequest, ModelResponse
 from locus_testkit import assert_valid_history
 

@@ -20,7 +20,7 @@ from locus.core.events import (
 )
 from locus.core.termination import ConfidenceMet, MaxIterations, ToolCalled
 from locus.hooks.builtin import StructuredLoggingHook
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus_plugin_grounding import GroundingEvent
 from locus_testkit import ScriptedModel, call
 

@@ -12,7 +12,7 @@ from tests.together.test_all import ADDONS, CARD_PART, Cast
 
 from locus import Agent, ToolCompleteEvent
 from locus.core.messages import Message, Role, ToolCall, Usage
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.models import ModelRequest, ModelResponse
 
 pytestmark = pytest.mark.anyio

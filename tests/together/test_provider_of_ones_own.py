@@ -10,8 +10,8 @@ from typing import Any
 from plugins.openai.tests.emulator import Emulator, chat
 
 from locus.core.messages import TextBlock, ToolCall
-from locus.hooks.secret import Secret
 from locus.models import Model
+from locus.plugins.secret import Secret
 from locus_testkit import ModelContract, ModelFeatures, Sent, Turn
 from locus_testkit.hostile import Answer, Good, HostileServerContract
 from locus_testkit.localserver import LocalServer

@@ -16,7 +16,7 @@ from tests.loop.kit import add, confirm
 from locus import Agent, ToolContext, tool
 from locus.core.journal import BLANK, fold
 from locus.core.messages import Block, MediaBlock, RawBlock, TextBlock, ThinkingBlock
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.memory.conversation import SummarizingManager
 from locus.travel import export_thread
 from locus_testkit import ScriptedModel, call, malformed_call

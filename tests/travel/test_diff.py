@@ -11,7 +11,7 @@ import locus
 from locus import Usage, diff
 from locus.core.errors import InputError, NothingToResume
 from locus.core.termination import MaxIterations
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus_testkit import call
 
 pytestmark = pytest.mark.anyio

@@ -13,7 +13,7 @@ from locus.core.errors import InputError, JournalError, NothingToResume
 from locus.core.journal import FORK, Transition
 from locus.core.messages import TextBlock
 from locus.core.termination import MaxIterations
-from locus.memory import LatestStore, MemoryStore
+from locus.journal import LatestStore, MemoryStore
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,7 @@ from tests.loop.kit import add, confirm
 from locus import Agent, AgentState, Message, Role, ToolContext, Usage, tool
 from locus.core.errors import ConfigError, JournalError, NothingToResume
 from locus.core.journal import BLANK, Intent, fold
-from locus.memory import LatestStore, MemoryStore
+from locus.journal import LatestStore, MemoryStore
 from locus.models.protocol import Price
 from locus.travel import History, Moment, history, state_at
 from locus_testkit import FakeClock, ScriptedModel, call

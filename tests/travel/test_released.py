@@ -15,7 +15,7 @@ from tests.travel.released import agent, written
 from locus.core.journal import BLANK, FORK, Body, Transition, entry_from_json, entry_to_json, fold
 from locus.core.messages import Block
 from locus.core.state import AgentState
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.travel import export_thread, import_thread
 from locus_testkit import assert_valid_history
 

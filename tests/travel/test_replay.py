@@ -32,9 +32,10 @@ from locus import (
 from locus.core.errors import ModelError
 from locus.core.reflect import EveryIterations
 from locus.core.termination import CustomCondition, Deadline, MaxIterations, TimeLimit, TokenLimit
-from locus.hooks.discovery import Catalogue
-from locus.memory import MemoryStore, SlidingWindowManager, SummarizingManager
+from locus.journal import MemoryStore
+from locus.memory import SlidingWindowManager, SummarizingManager
 from locus.plugin import Plugin, RunContext, hookimpl
+from locus.plugins.discovery import Catalogue
 from locus_testkit import FakeClock, ScriptedModel, call
 
 pytestmark = pytest.mark.anyio

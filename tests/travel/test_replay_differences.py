@@ -19,7 +19,8 @@ from locus import (
 from locus.core.errors import ConfigError, JournalError, NothingToResume, ReplayDiffers
 from locus.core.journal import StateDelta, Transition
 from locus.core.termination import MaxIterations, TokenLimit
-from locus.memory import LatestStore, MemoryStore, SlidingWindowManager
+from locus.journal import LatestStore, MemoryStore
+from locus.memory import SlidingWindowManager
 from locus.plugin import hookimpl
 from locus_testkit import ScriptedModel, call
 

@@ -14,9 +14,9 @@ from locus.core.errors import StepMismatch
 from locus.core.fingerprint import bare, fingerprint, parts_of, short_hash
 from locus.core.journal import Outcome
 from locus.core.termination import CustomCondition, MaxIterations
-from locus.memory import LatestStore, MemoryStore
+from locus.journal import LatestStore, MemoryStore
 from locus.models.protocol import OutputSpec
-from locus.models.standing import standing
+from locus.models.request_fingerprint import standing
 from locus.plugin import hookimpl
 from locus.tools.registry import ToolRegistry
 from locus_testkit import ScriptedModel, call
@@ -102,7 +102,7 @@ async def test_without_a_history_nothing_is_worked_out(monkeypatch: pytest.Monke
     def never(*_: Any) -> str:
         raise AssertionError("somebody wanted a fingerprint")
 
-    monkeypatch.setattr("locus.driver.standing", never)
+    monkeypatch.setattr("locus.loop.segment.standing", never)
     for store in (None, LatestStore()):
         result = await made(store, "hi").run("x", termination=MaxIterations(3))
         assert result.text == "hi"

@@ -8,7 +8,7 @@ import pytest
 
 from locus.core.errors import JournalError, NothingToResume, ThreadBusy
 from locus.core.journal import BLANK, Body, Entry, Intent, StateDelta, Transition, fold
-from locus.memory import Appended, JournalStore, LatestStore, MemoryStore, SnapshotAdapter
+from locus.journal import Appended, JournalStore, LatestStore, MemoryStore, SnapshotAdapter
 
 pytestmark = pytest.mark.anyio
 

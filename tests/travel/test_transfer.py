@@ -14,7 +14,7 @@ from tests.travel.kit import dead, made, same
 from locus import ToolContext, tool
 from locus.core.errors import CheckpointError, CheckpointTooNew, InputError, JournalError, NothingToResume
 from locus.core.journal import Body
-from locus.memory import Appended, Claim, LatestStore, MemoryStore
+from locus.journal import Appended, Claim, LatestStore, MemoryStore
 from locus.travel import export_thread, history, import_thread
 from locus_testkit import call
 

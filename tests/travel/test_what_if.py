@@ -12,8 +12,8 @@ from locus import AgentState, Event, Hook, Message, Role, Usage, tool
 from locus.core.errors import ConfigError, JournalError, ModelError, NothingToResume
 from locus.core.reflect import EveryIterations
 from locus.core.termination import CustomCondition, MaxIterations, TimeLimit, TokenLimit, ToolCalled
+from locus.journal import LatestStore, MemoryStore
 from locus.loop.router import Node, Route, Router
-from locus.memory import LatestStore, MemoryStore
 from locus.models.protocol import Price
 from locus.plugin import hookimpl
 from locus.travel import WhatIf, what_if

@@ -45,7 +45,7 @@ from locus.core.termination import (
     TokenLimit,
     ToolCalled,
 )
-from locus.memory import MemoryStore, SnapshotAdapter
+from locus.journal import MemoryStore, SnapshotAdapter
 from locus.models import OnChunk
 from locus.plugin import Plugin, RunContext, StashKey, hookimpl
 from locus.tools import Tool

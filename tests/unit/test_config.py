@@ -12,9 +12,9 @@ from tests.unit.toy_plugins import Shelf, shelf
 from locus import Agent
 from locus.config import Config, check_config, load_config
 from locus.core.errors import ConfigError, SettingsError
-from locus.hooks.discovery import Catalogue
-from locus.hooks.manifest import Plugin
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
+from locus.plugins.discovery import Catalogue
+from locus.plugins.manifest import Plugin
 from locus_testkit import ScriptedModel
 
 __all__ = ["shelf"]

@@ -10,8 +10,8 @@ import pytest
 from tests.unit.toy_plugins import Shelf, shelf
 
 from locus.core.errors import PluginError, PluginIncompatible, PluginLoadError, UnknownName
-from locus.hooks.discovery import Catalogue
-from locus.hooks.manifest import API, Plugin
+from locus.plugins.discovery import Catalogue
+from locus.plugins.manifest import API, Plugin
 
 __all__ = ["shelf"]
 
@@ -253,7 +253,7 @@ PROBE = """
 import json, sys
 import locus
 before = sorted(m for m in ("importlib_metadata", "importlib.metadata", "tomllib") if m in sys.modules)
-from locus.hooks.discovery import Catalogue
+from locus.plugins.discovery import Catalogue
 catalogue = Catalogue()
 names = catalogue.names()
 listed = sorted(m for m in sys.modules if m.startswith("toy_"))

@@ -17,12 +17,12 @@ from locus.core.errors import (
     SettingsError,
     UnknownName,
 )
-from locus.hooks.activation import Activation, Wanted, activate
-from locus.hooks.discovery import Catalogue
 from locus.hooks.manager import HookManager
-from locus.hooks.manifest import Plugin
-from locus.hooks.selection import listed, select
-from locus.hooks.settings import Layer
+from locus.plugins.activation import Activation, Wanted, activate
+from locus.plugins.discovery import Catalogue
+from locus.plugins.manifest import Plugin
+from locus.plugins.selection import listed, select
+from locus.plugins.settings import Layer
 
 __all__ = ["shelf"]
 

@@ -23,7 +23,7 @@ from locus.hooks.dispatch import decide_route, decide_tool_call, notify
 from locus.hooks.health import HookHealth
 from locus.hooks.hook import Hook
 from locus.hooks.manager import HookManager
-from locus.hooks.marks import hookimpl
+from locus.hooks.markers import hookimpl
 from locus.hooks.table import HookTable
 
 pytestmark = pytest.mark.anyio

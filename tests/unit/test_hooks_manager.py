@@ -11,11 +11,11 @@ from attrs import frozen
 from locus.core.directives import Cancel, Reject
 from locus.core.errors import HookSpecError
 from locus.core.events import Event, IterationEvent, ModelChunkEvent, ThinkEvent, ToolStartEvent
-from locus.hooks.active import ActivePlugin
 from locus.hooks.hook import Hook
 from locus.hooks.manager import HookManager
-from locus.hooks.manifest import Plugin
-from locus.hooks.marks import hookimpl
+from locus.hooks.markers import hookimpl
+from locus.plugins.active import ActivePlugin
+from locus.plugins.manifest import Plugin
 
 RUN: Any = object()
 
@@ -90,7 +90,7 @@ def test_attributes_of_a_hook_that_are_no_methods_are_left_alone() -> None:
 )
 def test_an_implementation_gets_the_arguments_it_names_in_any_order(body: str) -> None:
     module = ModuleType("toy")
-    exec(f"from locus.hooks.marks import hookimpl\n@hookimpl\n{body}", vars(module))
+    exec(f"from locus.hooks.markers import hookimpl\n@hookimpl\n{body}", vars(module))
 
     (impl,) = HookManager.build(hooks=[module]).table.impls("locus_decide_tool_call")
 
@@ -255,7 +255,7 @@ def test_a_function_that_a_module_only_imported_is_not_taken_for_a_forgotten_mar
     module = ModuleType("toy")
     vars(module)["locus_think"] = locus_think
     exec(
-        "from locus.hooks.marks import hookimpl\n@hookimpl\ndef locus_on_think(event): ...",
+        "from locus.hooks.markers import hookimpl\n@hookimpl\ndef locus_on_think(event): ...",
         vars(module),
     )
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from attrs.exceptions import FrozenInstanceError
 
-from locus.hooks.manifest import Plugin
 from locus.hooks.stash import Stash, StashKey
+from locus.plugins.manifest import Plugin
 
 
 def manifest(**fields: Any) -> Plugin:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from locus.hooks.health import HookHealth
-from locus.hooks.report import PluginReport, run_report
 from locus.hooks.table import Impl
+from locus.plugins.report import PluginReport, run_report
 
 GUARD = Impl(call=print, plugin="door", hook="locus_on_think", guard=True)
 AUDIT = Impl(call=print, plugin="audit", hook="locus_on_think")

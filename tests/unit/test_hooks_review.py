@@ -19,7 +19,7 @@ from locus.hooks.dispatch import filter_input, review
 from locus.hooks.health import HookHealth
 from locus.hooks.hook import Hook
 from locus.hooks.manager import HookManager
-from locus.hooks.marks import hookimpl
+from locus.hooks.markers import hookimpl
 from locus.hooks.table import Impl
 
 pytestmark = pytest.mark.anyio

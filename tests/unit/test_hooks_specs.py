@@ -10,9 +10,9 @@ import pytest
 
 from locus.core.events import Event, event_types, register_event
 from locus.hooks.manager import HookManager
-from locus.hooks.manifest import API
-from locus.hooks.marks import Lifetime, hookimpl, spec
+from locus.hooks.markers import Lifetime, hookimpl, spec
 from locus.hooks.specs import FAMILIES, HOOKS, observer_hook, observer_info
+from locus.plugins.manifest import API
 
 SIGNATURES = {
     "locus_register_tools": (),

@@ -14,7 +14,7 @@ from locus.core.state import AgentState
 from locus.hooks.dispatch import first_answer, fold, onion
 from locus.hooks.hook import Hook
 from locus.hooks.manager import HookManager
-from locus.hooks.marks import hookimpl
+from locus.hooks.markers import hookimpl
 from locus.hooks.table import Impl
 
 pytestmark = pytest.mark.anyio

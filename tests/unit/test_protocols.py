@@ -6,8 +6,8 @@ from typing import Any
 
 from locus import Agent
 from locus.core.protocols import has_all_of
-from locus.memory import MemoryStore
-from locus.memory.store import JournalStore
+from locus.journal import MemoryStore
+from locus.journal.store import JournalStore
 from locus.models import Model
 from locus_testkit import ScriptedModel
 

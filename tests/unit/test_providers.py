@@ -10,10 +10,10 @@ from attrs import frozen
 from tests.unit.toy_plugins import Shelf, shelf
 
 from locus.core.errors import ConfigError, PluginError, PluginLoadError, SettingsError, UnknownName
-from locus.hooks.discovery import Catalogue
-from locus.hooks.providers import provide
-from locus.hooks.settings import Layer
 from locus.models import Model, ModelRequest, ModelResponse, get_model
+from locus.plugins.discovery import Catalogue
+from locus.plugins.providers import provide
+from locus.plugins.settings import Layer
 
 __all__ = ["shelf"]
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from locus import Agent, ConfigError
 from locus.config import AgentDefaults, load_config, read_config
-from locus.hooks.discovery import Catalogue
-from locus.hooks.redaction import redacted, scrubbed
 from locus.plugin import Plugin
+from locus.plugins.discovery import Catalogue
+from locus.plugins.redaction import redacted, scrubbed
 from locus_testkit import ScriptedModel
 
 SECRET = "s3cr3t"

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from locus.core.errors import ConfigError, SettingsError
 from locus.core.frozen import FrozenDict, freeze
-from locus.hooks.secret import Secret
-from locus.hooks.settings import Layer, structure
+from locus.plugins.secret import Secret
+from locus.plugins.settings import Layer, structure
 
 if TYPE_CHECKING:
     from decimal import Decimal

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.unit.toy_plugins import Shelf, shelf
 
-from locus.hooks.windows import WINDOWS
+from locus.plugins.compat_paths import WINDOWS
 
 __all__ = ["shelf"]
 
@@ -156,4 +156,4 @@ def test_there_is_one_finder_however_many_windows_are_opened(shelf: Shelf) -> No
     for window in WINDOWS:
         importlib.import_module(window)
 
-    assert [type(finder).__module__ for finder in sys.meta_path].count("locus.hooks.windows") == 1
+    assert [type(finder).__module__ for finder in sys.meta_path].count("locus.plugins.compat_paths") == 1

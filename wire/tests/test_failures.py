@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus.core.errors import ContextOverflow, ModelError
-from locus.hooks.secret import Secret
+from locus.plugins.secret import Secret
 from locus_wire import errors
 from locus_wire.failures import LONGEST, Said, in_stream, refusal, request_id, retry_after, said
 from locus_wire.keys import Key, hidden

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from locus.core.messages import Message, Role, TextBlock, ToolCall
-from locus.hooks.secret import Secret
 from locus.models.protocol import Chunk, ModelRequest, ModelResponse, OnChunk
+from locus.plugins.secret import Secret
 from locus_testkit.hostile import Answer, Good
 from locus_wire import Client, Endpoint, Event, Key, Malformed, json_bytes, json_of, shaped, tool_call, unique_ids
 from locus_wire.pools import Session

@@ -11,8 +11,8 @@ from attrs import evolve
 
 from locus.core.codec import encode_data
 from locus.core.journal import Body, Outcome
-from locus.memory import Appended, Claim, MemoryStore
-from locus.memory.store import Posted
+from locus.journal import Appended, Claim, MemoryStore
+from locus.journal.store import Posted
 
 from .stores import Begun, Complete, at_once
 

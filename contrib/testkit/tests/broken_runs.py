@@ -24,7 +24,7 @@ from locus.core.journal import (
     fold,
 )
 from locus.core.state import AgentState
-from locus.memory import Appended, Claim
+from locus.journal import Appended, Claim
 from locus.models.call import Called
 from locus.tools.outcome import CallOutcome
 

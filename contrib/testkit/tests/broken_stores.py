@@ -15,7 +15,7 @@ from locus.core.codec import encode_data
 from locus.core.errors import ThreadBusy
 from locus.core.journal import Body, Entry, Outcome, Transition
 from locus.core.state import AgentState
-from locus.memory import Appended, Claim, LatestStore, MemoryStore, ThreadInfo
+from locus.journal import Appended, Claim, LatestStore, MemoryStore, ThreadInfo
 
 from .stores import Complete
 

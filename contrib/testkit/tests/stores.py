@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import anyio.lowlevel
 
 from locus.core.journal import Body
-from locus.memory import Appended, Claim, JournalStore, MemoryStore
-from locus.memory.store import Posted
+from locus.journal import Appended, Claim, JournalStore, MemoryStore
+from locus.journal.store import Posted
 from locus_testkit import JournalStoreContract, StoreFeatures
 
 __all__ = ["LAWS", "Begun", "Complete", "Opened", "at_once", "law_of", "shared"]

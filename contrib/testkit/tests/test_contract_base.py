@@ -103,7 +103,7 @@ def test_contracts_run_on_both_backends_whatever_the_project_says(pytester: pyte
         """
         import pytest
         import sniffio
-        from locus.memory import MemoryStore
+        from locus.journal import MemoryStore
         from locus_testkit import Contract, JournalStoreContract
 
         @pytest.mark.anyio

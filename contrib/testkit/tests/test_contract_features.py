@@ -134,7 +134,7 @@ def test_without_the_plugin_nothing_runs_that_was_not_declared(pytester: pytest.
 def test_store_of_newest_states_is_not_asked_for_a_history(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         test_mine="""
-        from locus.memory import LatestStore
+        from locus.journal import LatestStore
         from locus_testkit import JournalStoreContract, StoreFeatures
 
         class TestMine(JournalStoreContract):

@@ -11,8 +11,8 @@ import pytest
 from locus import Agent, Hook, tool
 from locus.core.errors import NothingToResume, StoreError
 from locus.core.journal import Transition
-from locus.memory import MemoryStore
-from locus.memory.store import JournalStore
+from locus.journal import MemoryStore
+from locus.journal.store import JournalStore
 from locus.plugin import RunContext, hookimpl
 from locus_testkit import Died, DyingStore, FailingStore, ScriptedModel, call, every_death, is_death
 

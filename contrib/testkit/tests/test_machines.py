@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from locus.core.journal import Body
-from locus.memory import Appended, Claim, LatestStore, MemoryStore
+from locus.journal import Appended, Claim, LatestStore, MemoryStore
 from locus_testkit.machines import JournalStoreMachine
 
 pytestmark = pytest.mark.proof

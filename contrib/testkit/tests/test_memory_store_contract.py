@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio.lowlevel
 
-from locus.memory import LatestStore, MemoryStore, SnapshotAdapter
+from locus.journal import LatestStore, MemoryStore, SnapshotAdapter
 from locus_testkit import JournalStoreContract, StoreFeatures
 
 

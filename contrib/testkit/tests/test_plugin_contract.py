@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from attrs import evolve, frozen
 
-from locus.hooks.discovery import Catalogue
+from locus.plugins.discovery import Catalogue
 from locus_testkit import PluginContract
 
 PROMISES = sorted(name for name in dir(PluginContract) if name.startswith("test_"))

@@ -10,9 +10,9 @@ import pytest
 
 from locus import Agent
 from locus.core.errors import UnknownName
-from locus.hooks.discovery import Catalogue
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.plugin import API, Plugin
+from locus.plugins.discovery import Catalogue
 from locus_testkit import DiscoveryRefused, FakeClock, ScriptedModel, TemporaryPlugins, call
 from locus_testkit.installed import Discovery
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from locus.memory import JournalStore
+from locus.journal import JournalStore
 
 from . import broken_posts, broken_runs, broken_stores
 from .stores import LAWS, Complete, Opened, shared

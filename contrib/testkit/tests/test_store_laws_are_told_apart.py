@@ -16,7 +16,7 @@ from attrs import evolve
 
 from locus.core.journal import START, Body, Intent, Outcome, Transition
 from locus.core.state import AgentState
-from locus.memory import Appended, Claim, MemoryStore
+from locus.journal import Appended, Claim, MemoryStore
 from locus.models.call import Called
 
 from .stores import LAWS, Complete, Opened, law_of, shared

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from locus.core.messages import Message, Role, ToolCall, Usage
     from locus.core.state import AgentState
     from locus.hooks.hook import Hook
-    from locus.limits import Budget, NoHaltWarning
+    from locus.loop.budget import Budget, NoHaltWarning
     from locus.models.protocol import Model, ModelRequest, ModelResponse, ModelSettings
     from locus.result import AgentResult
     from locus.run import Run
@@ -124,7 +124,7 @@ __getattr__, __dir__ = exports(
         "AgentResult": "locus.result",
         "AgentState": "locus.core.state",
         "Allow": "locus.core.directives",
-        "Budget": "locus.limits",
+        "Budget": "locus.loop.budget",
         "Cancel": "locus.core.directives",
         "CheckpointEvent": "locus.core.events",
         "ConfigError": "locus.core.errors",
@@ -148,7 +148,7 @@ __getattr__, __dir__ = exports(
         "ModelResponse": "locus.models.protocol",
         "ModelRestartEvent": "locus.core.events",
         "ModelSettings": "locus.models.protocol",
-        "NoHaltWarning": "locus.limits",
+        "NoHaltWarning": "locus.loop.budget",
         "ReflectEvent": "locus.core.events",
         "Reject": "locus.core.directives",
         "Retry": "locus.core.directives",

@@ -16,27 +16,28 @@ if TYPE_CHECKING:
 
     import anyio
 
-    from locus import engine, travel
+    from locus import travel
     from locus.config import Config
     from locus.core.state import AgentState
     from locus.core.termination import TerminationCondition
-    from locus.hooks.discovery import Catalogue
-    from locus.hooks.manifest import Plugin
-    from locus.limits import Budget
-    from locus.loop.active import ActiveRun
-    from locus.loop.react import Loop
-    from locus.memory.clock import Clock
+    from locus.journal.clock import Clock
+    from locus.journal.store import JournalStore
+    from locus.loop import engine
+    from locus.loop.budget import Budget
+    from locus.loop.context import ActiveRun
+    from locus.loop.input import Prompt
+    from locus.loop.runtime import Loop
     from locus.memory.conversation import ConversationManager
-    from locus.memory.store import JournalStore
     from locus.models.output import OutputSchema
     from locus.models.protocol import Model, ModelSettings
-    from locus.prompt import Prompt
+    from locus.plugins.discovery import Catalogue
+    from locus.plugins.manifest import Plugin
     from locus.result import AgentResult
     from locus.run import Run
     from locus.travel import Diff, History, Replay, RouterLike, WhatIf, replays
 else:
     anyio = Lazy("anyio")
-    engine = Lazy("locus.engine")
+    engine = Lazy("locus.loop.engine")
     travel = Lazy("locus.travel")
     replays = Lazy("locus.travel.replays")
 

@@ -27,13 +27,13 @@ from attrs import asdict, field, frozen
 
 from locus.core.errors import ConfigError, LocusError, SettingsError, closest
 from locus.core.frozen import EMPTY, FrozenDict, freeze, thaw
-from locus.hooks.activation import Wanted
-from locus.hooks.discovery import Catalogue, pip_hint
-from locus.hooks.manifest import Plugin
-from locus.hooks.providers import plugin_settings
-from locus.hooks.redaction import redacted, shown_values
-from locus.hooks.reference import resolve
-from locus.hooks.settings import Layer, structure
+from locus.plugins.activation import Wanted
+from locus.plugins.discovery import Catalogue, pip_hint
+from locus.plugins.manifest import Plugin
+from locus.plugins.providers import plugin_settings
+from locus.plugins.redaction import redacted, shown_values
+from locus.plugins.reference import resolve
+from locus.plugins.settings import Layer, structure
 
 __all__ = ["AgentDefaults", "Checked", "Config", "check_config", "load_config", "read_config"]
 

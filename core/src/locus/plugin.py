@@ -26,9 +26,9 @@ from locus.core.directives import (
 from locus.core.events import Event, register_event
 from locus.hooks.context import RunContext
 from locus.hooks.hook import Hook
-from locus.hooks.manifest import API, Plugin
-from locus.hooks.marks import hookimpl
+from locus.hooks.markers import hookimpl
 from locus.hooks.stash import Stash, StashKey
+from locus.plugins.manifest import API, Plugin
 
 __all__ = [
     "API",

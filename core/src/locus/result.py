@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from locus.core.journal import Asked
     from locus.core.state import AgentState
-    from locus.memory.store import JournalStore
+    from locus.journal.store import JournalStore
 
 __all__ = ["AgentResult"]
 

@@ -9,8 +9,8 @@ import pytest
 
 from locus.core.errors import ContextOverflow, ModelError
 from locus.core.messages import Message, Role, Usage
-from locus.hooks.secret import Secret
 from locus.models.protocol import Chunk, Model, ModelRequest
+from locus.plugins.secret import Secret
 from locus_plugin_anthropic import listing
 from locus_plugin_anthropic.model import AnthropicModel
 from locus_plugin_anthropic.settings import AnthropicSettings

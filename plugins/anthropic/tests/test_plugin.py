@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from locus.core.errors import ConfigError, SettingsError
-from locus.hooks.secret import Secret
-from locus.hooks.settings import Layer, structure
 from locus.models import get_model
+from locus.plugins.secret import Secret
+from locus.plugins.settings import Layer, structure
 from locus_plugin_anthropic import listing
 from locus_plugin_anthropic.server import Listed, client_of
 from locus_plugin_anthropic.settings import AnthropicSettings

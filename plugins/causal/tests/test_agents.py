@@ -16,10 +16,10 @@ from locus.core.events import Event, ModelCompleteEvent, TerminateEvent, event_f
 from locus.core.messages import Message, Role, plugin_message
 from locus.core.state import AgentState, ReasoningStep
 from locus.core.termination import MaxIterations, TokenLimit
-from locus.hooks.discovery import Catalogue
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.models import ModelRequest
 from locus.plugin import hookimpl
+from locus.plugins.discovery import Catalogue
 from locus_plugin_causal import (
     CausalChain,
     CausalConflictEvent,

@@ -11,8 +11,8 @@ import pytest
 
 from locus.config import Config
 from locus.core.errors import ConfigError, PluginError
-from locus.hooks.discovery import Catalogue
 from locus.plugin import Plugin
+from locus.plugins.discovery import Catalogue
 from locus_plugin_cli.offers import choose, offers
 from locus_plugin_cli.project import Project
 

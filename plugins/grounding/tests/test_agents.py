@@ -14,9 +14,9 @@ from locus.core.errors import ModelError, SettingsError
 from locus.core.events import Event, event_from_json, event_to_json
 from locus.core.messages import Role
 from locus.core.termination import MaxIterations, TokenLimit
-from locus.hooks.discovery import Catalogue
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.models import ModelRequest
+from locus.plugins.discovery import Catalogue
 from locus_plugin_grounding import (
     GroundingEvaluator,
     GroundingEvent,

@@ -26,7 +26,7 @@ from locus.core.errors import ModelError
 from locus.core.events import RunStartEvent, event_from_json, event_to_json
 from locus.core.messages import MediaBlock, RawBlock, Role, TextBlock, ThinkingBlock, ToolCall
 from locus.hooks.builtin import GuardrailsHook as FromTheWindow
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.models import ModelResponse
 from locus.plugin import Interrupt, hookimpl
 from locus_plugin_guardrails import GuardrailEvent, GuardrailsHook, GuardrailsReport, GuardrailsSettings, Rule, Topics

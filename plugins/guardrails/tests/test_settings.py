@@ -8,7 +8,7 @@ import pytest
 
 from locus import Agent, ConfigError
 from locus.core.errors import SettingsError
-from locus.hooks.settings import Layer, structure
+from locus.plugins.settings import Layer, structure
 from locus_plugin_guardrails import DEFAULT_RULES, GuardrailsSettings, Rule, Topics
 from locus_plugin_guardrails.scanner import Scanner
 from locus_testkit import ScriptedModel

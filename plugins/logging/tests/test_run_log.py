@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from locus import Event, ModelChunkEvent, TerminateEvent, ToolCompleteEvent, ToolContext
 from locus.core.events import event_to_json
 from locus.hooks.builtin import RunLogHook
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.models import Price
 from locus_plugin_logging import RunLog, RunLogEntry, Spent, read_run_log
 from locus_plugin_logging.runfile import RunFile, set_aside

@@ -11,7 +11,7 @@ from typing import Any
 
 from locus import AgentResult
 from locus.core.journal import Body, Outcome
-from locus.memory.store import Appended, Claim
+from locus.journal.store import Appended, Claim
 from locus_plugin_mcp import McpReport, ServerReport
 
 __all__ = ["alive", "broken", "log_of", "python", "raw", "reported", "results"]

@@ -10,7 +10,7 @@ import pytest
 
 from locus import Agent
 from locus.core.errors import StoreError
-from locus.memory import LatestStore, MemoryStore
+from locus.journal import LatestStore, MemoryStore
 from locus_plugin_mcp import McpStartError
 from locus_testkit import ScriptedModel, call
 

@@ -17,7 +17,7 @@ from locus import Agent, ToolError
 from locus.core.errors import SettingsError
 from locus.core.events import event_from_json, event_to_json
 from locus.core.messages import MediaBlock, TextBlock
-from locus.hooks.secret import Secret
+from locus.plugins.secret import Secret
 from locus_plugin_mcp import McpHook, McpServerEvent, McpSettings, ServerSettings
 from locus_plugin_mcp.files import with_file
 from locus_plugin_mcp.listing import listed

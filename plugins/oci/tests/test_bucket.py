@@ -19,9 +19,9 @@ import locus_plugin_oci.bucket
 from locus import Agent
 from locus.core.errors import ConfigError, JournalError, NothingToResume, StoreError, ThreadBusy
 from locus.core.journal import Outcome
-from locus.hooks.providers import provide
-from locus.memory.store import Appended, Claim
+from locus.journal.store import Appended, Claim
 from locus.models import ModelRequest
+from locus.plugins.providers import provide
 from locus_plugin_oci import (
     BucketBusy,
     BucketDamaged,

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from locus.memory.store import Claim, JournalStore
+from locus.journal.store import Claim, JournalStore
 from locus_plugin_oci import OCIBucketBackend, OciSettings
 from locus_testkit import JournalStoreContract, StoreFeatures
 from locus_testkit.localserver import Received

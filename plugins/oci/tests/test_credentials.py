@@ -14,7 +14,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from locus.hooks.secret import Secret
+from locus.plugins.secret import Secret
 from locus_plugin_oci.credentials import Credentials
 from locus_plugin_oci.errors import CredentialsUnusable
 from locus_plugin_oci.settings import OciSettings

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from locus import Agent
 from locus.core.errors import ConfigError, ContextOverflow, InputError
 from locus.core.messages import MediaBlock, Message, RawBlock, Role, TextBlock, ThinkingBlock, ToolCall, ToolResult
-from locus.hooks.secret import Secret
 from locus.models import ModelRequest, ModelSettings, OutputSpec
 from locus.models.protocol import Chunk, ModelResponse
+from locus.plugins.secret import Secret
 from locus.tools.spec import ToolSpec
 from locus_plugin_oci.cohere import Cohere
 from locus_plugin_oci.generic import Generic

@@ -14,7 +14,7 @@ import pytest
 
 from locus.core.errors import ThreadBusy
 from locus.core.journal import Outcome
-from locus.memory.store import Appended
+from locus.journal.store import Appended
 
 from .kit import Home
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from locus.hooks.secret import Secret
 from locus.models.protocol import Model
+from locus.plugins.secret import Secret
 from locus_plugin_ollama.model import OllamaModel, make
 from locus_plugin_ollama.settings import OllamaSettings
 from locus_testkit import ModelContract, ModelFeatures, PluginContract, Sent, call

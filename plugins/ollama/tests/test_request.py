@@ -12,8 +12,8 @@ from attrs import evolve
 from locus.core.errors import ConfigError, SettingsError
 from locus.core.frozen import freeze
 from locus.core.messages import MediaBlock, Message, Role, TextBlock, ThinkingBlock, ToolCall, ToolResult
-from locus.hooks.settings import Layer, structure
 from locus.models.protocol import ModelRequest, ModelSettings, OutputSpec, Price
+from locus.plugins.settings import Layer, structure
 from locus.tools.spec import ToolSpec
 from locus_plugin_ollama.errors import CannotSend
 from locus_plugin_ollama.messages import encoded

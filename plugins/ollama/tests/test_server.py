@@ -17,9 +17,9 @@ from locus.core.codec import encode
 from locus.core.errors import ModelError
 from locus.core.events import ModelChunkEvent
 from locus.core.messages import Message, Role, ThinkingBlock
-from locus.hooks.secret import Secret
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.models.protocol import Chunk, ModelRequest
+from locus.plugins.secret import Secret
 from locus_plugin_ollama.errors import ModelMissing
 from locus_plugin_ollama.listing import models
 from locus_plugin_ollama.model import OllamaModel, make

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from locus.hooks.secret import Secret
+from locus.plugins.secret import Secret
 from locus_plugin_openai.model import OpenAIModel, make
 from locus_plugin_openai.settings import OpenAISettings
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from locus import Agent, ConfigError
-from locus.hooks.discovery import Catalogue
-from locus.hooks.secret import Secret
+from locus.plugins.discovery import Catalogue
+from locus.plugins.secret import Secret
 from locus_plugin_openai.listing import default_model, models
 from locus_plugin_openai.model import make
 from locus_plugin_openai.servers import server_of

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from locus import Agent, tool
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus_testkit import Died, DyingStore, ScriptedModel, assert_valid_history, call, every_death
 
 from .kit import ANSWER, PLAN, Journey, of, plan, purposes, ran, run, step

@@ -18,7 +18,7 @@ from locus.core.messages import Message, plugin_message
 from locus.core.state import AgentState
 from locus.core.termination import MaxIterations, TokenLimit, ToolCalled
 from locus.hooks.builtin import PlanningHook as FromTheWindow
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.plugin import Accept, Revise, hookimpl
 from locus.tools.registry import ToolRegistry
 from locus_plugin_planning import (

@@ -16,7 +16,7 @@ from locus import Agent, ConfigError, Usage, tool
 from locus.core.events import event_from_json, event_to_json
 from locus.core.termination import CostLimit, MaxIterations
 from locus.hooks.builtin import PricingHook as FromTheWindow
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.models import ModelRequest, Price
 from locus.plugin import Hook
 from locus_plugin_pricing import PricePerMillion, PricingHook, PricingReport, PricingSettings, Tables, UnknownPriceEvent

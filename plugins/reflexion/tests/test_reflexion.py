@@ -17,10 +17,10 @@ from locus.core.errors import Fenced, ModelError, SettingsError, StoreError
 from locus.core.events import Event, ReflectEvent, event_from_json, event_to_json
 from locus.core.state import AgentState
 from locus.core.termination import ConfidenceMet, MaxIterations, TimeLimit, TokenLimit, ToolCalled
-from locus.hooks.discovery import Catalogue
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.models import ModelRequest
 from locus.plugin import Plugin, hookimpl
+from locus.plugins.discovery import Catalogue
 from locus_plugin_reflexion import ReflectionFailedEvent, Reflector, ReflexionHook, ReflexionReport, ReflexionSettings
 from locus_plugin_reflexion.manifest import plugin
 from locus_testkit import Died, DyingStore, FailingStore, PluginContract, ScriptedModel, call, never

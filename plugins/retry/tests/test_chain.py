@@ -10,7 +10,7 @@ from locus import Agent, tool
 from locus.core.events import ModelCompleteEvent, TerminateEvent, ToolStartEvent, event_from_json, event_to_json
 from locus.core.messages import Message, Role, TextBlock, ThinkingBlock, ToolCall
 from locus.core.termination import MaxIterations
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus_plugin_retry import BreakerSettings, CircuitBreakerEvent, ModelFallbackEvent, RetryReport
 from locus_testkit import call
 

@@ -13,7 +13,7 @@ from locus.core.events import ModelChunkEvent, ModelCompleteEvent, ModelRestartE
 from locus.core.messages import Message, Role, ThinkingBlock
 from locus.core.termination import MaxIterations, TimeLimit, TokenLimit
 from locus.hooks.builtin import ModelRetryHook as FromTheWindow
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.models import ModelResponse
 from locus_plugin_retry import ModelFallbackEvent, ModelRetryEvent, ModelRetryHook, RetryReport, RetrySettings
 from locus_testkit import Died, ScriptedModel, call, every_death

@@ -19,7 +19,7 @@ import anyio.to_thread
 
 from locus.core.errors import LocusError, ThreadBusy
 from locus.core.journal import Outcome
-from locus.memory.store import Claim
+from locus.journal.store import Claim
 from locus_plugin_sqlite import SqliteStore
 
 

@@ -18,9 +18,9 @@ from anyio import wait_all_tasks_blocked
 from locus import Agent, ToolStartEvent, tool
 from locus.core.errors import NothingToResume, SettingsError
 from locus.core.journal import BLANK, fold
-from locus.hooks.discovery import Catalogue
-from locus.hooks.providers import provide
 from locus.models import ModelRequest
+from locus.plugins.discovery import Catalogue
+from locus.plugins.providers import provide
 from locus_plugin_sqlite import DiskFull, SqliteStore
 from locus_plugin_sqlite.manifest import plugin
 from locus_testkit import PluginContract, ScriptedModel, call

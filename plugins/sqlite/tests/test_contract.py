@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from locus.memory.store import Claim, JournalStore
+from locus.journal.store import Claim, JournalStore
 from locus_plugin_sqlite import SqliteStore
 from locus_testkit import FakeClock, JournalStoreContract, StoreFeatures
 

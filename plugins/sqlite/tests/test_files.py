@@ -16,7 +16,7 @@ import pytest
 
 from locus.core.errors import ConfigError, StoreError
 from locus.core.journal import Outcome
-from locus.memory.store import Appended, Claim
+from locus.journal.store import Appended, Claim
 from locus_plugin_sqlite import (
     DiskFull,
     FileDamaged,

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine
 from locus.core.journal import BLANK, Body, Outcome, Transition, delta, fold
 from locus.core.messages import Message, Role
 from locus.core.state import AgentState
-from locus.memory.store import Appended
+from locus.journal.store import Appended
 from locus_plugin_sqlite import SqliteStore, blobs
 from locus_plugin_sqlite.bodies import from_bytes, from_json, to_bytes, to_json
 from locus_testkit.machines import JournalStoreMachine

@@ -19,7 +19,7 @@ from anyio import wait_all_tasks_blocked
 
 from locus.core.errors import NotSerialisable, ThreadBusy
 from locus.core.journal import Outcome
-from locus.memory.store import Appended, Claim
+from locus.journal.store import Appended, Claim
 from locus_plugin_sqlite import DiskFull, SqliteStore
 from locus_plugin_sqlite.session import Session
 

@@ -12,7 +12,7 @@ from locus.core.errors import ModelError
 from locus.core.events import event_from_json, event_to_json
 from locus.core.termination import MaxIterations, TokenLimit
 from locus.hooks.builtin import SteeringHook as FromTheWindow
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus_plugin_steering import SteeringEvent, SteeringHook, SteeringReport, SteeringSettings
 from locus_testkit import Died, ScriptedModel, call, every_death, never
 

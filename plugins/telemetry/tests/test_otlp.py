@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from locus import Agent, ToolCall, ToolContext
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus_plugin_telemetry import TelemetrySettings
 from locus_testkit import ScriptedModel
 

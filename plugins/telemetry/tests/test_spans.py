@@ -18,7 +18,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from locus import Agent, Hook, ModelError, ModelSettings, RunStartEvent, ToolContext
 from locus.core.messages import Usage
 from locus.hooks.builtin import TelemetryHook as Builtin
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.models import ModelRequest, Price
 from locus.plugin import Cancel, Reject, hookimpl
 from locus_plugin_telemetry import TelemetryHook, TelemetrySettings, conventions

@@ -9,9 +9,9 @@ from typing import Any
 from attrs import frozen
 
 from locus import Agent, tool
-from locus.hooks.discovery import Catalogue
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.models import ModelRequest
+from locus.plugins.discovery import Catalogue
 from locus.tools import ToolSpec
 from locus_plugin_toolsearch.manifest import plugin
 from locus_testkit import ScriptedModel

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from locus import Agent, AgentState, Hook
 from locus.core.executions import ToolExecution
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.models import ModelRequest
 from locus.plugin import hookimpl
 from locus.tools import schema_tool

@@ -11,7 +11,7 @@ from attrs import evolve
 from locus import Agent, AgentState, Hook, Message, ModelSettings, Role, ToolContext, tool
 from locus.core.errors import ConfigError
 from locus.core.messages import plugin_message
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.plugin import hookimpl
 from locus.tools import ToolSpec
 from locus_plugin_toolsearch import ToolSearchHook, ToolSearchReport, ToolSearchSettings, ToolsOfferedEvent

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from locus import Agent, AgentResult, Event, tool
-from locus.hooks.discovery import Catalogue
+from locus.plugins.discovery import Catalogue
 from locus_plugin_verifier.manifest import plugin
 from locus_testkit import ScriptedModel, call
 

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from locus.core.errors import SettingsError
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus_plugin_verifier import VerifierSettings
 from locus_plugin_verifier.process import run_command
 from locus_testkit import ScriptedModel

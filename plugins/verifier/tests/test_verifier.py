@@ -15,7 +15,7 @@ from locus.core.events import event_from_json, event_to_json
 from locus.core.state import AgentState
 from locus.core.termination import MaxIterations, TokenLimit
 from locus.hooks.builtin import VerifierHook as FromTheWindow
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus_plugin_verifier import Outcome, VerifierEvent, VerifierHook, VerifierReport, VerifierSettings
 from locus_testkit import ScriptedModel, call, every_death, never
 

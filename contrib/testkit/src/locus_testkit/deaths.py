@@ -14,8 +14,8 @@ from locus.agent import Agent
 from locus.core.errors import NothingToResume
 from locus.core.journal import END, Body, Entry, Transition
 from locus.core.state import AgentState
-from locus.memory.inmemory import MemoryStore
-from locus.memory.store import Appended, Claim, JournalStore, ThreadInfo
+from locus.journal.memory import MemoryStore
+from locus.journal.store import Appended, Claim, JournalStore, ThreadInfo
 from locus.result import AgentResult
 
 __all__ = ["Died", "DyingStore", "FailingStore", "every_death", "is_death"]

@@ -18,7 +18,7 @@ from attrs import field, frozen
 
 from locus.agent import Agent
 from locus.core.errors import ModelError
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus.models.protocol import Chunk, Model, ModelRequest
 from locus_testkit.contracts._model import TEMPERATURE, asked
 from locus_testkit.contracts.base import Contract

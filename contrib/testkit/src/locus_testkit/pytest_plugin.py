@@ -12,7 +12,7 @@ from typing import Any
 import importlib_metadata
 import pytest
 
-from locus.memory import MemoryStore
+from locus.journal import MemoryStore
 from locus_testkit.clock import FakeClock
 from locus_testkit.contracts.base import LEFT_OUT, Contract, LeftOut
 from locus_testkit.contracts.features import undeclared

@@ -11,7 +11,7 @@ from locus.hooks.stash import Stash
 
 if TYPE_CHECKING:  # `locus.models` finds its providers through this package: the runtime import goes that way only
     from locus.core.messages import Message
-    from locus.memory.clock import Clock
+    from locus.journal.clock import Clock
     from locus.models.protocol import Model, ModelRequest, ModelResponse
     from locus.tools.registry import ToolRegistry
 

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from locus.core.events import HookFailedEvent
-from locus.hooks.reference import resolve
-from locus.hooks.report import HookFailure
+from locus.plugins.reference import resolve
+from locus.plugins.report import HookFailure
 
 if TYPE_CHECKING:
     from locus.hooks.table import Impl

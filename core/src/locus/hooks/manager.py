@@ -17,14 +17,14 @@ from attrs import frozen
 
 from locus.core.errors import HookSpecError, PluginError, closest
 from locus.core.events import event_types
-from locus.hooks.active import ActivePlugin
 from locus.hooks.adapt import Adapted, adapt, name_of
 from locus.hooks.compile import Owner, compile_impl, positional
 from locus.hooks.contribute import Contribution, Contributions, contributed_by
 from locus.hooks.names import PROJECT, observer_hook
-from locus.hooks.report import PluginReport
 from locus.hooks.specs import HOOKS, HookInfo, observer_info
 from locus.hooks.table import NO_HOOKS, HookTable, Impl
+from locus.plugins.active import ActivePlugin
+from locus.plugins.report import PluginReport
 
 __all__ = ["HookManager"]
 
@@ -77,7 +77,7 @@ class HookManager:
         """Check, order and compile.
 
         Args:
-            plugins: the chosen plugins in order, see `locus.hooks.activation`.
+            plugins: the chosen plugins in order, see `locus.plugins.activation`.
             hooks: what the user passed, in order: `Hook` instances, objects with marked methods, modules.
                 Their hooks come after those of all plugins.
             kernel: objects or modules with the kernel's own nodes; they come last whatever is marked.

@@ -13,7 +13,7 @@ from locus.core.state import AgentState, ReasoningStep, not_run
 from locus.hooks.dispatch import fold, review
 
 if TYPE_CHECKING:
-    from locus.loop.active import ActiveRun
+    from locus.loop.context import ActiveRun
     from locus.models import output
     from locus.tools import dispatch
     from locus.tools.outcome import CallOutcome

@@ -6,6 +6,7 @@ from locus.core.lazy import exports
 
 if TYPE_CHECKING:
     from locus.models.forced import ForcedAnswer, forced_answer
+    from locus.models.handoff import portable, writer, written_by
     from locus.models.judging import clipped, execution_text, quoted, request_at
     from locus.models.prices import PriceSource
     from locus.models.protocol import (
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from locus.models.registry import get_model
     from locus.models.strict import NotOneObject, json_object
     from locus.models.strictness import NotStrict, StrictRules, strict_schema
-    from locus.models.swaps import portable, writer, written_by
 
 __all__ = [
     "Chunk",
@@ -77,11 +77,11 @@ __getattr__, __dir__ = exports(
         "forced_answer": "locus.models.forced",
         "get_model": "locus.models.registry",
         "json_object": "locus.models.strict",
-        "portable": "locus.models.swaps",
+        "portable": "locus.models.handoff",
         "quoted": "locus.models.judging",
         "request_at": "locus.models.judging",
         "strict_schema": "locus.models.strictness",
-        "writer": "locus.models.swaps",
-        "written_by": "locus.models.swaps",
+        "writer": "locus.models.handoff",
+        "written_by": "locus.models.handoff",
     },
 )

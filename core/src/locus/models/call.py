@@ -20,9 +20,9 @@ from locus.core.events import Event, ModelChunkEvent, ModelCompleteEvent, ModelE
 from locus.core.lazy import Lazy
 from locus.core.messages import ASSISTANT, Message, Usage
 from locus.hooks.dispatch import is_failure, onion
+from locus.models.handoff import portable, written_by
 from locus.models.prices import price_of, sourced
 from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, OnChunk
-from locus.models.swaps import portable, written_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from locus.core.directives import Directive
     from locus.hooks.health import HookHealth
     from locus.hooks.table import Impl
-    from locus.memory.clock import Clock
+    from locus.journal.clock import Clock
 else:
     codec = Lazy("locus.core.codec")
 

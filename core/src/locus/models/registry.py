@@ -8,9 +8,9 @@ from typing import Any
 from locus.core.errors import ConfigError, PluginError
 from locus.core.frozen import EMPTY
 from locus.core.protocols import has_all_of
-from locus.hooks.discovery import Catalogue
-from locus.hooks.providers import provide
 from locus.models.protocol import Model
+from locus.plugins.discovery import Catalogue
+from locus.plugins.providers import provide
 
 __all__ = ["get_model"]
 

@@ -15,12 +15,12 @@ from uuid import uuid4
 from attrs import evolve
 
 from locus.core.journal import END, FORK, StateDelta, Transition
+from locus.loop.input import thread_name
 from locus.loop.router import Node
-from locus.prompt import thread_name
 from locus.travel.moments import History, recorded_entries
 
 if TYPE_CHECKING:
-    from locus.memory.store import JournalStore
+    from locus.journal.store import JournalStore
 
 __all__ = ["fork"]
 

@@ -22,7 +22,7 @@ from locus.travel.text import listing
 
 if TYPE_CHECKING:
     from locus.core.state import AgentState
-    from locus.memory.store import JournalStore
+    from locus.journal.store import JournalStore
 
 __all__ = ["History", "Moment", "history", "recorded_entries", "state_at"]
 

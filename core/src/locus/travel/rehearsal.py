@@ -12,9 +12,9 @@ from locus.core.errors import JournalError, ModelError, OutcomeUnknown, ReplayDi
 from locus.core.fingerprint import PARTS, bare, parts_of
 from locus.core.journal import Body, Intent, Outcome, delta
 from locus.core.messages import Usage
+from locus.journal.host import JournalHost
+from locus.journal.store import Claim
 from locus.loop.router import Node
-from locus.memory.host import JournalHost
-from locus.memory.store import Claim
 from locus.tools.outcome import CallOutcome
 from locus.travel.difference import Difference, differing_field, same
 from locus.travel.record import Spending, attempt_of
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from locus.core.messages import ToolCall
     from locus.core.state import AgentState
-    from locus.memory.steps import When
-    from locus.memory.store import JournalStore
+    from locus.journal.steps import When
+    from locus.journal.store import JournalStore
     from locus.travel.record import Passage
     from locus.travel.rehearsed import RecordedClock, RehearsedRun
 

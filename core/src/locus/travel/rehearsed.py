@@ -16,7 +16,7 @@ from locus.core.fingerprint import bare
 from locus.core.journal import BLANK
 from locus.hooks.health import STRIKES
 from locus.hooks.table import HookTable, Impl
-from locus.loop.active import ActiveRun
+from locus.loop.context import ActiveRun
 from locus.loop.router import Node
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from locus.core.events import Event
     from locus.core.messages import ToolCall, Usage
     from locus.core.state import AgentState
-    from locus.loop.active import Sink
-    from locus.loop.react import Loop, NodeFunction
+    from locus.loop.context import Sink
+    from locus.loop.runtime import Loop, NodeFunction
     from locus.models.protocol import Model, ModelRequest, ModelResponse
     from locus.travel.record import Passage
     from locus.travel.rehearsal import Rehearsal

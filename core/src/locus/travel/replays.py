@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from locus.assembly import schema_of
 from locus.core.directives import Suspended
 from locus.core.errors import LocusError, ReplayDiffers
 from locus.core.frozen import thaw
 from locus.core.journal import FORK, START
 from locus.core.messages import Role
 from locus.core.termination import TerminationCondition, condition_from_json
-from locus.limits import tightened
+from locus.journal.poison import LIMITS
+from locus.loop.assembly import schema_of
+from locus.loop.budget import tightened
 from locus.loop.router import Node
-from locus.loop.runner import advance_node
-from locus.memory.attempts import LIMITS
-from locus.memory.thread import Stop, recorded_error
-from locus.models.standing import standing
-from locus.tools.brought import again
+from locus.loop.thread import Stop, recorded_error
+from locus.loop.transition import advance_node
+from locus.models.request_fingerprint import standing
+from locus.tools.session_tools import again
 from locus.travel.difference import Difference, same
 from locus.travel.moments import recorded_entries
 from locus.travel.record import passages
@@ -32,9 +32,9 @@ from locus.travel.rehearsed import RecordedClock, RehearsedRun, rehearsed
 
 if TYPE_CHECKING:
     from locus.core.messages import Message
-    from locus.engine import Engine, How
-    from locus.loop.react import Loop
-    from locus.memory.store import JournalStore
+    from locus.journal.store import JournalStore
+    from locus.loop.engine import Engine, How
+    from locus.loop.runtime import Loop
     from locus.travel.record import Passage
 
 __all__ = ["Replay", "replay"]

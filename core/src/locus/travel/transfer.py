@@ -17,13 +17,13 @@ import anyio
 from locus.core.errors import CheckpointError, CheckpointTooNew, Fenced, JournalError
 from locus.core.journal import Body, entry_from_json, entry_to_json
 from locus.core.state import SCHEMA
-from locus.memory.store import Appended
-from locus.prompt import thread_name
+from locus.journal.store import Appended
+from locus.loop.input import thread_name
 from locus.travel.moments import recorded_entries
 
 if TYPE_CHECKING:
     from locus.core.journal import Entry
-    from locus.memory.store import JournalStore
+    from locus.journal.store import JournalStore
 
 __all__ = ["FORMAT", "export_thread", "import_thread"]
 

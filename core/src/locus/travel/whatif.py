@@ -22,8 +22,8 @@ from locus.travel.text import spent
 
 if TYPE_CHECKING:
     from locus.core.state import AgentState
-    from locus.loop.react import Loop
-    from locus.memory.store import JournalStore
+    from locus.journal.store import JournalStore
+    from locus.loop.runtime import Loop
 
 __all__ = ["WhatIf", "what_if"]
 

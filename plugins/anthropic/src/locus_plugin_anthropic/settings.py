@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from attrs import Attribute, field, frozen
 
-from locus.hooks.redaction import redacted
-from locus.hooks.secret import Secret
+from locus.plugins.redaction import redacted
+from locus.plugins.secret import Secret
 
 __all__ = ["BASE_URL", "KEY", "TOKEN", "AnthropicSettings"]
 

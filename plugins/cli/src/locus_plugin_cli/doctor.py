@@ -10,11 +10,11 @@ from attrs import frozen
 
 from locus.config import check_config
 from locus.core.errors import LocusError, SettingsError
-from locus.hooks.activation import Wanted, activate
 from locus.hooks.manager import HookManager
-from locus.hooks.manifest import Plugin
-from locus.hooks.redaction import redacted, scrubbed
-from locus.hooks.reference import load
+from locus.plugins.activation import Wanted, activate
+from locus.plugins.manifest import Plugin
+from locus.plugins.redaction import redacted, scrubbed
+from locus.plugins.reference import load
 from locus_plugin_cli import foreign
 from locus_plugin_cli.failures import told
 from locus_plugin_cli.offers import choose, unusable

@@ -16,7 +16,7 @@ from locus.core.errors import (
     PluginError,
     SettingsError,
 )
-from locus.hooks.redaction import scrubbed
+from locus.plugins.redaction import scrubbed
 from locus.result import AgentResult
 from locus_plugin_cli import status
 from locus_plugin_cli.text import one_line

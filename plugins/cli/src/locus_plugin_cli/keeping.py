@@ -15,10 +15,10 @@ from attrs import frozen
 
 from locus.core.errors import ConfigError, LocusError, SettingsError
 from locus.core.protocols import has_all_of
-from locus.hooks.providers import provide
-from locus.hooks.redaction import redacted
-from locus.memory.inmemory import MemoryStore
-from locus.memory.store import JournalStore
+from locus.journal.memory import MemoryStore
+from locus.journal.store import JournalStore
+from locus.plugins.providers import provide
+from locus.plugins.redaction import redacted
 from locus_plugin_cli.output import say
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.text import one_line

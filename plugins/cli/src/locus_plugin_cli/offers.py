@@ -16,10 +16,10 @@ from typing import Any
 from attrs import frozen
 
 from locus.core.errors import ConfigError, LocusError, PluginError
-from locus.hooks.manifest import Plugin
-from locus.hooks.providers import plugin_settings, scheme_of
-from locus.hooks.reference import load
-from locus.hooks.settings import Layer
+from locus.plugins.manifest import Plugin
+from locus.plugins.providers import plugin_settings, scheme_of
+from locus.plugins.reference import load
+from locus.plugins.settings import Layer
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.text import one_line
 

@@ -11,8 +11,8 @@ import click
 from attrs import fields, frozen
 
 from locus.core.errors import ConfigError
-from locus.hooks.redaction import redacted
 from locus.models.protocol import ModelSettings
+from locus.plugins.redaction import redacted
 from locus_plugin_cli.filled import FILLED, Amount
 
 __all__ = ["AgentOptions", "agent_options", "checkpointer_option", "resuming_options"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from attrs import evolve, field, frozen
 
 from locus.config import Config, load_config
-from locus.hooks.activation import Activation, activate
-from locus.hooks.discovery import Catalogue
 from locus.hooks.manager import HookManager
+from locus.plugins.activation import Activation, activate
+from locus.plugins.discovery import Catalogue
 from locus_plugin_cli.given import Given
 
 __all__ = ["Project"]

@@ -11,10 +11,10 @@ from attrs import frozen
 from locus.core.errors import LocusError, UnknownName
 from locus.core.events import event_types
 from locus.hooks.manager import HookManager
-from locus.hooks.manifest import Plugin
-from locus.hooks.reference import load
-from locus.hooks.report import PluginReport
 from locus.hooks.specs import HOOKS, HookInfo, observer_info
+from locus.plugins.manifest import Plugin
+from locus.plugins.reference import load
+from locus.plugins.report import PluginReport
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.text import one_line
 

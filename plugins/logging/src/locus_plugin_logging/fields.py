@@ -14,8 +14,8 @@ from locus import (
     Usage,
 )
 from locus.core.events import event_to_json
-from locus.hooks.redaction import scrubbed
 from locus.plugin import Event
+from locus.plugins.redaction import scrubbed
 
 __all__ = ["said"]
 

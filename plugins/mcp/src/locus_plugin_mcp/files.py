@@ -18,8 +18,8 @@ from attrs import evolve, frozen
 
 from locus.core.errors import SettingsError
 from locus.core.frozen import FrozenDict
-from locus.hooks.secret import Secret
-from locus.hooks.settings import Layer, structure
+from locus.plugins.secret import Secret
+from locus.plugins.settings import Layer, structure
 from locus_plugin_mcp.settings import McpSettings, ServerSettings
 
 __all__ = ["with_file"]

@@ -10,8 +10,8 @@ from typing import Any, Literal
 from attrs import Attribute, field, frozen
 
 from locus.core.frozen import FrozenDict
-from locus.hooks.redaction import redacted
-from locus.hooks.secret import Secret
+from locus.plugins.redaction import redacted
+from locus.plugins.secret import Secret
 
 __all__ = ["McpSettings", "ServerSettings"]
 

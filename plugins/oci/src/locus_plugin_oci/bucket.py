@@ -19,7 +19,7 @@ from attrs import evolve
 
 from locus.core.errors import ConfigError
 from locus.core.journal import Body, Entry, entry_from_json, entry_to_json
-from locus.memory.store import Appended, Claim, ThreadInfo
+from locus.journal.store import Appended, Claim, ThreadInfo
 from locus_plugin_oci.credentials import Credentials
 from locus_plugin_oci.errors import BucketDamaged, StoreClosed
 from locus_plugin_oci.heads import Batch
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from locus.core.journal import Transition
     from locus.core.state import AgentState
-    from locus.memory.store import Posted
+    from locus.journal.store import Posted
 
 __all__ = ["OCIBucketBackend", "make"]
 

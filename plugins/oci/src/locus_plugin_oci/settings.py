@@ -7,7 +7,7 @@ from typing import Any, Literal
 from attrs import Attribute, field, frozen
 from attrs.validators import in_
 
-from locus.hooks.secret import Secret
+from locus.plugins.secret import Secret
 
 __all__ = ["Api", "Auth", "OciSettings"]
 

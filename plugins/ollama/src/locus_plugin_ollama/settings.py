@@ -9,8 +9,8 @@ from typing import Any, Literal
 from attrs import Attribute, field, frozen
 
 from locus.core.frozen import EMPTY, FrozenDict, freeze
-from locus.hooks.secret import Secret
 from locus.models.protocol import Price
+from locus.plugins.secret import Secret
 
 __all__ = ["OllamaSettings"]
 

@@ -13,8 +13,8 @@ import anyio
 import anyio.to_thread
 
 from locus.core.errors import ConfigError
-from locus.memory.clock import Clock, SystemClock
-from locus.memory.store import Appended, Claim, ThreadInfo
+from locus.journal.clock import Clock, SystemClock
+from locus.journal.store import Appended, Claim, ThreadInfo
 from locus_plugin_sqlite.claims import Claiming, Peeking, Releasing, Renewing
 from locus_plugin_sqlite.entries import Appending, Reading, Snapping
 from locus_plugin_sqlite.errors import StoreClosed
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from locus.core.journal import Body, Entry, Transition
     from locus.core.state import AgentState
-    from locus.memory.store import Posted
+    from locus.journal.store import Posted
     from locus_plugin_sqlite.job import Job
 
 __all__ = ["SqliteStore", "make"]
@@ -80,7 +80,7 @@ class SqliteStore:
             raise ConfigError(f"the path of a journal file is {text!r}; name a file, such as 'runs.db'")
         if text == ":memory:":
             raise ConfigError(
-                "':memory:' is no file; locus.memory.MemoryStore() keeps journals as long as the process, "
+                "':memory:' is no file; locus.journal.MemoryStore() keeps journals as long as the process, "
                 "with less work"
             )
         #: The file.

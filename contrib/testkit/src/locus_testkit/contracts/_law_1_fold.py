@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from locus.agent import Agent
 from locus.core.journal import END
-from locus.memory.store import JournalStore
+from locus.journal.store import JournalStore
 from locus_testkit.contracts._runs import Case, Talk, World, every_crash
 from locus_testkit.contracts._samples import (
     Story,

@@ -14,7 +14,7 @@ import pytest
 from locus.agent import Agent
 from locus.core.errors import Fenced, ThreadBusy
 from locus.core.journal import END, Transition
-from locus.memory.store import Appended, Claim, JournalStore
+from locus.journal.store import Appended, Claim, JournalStore
 from locus.tools.decorator import tool
 from locus_testkit.contracts._runs import Context, Process, Talk, heard
 from locus_testkit.contracts._samples import NOON, bodies_of, folded, state_of, steps_since, story, texts

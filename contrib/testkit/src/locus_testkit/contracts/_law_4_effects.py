@@ -11,7 +11,7 @@ from typing import Literal
 
 from locus.agent import Agent
 from locus.core.journal import Answered, Asked
-from locus.memory.store import JournalStore
+from locus.journal.store import JournalStore
 from locus.tools.decorator import tool
 from locus_testkit.contracts._runs import UNKNOWN, Case, Context, Effect, Place, Talk, World, every_crash, heard
 from locus_testkit.contracts._store import OpenStore, StoreContract

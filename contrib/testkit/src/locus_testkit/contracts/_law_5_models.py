@@ -9,7 +9,7 @@ from locus.agent import Agent
 from locus.core.journal import Outcome
 from locus.core.messages import Message, Role
 from locus.core.state import AgentState
-from locus.memory.store import JournalStore
+from locus.journal.store import JournalStore
 from locus.memory.view import View
 from locus.models.call import Called
 from locus.models.protocol import ModelRequest

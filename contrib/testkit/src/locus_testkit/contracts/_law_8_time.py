@@ -9,7 +9,7 @@ from attrs import evolve
 from locus.agent import Agent
 from locus.core.messages import Message, Role
 from locus.core.termination import TimeLimit
-from locus.memory.store import JournalStore
+from locus.journal.store import JournalStore
 from locus.tools.decorator import tool
 from locus_testkit.clock import FakeClock
 from locus_testkit.contracts._runs import Case, Talk, every_crash

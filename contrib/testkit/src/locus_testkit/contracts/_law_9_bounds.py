@@ -11,8 +11,8 @@ from locus.agent import Agent
 from locus.core.messages import Role
 from locus.core.reflect import EveryIterations, ReflectPolicy
 from locus.core.state import AgentState
-from locus.hooks.marks import hookimpl
-from locus.memory.store import JournalStore
+from locus.hooks.markers import hookimpl
+from locus.journal.store import JournalStore
 from locus_testkit.contracts._runs import Case, Crash, Place, Talk, World, every_crash
 from locus_testkit.contracts._samples import NOON, bodies_of, folded, story, texts
 from locus_testkit.contracts._store import OpenStore, StoreContract, add, reclaimed, tell

@@ -7,7 +7,7 @@ from typing import cast
 import anyio
 
 from locus.core.journal import Outcome
-from locus.memory.store import Appended, JournalStore, PostingStore
+from locus.journal.store import Appended, JournalStore, PostingStore
 from locus_testkit.contracts._law_2_commit import Unstorable
 from locus_testkit.contracts._samples import bodies_of, texts
 from locus_testkit.contracts._store import StoreContract, add

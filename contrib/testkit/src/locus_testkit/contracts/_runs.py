@@ -19,7 +19,7 @@ from locus.agent import Agent
 from locus.core.errors import NothingToResume
 from locus.core.journal import Body, Intent, Outcome
 from locus.core.state import AgentState
-from locus.memory.store import Appended, Claim, JournalStore
+from locus.journal.store import Appended, Claim, JournalStore
 from locus.result import AgentResult
 from locus.tools.context import ToolContext
 from locus.tools.decorator import tool

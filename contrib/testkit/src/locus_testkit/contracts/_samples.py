@@ -42,7 +42,7 @@ from locus.core.messages import (
     ToolResult,
 )
 from locus.core.state import AgentState, ReasoningStep
-from locus.memory.store import Claim
+from locus.journal.store import Claim
 
 __all__ = [
     "AWKWARD",

@@ -17,12 +17,12 @@ from locus.agent import Agent
 from locus.core.errors import SettingsError
 from locus.core.events import HookFailedEvent, TerminateEvent
 from locus.core.frozen import EMPTY
-from locus.hooks.activation import Wanted, activate
-from locus.hooks.discovery import GROUP, Catalogue
 from locus.hooks.manager import HookManager
-from locus.hooks.manifest import Plugin
-from locus.hooks.reference import load
-from locus.hooks.settings import Layer, structure
+from locus.plugins.activation import Wanted, activate
+from locus.plugins.discovery import GROUP, Catalogue
+from locus.plugins.manifest import Plugin
+from locus.plugins.reference import load
+from locus.plugins.settings import Layer, structure
 from locus_testkit.contracts.base import Contract
 from locus_testkit.imports import brought_by
 from locus_testkit.scripted import ScriptedModel, call

@@ -1,5 +1,5 @@
-"""A window: the names that installed plugins offer as ``locus.hooks.builtin`` (see `locus.hooks.windows`)."""
+"""A window: the names that installed plugins offer as ``locus.hooks.builtin`` (see `locus.plugins.compat_paths`)."""
 
-from locus.hooks.windows import open_window
+from locus.plugins.compat_paths import open_window
 
 __getattr__, __dir__ = open_window(__name__)

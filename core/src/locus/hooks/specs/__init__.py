@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import frozen
 
-from locus.hooks.marks import Lifetime
+from locus.hooks.markers import Lifetime
 from locus.hooks.names import PROJECT, observer_hook
 from locus.hooks.specs import decide, node, observe, register, review, session, wrap
 

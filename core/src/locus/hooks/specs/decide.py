@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from locus.hooks.marks import Lifetime, spec
+from locus.hooks.markers import Lifetime, spec
 
 if TYPE_CHECKING:
     from locus.core.directives import Continue, Decision

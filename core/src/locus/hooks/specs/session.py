@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
-from locus.hooks.marks import Lifetime, spec
+from locus.hooks.markers import Lifetime, spec
 
 if TYPE_CHECKING:
     from locus.hooks.context import RunContext

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from locus.hooks.marks import Lifetime, spec
+from locus.hooks.markers import Lifetime, spec
 
 if TYPE_CHECKING:
     from locus.core.messages import ToolCall

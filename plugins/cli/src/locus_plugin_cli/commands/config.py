@@ -15,10 +15,10 @@ import click
 
 from locus.config import check_config, read_config
 from locus.core.errors import LocusError
-from locus.hooks.providers import plugin_settings
-from locus.hooks.redaction import redacted, scrubbed
-from locus.hooks.secret import Secret
-from locus.hooks.settings import Layer
+from locus.plugins.providers import plugin_settings
+from locus.plugins.redaction import redacted, scrubbed
+from locus.plugins.secret import Secret
+from locus.plugins.settings import Layer
 from locus_plugin_cli import status
 from locus_plugin_cli.failures import told
 from locus_plugin_cli.given import Given, common_options

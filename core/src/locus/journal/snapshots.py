@@ -15,8 +15,8 @@ from attrs import evolve
 
 from locus.core.journal import Body, StateDelta, Transition, entry_from_json, entry_to_json
 from locus.core.state import AgentState
-from locus.memory.latest import LatestStore, Thread
-from locus.memory.store import Appended, Claim
+from locus.journal.latest import LatestStore, Thread
+from locus.journal.store import Appended, Claim
 
 __all__ = ["SnapshotAdapter"]
 

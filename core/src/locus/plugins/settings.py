@@ -21,8 +21,8 @@ from cattrs.errors import StructureHandlerNotFoundError
 
 from locus.core.errors import ConfigError, SettingsError, closest
 from locus.core.frozen import freeze, thaw
-from locus.hooks.redaction import redacted, shown_values
-from locus.hooks.secret import Secret
+from locus.plugins.redaction import redacted, shown_values
+from locus.plugins.secret import Secret
 
 __all__ = ["Layer", "structure"]
 

@@ -16,17 +16,17 @@ from locus.core.frozen import EMPTY, FrozenDict
 from locus.core.state import AgentState
 from locus.hooks.dispatch import first_answer, onion
 from locus.hooks.table import NO_HOOKS, HookTable
+from locus.journal.clock import Clock, SystemClock
 from locus.loop import nodes
 from locus.loop.router import Node, Router
-from locus.memory.clock import Clock, SystemClock
 from locus.models.protocol import Model, ModelSettings
 
 if TYPE_CHECKING:
     from locus.core.termination import TerminationCondition
-    from locus.hooks.report import PluginReport
-    from locus.loop.active import ActiveRun
+    from locus.loop.context import ActiveRun
     from locus.memory.conversation import ConversationManager
     from locus.models.output import OutputSchema
+    from locus.plugins.report import PluginReport
     from locus.tools.registry import ToolRegistry
 
 __all__ = ["Loop"]

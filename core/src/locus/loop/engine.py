@@ -14,35 +14,35 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
 
-from locus.arguments import refuse_odd_agent, refuse_odd_run
-from locus.assembly import Parts, assemble, configured, schema_of
 from locus.core.errors import ConfigError, NothingToResume
 from locus.core.frozen import FrozenDict
 from locus.core.state import AgentState
-from locus.driver import drive
-from locus.hooks.report import run_report
-from locus.limits import Budget, agent_condition, child_loop, condition_given, tightened
-from locus.loop.active import ActiveRun
-from locus.loop.react import Loop
+from locus.journal.clock import Clock, SystemClock
+from locus.journal.host import JournalHost
+from locus.journal.latest import LatestStore
+from locus.loop._validate import refuse_odd_agent, refuse_odd_run
+from locus.loop.assembly import Parts, assemble, configured, schema_of
+from locus.loop.budget import Budget, agent_condition, child_loop, condition_given, tightened
+from locus.loop.context import ActiveRun
+from locus.loop.input import Prompt, Turn, system_message, thread_name
 from locus.loop.router import Router
-from locus.memory.clock import Clock, SystemClock
-from locus.memory.host import JournalHost
-from locus.memory.latest import LatestStore
-from locus.memory.thread import Ended, Segment, ended_before
+from locus.loop.runtime import Loop
+from locus.loop.segment import drive
+from locus.loop.thread import Ended, Segment, ended_before
 from locus.models.output import OutputError
 from locus.models.protocol import ModelSettings
-from locus.prompt import Prompt, Turn, system_message, thread_name
+from locus.plugins.report import run_report
 from locus.result import AgentResult
 from locus.run import Run, Sink, left
 
 if TYPE_CHECKING:
     from locus.config import Config
     from locus.core.termination import TerminationCondition
-    from locus.hooks.discovery import Catalogue
-    from locus.hooks.manifest import Plugin
+    from locus.journal.store import JournalStore
     from locus.memory.conversation import ConversationManager
-    from locus.memory.store import JournalStore
     from locus.models.protocol import Model
+    from locus.plugins.discovery import Catalogue
+    from locus.plugins.manifest import Plugin
 
 __all__ = ["Engine", "How", "build"]
 

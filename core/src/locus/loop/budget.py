@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from locus.hooks.table import Impl
-    from locus.loop.active import ActiveRun
-    from locus.loop.react import Loop
+    from locus.loop.context import ActiveRun
+    from locus.loop.runtime import Loop
     from locus.models.protocol import Model
 
 __all__ = ["Budget", "NoHaltWarning", "agent_condition", "child_loop", "condition_given", "tightened"]

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
     from locus.core.state import AgentState
     from locus.hooks.table import Impl
-    from locus.loop.active import ActiveRun
-    from locus.tools import brought, schematool
-    from locus.tools.brought import Brought
+    from locus.loop.context import ActiveRun
+    from locus.tools import schematool
+    from locus.tools import session_tools as brought
+    from locus.tools.session_tools import Brought
 else:
-    brought = Lazy("locus.tools.brought")
+    brought = Lazy("locus.tools.session_tools")
     schematool = Lazy("locus.tools.schematool")
 
 __all__ = ["Held"]

@@ -40,16 +40,16 @@ from locus.core.journal import (
     advance,
     apply,
 )
-from locus.memory.store import Appended, Claim, JournalStore
-from locus.memory.underway import Writing
+from locus.journal.pending import Writing
+from locus.journal.store import Appended, Claim, JournalStore
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable
     from typing import NoReturn
 
     from locus.core.state import AgentState
-    from locus.memory.steps import When
-    from locus.memory.store import Posted
+    from locus.journal.steps import When
+    from locus.journal.store import Posted
 
 __all__ = ["JournalHost"]
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from locus.core.errors import ConfigError, PluginLoadError, SettingsError
 from locus.core.frozen import EMPTY
-from locus.hooks.discovery import Catalogue
-from locus.hooks.manifest import Plugin
-from locus.hooks.redaction import redacted
-from locus.hooks.reference import load
-from locus.hooks.settings import Layer, structure
+from locus.plugins.discovery import Catalogue
+from locus.plugins.manifest import Plugin
+from locus.plugins.redaction import redacted
+from locus.plugins.reference import load
+from locus.plugins.settings import Layer, structure
 
 __all__ = ["plugin_settings", "provide", "scheme_of"]
 

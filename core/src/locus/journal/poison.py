@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from locus.core.journal import FORK, Intent, Outcome, Paused, Resumed, Transition
 
 if TYPE_CHECKING:
-    from locus.memory.host import JournalHost
-    from locus.memory.store import Claim
+    from locus.journal.host import JournalHost
+    from locus.journal.store import Claim
 
 __all__ = ["LIMITS", "attempts_made", "dead_letter", "set_aside", "where_they_died"]
 

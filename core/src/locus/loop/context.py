@@ -19,7 +19,7 @@ from locus.hooks.dispatch import decide_tool_call, filter_progress, notify, onio
 from locus.hooks.health import HookHealth
 from locus.hooks.stash import Stash
 from locus.loop import nodes
-from locus.memory.thread import Stop, cancel_reason
+from locus.loop.thread import Stop, cancel_reason
 from locus.models.call import Spent, model_step, question
 from locus.models.protocol import ModelRequest
 from locus.tools.outcome import CallOutcome
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from locus.core.state import AgentState
     from locus.core.termination import Bounds, Satisfied
     from locus.hooks.table import Impl
-    from locus.loop.react import Loop
-    from locus.memory.host import JournalHost
+    from locus.journal.host import JournalHost
+    from locus.loop.runtime import Loop
     from locus.models.output import OutputSchema
     from locus.models.protocol import Model, ModelResponse, ModelSettings
     from locus.tools.registry import ToolRegistry

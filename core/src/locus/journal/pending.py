@@ -10,7 +10,7 @@ from attrs import define
 if TYPE_CHECKING:
     from locus.core.journal import Body, Transition
     from locus.core.state import AgentState
-    from locus.memory.store import Appended, Posted
+    from locus.journal.store import Appended, Posted
 
 __all__ = ["Writing"]
 

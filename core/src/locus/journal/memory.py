@@ -12,7 +12,7 @@ from attrs import define, field, frozen
 
 from locus.core.errors import JournalError, NothingToResume, ThreadBusy
 from locus.core.journal import Body, Entry, Transition
-from locus.memory.store import Appended, Claim, Snapshot, ThreadInfo
+from locus.journal.store import Appended, Claim, Snapshot, ThreadInfo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

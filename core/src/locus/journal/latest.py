@@ -15,7 +15,7 @@ from attrs import define, field
 
 from locus.core.errors import JournalError, ThreadBusy
 from locus.core.journal import Body, Entry, Transition
-from locus.memory.store import Appended, Claim, Snapshot, ThreadInfo
+from locus.journal.store import Appended, Claim, Snapshot, ThreadInfo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

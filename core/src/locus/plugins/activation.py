@@ -16,16 +16,16 @@ from attrs import evolve, field, frozen
 
 from locus.core.errors import ConfigError, LocusError, PluginError, PluginLoadError, SettingsError, UnknownName
 from locus.core.frozen import EMPTY, FrozenDict
-from locus.hooks.active import ActivePlugin
-from locus.hooks.discovery import Catalogue, pip_hint, report_of
-from locus.hooks.manifest import Plugin
-from locus.hooks.ordering import in_order
-from locus.hooks.providers import plugin_settings
-from locus.hooks.redaction import redacted
-from locus.hooks.reference import load
-from locus.hooks.report import PluginReport
-from locus.hooks.selection import Origin, Selection, listed, select
-from locus.hooks.settings import Layer
+from locus.plugins.active import ActivePlugin
+from locus.plugins.discovery import Catalogue, pip_hint, report_of
+from locus.plugins.manifest import Plugin
+from locus.plugins.ordering import in_order
+from locus.plugins.providers import plugin_settings
+from locus.plugins.redaction import redacted
+from locus.plugins.reference import load
+from locus.plugins.report import PluginReport
+from locus.plugins.selection import Origin, Selection, listed, select
+from locus.plugins.settings import Layer
 
 __all__ = ["Activation", "Wanted", "activate"]
 

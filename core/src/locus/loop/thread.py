@@ -17,7 +17,7 @@ from locus.tools.outcome import CallOutcome
 if TYPE_CHECKING:
     from locus.core.journal import Transition
     from locus.core.state import AgentState
-    from locus.memory.host import JournalHost
+    from locus.journal.host import JournalHost
 
 __all__ = [
     "WENT_ON",

@@ -13,9 +13,9 @@ from attrs import field, frozen
 
 from locus.core.errors import PluginError, PluginIncompatible, PluginLoadError, UnknownName, closest
 from locus.core.frozen import EMPTY
-from locus.hooks.manifest import API, Plugin
-from locus.hooks.reference import load, resolve
-from locus.hooks.report import PluginReport
+from locus.plugins.manifest import API, Plugin
+from locus.plugins.reference import load, resolve
+from locus.plugins.report import PluginReport
 
 __all__ = ["GROUP", "Catalogue", "pip_hint"]
 

@@ -13,7 +13,7 @@ from locus.core.errors import ConfigError, InputError
 from locus.models.protocol import ModelSettings
 
 if TYPE_CHECKING:
-    from locus.engine import How
+    from locus.loop.engine import How
 
 __all__ = ["refuse_odd_agent", "refuse_odd_run"]
 

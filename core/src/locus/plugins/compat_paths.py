@@ -16,8 +16,8 @@ from types import ModuleType
 from typing import Any
 
 from locus.core.errors import PluginLoadError, closest
-from locus.hooks.discovery import Catalogue, pip_hint
-from locus.hooks.reference import load
+from locus.plugins.discovery import Catalogue, pip_hint
+from locus.plugins.reference import load
 
 __all__ = ["WINDOWS", "open_window"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from locus.hooks.manifest import Plugin
+from locus.plugins.manifest import Plugin
 
 __all__ = ["ActivePlugin"]
 

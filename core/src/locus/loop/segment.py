@@ -20,11 +20,11 @@ from locus.core.journal import BLANK, END, START
 from locus.core.messages import Message, Role
 from locus.core.state import AgentState
 from locus.hooks.dispatch import filter_input
+from locus.journal.host import JournalHost
+from locus.journal.poison import LIMITS, attempts_made, dead_letter, set_aside, where_they_died
 from locus.loop.router import Node
-from locus.loop.runner import advance_node, commit, tell_end
-from locus.memory.attempts import LIMITS, attempts_made, dead_letter, set_aside, where_they_died
-from locus.memory.host import JournalHost
-from locus.memory.thread import (
+from locus.loop.sessions import Held
+from locus.loop.thread import (
     WENT_ON,
     Ended,
     Segment,
@@ -35,16 +35,16 @@ from locus.memory.thread import (
     recorded_error,
     with_system,
 )
+from locus.loop.transition import advance_node, commit, tell_end
 from locus.models.call import Called, Spent
-from locus.models.standing import standing
-from locus.sessions import Held
+from locus.models.request_fingerprint import standing
 from locus.tools.cancellation import cancellations, is_cancellation
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
-    from locus.loop.active import ActiveRun
-    from locus.memory.store import JournalStore
+    from locus.journal.store import JournalStore
+    from locus.loop.context import ActiveRun
 
 __all__ = ["drive"]
 

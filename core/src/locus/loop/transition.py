@@ -12,10 +12,10 @@ from locus.core.events import CheckpointEvent, IterationEvent, TerminateEvent
 from locus.core.journal import END, START
 from locus.core.state import AgentState
 from locus.hooks.dispatch import decide_route
-from locus.loop.active import ActiveRun
+from locus.journal.steps import WHEN
+from locus.loop.context import ActiveRun
 from locus.loop.router import TERMINATE, THINK, Node, Route, legal
-from locus.memory.steps import WHEN
-from locus.memory.thread import Stop, cancel_reason
+from locus.loop.thread import Stop, cancel_reason
 
 __all__ = ["advance_node", "commit", "tell_end"]
 

@@ -15,14 +15,14 @@ from locus.core.errors import ConfigError
 from locus.core.frozen import EMPTY
 from locus.core.protocols import has_all_of
 from locus.core.reflect import AnyOf, ReflectPolicy
-from locus.hooks.activation import Activation, Wanted, activate
-from locus.hooks.discovery import Catalogue
 from locus.hooks.manager import HookManager
-from locus.hooks.manifest import Plugin
-from locus.hooks.providers import provide
-from locus.memory.store import JournalStore
+from locus.journal.store import JournalStore
 from locus.models.output import OutputSchema, output_schema
 from locus.models.registry import get_model
+from locus.plugins.activation import Activation, Wanted, activate
+from locus.plugins.discovery import Catalogue
+from locus.plugins.manifest import Plugin
+from locus.plugins.providers import provide
 from locus.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def assemble(
     if store is not None and not has_all_of(store, JournalStore):
         raise ConfigError(
             f"checkpointer is {store!r}; it needs the methods of JournalStore, or wrap what saves and loads dicts "
-            "in locus.memory.SnapshotAdapter(save, load)"
+            "in locus.journal.SnapshotAdapter(save, load)"
         )
     return Parts(
         hooks=manager,
