@@ -1,8 +1,7 @@
 """The distributions of this checkout, and the tools that run over all of them.
 
 Nothing here lists a plugin: a folder in plugins/ or contrib/ with a pyproject.toml takes part, so
-adding a plugin edits no shared file. core/ is the kernel, wire/ what providers over HTTP share. tox
-puts `uv` on PATH and calls this.
+adding a plugin edits no shared file. core/ is the kernel. tox puts `uv` on PATH and calls this.
 """
 
 from __future__ import annotations
@@ -60,8 +59,13 @@ class Distribution:
         return tuple(self.pyproject.get("dependency-groups", {}).get("test", ()))
 
     @property
+    def needs_plugin(self) -> bool:
+        """Whether it declares to depend on a plugin."""
+        return any(line.startswith("locus-plugin-") for line in self.requirements)
+
+    @property
     def area(self) -> str:
-        """The folder of the checkout that it stands in: core, wire, plugins or contrib."""
+        """The folder at the top of the checkout that holds it: core, plugins or contrib."""
         return self.folder.relative_to(ROOT).parts[0]
 
 
@@ -69,7 +73,6 @@ def distributions() -> tuple[Distribution, ...]:
     """Every distribution of the checkout, the kernel first."""
     folders = [
         ROOT / "core",
-        ROOT / "wire",
         *sorted((ROOT / "plugins").iterdir()),
         *sorted((ROOT / "contrib").iterdir()),
     ]
@@ -120,14 +123,22 @@ def check_types() -> int:
 def contracts() -> str:
     """The import contracts between distributions, as TOML to follow those of the root pyproject.toml."""
     found = distributions()
-    areas = ("core", "wire", "plugins", "contrib")
-    core, wire, plugins, contrib = ([each.package for each in found if each.area == area] for area in areas)
+    core, plugins, contrib = (
+        [each.package for each in found if each.area == area] for area in ("core", "plugins", "contrib")
+    )
+    shipped = [package for package in (*plugins, *contrib) if package != "locus_testkit"]
+    # A distribution of contrib that declares a plugin is built on top of plugins; the others are libraries below them.
+    above = [each.package for each in found if each.package in contrib and each.needs_plugin]
+    libraries = [package for package in contrib if package not in above]
     lines = []
     for title, sources, forbidden in (
-        ("The kernel imports no plugin, nor what providers share", core, [*wire, *plugins]),
-        ("What providers share imports no plugin", wire, plugins),
-        ("Nothing imports contrib", [*core, *wire, *plugins], contrib),
+        ("The kernel imports no plugin and nothing of contrib", core, [*plugins, *contrib]),
+        ("The libraries of contrib import no plugin", libraries, plugins),
+        ("Plugins and libraries do not import what is built on plugins", [*plugins, *libraries], above),
+        ("Only tests import the test kit", shipped, ["locus_testkit"]),
     ):
+        if not forbidden:
+            continue
         lines += ["[[tool.importlinter.contracts]]", f'name = "{title}"', 'type = "forbidden"']
         lines += [f"source_modules = {sources}", f"forbidden_modules = {forbidden}"]
     lines += ["[[tool.importlinter.contracts]]", 'name = "Plugins never import each other"', 'type = "independence"']

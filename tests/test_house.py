@@ -27,7 +27,6 @@ MAX_LOOP_LINES = 2900
 
 TOP_LEVEL = {
     "core",
-    "wire",
     "plugins",
     "contrib",
     "tests",
@@ -114,7 +113,7 @@ def functions() -> Iterator[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef, 
 
 def projects() -> dict[str, dict[str, Any]]:
     """The pyproject.toml of every distribution, by its folder."""
-    places = [ROOT / "core", ROOT / "wire", *ROOT.glob("plugins/*"), *ROOT.glob("contrib/*")]
+    places = [ROOT / "core", *ROOT.glob("plugins/*"), *ROOT.glob("contrib/*")]
     return {
         shown(place): tomllib.loads((place / "pyproject.toml").read_text(encoding="utf-8"))
         for place in places
@@ -210,7 +209,7 @@ def test_what_providers_share_knows_only_the_kernel() -> None:
     foreign = {
         f"{shown(path)}: {name}"
         for path in sources()
-        if path.is_relative_to(ROOT / "wire")
+        if path.is_relative_to(ROOT / "contrib" / "wire")
         for name in imported(path)
         if name.partition(".")[0] not in allowed
     }

@@ -57,7 +57,6 @@ def documents() -> list[Path]:
     """The README of the checkout, and that of each distribution."""
     folders = [
         ROOT / "core",
-        ROOT / "wire",
         *sorted((ROOT / "plugins").iterdir()),
         *sorted((ROOT / "contrib").iterdir()),
     ]
