@@ -182,6 +182,20 @@ def test_values_import_only_attrs_cattrs_and_the_standard_library() -> None:
     assert foreign == set()
 
 
+def test_the_schema_room_imports_only_errors_and_what_schemas_are_made_with() -> None:
+    # `locus.core.lazy` is how this house writes an import that is made on first use.
+    allowed = sys.stdlib_module_names | {"attrs", "docstring_parser", "msgspec"}
+    foreign = {
+        f"{shown(path)}: {name}"
+        for path in (KERNEL / "schema").rglob("*.py")
+        for name in imported(path)
+        if name.partition(".")[0] not in allowed
+        and name not in ("locus.core.errors", "locus.core.lazy")
+        and not (name + ".").startswith("locus.schema.")
+    }
+    assert foreign == set()
+
+
 def test_the_router_imports_only_values() -> None:
     allowed = {"__future__", "attrs", "collections", "enum", "functools", "itertools", "typing"}
     foreign = {

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from locus.core.errors import RetryableToolError
 from locus.core.frozen import freeze, thaw
 from locus.models.output import OutputError, output_schema
+from locus.schema.jsonschema import kind_of
+from locus.schema.lenient import normalised
+from locus.schema.problems import problems
 from locus.tools import ArgumentError, Bound, ToolRegistry, call_key, error_text, result_content, result_text, tool
-from locus.tools.jsonschema import kind_of
-from locus.tools.lenient import normalised
-from locus.tools.problems import problems
 
 
 class Colour(enum.Enum):

@@ -20,7 +20,7 @@ import pytest
 
 from locus.models import NotStrict, strict_schema
 from locus.models.output import OutputError, output_schema
-from locus.tools.problems import problems
+from locus.schema.problems import problems
 
 T = TypeVar("T")
 

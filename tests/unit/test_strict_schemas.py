@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from locus.models import NotStrict, StrictRules, strict_schema
 from locus.models.output import output_schema
-from locus.tools.jsonschema import children
-from locus.tools.lenient import normalised
-from locus.tools.problems import problems
+from locus.schema.jsonschema import children
+from locus.schema.lenient import normalised
+from locus.schema.problems import problems
 
 T = TypeVar("T")
 

@@ -16,11 +16,11 @@ from locus.core.errors import ConfigError, LocusError
 from locus.core.frozen import thaw
 from locus.models.extract import LONGEST, json_values
 from locus.models.protocol import OutputSpec
-from locus.tools.jsonschema import children, describe, referred
-from locus.tools.jsontype import Misfit, NoJsonForm, json_type
-from locus.tools.lenient import normalised
-from locus.tools.problems import Problem, explained, problems
-from locus.tools.text import shown
+from locus.schema.jsonschema import children, describe, referred
+from locus.schema.jsontype import Misfit, NoJsonForm, json_type
+from locus.schema.lenient import normalised
+from locus.schema.problems import Problem, explained, problems
+from locus.schema.text import shown
 
 __all__ = ["OutputError", "OutputSchema", "output_schema"]
 

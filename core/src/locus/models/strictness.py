@@ -15,7 +15,7 @@ from attrs import frozen
 
 from locus.core.errors import LocusError
 from locus.core.frozen import thaw
-from locus.tools.jsonschema import admits, kind_of
+from locus.schema.jsonschema import admits, kind_of
 
 __all__ = ["NotStrict", "StrictRules", "strict_schema"]
 

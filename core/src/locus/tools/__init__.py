@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from locus.core.lazy import exports
 
 if TYPE_CHECKING:
+    from locus.schema.problems import Problem
     from locus.tools.context import ToolContext
     from locus.tools.decorator import ToolOptions, as_tool, tool
     from locus.tools.definition import ArgumentError, Bound, Idempotent, Tool, call_key
     from locus.tools.loading import load_tools
-    from locus.tools.problems import Problem
     from locus.tools.registry import ToolRegistry
     from locus.tools.result import error_text, result_content, result_text
     from locus.tools.schematool import SchemaTool, schema_tool
@@ -45,7 +45,7 @@ __getattr__, __dir__ = exports(
         "Bound": "locus.tools.definition",
         "Effect": "locus.tools.spec",
         "Idempotent": "locus.tools.definition",
-        "Problem": "locus.tools.problems",
+        "Problem": "locus.schema.problems",
         "SchemaTool": "locus.tools.schematool",
         "Tool": "locus.tools.definition",
         "ToolContext": "locus.tools.context",

@@ -13,12 +13,12 @@ from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, cast, get_args, o
 from attrs import evolve
 
 from locus.core.errors import ToolDefinitionError, closest
-from locus.tools.annotations import Callee, examine
+from locus.schema.annotations import Callee, examine
+from locus.schema.docstrings import contract
+from locus.schema.text import clean, listed, shown
 from locus.tools.definition import ArgumentError, Idempotent, Tool
-from locus.tools.docstrings import contract
-from locus.tools.schema import parameters_of
+from locus.tools.parameters import parameters_of
 from locus.tools.spec import Effect, ToolExample, ToolSpec
-from locus.tools.text import clean, listed, shown
 
 __all__ = ["ToolOptions", "as_tool", "is_tool_name", "tool"]
 

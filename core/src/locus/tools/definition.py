@@ -15,15 +15,15 @@ import msgspec
 from attrs import evolve, field, frozen
 
 from locus.core.frozen import freeze, thaw
+from locus.schema.adapters import load_foreign
+from locus.schema.canonical import call_key, canonical, key_of
+from locus.schema.jsonschema import describe
+from locus.schema.jsontype import told
+from locus.schema.lenient import normalised
+from locus.schema.problems import Problem, explained, problems
 from locus.tools.context import ToolContext
-from locus.tools.jsonschema import describe
-from locus.tools.jsontype import told
-from locus.tools.keys import call_key, canonical, key_of
-from locus.tools.lenient import normalised
-from locus.tools.problems import Problem, explained, problems
-from locus.tools.schema import Parameters
+from locus.tools.parameters import Parameters
 from locus.tools.spec import Effect, ToolExample, ToolSpec
-from locus.tools.standins import load_foreign
 
 __all__ = ["RESULT_CHARS", "ArgumentError", "Bound", "Idempotent", "Tool", "call_key"]
 

@@ -14,11 +14,11 @@ from typing import Any
 from zlib import crc32
 
 from locus.core.errors import ToolDefinitionError
+from locus.schema.text import shown
 from locus.tools.decorator import as_tool
 from locus.tools.definition import Tool
 from locus.tools.registry import tools_of
 from locus.tools.result import error_text
-from locus.tools.text import shown
 
 __all__ = ["load_tools"]
 

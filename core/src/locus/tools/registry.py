@@ -11,10 +11,10 @@ from typing import Any
 from locus.core.data import encode_data
 from locus.core.errors import ToolDefinitionError, closest
 from locus.core.fingerprint import short_hash
+from locus.schema.text import clean, listed, shown
 from locus.tools.decorator import as_tool
 from locus.tools.definition import Tool
 from locus.tools.spec import ToolSpec
-from locus.tools.text import clean, listed, shown
 
 __all__ = ["ToolRegistry", "tools_of"]
 

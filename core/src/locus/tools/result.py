@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from locus.core.messages import Block, MediaBlock, RawBlock, TextBlock
+from locus.schema.text import clean, cut, shown
 from locus.tools.definition import RESULT_CHARS, Tool
-from locus.tools.text import clean, cut, shown
 
 __all__ = ["ERROR_CHARS", "NOTHING", "error_text", "result_content", "result_text"]
 

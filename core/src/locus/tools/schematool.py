@@ -15,17 +15,17 @@ from attrs import frozen
 
 from locus.core.errors import ToolDefinitionError
 from locus.core.frozen import EMPTY, freeze, thaw
+from locus.schema.canonical import canonical, key_of
+from locus.schema.jsonschema import describe
+from locus.schema.jsontype import JsonType
+from locus.schema.lenient import normalised
+from locus.schema.problems import Problem, problems
+from locus.schema.text import clean, shown
 from locus.tools.context import ToolContext
 from locus.tools.decorator import is_tool_name
 from locus.tools.definition import RESULT_CHARS, ArgumentError, Bound, Tool
-from locus.tools.jsonschema import describe
-from locus.tools.jsontype import JsonType
-from locus.tools.keys import canonical, key_of
-from locus.tools.lenient import normalised
-from locus.tools.problems import Problem, problems
-from locus.tools.schema import Parameters
+from locus.tools.parameters import Parameters
 from locus.tools.spec import Effect, ToolSpec
-from locus.tools.text import clean, shown
 
 __all__ = ["SchemaTool", "schema_tool"]
 

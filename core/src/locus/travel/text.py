@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from locus.core.journal import END, FORK, START
 from locus.core.messages import Role, text_of
-from locus.tools.text import shown
+from locus.schema.text import shown
 
 if TYPE_CHECKING:
     from locus.core.executions import ToolExecution

@@ -7,8 +7,8 @@ from typing import Any
 
 from locus.core.frozen import thaw
 from locus.models.protocol import ModelRequest, ModelSettings
+from locus.schema.text import listed
 from locus.tools.spec import ToolSpec
-from locus.tools.text import listed
 from locus_plugin_anthropic.blocks import NAME, Wire
 from locus_plugin_anthropic.cache import mark
 from locus_plugin_anthropic.conversation import conversation

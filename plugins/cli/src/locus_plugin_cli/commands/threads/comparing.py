@@ -11,7 +11,7 @@ from attrs import evolve
 
 from locus.core.data import encode_data
 from locus.core.errors import NotSerialisable
-from locus.tools.text import shown
+from locus.schema.text import shown
 from locus.travel import Act, History, history
 from locus.travel import diff as diff_threads
 from locus_plugin_cli import status

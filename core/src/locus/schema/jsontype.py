@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 from attrs import frozen
 
-from locus.tools.inlining import inlined, rebased
-from locus.tools.lenient import normalised
-from locus.tools.problems import Problem, problems
-from locus.tools.standins import convert, describe_foreign, portable, portable_within
+from locus.schema.adapters import convert, describe_foreign, portable, portable_within
+from locus.schema.inlining import inlined, rebased
+from locus.schema.lenient import normalised
+from locus.schema.problems import Problem, problems
 
 __all__ = ["JsonType", "Misfit", "NoJsonForm", "json_type"]
 
@@ -53,7 +53,7 @@ class JsonType:
     foreign: bool = False
 
     def load(self, data: Any) -> Any:
-        """A value of the type: strictly, or else with what `locus.tools.lenient` puts right.
+        """A value of the type: strictly, or else with what `locus.schema.lenient` puts right.
 
         Raises:
             Misfit: the data does not fit.

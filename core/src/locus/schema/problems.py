@@ -16,8 +16,8 @@ from typing import Any
 from attrs import frozen
 
 from locus.core.errors import closest
-from locus.tools.jsonschema import Schema, admits, arms, describe, kind_of, resolve
-from locus.tools.text import clean, cut, listed, shown
+from locus.schema.jsonschema import Schema, admits, arms, describe, kind_of, resolve
+from locus.schema.text import clean, cut, listed, shown
 
 __all__ = ["Problem", "explained", "problems"]
 

@@ -33,8 +33,8 @@ from typing import (
 import attrs
 import msgspec
 
-from locus.core.frozen import thaw
-from locus.tools.annotations import class_hints
+from locus.schema.annotations import class_hints
+from locus.schema.lenient import plain
 
 __all__ = [
     "Loadable",
@@ -103,7 +103,7 @@ def load_foreign(cls: Any, data: Any) -> Any:
     try:
         if isinstance(cls, StandIn):
             return cls.load(data)
-        return cls.model_validate(thaw(data))
+        return cls.model_validate(plain(data))
     except Exception as e:
         raise ValueError(_complaint(e)) from e
 

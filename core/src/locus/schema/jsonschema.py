@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from locus.tools.text import shown
+from locus.schema.text import shown
 
 __all__ = ["Schema", "admits", "arms", "children", "describe", "kind_of", "mapped", "referred", "resolve"]
 

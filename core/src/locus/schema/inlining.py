@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from locus.tools.jsonschema import Schema, children, kind_of, mapped
+from locus.schema.jsonschema import Schema, children, kind_of, mapped
 
 __all__ = ["inlined", "rebased"]
 

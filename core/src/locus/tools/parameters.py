@@ -15,12 +15,12 @@ import msgspec
 from attrs import frozen
 
 from locus.core.errors import ToolDefinitionError
-from locus.tools.annotations import Callee
+from locus.schema.adapters import Loadable, constraints, convert
+from locus.schema.annotations import Callee
+from locus.schema.jsonschema import children
+from locus.schema.jsontype import JsonType, NoJsonForm, json_type
+from locus.schema.text import clean
 from locus.tools.context import ToolContext
-from locus.tools.jsonschema import children
-from locus.tools.jsontype import JsonType, NoJsonForm, json_type
-from locus.tools.standins import Loadable, constraints, convert
-from locus.tools.text import clean
 
 __all__ = ["Parameters", "parameters_of"]
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from locus.tools.jsonschema import Schema, admits, arms, kind_of, resolve
+from locus.schema.jsonschema import Schema, admits, arms, kind_of, resolve
 
-__all__ = ["normalised"]
+__all__ = ["normalised", "plain"]
 
 _WORDS = {"true": True, "false": False, "null": None, "none": None}
 _LONGEST = 1_000_000
@@ -45,7 +45,7 @@ class _Walk:
         alternatives = arms(schema)
         if alternatives:
             fitting = [arm for arm in alternatives if admits(arm, data, self._root)]
-            return self.value(fitting[0], data) if len(fitting) == 1 else _plain(data)
+            return self.value(fitting[0], data) if len(fitting) == 1 else plain(data)
         kind = kind_of(data)
         if kind == "object":
             return self._object(schema, data)
@@ -88,8 +88,9 @@ class _Walk:
         return made
 
 
-def _plain(data: Any) -> Any:
+def plain(data: Any) -> Any:
+    """A mutable copy of plain data, made of dicts and lists only."""
     kind = kind_of(data)
     if kind == "object":
-        return {name: _plain(each) for name, each in data.items()}
-    return [_plain(each) for each in data] if kind == "array" else data
+        return {name: plain(each) for name, each in data.items()}
+    return [plain(each) for each in data] if kind == "array" else data

@@ -1,0 +1,1 @@
+"""Schemas: from Python types to JSON Schema, and from plain data to checked values."""
