@@ -30,7 +30,6 @@ from locus.core.errors import (
 )
 from locus.journal import MemoryStore, SnapshotAdapter
 from locus.plugin import RunContext
-from locus.plugins.compat_paths import WINDOWS
 from locus.plugins.discovery import Catalogue
 from locus_testkit import ScriptedModel, call
 from locus_testkit.installed import TemporaryPlugins
@@ -409,21 +408,23 @@ def test_a_process_that_is_killed_in_a_tool_leaves_a_run_that_another_one_finish
 
 # -- names under fixed paths --------------------------------------------------------------------------
 
+COMPAT_PATHS = ("locus.hooks.builtin", "locus.memory.backends")
+
 
 @pytest.fixture
-def _closed_windows() -> Iterator[None]:
-    """Whatever a test imports through a window is forgotten."""
+def _forgotten_packages() -> Iterator[None]:
+    """Whatever a test imports through a compat path is forgotten."""
     yield
-    for name in [n for n in sys.modules if n.startswith(tuple(f"{w}." for w in WINDOWS))]:
+    for name in [n for n in sys.modules if n.startswith(tuple(f"{package}." for package in COMPAT_PATHS))]:
         del sys.modules[name]
-    for name in WINDOWS:
-        window = sys.modules.pop(name, None)
+    for name in COMPAT_PATHS:
+        package = sys.modules.pop(name, None)
         parent, _, last = name.rpartition(".")
-        if window is not None and getattr(sys.modules[parent], last, None) is window:
+        if package is not None and getattr(sys.modules[parent], last, None) is package:
             delattr(sys.modules[parent], last)
 
 
-@pytest.mark.usefixtures("_closed_windows")
+@pytest.mark.usefixtures("_forgotten_packages")
 async def test_a_hook_and_a_backend_imported_from_their_fixed_paths_work_in_an_agent(shelf: Shelf) -> None:
     shelf.module(
         "toy_parts",
@@ -439,11 +440,11 @@ async def test_a_hook_and_a_backend_imported_from_their_fixed_paths_work_in_an_a
             pass
         """,
     )
-    windows = {
+    compat_paths = {
         "locus.hooks.builtin:CountingHook": "toy_parts:CountingHook",
         "locus.memory.backends:ToyBackend": "toy_parts:ToyBackend",
     }
-    shelf.plugin("toy", windows=repr(windows))
+    shelf.plugin("toy", compat_paths=repr(compat_paths))
     hook = importlib.import_module("locus.hooks.builtin").CountingHook()
     store = importlib.import_module("locus.memory.backends").ToyBackend()
     assert isinstance(store, MemoryStore)
@@ -452,10 +453,10 @@ async def test_a_hook_and_a_backend_imported_from_their_fixed_paths_work_in_an_a
     assert hook.heard > 0
     assert [info.thread_id for info in await store.threads()] == ["t"]
     with pytest.raises(ImportError, match=r"'CountHook'.*the nearest is .*CountingHook of plugin 'toy'"):
-        from_window("locus.hooks.builtin", "CountHook")
+        from_compat_path("locus.hooks.builtin", "CountHook")
 
 
-def from_window(package: str, name: str) -> Any:
+def from_compat_path(package: str, name: str) -> Any:
     space: dict[str, Any] = {}
     exec(f"from {package} import {name}", space)
     return space[name]

@@ -32,8 +32,8 @@ def test_a_manifest_is_frozen_all_the_way_down() -> None:
         ({"name": "audit-log"}, "name is 'audit-log'"),
         ({"hooks": ("audit hooks",)}, "hooks holds 'audit hooks'; use 'package.module:name'"),
         ({"provides": {"model": "make()"}}, r"provides holds 'make\(\)'"),
-        ({"windows": {"locus.hooks.builtin.Audit": "audit:Audit"}}, "windows offers 'locus.hooks.builtin.Audit'"),
-        ({"windows": {"locus.hooks.builtin:Audit": "audit Audit"}}, "windows holds 'audit Audit'"),
+        ({"compat_paths": {"locus.hooks.builtin.A": "audit:Audit"}}, "compat_paths offers 'locus.hooks.builtin.A'"),
+        ({"compat_paths": {"locus.hooks.builtin:Audit": "audit Audit"}}, "compat_paths holds 'audit Audit'"),
         ({"suffixes": ("db",)}, "suffixes holds 'db'; use the end of a file's name with its dot"),
     ],
 )

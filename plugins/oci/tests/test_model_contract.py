@@ -24,7 +24,7 @@ _MODELS = {"generic": "google.gemini-2.5-pro", "cohere": "cohere.command-a-03-20
 
 
 class TestPlugin(PluginContract):
-    """The manifest, the settings and the windows."""
+    """The manifest, the settings and the compat paths."""
 
     name = "oci"
 

@@ -1,9 +1,9 @@
-"""Windows: fixed import paths for what lives in plugins.
+"""Compat paths: fixed import paths for names that live in plugins.
 
 ``from locus.hooks.builtin import X`` and ``import locus.reasoning.y`` are written in programs that do not care
-which distribution has X. The packages behind these paths have no names of their own: names are looked up
-among what the manifests of the installed plugins offer under that path, and imported on first use. Nothing
-else can be imported through them, and there is no list of names here.
+which distribution has X. The packages behind these paths have no names of their own: names are looked up among
+what the manifests of the installed plugins offer under that path, and imported on first use. Nothing else can be
+imported through them. A package becomes a compat path by calling `forward_names`; there is no list of paths.
 """
 
 from __future__ import annotations
@@ -19,20 +19,18 @@ from locus.core.errors import PluginLoadError, closest
 from locus.plugins.discovery import Catalogue, pip_hint
 from locus.plugins.reference import load
 
-__all__ = ["WINDOWS", "open_window"]
-
-#: The packages that are windows, with whatever modules the installed plugins put below them.
-WINDOWS = ("locus.hooks.builtin", "locus.memory.backends", "locus.reasoning")
+__all__ = ["forward_names"]
 
 
-def open_window(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of one window.
+def forward_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Make a package a compat path: its ``__getattr__`` and its ``__dir__``.
+
+    Modules below the package exist wherever an installed plugin offers names in them.
 
     Args:
-        package: the window's own ``__name__``.
+        package: the package's own ``__name__``.
     """
-    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.append(_Finder())
+    _finder().packages.add(package)
 
     def look_up(name: str) -> Any:
         if name.startswith("__"):
@@ -59,7 +57,10 @@ def open_window(package: str) -> tuple[Callable[[str], Any], Callable[[], list[s
 
 
 class _Finder:
-    """Finds the modules below the windows, and for whatever else is asked below them says what is missing."""
+    """Finds the modules below the compat paths, and says what is missing when there is no such module."""
+
+    def __init__(self) -> None:
+        self.packages: set[str] = set()
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -67,16 +68,26 @@ class _Finder:
         """The spec of a module that an installed plugin offers names under.
 
         Raises:
-            ImportError: nobody does. A plain one: of a ModuleNotFoundError, ``from package import name``
+            ImportError: no plugin does. A plain one: of a ModuleNotFoundError, ``from package import name``
                 would swallow the text.
         """
         parent, _, name = fullname.rpartition(".")
-        if not parent.startswith(WINDOWS) or name.startswith("__") or not _within(parent, WINDOWS):
+        if parent not in self.packages or name.startswith("__"):
             return None
         offers = _offers()
         if not any(_within(offer[1], (fullname,)) for offer in offers):
             raise ImportError(_missing(parent, name, offers), name=fullname)
         return ModuleSpec(fullname, _Loader(), origin="the installed plugins", is_package=True)
+
+
+def _finder() -> _Finder:
+    """The one finder, which is last: a module that exists is found by others before."""
+    for finder in sys.meta_path:
+        if isinstance(finder, _Finder):
+            return finder
+    made = _Finder()
+    sys.meta_path.append(made)
+    return made
 
 
 class _Loader(Loader):
@@ -87,8 +98,8 @@ class _Loader(Loader):
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Open the window."""
-        look_up, names = open_window(module.__name__)
+        """Make it a compat path like its package."""
+        look_up, names = forward_names(module.__name__)
         module.__doc__ = f"What the installed plugins offer under {module.__name__}."
         module.__dict__.update(__getattr__=look_up, __dir__=names)
 
@@ -97,13 +108,14 @@ Offer = tuple[str, str, str, str]
 
 
 def _offers() -> list[Offer]:
-    """Everything offered: plugin, path, name, reference."""
+    """Everything offered under a compat path: plugin, path, name, reference."""
+    packages = _finder().packages
     # A fresh catalogue: a name is looked up once, and what was installed since the last one is seen.
     offers = []
     for manifest in Catalogue().manifests():
-        for window, reference in manifest.windows.items():
-            path, _, name = window.partition(":")
-            if _within(path, WINDOWS):
+        for offered, reference in manifest.compat_paths.items():
+            path, _, name = offered.partition(":")
+            if _within(path, packages):
                 offers.append((manifest.name, path, name, reference))
     return offers
 
@@ -113,7 +125,7 @@ def _within(path: str, packages: Iterable[str]) -> bool:
 
 
 def _missing(package: str, name: str, offers: list[Offer]) -> str:
-    """What is missing, who came nearest, and how names get there."""
+    """What is missing, the nearest name that is offered, and how names get there."""
     text = f"cannot import {name!r} from {package!r}: no installed plugin offers it"
     by_name = {offered: f"{path}.{offered} of plugin {plugin!r}" for plugin, path, offered, _ in offers}
     by_name |= {path.rpartition(".")[2]: f"{path} of plugin {plugin!r}" for plugin, path, _, _ in offers}
@@ -121,7 +133,7 @@ def _missing(package: str, name: str, offers: list[Offer]) -> str:
     if near:
         text += f"; the nearest is {by_name[near]}"
     elif offers:
-        text += f"; these offer names: {', '.join(sorted({plugin for plugin, *_ in offers}))}"
+        text += f"; these plugins offer names: {', '.join(sorted({plugin for plugin, *_ in offers}))}"
     broken = [r.name for r in Catalogue().status() if r.status != "available"]
     if broken:
         text += f"; these are installed and cannot be read: {', '.join(broken)} (see locus plugins)"

@@ -15,7 +15,7 @@ __all__ = ["API", "Plugin"]
 #: Version of the plugin API: the major breaks, the minor adds hooks or event fields.
 API = (1, 0)
 
-_WINDOW = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_COMPAT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*(:[A-Za-z_][\w.]*)?")
 
 
@@ -36,9 +36,9 @@ def _suffixes(_: object, attribute: Attribute[Any], value: tuple[str, ...]) -> N
             raise ValueError(f"{attribute.name} holds {suffix!r}; use the end of a file's name with its dot: '.db'")
 
 
-def _windows(_: object, attribute: Attribute[Any], value: Any) -> None:
+def _compat_paths(_: object, attribute: Attribute[Any], value: Any) -> None:
     for name in value:
-        if not _WINDOW.fullmatch(name):
+        if not _COMPAT_PATH.fullmatch(name):
             raise ValueError(f"{attribute.name} offers {name!r}; use 'locus.path:Name'")
 
 
@@ -64,7 +64,8 @@ class Plugin:
         suffixes: how the names of files end that are this plugin's: ``(".db",)``. Such a path needs no scheme where
             something that it provides is asked for, and what stands behind its scheme is a path as well: a relative
             one in a configuration file counts from the folder of that file.
-        windows: names it offers under fixed import paths: ``{"locus.hooks.builtin:AuditHook": "pkg.hooks:Audit"}``.
+        compat_paths: names it offers under fixed import paths:
+            ``{"locus.hooks.builtin:AuditHook": "pkg.hooks:Audit"}``.
         keywords: further `Agent` keywords and the settings field each sets.
         guard: its hooks fail closed.
         after: names of plugins whose hooks come before its own.
@@ -79,7 +80,7 @@ class Plugin:
     settings: str | None = None
     provides: FrozenDict[str, str] = field(default=EMPTY, converter=freeze, validator=_references)
     suffixes: tuple[str, ...] = field(default=(), converter=_texts, validator=_suffixes)
-    windows: FrozenDict[str, str] = field(default=EMPTY, converter=freeze, validator=[_windows, _references])
+    compat_paths: FrozenDict[str, str] = field(default=EMPTY, converter=freeze, validator=[_compat_paths, _references])
     keywords: FrozenDict[str, str] = field(default=EMPTY, converter=freeze)
     guard: bool = False
     after: tuple[str, ...] = field(default=(), converter=_texts)

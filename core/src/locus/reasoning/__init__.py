@@ -1,5 +1,5 @@
-"""A window: the names that installed plugins offer as ``locus.reasoning`` (see `locus.plugins.compat_paths`)."""
+"""A compat path: names that plugins offer as ``locus.reasoning`` (see `locus.plugins.compat_paths`)."""
 
-from locus.plugins.compat_paths import open_window
+from locus.plugins.compat_paths import forward_names
 
-__getattr__, __dir__ = open_window(__name__)
+__getattr__, __dir__ = forward_names(__name__)

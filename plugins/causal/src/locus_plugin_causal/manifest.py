@@ -12,7 +12,7 @@ plugin = Plugin(
     summary="Draws a graph of causes and effects from the tool trace, and finds cycles and contradictions in it.",
     hooks=("locus_plugin_causal.hooks:CausalHook",),
     settings="locus_plugin_causal.settings:CausalSettings",
-    windows={
+    compat_paths={
         f"{_WINDOW}:CausalChain": "locus_plugin_causal.chain:CausalChain",
         f"{_WINDOW}:CausalEdge": "locus_plugin_causal.graph:CausalEdge",
         f"{_WINDOW}:CausalNode": "locus_plugin_causal.graph:CausalNode",

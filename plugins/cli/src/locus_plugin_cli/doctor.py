@@ -52,7 +52,7 @@ def findings(project: Project) -> list[Finding]:
         manifest = project.catalogue.manifest(report.name)
         manifests.append(manifest)
         found += _plugin(project, manifest)
-    found += _windows(manifests)
+    found += _compat_paths(manifests)
     found += _configuration(project)
     found.append(_default(project))
     return found
@@ -69,7 +69,7 @@ def _plugin(project: Project, manifest: Plugin) -> list[Finding]:
         except LocusError as e:
             problems.append(Finding(name, told(e)[1].replace("\n", "; "), trace=_trace(e)))
 
-    for reference in (*manifest.provides.values(), *manifest.windows.values()):
+    for reference in (*manifest.provides.values(), *manifest.compat_paths.values()):
         attempt(lambda reference=reference: load(name, reference))  # type: ignore[misc]
     if manifest.settings is not None:
         attempt(lambda: load(name, str(manifest.settings)))
@@ -90,11 +90,11 @@ def _plugin(project: Project, manifest: Plugin) -> list[Finding]:
     return problems or [Finding(name, note=note)]
 
 
-def _windows(manifests: Iterable[Plugin]) -> list[Finding]:
+def _compat_paths(manifests: Iterable[Plugin]) -> list[Finding]:
     """Names that two plugins offer under one import path."""
     owners: dict[str, list[str]] = {}
     for manifest in manifests:
-        for path in manifest.windows:
+        for path in manifest.compat_paths:
             owners.setdefault(path, []).append(manifest.name)
     return [
         Finding(" and ".join(names), f"each provides {path}; uninstall all but one")

@@ -93,7 +93,7 @@ def described(project: Project, name: str) -> dict[str, Any]:
         "hook_timeout": manifest.hook_timeout,
         "buffers": manifest.buffers,
         "provides": dict(manifest.provides),
-        "windows": dict(manifest.windows),
+        "compat_paths": dict(manifest.compat_paths),
         "keywords": dict(manifest.keywords),
         "hooks": {reference: _hooks(name, reference) for reference in manifest.hooks},
         "settings": _settings(manifest),

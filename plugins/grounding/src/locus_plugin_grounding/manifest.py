@@ -12,7 +12,7 @@ plugin = Plugin(
     summary="Scores what an agent claims against what its tools said, and sends ungrounded answers back.",
     hooks=("locus_plugin_grounding.hooks:GroundingHook",),
     settings="locus_plugin_grounding.settings:GroundingSettings",
-    windows={
+    compat_paths={
         f"{_WINDOW}:GroundingEvaluator": "locus_plugin_grounding.evaluator:GroundingEvaluator",
         f"{_WINDOW}:GroundingResult": "locus_plugin_grounding.result:GroundingResult",
         f"{_WINDOW}:GroundingEvent": "locus_plugin_grounding.events:GroundingEvent",

@@ -10,7 +10,7 @@ plugin = Plugin(
     summary="Redacts personal data and keys, blocks dangerous arguments and topics, before anything is recorded.",
     hooks=("locus_plugin_guardrails.hook:GuardrailsHook",),
     settings="locus_plugin_guardrails.settings:GuardrailsSettings",
-    windows={
+    compat_paths={
         "locus.hooks.builtin:GuardrailsHook": "locus_plugin_guardrails.hook:GuardrailsHook",
         "locus.hooks.builtin:GuardrailsSettings": "locus_plugin_guardrails.settings:GuardrailsSettings",
     },

@@ -12,7 +12,7 @@ plugin = Plugin(
     summary="Logs one line an event, and on request every event in full to a file that reads back.",
     hooks=("locus_plugin_logging.configured:ConfiguredLines", "locus_plugin_logging.configured:ConfiguredRunLog"),
     settings="locus_plugin_logging.settings:LoggingSettings",
-    windows={
+    compat_paths={
         f"{_BUILTIN}:LoggingHook": "locus_plugin_logging.hooks:LoggingHook",
         f"{_BUILTIN}:StructuredLoggingHook": "locus_plugin_logging.hooks:StructuredLoggingHook",
         f"{_BUILTIN}:RunLogHook": "locus_plugin_logging.runlog:RunLogHook",

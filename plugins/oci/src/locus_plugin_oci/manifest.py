@@ -15,5 +15,5 @@ plugin = Plugin(
         "default_model": "locus_plugin_oci.listing:default_model",
         "checkpointer": "locus_plugin_oci.bucket:make",
     },
-    windows={"locus.memory.backends:OCIBucketBackend": "locus_plugin_oci.bucket:OCIBucketBackend"},
+    compat_paths={"locus.memory.backends:OCIBucketBackend": "locus_plugin_oci.bucket:OCIBucketBackend"},
 )

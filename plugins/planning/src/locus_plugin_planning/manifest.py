@@ -10,7 +10,7 @@ plugin = Plugin(
     summary="Plans first, makes the planned calls without asking the model for each, and plans anew where it fails.",
     hooks=("locus_plugin_planning.hook:PlanningHook",),
     settings="locus_plugin_planning.settings:PlanningSettings",
-    windows={
+    compat_paths={
         "locus.hooks.builtin:PlanningHook": "locus_plugin_planning.hook:PlanningHook",
         "locus.hooks.builtin:PlanningSettings": "locus_plugin_planning.settings:PlanningSettings",
     },

@@ -10,7 +10,7 @@ plugin = Plugin(
     summary="Knows what model calls cost, in dollars; says of which it does not.",
     hooks=("locus_plugin_pricing.hook:PricingHook",),
     settings="locus_plugin_pricing.settings:PricingSettings",
-    windows={
+    compat_paths={
         "locus.hooks.builtin:PricingHook": "locus_plugin_pricing.hook:PricingHook",
         "locus.hooks.builtin:PricingSettings": "locus_plugin_pricing.settings:PricingSettings",
     },

@@ -12,7 +12,7 @@ plugin = Plugin(
     settings="locus_plugin_reflexion.settings:ReflexionSettings",
     keywords={"reflexion_interval": "interval"},
     after=("guardrails",),
-    windows={
+    compat_paths={
         "locus.reasoning.reflexion:Reflection": "locus_plugin_reflexion.reflection:Reflection",
         "locus.reasoning.reflexion:Reflector": "locus_plugin_reflexion.reflector:Reflector",
         "locus.reasoning.reflexion:Verdict": "locus_plugin_reflexion.reflection:Verdict",

@@ -10,7 +10,7 @@ plugin = Plugin(
     summary="Asks a model again when its failure may pass, or another model; circuit breakers.",
     hooks=("locus_plugin_retry.hook:ModelRetryHook",),
     settings="locus_plugin_retry.settings:RetrySettings",
-    windows={
+    compat_paths={
         "locus.hooks.builtin:BreakerSettings": "locus_plugin_retry.settings:BreakerSettings",
         "locus.hooks.builtin:ModelRetryHook": "locus_plugin_retry.hook:ModelRetryHook",
         "locus.hooks.builtin:RetrySettings": "locus_plugin_retry.settings:RetrySettings",

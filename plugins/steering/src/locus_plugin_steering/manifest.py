@@ -10,7 +10,7 @@ plugin = Plugin(
     summary="A second model votes on each tool call before its body runs.",
     hooks=("locus_plugin_steering.hook:SteeringHook",),
     settings="locus_plugin_steering.settings:SteeringSettings",
-    windows={
+    compat_paths={
         "locus.hooks.builtin:SteeringHook": "locus_plugin_steering.hook:SteeringHook",
         "locus.hooks.builtin:SteeringSettings": "locus_plugin_steering.settings:SteeringSettings",
     },

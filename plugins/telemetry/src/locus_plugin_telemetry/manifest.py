@@ -10,7 +10,7 @@ plugin = Plugin(
     summary="Traces runs, iterations, model calls and tool calls with OpenTelemetry, and measures them.",
     hooks=("locus_plugin_telemetry.hook:TelemetryHook",),
     settings="locus_plugin_telemetry.settings:TelemetrySettings",
-    windows={
+    compat_paths={
         "locus.hooks.builtin:TelemetryHook": "locus_plugin_telemetry.hook:TelemetryHook",
         "locus.hooks.builtin:TelemetrySettings": "locus_plugin_telemetry.settings:TelemetrySettings",
     },

@@ -10,7 +10,7 @@ plugin = Plugin(
     summary="Sends the model only the tools that fit, where there are many, and lets it search for others.",
     hooks=("locus_plugin_toolsearch.hook:ToolSearchHook",),
     settings="locus_plugin_toolsearch.settings:ToolSearchSettings",
-    windows={
+    compat_paths={
         "locus.hooks.builtin:ToolSearchHook": "locus_plugin_toolsearch.hook:ToolSearchHook",
         "locus.hooks.builtin:ToolSearchSettings": "locus_plugin_toolsearch.settings:ToolSearchSettings",
     },

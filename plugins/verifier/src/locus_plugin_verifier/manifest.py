@@ -10,7 +10,7 @@ plugin = Plugin(
     summary="Checks a claimed success before it stands: by a function, a command, or a second model.",
     hooks=("locus_plugin_verifier.hook:VerifierHook",),
     settings="locus_plugin_verifier.settings:VerifierSettings",
-    windows={
+    compat_paths={
         "locus.hooks.builtin:VerifierHook": "locus_plugin_verifier.hook:VerifierHook",
         "locus.hooks.builtin:VerifierSettings": "locus_plugin_verifier.settings:VerifierSettings",
     },

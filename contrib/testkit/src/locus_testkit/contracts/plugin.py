@@ -75,7 +75,7 @@ class PluginContract(Contract):
         assert brought_by(module) - own == set(), f"importing {module} imports more than locus.plugin"
 
     def test_every_part_can_be_imported(self, manifest: Plugin) -> None:
-        """Hooks, settings, factories and windows are where the manifest says."""
+        """Hooks, settings, factories and compat paths are where the manifest says."""
         for reference in _references(manifest):
             assert load(self.name, reference) is not None
 
@@ -150,4 +150,4 @@ def _references(manifest: Plugin) -> Iterator[str]:
     if manifest.settings is not None:
         yield manifest.settings
     yield from manifest.provides.values()
-    yield from manifest.windows.values()
+    yield from manifest.compat_paths.values()

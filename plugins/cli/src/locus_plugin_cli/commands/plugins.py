@@ -75,7 +75,7 @@ def show(ctx: click.Context, *, name: str, as_json: bool) -> int:
         value = known[key]
         if value not in (False, None, []):
             out.piece(f"{key}: {', '.join(value) if isinstance(value, list) else value}\n")
-    for key in ("provides", "windows", "keywords"):
+    for key in ("provides", "compat_paths", "keywords"):
         if known[key]:
             out.piece(f"{key}:\n" + "".join(f"  {k} -> {v}\n" for k, v in known[key].items()))
     if known["hooks"]:

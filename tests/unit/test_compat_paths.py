@@ -1,4 +1,4 @@
-"""Windows: fixed import paths whose names come from plugins, and from nowhere else."""
+"""Compat paths: fixed import paths whose names come from plugins, and from nowhere else."""
 
 from __future__ import annotations
 
@@ -10,57 +10,56 @@ from typing import Any
 import pytest
 from tests.unit.toy_plugins import Shelf, shelf
 
-from locus.plugins.compat_paths import WINDOWS
-
 __all__ = ["shelf"]
 
 BUILTIN = "locus.hooks.builtin"
+PACKAGES = (BUILTIN, "locus.memory.backends", "locus.reasoning")
 
 
 @pytest.fixture(autouse=True)
-def closed_windows() -> Iterator[None]:
-    """Each test opens the windows anew."""
+def forgotten_packages() -> Iterator[None]:
+    """Each test imports the packages anew."""
     yield
-    for name in [name for name in sys.modules if name.startswith(tuple(f"{w}." for w in WINDOWS))]:
+    for name in [name for name in sys.modules if name.startswith(tuple(f"{package}." for package in PACKAGES))]:
         del sys.modules[name]
-    for name in WINDOWS:
-        window = sys.modules.pop(name, None)
+    for name in PACKAGES:
+        package = sys.modules.pop(name, None)
         parent, _, last = name.rpartition(".")
-        if window is not None and getattr(sys.modules[parent], last, None) is window:
+        if package is not None and getattr(sys.modules[parent], last, None) is package:
             delattr(sys.modules[parent], last)
 
 
-def offer(shelf: Shelf, name: str, windows: dict[str, str], **modules: str) -> None:
+def offer(shelf: Shelf, name: str, compat_paths: dict[str, str], **modules: str) -> None:
     for module, source in modules.items():
         shelf.module(module, source)
-    shelf.plugin(name, windows=repr(windows))
+    shelf.plugin(name, compat_paths=repr(compat_paths))
 
 
 def test_a_name_is_imported_from_the_plugin_that_offers_it_on_first_use(shelf: Shelf) -> None:
     offer(shelf, "audit", {f"{BUILTIN}:AuditHook": "toy_hooks:Audit"}, toy_hooks="class Audit: pass")
 
-    window = importlib.import_module(BUILTIN)
+    package = importlib.import_module(BUILTIN)
     assert "toy_hooks" not in sys.modules
     space: dict[str, Any] = {}
     exec("from locus.hooks.builtin import AuditHook", space)
 
     assert space["AuditHook"] is sys.modules["toy_hooks"].Audit
-    assert "AuditHook" in vars(window)
+    assert "AuditHook" in vars(package)
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-def test_modules_exist_below_every_window_where_a_plugin_offers_names_in_them(shelf: Shelf, window: str) -> None:
-    offer(shelf, "audit", {f"{window}.deep.trail:Trail": "toy_deep:Trail"}, toy_deep="class Trail: pass")
+@pytest.mark.parametrize("package", PACKAGES)
+def test_modules_exist_below_every_compat_path_where_a_plugin_offers_names_in_them(shelf: Shelf, package: str) -> None:
+    offer(shelf, "audit", {f"{package}.deep.trail:Trail": "toy_deep:Trail"}, toy_deep="class Trail: pass")
 
-    deep = importlib.import_module(f"{window}.deep.trail")
+    deep = importlib.import_module(f"{package}.deep.trail")
 
     assert deep.Trail is sys.modules["toy_deep"].Trail
-    assert dir(importlib.import_module(f"{window}.deep")).count("trail") == 1
+    assert dir(importlib.import_module(f"{package}.deep")).count("trail") == 1
     assert "Trail" in dir(deep)
-    assert window in (deep.__doc__ or "")
+    assert package in (deep.__doc__ or "")
 
 
-def test_a_module_of_a_window_can_be_imported_from_it(shelf: Shelf) -> None:
+def test_a_module_of_a_compat_path_can_be_imported_from_it(shelf: Shelf) -> None:
     offer(shelf, "audit", {"locus.reasoning.audit:Judge": "toy_deep:Judge"}, toy_deep="Judge = 1")
 
     space: dict[str, Any] = {}
@@ -69,7 +68,7 @@ def test_a_module_of_a_window_can_be_imported_from_it(shelf: Shelf) -> None:
     assert space["audit"].Judge == 1
 
 
-def test_the_names_of_a_window_are_listed_without_importing_them(shelf: Shelf) -> None:
+def test_the_names_of_a_compat_path_are_listed_without_importing_them(shelf: Shelf) -> None:
     offer(shelf, "audit", {f"{BUILTIN}:AuditHook": "toy_hooks:Audit"})
 
     assert "AuditHook" in dir(importlib.import_module(BUILTIN))
@@ -109,14 +108,14 @@ def test_plugins_that_cannot_be_read_are_mentioned_and_stand_in_nobodys_way(shel
     exec("from locus.hooks.builtin import AuditHook", {})
 
 
-def test_a_window_answers_hasattr_like_any_module(shelf: Shelf) -> None:
-    window = importlib.import_module(BUILTIN)
+def test_a_compat_path_answers_hasattr_like_any_module(shelf: Shelf) -> None:
+    package = importlib.import_module(BUILTIN)
 
-    assert not hasattr(window, "Nothing")
-    assert not hasattr(window, "__wrapped__")
-    assert getattr(window, "Nothing", 7) == 7
+    assert not hasattr(package, "Nothing")
+    assert not hasattr(package, "__wrapped__")
+    assert getattr(package, "Nothing", 7) == 7
     with pytest.raises(AttributeError, match="no installed plugin offers it"):
-        _ = window.Nothing
+        _ = package.Nothing
 
 
 def test_a_name_that_two_plugins_offer_is_an_error_that_names_both(shelf: Shelf) -> None:
@@ -134,7 +133,7 @@ def test_an_offered_name_that_cannot_be_imported_is_an_import_error_with_its_cau
     assert "plugin 'audit': toy_hooks:Audit cannot be imported: RuntimeError: no display" in text
 
 
-def test_a_plugin_cannot_open_a_window_elsewhere(shelf: Shelf) -> None:
+def test_a_plugin_cannot_put_names_elsewhere(shelf: Shelf) -> None:
     offer(shelf, "audit", {"locus.core.state:Extra": "toy_hooks:Audit", "locus.hooks.builtins:X": "toy_hooks:Audit"})
 
     with pytest.raises(ImportError):
@@ -144,16 +143,16 @@ def test_a_plugin_cannot_open_a_window_elsewhere(shelf: Shelf) -> None:
     assert "locus.core.state" not in missing("from locus.hooks.builtin import Extra")
 
 
-def test_other_imports_do_not_notice_the_windows() -> None:
+def test_other_imports_do_not_notice_the_compat_paths() -> None:
     importlib.import_module(BUILTIN)
 
-    with pytest.raises(ModuleNotFoundError, match="No module named 'locus_windows_are_not_here'"):
-        importlib.import_module("locus_windows_are_not_here")
+    with pytest.raises(ModuleNotFoundError, match="No module named 'locus_compat_paths_are_not_here'"):
+        importlib.import_module("locus_compat_paths_are_not_here")
     assert importlib.util.find_spec("locus.reasonings") is None
 
 
-def test_there_is_one_finder_however_many_windows_are_opened(shelf: Shelf) -> None:
-    for window in WINDOWS:
-        importlib.import_module(window)
+def test_there_is_one_finder_however_many_compat_paths_there_are(shelf: Shelf) -> None:
+    for package in PACKAGES:
+        importlib.import_module(package)
 
     assert [type(finder).__module__ for finder in sys.meta_path].count("locus.plugins.compat_paths") == 1
