@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from locus import Agent, ToolContext, tool
 from locus.core.errors import ConfigError, DeadLetter, StoreError
 from locus.core.journal import Body, Outcome, Paused, Resumed
 from locus.core.termination import MaxIterations
-from locus.journal import LatestStore, MemoryStore
+from locus.journal import MemoryStore
 from locus.journal.store import Appended, Claim, JournalStore
 from locus_testkit import ScriptedModel, call
 
@@ -37,7 +38,7 @@ class Dying:
         return got
 
 
-@pytest.fixture(params=[MemoryStore, LatestStore])
+@pytest.fixture(params=[MemoryStore, partial(MemoryStore, history=False)])
 def dying(request: pytest.FixtureRequest) -> Dying:
     return Dying(request.param())
 
@@ -220,7 +221,7 @@ async def test_a_number_of_attempts_that_is_none_is_refused(wrong: Any) -> None:
         agent(MemoryStore()).resume("t", max_attempts=wrong)
 
 
-@pytest.mark.parametrize("make", [MemoryStore, LatestStore])
+@pytest.mark.parametrize("make", [MemoryStore, partial(MemoryStore, history=False)])
 async def test_threads_are_listed_by_what_was_done_last(make: Any) -> None:
     """Not by who took his thread last: a long run is at work all the time."""
     store: JournalStore = make()

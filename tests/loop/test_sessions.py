@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import anyio
@@ -18,7 +19,7 @@ from locus import Agent, CheckpointEvent, Event, Hook, RunStartEvent, TerminateE
 from locus.core.errors import CheckpointError, HookSpecError, PluginError, StoreError, ToolDefinitionError
 from locus.core.frozen import freeze
 from locus.core.journal import Body, Outcome
-from locus.journal import LatestStore, MemoryStore
+from locus.journal import MemoryStore
 from locus.journal.store import Appended, Claim
 from locus.plugin import Cancel, RunContext, hookimpl, register_event
 from locus.tools import SchemaTool, ToolContext, schema_tool
@@ -295,7 +296,7 @@ def test_a_session_hook_that_is_no_context_manager_is_refused_when_the_agent_is_
 # -- resumes, replays -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("store", [MemoryStore, LatestStore])
+@pytest.mark.parametrize("store", [MemoryStore, partial(MemoryStore, history=False)])
 async def test_a_resumed_run_has_the_tools_that_it_began_with(store: Any) -> None:
     kept = broken(store(), "0/execute/0")
     first = Bringer(brought("one"), brought("two", origin="b"), brought("gone"))

@@ -18,7 +18,6 @@ from locus.core.errors import Fenced, JournalError, OutcomeUnknown, StoreError, 
 from locus.core.journal import Body, Intent, Outcome, Paused, Transition
 from locus.core.state import AgentState
 from locus.journal import MemoryStore, SnapshotAdapter
-from locus.journal.latest import LatestStore
 from locus.journal.store import Appended, Claim
 from locus.plugin import hookimpl
 from locus_testkit import ScriptedModel, call
@@ -58,11 +57,11 @@ class Failing(MemoryStore):
         return await super().append(claim, bodies)
 
 
-class FailingLatest(LatestStore):
+class FailingLatest(MemoryStore):
     """The same for a store that keeps the newest state only."""
 
     def __init__(self, at: int = 0) -> None:
-        super().__init__()
+        super().__init__(history=False)
         self.at, self.writes = at, 0
 
     _write, mend, error = Failing._write, Failing.mend, staticmethod(full)

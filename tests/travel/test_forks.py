@@ -13,7 +13,7 @@ from locus.core.errors import InputError, JournalError, NothingToResume
 from locus.core.journal import FORK, Transition
 from locus.core.messages import TextBlock
 from locus.core.termination import MaxIterations
-from locus.journal import LatestStore, MemoryStore
+from locus.journal import MemoryStore
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
@@ -265,7 +265,7 @@ async def test_what_cannot_be_forked_is_said() -> None:
     with pytest.raises(InputError, match="thread_id is ''"):
         await a.fork("t", into="")
     with pytest.raises(JournalError, match="no history"):
-        await agent(LatestStore(), "one").fork("t")
+        await agent(MemoryStore(history=False), "one").fork("t")
     assert [t.thread_id for t in await store.threads()] == ["t"]
 
 

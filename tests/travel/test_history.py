@@ -10,7 +10,7 @@ from tests.loop.kit import add, confirm
 from locus import Agent, AgentState, Message, Role, ToolContext, Usage, tool
 from locus.core.errors import ConfigError, JournalError, NothingToResume
 from locus.core.journal import BLANK, Intent, fold
-from locus.journal import LatestStore, MemoryStore
+from locus.journal import MemoryStore
 from locus.models.protocol import Price
 from locus.travel import History, Moment, history, state_at
 from locus_testkit import FakeClock, ScriptedModel, call
@@ -208,7 +208,7 @@ async def test_there_must_be_something_to_tell() -> None:
     agent = await told(MemoryStore(), "hello")
     with pytest.raises(NothingToResume, match="no thread 'nowhere'"):
         await agent.history("nowhere")
-    with pytest.raises(JournalError, match="LatestStore keeps the newest state of a thread and no history"):
-        await history(LatestStore(), "t")
+    with pytest.raises(JournalError, match="MemoryStore keeps the newest state of a thread and no history"):
+        await history(MemoryStore(history=False), "t")
     with pytest.raises(ConfigError, match="checkpointer="):
         await Agent(ScriptedModel()).history("t")

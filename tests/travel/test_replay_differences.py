@@ -19,7 +19,7 @@ from locus import (
 from locus.core.errors import ConfigError, JournalError, NothingToResume, ReplayDiffers
 from locus.core.journal import StateDelta, Transition
 from locus.core.termination import MaxIterations, TokenLimit
-from locus.journal import LatestStore, MemoryStore
+from locus.journal import MemoryStore
 from locus.memory import SlidingWindowManager
 from locus.plugin import hookimpl
 from locus_testkit import ScriptedModel, call
@@ -200,7 +200,7 @@ async def test_there_must_be_a_journal(store: MemoryStore) -> None:
     with pytest.raises(NothingToResume):
         await dead(store).replay("nowhere")
     with pytest.raises(JournalError, match="no history"):
-        await dead(LatestStore()).replay("t")
+        await dead(MemoryStore(history=False)).replay("t")
     with pytest.raises(ConfigError, match="checkpointer="):
         await dead(None).replay("t")
 

@@ -14,7 +14,7 @@ from locus.core.errors import StepMismatch
 from locus.core.fingerprint import bare, fingerprint, parts_of, short_hash
 from locus.core.journal import Outcome
 from locus.core.termination import CustomCondition, MaxIterations
-from locus.journal import LatestStore, MemoryStore
+from locus.journal import MemoryStore
 from locus.models.protocol import OutputSpec
 from locus.models.request_fingerprint import standing
 from locus.plugin import hookimpl
@@ -103,7 +103,7 @@ async def test_without_a_history_nothing_is_worked_out(monkeypatch: pytest.Monke
         raise AssertionError("somebody wanted a fingerprint")
 
     monkeypatch.setattr("locus.loop.segment.standing", never)
-    for store in (None, LatestStore()):
+    for store in (None, MemoryStore(history=False)):
         result = await made(store, "hi").run("x", termination=MaxIterations(3))
         assert result.text == "hi"
 

@@ -8,7 +8,7 @@ import pytest
 
 from locus.core.errors import JournalError, NothingToResume, ThreadBusy
 from locus.core.journal import BLANK, Body, Entry, Intent, StateDelta, Transition, fold
-from locus.journal import Appended, JournalStore, LatestStore, MemoryStore, SnapshotAdapter
+from locus.journal import Appended, JournalStore, MemoryStore, SnapshotAdapter
 
 pytestmark = pytest.mark.anyio
 
@@ -141,7 +141,13 @@ async def test_a_worker_that_held_the_name_before_is_fenced() -> None:
     assert claim.head == 1
 
 
-@pytest.mark.parametrize("make", [LatestStore, lambda: SnapshotAdapter(lambda *_: None, lambda _: None)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda: MemoryStore(history=False), id="memory"),
+        pytest.param(lambda: SnapshotAdapter(lambda *_: None, lambda _: None), id="adapter"),
+    ],
+)
 async def test_a_store_without_history_says_so(make: Any) -> None:
     store: JournalStore = make()
     with pytest.raises(JournalError, match="keeps the newest state of a thread and no history"):

@@ -14,7 +14,7 @@ from tests.travel.kit import dead, made, same
 from locus import ToolContext, tool
 from locus.core.errors import CheckpointError, CheckpointTooNew, InputError, JournalError, NothingToResume
 from locus.core.journal import Body
-from locus.journal import Appended, Claim, LatestStore, MemoryStore
+from locus.journal import Appended, Claim, MemoryStore
 from locus.travel import export_thread, history, import_thread
 from locus_testkit import call
 
@@ -211,10 +211,10 @@ async def test_a_name_that_is_taken_stays_as_it_is(store: MemoryStore) -> None:
 
 
 async def test_a_store_without_history_does_not_take_it(store: MemoryStore) -> None:
-    with pytest.raises(JournalError, match="LatestStore: it keeps no history"):
-        await import_thread(LatestStore(), await exported(store))
+    with pytest.raises(JournalError, match="MemoryStore: it keeps no history"):
+        await import_thread(MemoryStore(history=False), await exported(store))
     with pytest.raises(JournalError, match="no history"):
-        await export_thread(LatestStore(), "t")
+        await export_thread(MemoryStore(history=False), "t")
     with pytest.raises(NothingToResume):
         await export_thread(store, "nowhere")
     with pytest.raises(InputError, match="thread_id is ''"):

@@ -12,7 +12,7 @@ from locus import AgentState, Event, Hook, Message, Role, Usage, tool
 from locus.core.errors import ConfigError, JournalError, ModelError, NothingToResume
 from locus.core.reflect import EveryIterations
 from locus.core.termination import CustomCondition, MaxIterations, TimeLimit, TokenLimit, ToolCalled
-from locus.journal import LatestStore, MemoryStore
+from locus.journal import MemoryStore
 from locus.loop.router import Node, Route, Router
 from locus.models.protocol import Price
 from locus.plugin import hookimpl
@@ -229,7 +229,7 @@ async def test_a_rule_must_be_given_and_be_one(store: MemoryStore) -> None:
     with pytest.raises(NothingToResume):
         await agent.what_if("nowhere")
     with pytest.raises(JournalError, match="no history"):
-        await dead(LatestStore()).what_if("t")
+        await dead(MemoryStore(history=False)).what_if("t")
 
 
 async def test_dollars_are_told() -> None:

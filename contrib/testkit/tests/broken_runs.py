@@ -336,7 +336,7 @@ class ForksByReference(Complete):
 class ForksTheSnapshot(Complete):
     async def fork(self, thread_id: str, at: int, into: str, bodies: Sequence[Body] = ()) -> None:
         await super().fork(thread_id, at, into, bodies)
-        self._threads[into].snapshot = self._threads[thread_id].snapshot
+        self._threads[into].newest = self._threads[thread_id].newest
 
 
 class ForksTheRoot(Complete):

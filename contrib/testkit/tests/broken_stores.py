@@ -15,7 +15,7 @@ from locus.core.codec import encode_data
 from locus.core.errors import ThreadBusy
 from locus.core.journal import Body, Entry, Outcome, Transition
 from locus.core.state import AgentState
-from locus.journal import Appended, Claim, LatestStore, MemoryStore, ThreadInfo
+from locus.journal import Appended, Claim, MemoryStore, ThreadInfo
 
 from .stores import Complete
 
@@ -241,17 +241,23 @@ class TakesWhatItPeeksAt(Complete):
         return evolve(claim, token="") if claim.head else None
 
 
-class LatestThatAcceptsStaleStates(LatestStore):
-    async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
-        token = self._threads[claim.thread_id].token
-        return await super().snapshot(evolve(claim, token=token), at, state, last)
+class WithoutHistory(MemoryStore):
+    def __init__(self) -> None:
+        super().__init__(history=False)
 
 
-class LatestThatKeepsOldSteps(LatestStore):
+class LatestThatAcceptsStaleStates(WithoutHistory):
     async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
-        kept = list(self._threads[claim.thread_id].tail)
+        held = self._threads[claim.thread_id].held
+        current = claim if held is None else evolve(claim, token=held.token)
+        return await super().snapshot(current, at, state, last)
+
+
+class LatestThatKeepsOldSteps(WithoutHistory):
+    async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
+        kept = list(self._threads[claim.thread_id].bodies)
         done = await super().snapshot(claim, at, state, last)
-        self._threads[claim.thread_id].tail = kept
+        self._threads[claim.thread_id].bodies = kept
         return done
 
 

@@ -134,14 +134,14 @@ def test_without_the_plugin_nothing_runs_that_was_not_declared(pytester: pytest.
 def test_store_of_newest_states_is_not_asked_for_a_history(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         test_mine="""
-        from locus.journal import LatestStore
+        from locus.journal import MemoryStore
         from locus_testkit import JournalStoreContract, StoreFeatures
 
         class TestMine(JournalStoreContract):
             features = StoreFeatures(history=False)
 
             def make_store(self, folder):
-                return LatestStore()
+                return MemoryStore(history=False)
         """
     )
     result = run(pytester, "-k", "parent or test_history", plugins=("anyio", "locus_testkit"))

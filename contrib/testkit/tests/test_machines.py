@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from locus.core.journal import Body
-from locus.journal import Appended, Claim, LatestStore, MemoryStore
+from locus.journal import Appended, Claim, MemoryStore
 from locus_testkit.machines import JournalStoreMachine
 
 pytestmark = pytest.mark.proof
@@ -34,8 +34,8 @@ class InMemory(JournalStoreMachine):
 class Latest(JournalStoreMachine):
     backend = "trio"
 
-    def make_store(self, folder: Path) -> LatestStore:
-        return LatestStore()
+    def make_store(self, folder: Path) -> MemoryStore:
+        return MemoryStore(history=False)
 
 
 class ForgetsToFence(MemoryStore):

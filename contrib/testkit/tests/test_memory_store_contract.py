@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio.lowlevel
 
-from locus.journal import LatestStore, MemoryStore, SnapshotAdapter
+from locus.journal import MemoryStore, SnapshotAdapter
 from locus_testkit import JournalStoreContract, StoreFeatures
 
 
@@ -24,8 +24,8 @@ class TestLatestStore(JournalStoreContract):
 
     features = StoreFeatures(history=False)
 
-    def make_store(self, folder: Path) -> LatestStore:
-        return LatestStore()
+    def make_store(self, folder: Path) -> MemoryStore:
+        return MemoryStore(history=False)
 
 
 class TestSnapshotAdapter(JournalStoreContract):

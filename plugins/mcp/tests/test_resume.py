@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from locus import Agent
 from locus.core.errors import StoreError
-from locus.journal import LatestStore, MemoryStore
+from locus.journal import MemoryStore
 from locus_plugin_mcp import McpStartError
 from locus_testkit import ScriptedModel, call
 
@@ -39,7 +40,7 @@ def calls(log: Path) -> list[str]:
         ({"idempotentHint": True}, False, False),
     ],
 )
-@pytest.mark.parametrize("store", [MemoryStore, LatestStore])
+@pytest.mark.parametrize("store", [MemoryStore, partial(MemoryStore, history=False)])
 async def test_a_call_that_a_crash_interrupted_is_repeated_only_if_a_trusted_server_says_that_it_may_be(
     hints: dict[str, bool], trust: bool, again: bool, store: Any, tmp_path: Path
 ) -> None:

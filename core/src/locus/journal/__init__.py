@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from locus.core.lazy import exports
 
 if TYPE_CHECKING:
-    from locus.journal.latest import LatestStore
     from locus.journal.memory import MemoryStore
     from locus.journal.snapshots import SnapshotAdapter
     from locus.journal.store import Appended, Claim, JournalStore, ThreadInfo
@@ -14,7 +13,6 @@ __all__ = [
     "Appended",
     "Claim",
     "JournalStore",
-    "LatestStore",
     "MemoryStore",
     "SnapshotAdapter",
     "ThreadInfo",
@@ -26,7 +24,6 @@ __getattr__, __dir__ = exports(
         "Appended": "locus.journal.store",
         "Claim": "locus.journal.store",
         "JournalStore": "locus.journal.store",
-        "LatestStore": "locus.journal.latest",
         "MemoryStore": "locus.journal.memory",
         "SnapshotAdapter": "locus.journal.snapshots",
         "ThreadInfo": "locus.journal.store",

@@ -1,4 +1,9 @@
-"""`MemoryStore`: journals in this process's memory, under the same laws as a store on disk."""
+"""`MemoryStore`: journals in this process's memory, under the same laws as a store on disk.
+
+With a history it is a checkpointer for tests, notebooks and short-lived services. Without one it keeps the newest
+state of each thread and the steps since: what a run without a checkpointer needs to be resumed in the same process, at
+the price of its state alone, and the base of every store that cannot keep a journal.
+"""
 
 from __future__ import annotations
 
@@ -23,42 +28,94 @@ __all__ = ["MemoryStore"]
 
 
 @frozen
-class _Held:
+class Holder:
+    """Who holds a thread."""
+
     token: str
     worker: str
     since: datetime
 
 
 @define(slots=True)
-class _Thread:
+class Thread:
+    """One thread: its newest snapshot, its entries, and who holds it."""
+
+    #: The arguments of the newest `Snapshot`, which is made when somebody asks for it: twice an iteration nobody does.
+    newest: tuple[int, AgentState, Transition] | None = None
     bodies: list[Body] = field(factory=list)
-    # (number of the first entry, writer) for each claim that wrote: an append costs no object of its own.
+    #: How many entries came before `bodies`: 0 where every entry is kept.
+    dropped: int = 0
+    #: (number of the first entry, writer) per claim that wrote: an append costs no object of its own.
     writers: list[tuple[int, str]] = field(factory=list)
-    held: _Held | None = None
-    snapshot: Snapshot | None = None
+    held: Holder | None = None
     not_before: datetime | None = None
+    #: When it was released last.
+    released_at: datetime | None = None
+    #: Which change of the store was the newest of this thread.
     changed: int = 0
-    updated_at: datetime | None = None
+
+    @property
+    def head(self) -> int:
+        """Number of the newest entry."""
+        return self.dropped + len(self.bodies)
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The newest snapshot, or None."""
+        return None if self.newest is None else Snapshot(*self.newest)
+
+    @property
+    def updated_at(self) -> datetime | None:
+        """When it was claimed, written to or released last; a transition records when it was committed."""
+        times = [self.released_at, None if self.held is None else self.held.since]
+        times.append(None if self.newest is None else self.newest[1].updated_at)
+        last = next((body for body in reversed(self.bodies) if isinstance(body, Transition)), None)
+        times.append(None if last is None else last.delta.changed.get("updated_at"))
+        return max((at for at in times if at is not None), default=None)
+
+    def entries(self, after: int) -> tuple[Entry, ...]:
+        """The entries after a number that are kept."""
+        made: list[Entry] = []
+        start = max(after, self.dropped) + 1
+        parent = ""
+        for (first, writer), (stop, _) in pairwise([*self.writers, (self.head + 1, "")]):
+            if first >= stop:  # a claim that wrote nothing
+                continue
+            for n in range(max(first, start), stop):
+                made.append(
+                    Entry(n, writer, parent if n == first else f"{n - 1}:{writer}", self.bodies[n - 1 - self.dropped])
+                )
+            parent = f"{stop - 1}:{writer}"
+        return tuple(made)
 
 
 class MemoryStore:
-    """Keeps journals as long as it lives. Safe to share between threads, tasks and agents."""
+    """Keeps journals as long as it lives. Safe to share between threads, tasks and agents.
 
-    keeps_history = True
+    Args:
+        history: False to keep the newest state of each thread only: no replay, no time travel, no fork.
+    """
+
     #: Memory folds as fast as it reads.
     snapshot_every = None
 
-    def __init__(self) -> None:
-        self._threads: dict[str, _Thread] = {}
+    def __init__(self, *, history: bool = True) -> None:
+        self.keeps_history = history
+        self._threads: dict[str, Thread] = {}
         self._lock = Lock()
         self._changes = 0
-        self._changed: _Thread | None = None
+        self._changed: Thread | None = None
 
-    def _change(self, thread: _Thread) -> None:
-        """This thread was changed last."""
+    def _change(self, thread: Thread) -> None:
+        """Make this thread the one that was changed last."""
         self._changed = thread
         self._changes += 1
         thread.changed = self._changes
+
+    def _held(self, claim: Claim) -> Thread | None:
+        """The thread of a claim that was neither released nor followed by another one."""
+        thread = self._threads.get(claim.thread_id)
+        return None if thread is None or thread.held is None or thread.held.token != claim.token else thread
 
     async def claim(self, thread_id: str, worker: str) -> Claim:
         """Take a thread.
@@ -66,57 +123,56 @@ class MemoryStore:
         Raises:
             ThreadBusy: a run of this process holds it (a run always gives its thread back when it ends).
         """
-        token = uuid4().hex
         with self._lock:
-            thread = self._threads.setdefault(thread_id, _Thread())
+            thread = self._threads.get(thread_id)
+            if thread is None:
+                thread = self._threads[thread_id] = Thread()
             if thread.held is not None:
                 raise ThreadBusy(thread_id, thread.held.worker, thread.held.since.isoformat())
-            thread.held = _Held(token, worker, datetime.now(UTC))
+            thread.held = Holder(uuid4().hex, worker, datetime.now(UTC))
             self._change(thread)
-            snapshot = thread.snapshot
-            return Claim(
-                thread_id=thread_id,
-                token=token,
-                head=len(thread.bodies),
-                snapshot=snapshot,
-                entries=self._entries(thread, snapshot.at if snapshot else 0),
-            )
+            return _shown(thread_id, thread, thread.held.token)
 
     async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
         """Add entries, all or none."""
         with self._lock:
-            thread = self._threads.get(claim.thread_id)
-            if thread is None or thread.held is None or thread.held.token != claim.token:
+            thread = self._held(claim)
+            if thread is None:
                 return Appended.FENCED
             if not thread.writers or thread.writers[-1][1] != claim.token:
-                thread.writers.append((len(thread.bodies) + 1, claim.token))
+                thread.writers.append((thread.head + 1, claim.token))
             thread.bodies.extend(bodies)
             if thread is not self._changed:
                 self._change(thread)
             return Appended.OK
 
     async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
-        """Cache a fold."""
+        """Cache a fold; without a history this is the newest state, and the steps before it are dropped."""
         with self._lock:
-            thread = self._threads.get(claim.thread_id)
-            if thread is None or thread.held is None or thread.held.token != claim.token or at > len(thread.bodies):
+            thread = self._held(claim)
+            if thread is None or (self.keeps_history and at > len(thread.bodies)):
                 return False
-            thread.snapshot = Snapshot(at, state, last)
+            thread.newest = at, state, last
+            if not self.keeps_history:
+                thread.dropped = at
+                thread.writers[:] = ((at, claim.token),)
+                if thread.bodies:
+                    thread.bodies = []
+                if thread is not self._changed:
+                    self._change(thread)
             return True
 
     async def renew(self, claim: Claim) -> bool:
-        """Whether the claim still stands; memory needs no lease."""
-        thread = self._threads.get(claim.thread_id)
-        return thread is not None and thread.held is not None and thread.held.token == claim.token
+        """Whether the claim is still valid; memory needs no lease."""
+        return self._held(claim) is not None
 
     async def release(self, claim: Claim, not_before: datetime | None = None) -> None:
         """Give the thread back."""
         with self._lock:
-            thread = self._threads.get(claim.thread_id)
-            if thread is None or thread.held is None or thread.held.token != claim.token:
-                return
-            thread.held, thread.not_before, thread.updated_at = None, not_before, datetime.now(UTC)
-            self._change(thread)
+            thread = self._held(claim)
+            if thread is not None:
+                thread.held, thread.not_before, thread.released_at = None, not_before, datetime.now(UTC)
+                self._change(thread)
 
     async def next_ready(self, now: datetime) -> str | None:
         """The thread that has waited longest for its time to come."""
@@ -129,29 +185,25 @@ class MemoryStore:
         return min(due)[1] if due else None
 
     async def read(self, thread_id: str, after: int = 0) -> tuple[Entry, ...]:
-        """The entries of a thread; empty for an unknown one."""
+        """The entries of a thread; empty for an unknown one. Without a history: the steps since the newest state."""
         with self._lock:
             thread = self._threads.get(thread_id)
-            return self._entries(thread, after) if thread is not None else ()
+            return thread.entries(after) if thread is not None else ()
 
     async def peek(self, thread_id: str) -> Claim | None:
-        """What stands in a thread, without taking it."""
+        """What a claim would show, without taking the thread."""
         with self._lock:
             thread = self._threads.get(thread_id)
-            if thread is None or not thread.bodies:
-                return None
-            snapshot = thread.snapshot
-            entries = self._entries(thread, snapshot.at if snapshot else 0)
-            return Claim(thread_id=thread_id, token="", head=len(thread.bodies), snapshot=snapshot, entries=entries)
+            return None if thread is None or not thread.head else _shown(thread_id, thread, "")
 
     async def threads(self) -> tuple[ThreadInfo, ...]:
-        """All threads, the most recently changed first: taken, written to or given back."""
+        """All threads, the most recently changed first: claimed, written to or released."""
         with self._lock:
             rows = sorted(self._threads.items(), key=lambda row: -row[1].changed)
             return tuple(
                 ThreadInfo(
                     thread_id=thread_id,
-                    head=len(t.bodies),
+                    head=t.head,
                     holder=t.held.worker if t.held else None,
                     updated_at=t.updated_at,
                     since=t.held.since if t.held else None,
@@ -164,8 +216,13 @@ class MemoryStore:
 
         Raises:
             NothingToResume: no such thread.
-            JournalError: ``into`` is taken, or ``at`` is no number of an entry.
+            JournalError: ``into`` is taken, ``at`` is not the number of an entry, or no history is kept.
         """
+        if not self.keeps_history:
+            raise JournalError(
+                f"cannot fork {thread_id!r}: {type(self).__name__} keeps the newest state of a thread and no history; "
+                "give the agent a checkpointer that does, such as MemoryStore()"
+            )
         with self._lock:
             thread, taken = self._threads.get(thread_id), self._threads.get(into)
             if thread is None or not thread.bodies:
@@ -176,12 +233,12 @@ class MemoryStore:
                 raise JournalError(
                     f"cannot fork {thread_id!r} after entry {at}: it has the entries 1 to {len(thread.bodies)}"
                 )
-            made = self._threads[into] = _Thread(bodies=thread.bodies[:at])
+            made = self._threads[into] = Thread(bodies=thread.bodies[:at])
             self._change(made)
             made.writers = [(first, writer) for first, writer in thread.writers if first <= at]
-            made.updated_at = datetime.now(UTC)
-            if thread.snapshot is not None and thread.snapshot.at <= at:
-                made.snapshot = thread.snapshot
+            made.released_at = datetime.now(UTC)
+            if thread.newest is not None and thread.newest[0] <= at:
+                made.newest = thread.newest
             if bodies:
                 made.writers.append((at + 1, uuid4().hex))
                 made.bodies.extend(bodies)
@@ -198,14 +255,9 @@ class MemoryStore:
             self._changed = None
             return True
 
-    @staticmethod
-    def _entries(thread: _Thread, after: int) -> tuple[Entry, ...]:
-        made: list[Entry] = []
-        spans = [*thread.writers, (len(thread.bodies) + 1, "")]
-        parent = ""
-        for (first, writer), (stop, _) in pairwise(spans):
-            for n in range(first, stop):
-                if n > after:
-                    made.append(Entry(n, writer, parent, thread.bodies[n - 1]))
-                parent = f"{n}:{writer}"
-        return tuple(made)
+
+def _shown(thread_id: str, thread: Thread, token: str) -> Claim:
+    """What a claim shows."""
+    snapshot = thread.snapshot
+    entries = thread.entries(snapshot.at if snapshot else 0)
+    return Claim(thread_id=thread_id, token=token, head=thread.head, snapshot=snapshot, entries=entries)

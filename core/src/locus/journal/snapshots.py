@@ -1,7 +1,7 @@
 """`SnapshotAdapter`: a backend that can only save and load a dict becomes a journal store.
 
-It keeps the newest state and the open steps of each thread, so a run resumes after a crash. Two things it
-cannot give: history (no replay, no time travel) and fencing between processes. One writer a thread, then.
+It keeps the newest state and the open steps of each thread, so a run resumes after a crash. Two things it cannot give:
+history (no replay, no time travel) and fencing between processes, so a thread must have one writer at a time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from attrs import evolve
 
 from locus.core.journal import Body, StateDelta, Transition, entry_from_json, entry_to_json
 from locus.core.state import AgentState
-from locus.journal.latest import LatestStore, Thread
+from locus.journal.memory import MemoryStore, Thread
 from locus.journal.store import Appended, Claim
 
 __all__ = ["SnapshotAdapter"]
@@ -24,7 +24,7 @@ Save = Callable[[str, dict[str, Any]], Any | Awaitable[Any]]
 Load = Callable[[str], Awaitable[Mapping[str, Any] | None] | Mapping[str, Any] | None]
 
 
-class SnapshotAdapter(LatestStore):
+class SnapshotAdapter(MemoryStore):
     """Journals behind ``save(thread_id, checkpoint)`` and ``load(thread_id)``; either may be async.
 
     Args:
@@ -33,7 +33,7 @@ class SnapshotAdapter(LatestStore):
     """
 
     def __init__(self, save: Save, load: Load) -> None:
-        super().__init__()
+        super().__init__(history=False)
         self._save, self._load = save, load
         # One save at a time: an older one that finishes late would undo a newer.
         self._saving: dict[str, anyio.Lock] = {}
@@ -50,7 +50,7 @@ class SnapshotAdapter(LatestStore):
 
     async def _refresh(self, thread_id: str) -> None:
         thread = self._threads.get(thread_id)
-        if thread is None or thread.holder is None:
+        if thread is None or thread.held is None:
             found = self._load(thread_id)
             data = await found if inspect.isawaitable(found) else found
             if data is not None:
@@ -70,14 +70,14 @@ class SnapshotAdapter(LatestStore):
                 await self._store(claim.thread_id)
             except Exception:
                 # What was not saved was not appended: another save, or another claim, would find it here.
-                thread.tail = [kept for kept in thread.tail if not any(kept is body for body in bodies)]
+                thread.bodies = [kept for kept in thread.bodies if not any(kept is body for body in bodies)]
                 raise
         return done
 
     async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
         """Save the newest state."""
         thread = self._held(claim)
-        before = None if thread is None else (thread.newest, thread.tail)
+        before = None if thread is None else (thread.newest, thread.bodies, thread.dropped, list(thread.writers))
         # The delta is in the state; keeping it as well would save the conversation twice.
         done = await super().snapshot(claim, at, state, evolve(last, delta=StateDelta()))
         if done:
@@ -85,7 +85,7 @@ class SnapshotAdapter(LatestStore):
                 await self._store(claim.thread_id)
             except Exception:
                 if thread is not None and before is not None:
-                    thread.newest, thread.tail = before
+                    thread.newest, thread.bodies, thread.dropped, thread.writers = before
                 raise
         return done
 
@@ -98,7 +98,7 @@ class SnapshotAdapter(LatestStore):
         snapshot = thread.snapshot
         if snapshot is None:
             return  # steps of a run that has not begun: there is nothing to resume yet
-        journal = {"at": snapshot.at, "entries": [entry_to_json(b) for b in (snapshot.last, *thread.tail)]}
+        journal = {"at": snapshot.at, "entries": [entry_to_json(b) for b in (snapshot.last, *thread.bodies)]}
         saved = self._save(thread_id, {**snapshot.state.to_checkpoint(), "journal": journal})
         if inspect.isawaitable(saved):
             await saved
@@ -119,5 +119,6 @@ def _loaded(data: Mapping[str, Any]) -> Thread:
     if not bodies or not isinstance(bodies[0], Transition):
         # A bare checkpoint, written by something else: the conversation is there, no run is open.
         last = Transition(run_id=state.run_id, node="terminate", next_node="end", delta=StateDelta())
-        return Thread(newest=(1, state, last))
-    return Thread(newest=(int(journal.get("at", 1)), state, bodies[0]), tail=bodies[1:])
+        return Thread(newest=(1, state, last), dropped=1, writers=[(1, "")])
+    at = int(journal.get("at", 1))
+    return Thread(newest=(at, state, bodies[0]), bodies=bodies[1:], dropped=at, writers=[(at, "")])

@@ -19,7 +19,7 @@ from locus.core.frozen import FrozenDict
 from locus.core.state import AgentState
 from locus.journal.clock import Clock, SystemClock
 from locus.journal.host import JournalHost
-from locus.journal.latest import LatestStore
+from locus.journal.memory import MemoryStore
 from locus.loop._validate import refuse_odd_agent, refuse_odd_run
 from locus.loop.assembly import Parts, assemble, configured, schema_of
 from locus.loop.budget import Budget, agent_condition, child_loop, condition_given, tightened
@@ -209,7 +209,7 @@ class Engine:
         self, active: ActiveRun, segment: Segment, store: JournalStore | None, sink: Sink | None
     ) -> AgentResult[Any]:
         kept = store if store is not None else self.store
-        own = kept if kept is not None else LatestStore()
+        own = kept if kept is not None else MemoryStore(history=False)
         if sink is not None:
             active.show_to(sink)
         await left(segment.thread_id)
