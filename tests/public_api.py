@@ -24,6 +24,7 @@ MODULES = (
     "locus",
     "locus.plugin",
     "locus.config",
+    "locus.core",
     "locus.core.directives",
     "locus.core.errors",
     "locus.core.events",

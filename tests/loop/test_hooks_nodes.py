@@ -24,10 +24,11 @@ from locus import (
 from locus.core.errors import ConditionError, HookSpecError, PluginError
 from locus.core.executions import ToolExecution
 from locus.core.messages import ToolCall, ToolResult, plugin_message
-from locus.core.reflect import EveryIterations, OnRepetition, OnToolError
+from locus.core.reflect import EveryIterations, OnToolError
 from locus.core.termination import ConfidenceMet, TokenLimit
 from locus.journal import MemoryStore
 from locus.plugin import Accept, Plugin, Retry, Revise, RunContext, hookimpl
+from locus_kit.reflect import OnRepetition
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio

@@ -18,13 +18,13 @@ from locus.loop.router import (
     AnyOf,
     EveryIterations,
     Node,
-    OnRepetition,
     OnToolError,
     ReflectPolicy,
     Route,
     Router,
     legal,
 )
+from locus_kit.reflect import OnRepetition
 
 nodes = st.sampled_from(Node)
 policies: st.SearchStrategy[ReflectPolicy | None] = st.one_of(

@@ -24,7 +24,6 @@ from locus.loop.router import (
     AnyOf,
     EveryIterations,
     Node,
-    OnRepetition,
     OnToolError,
     Route,
     Router,
@@ -40,16 +39,6 @@ DEFAULT = Router(effective(max_iterations=3)[0])
 
 def state(*messages: Message, **changes: Any) -> AgentState:
     return evolve(AgentState(run_id="run", started_at=NOON, updated_at=NOON, messages=messages), **changes)
-
-
-def ran(keys: str, **changes: Any) -> AgentState:
-    """A state whose executions have these keys, one letter each; a space begins the next iteration, or each letter."""
-    built = state(**changes)
-    for iteration, batch in enumerate(keys.split() if " " in keys else keys):
-        for key in batch:
-            execution = ToolExecution(tool_name=key.upper(), key=key, result="ok", iteration=iteration)
-            built = built.with_tool_execution(execution)
-    return built
 
 
 # -- the table ------------------------------------------------------------------------------------
@@ -115,7 +104,7 @@ def test_an_answer_on_the_last_call_is_an_answer_and_not_the_limit() -> None:
 
 def test_the_worked_example_ends_after_the_reflection_of_its_second_iteration() -> None:
     condition = effective((ToolCalled("book") & ConfidenceMet(0.9)) | MaxIterations(8))[0]
-    router = Router(condition, AnyOf(EveryIterations(2), OnToolError(), OnRepetition()))
+    router = Router(condition, AnyOf(EveryIterations(2), OnToolError()))
     first = state(REQUEST, RESULT, RESULT).with_tool_execution(ToolExecution(tool_name="search", key="s"))
     assert router(Node.EXECUTE, first).next is Node.THINK
     booked = first.with_iteration(1).with_tool_execution(ToolExecution(tool_name="book", key="b", iteration=1))
@@ -201,69 +190,9 @@ def test_an_error_of_the_current_iteration_is_a_reason_to_reflect() -> None:
     assert OnToolError()(state(iteration=1).with_tool_execution(refused)) is None
 
 
-@pytest.mark.parametrize(
-    ("keys", "repeats"),
-    [
-        ("aaa", True),
-        ("baaa", True),
-        ("aa", False),
-        ("aab", False),
-        ("abab", True),
-        ("cabab", True),
-        ("aba", False),
-        ("abcabc", True),
-        ("abcab", False),
-        ("abcdabcd", False),
-        ("", False),
-        ("b aaa", False),
-        ("abab c", False),
-        ("ab ab", False),
-        ("ab ab ab", True),
-        ("ab cd ab cd", True),
-        ("ab a ab", False),
-        ("aa a a", False),
-        ("aa a a a", True),
-    ],
-)
-def test_repetition_is_the_same_call_or_a_short_cycle(keys: str, repeats: bool) -> None:
-    assert (OnRepetition()(ran(keys)) is not None) is repeats
-    assert (OnRepetition(3)(ran(keys, tool_loop_threshold=0)) is not None) is repeats
-
-
-def test_repetition_is_measured_by_the_state_s_threshold() -> None:
-    assert OnRepetition()(ran("aa", tool_loop_threshold=2)) == "A was called 2 times with the same arguments"
-    assert OnRepetition()(ran("ab ab", tool_loop_threshold=2)) == "the same 2 calls were made 2 times"
-    assert OnRepetition()(ran("aaa", tool_loop_threshold=4)) is None
-    assert OnRepetition()(ran("ababab", tool_loop_threshold=4)) == "the last 2 calls repeat the 2 before them"
-    assert OnRepetition()(ran("abab", tool_loop_threshold=4)) is None
-    assert OnRepetition()(ran("aaaa", tool_loop_threshold=1)) is None
-
-
-class Counted(tuple[ToolExecution, ...]):
-    """A history that counts how many of its items were looked at."""
-
-    looked_at = 0
-
-    def __getitem__(self, key: Any) -> Any:
-        found = super().__getitem__(key)
-        Counted.looked_at += len(found) if isinstance(key, slice) else 1
-        return found
-
-    def __iter__(self) -> Any:
-        raise AssertionError("the whole history was scanned")
-
-
-def test_repetition_looks_only_at_the_end_of_the_history() -> None:
-    seen = ran("abc" * 1000)
-    object.__setattr__(seen, "tool_executions", Counted(seen.tool_executions))
-    Counted.looked_at = 0
-    assert OnRepetition()(seen) is not None
-    assert Counted.looked_at <= 20
-
-
 def test_any_of_gives_the_first_reason() -> None:
-    seen = ran("aaa", iteration=1)
-    assert AnyOf(OnToolError(), OnRepetition(), EveryIterations(2))(seen) == OnRepetition()(seen)
+    seen = state(iteration=1)
+    assert AnyOf(OnToolError(), EveryIterations(2), EveryIterations(1))(seen) == "every 2 iterations"
     assert AnyOf()(seen) is None
 
 
@@ -275,11 +204,11 @@ def test_a_policy_that_goes_wrong_is_a_condition_error(policy: Any) -> None:
 
 @pytest.mark.parametrize(
     "build",
-    [lambda: EveryIterations(0), lambda: EveryIterations(True), lambda: OnRepetition(1)],
-    ids=["0", "True", "1"],
+    [lambda: EveryIterations(0), lambda: EveryIterations(True)],
+    ids=["0", "True"],
 )
-def test_a_wrong_interval_or_threshold_is_refused_at_build(build: Any) -> None:
-    with pytest.raises(ValueError, match="it is an integer"):
+def test_a_wrong_interval_is_refused_at_build(build: Any) -> None:
+    with pytest.raises(ValueError, match="must be an int of 1 or more, got"):
         build()
 
 

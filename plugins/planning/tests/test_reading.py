@@ -68,10 +68,10 @@ A = step("a", "look", at="x")
     [
         ("[]", "not one JSON object"),
         ("{} {}", "not one JSON object"),
-        ('{"goal": "g", "goal": "h", "steps": []}', "a key comes twice"),
+        ('{"goal": "g", "goal": "h", "steps": []}', "a key is repeated"),
         ('{"goal": "g", "steps": [NaN]}', "NaN is not JSON"),
         ('{"goal": "g", "steps": ' + "[" * 50_000 + "]" * 50_000 + "}", "JSON"),
-        (" " * 200_001, "200000 are read"),
+        (" " * 200_001, "at most 200000 are allowed"),
         ("{}", "the plan has no 'goal'\nthe plan has no 'steps'"),
         (plan(A, mood="good"), "a key 'mood'"),
         (plan(A, answer=["x"]), "a key 'answer'"),

@@ -1,1 +1,40 @@
-"""Values: what a run is made of. No I/O, no async, no hooks, no clock."""
+"""Values: what a run is made of. No I/O, no async, no hooks, no clock.
+
+The names here are for data: frozen containers, and its JSON form.
+"""
+
+from typing import TYPE_CHECKING
+
+from locus.core.lazy import exports
+
+if TYPE_CHECKING:
+    from locus.core.codec import decode, encode
+    from locus.core.data import decode_data, encode_data, register_value
+    from locus.core.frozen import EMPTY, FrozenDict, freeze, thaw
+
+__all__ = [
+    "EMPTY",
+    "FrozenDict",
+    "decode",
+    "decode_data",
+    "encode",
+    "encode_data",
+    "freeze",
+    "register_value",
+    "thaw",
+]
+
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "EMPTY": "locus.core.frozen",
+        "FrozenDict": "locus.core.frozen",
+        "decode": "locus.core.codec",
+        "decode_data": "locus.core.data",
+        "encode": "locus.core.codec",
+        "encode_data": "locus.core.data",
+        "freeze": "locus.core.frozen",
+        "register_value": "locus.core.data",
+        "thaw": "locus.core.frozen",
+    },
+)

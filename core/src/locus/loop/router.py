@@ -18,7 +18,7 @@ from attrs import field, frozen
 from attrs.validators import instance_of
 
 from locus.core.errors import ConditionError
-from locus.core.reflect import AnyOf, EveryIterations, OnRepetition, OnToolError, ReflectPolicy
+from locus.core.reflect import AnyOf, EveryIterations, OnToolError, ReflectPolicy
 from locus.core.termination import MaxIterations, Satisfied, TerminationCondition
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ __all__ = [
     "AnyOf",
     "EveryIterations",
     "Node",
-    "OnRepetition",
     "OnToolError",
     "ReflectPolicy",
     "Route",

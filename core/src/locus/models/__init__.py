@@ -7,7 +7,6 @@ from locus.core.lazy import exports
 if TYPE_CHECKING:
     from locus.models.forced import ForcedAnswer, forced_answer
     from locus.models.handoff import portable, writer, written_by
-    from locus.models.judging import clipped, execution_text, quoted, request_at
     from locus.models.prices import PriceSource
     from locus.models.protocol import (
         Chunk,
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
         ToolChoice,
     )
     from locus.models.registry import get_model
-    from locus.models.strict import NotOneObject, json_object
     from locus.models.strictness import NotStrict, StrictRules, strict_schema
 
 __all__ = [
@@ -32,7 +30,6 @@ __all__ = [
     "ModelRequest",
     "ModelResponse",
     "ModelSettings",
-    "NotOneObject",
     "NotStrict",
     "OnChunk",
     "OutputSpec",
@@ -41,14 +38,9 @@ __all__ = [
     "StopReason",
     "StrictRules",
     "ToolChoice",
-    "clipped",
-    "execution_text",
     "forced_answer",
     "get_model",
-    "json_object",
     "portable",
-    "quoted",
-    "request_at",
     "strict_schema",
     "writer",
     "written_by",
@@ -63,7 +55,6 @@ __getattr__, __dir__ = exports(
         "ModelRequest": "locus.models.protocol",
         "ModelResponse": "locus.models.protocol",
         "ModelSettings": "locus.models.protocol",
-        "NotOneObject": "locus.models.strict",
         "NotStrict": "locus.models.strictness",
         "OnChunk": "locus.models.protocol",
         "OutputSpec": "locus.models.protocol",
@@ -72,14 +63,9 @@ __getattr__, __dir__ = exports(
         "StopReason": "locus.models.protocol",
         "StrictRules": "locus.models.strictness",
         "ToolChoice": "locus.models.protocol",
-        "clipped": "locus.models.judging",
-        "execution_text": "locus.models.judging",
         "forced_answer": "locus.models.forced",
         "get_model": "locus.models.registry",
-        "json_object": "locus.models.strict",
         "portable": "locus.models.handoff",
-        "quoted": "locus.models.judging",
-        "request_at": "locus.models.judging",
         "strict_schema": "locus.models.strictness",
         "writer": "locus.models.handoff",
         "written_by": "locus.models.handoff",

@@ -9,8 +9,9 @@ from attrs import evolve, frozen
 
 from locus.core.errors import JournalError, LocusError
 from locus.core.messages import Role
-from locus.core.reflect import AnyOf, EveryIterations, OnRepetition, OnToolError
+from locus.core.reflect import AnyOf, EveryIterations, OnToolError
 from locus.plugin import Event, Hook, StashKey, hookimpl
+from locus_kit.reflect import OnRepetition
 from locus_plugin_causal.building import chain_of
 from locus_plugin_causal.chain import CausalChain
 from locus_plugin_causal.claims import ClaimBuilder

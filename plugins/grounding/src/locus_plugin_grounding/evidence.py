@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from locus.models import clipped
+from locus_kit.judging import clip
 from locus_plugin_grounding.facts import Part, parts, words_of
 from locus_plugin_grounding.quantities import Quantity, read_at
 from locus_plugin_grounding.sentences import sentences
@@ -118,7 +118,7 @@ class Corpus:
             arguments: what it was called with: a result that repeats them word for word confirms nothing.
         """
         given = arguments or {}
-        self.texts.append(f"{tool}: {clipped(text, self._max_chars)}" if tool else clipped(text, self._max_chars))
+        self.texts.append(f"{tool}: {clip(text, self._max_chars)}" if tool else clip(text, self._max_chars))
         echoes = (*self._question, *_echoes(given.values()))
         short = [str(v) for v in given.values() if isinstance(v, str | int) and len(str(v).split()) <= 2]
         of_call = _Around(words_of(tool)).and_of(part for each in short for part in parts(each))
@@ -159,7 +159,7 @@ class Corpus:
                 return
             except (ValueError, RecursionError):
                 pass
-        yield from _prose(without(clipped(text, self._max_chars), echoes), around)
+        yield from _prose(without(clip(text, self._max_chars), echoes), around)
 
     def _records(self, data: Any, key: str, around: _Around, echoes: tuple[str, ...]) -> Iterator[Piece]:
         if isinstance(data, Mapping):

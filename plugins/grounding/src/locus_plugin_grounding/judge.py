@@ -10,8 +10,8 @@ from attrs import frozen
 
 from locus.core.errors import LocusError
 from locus.core.messages import Message, Role
-from locus.models.judging import quoted
 from locus.models.protocol import ModelRequest, ModelSettings
+from locus_kit.judging import quote
 from locus_plugin_grounding.partition import Kind
 from locus_plugin_grounding.rules import Finding, Standing
 
@@ -81,7 +81,7 @@ def judge_request(
         left -= len(text)
     results = json.dumps(shown[::-1], ensure_ascii=False, indent=1)
     numbered = "\n".join(f"{n}: {' '.join(claim.split())}" for n, claim in enumerate(claims, 1))
-    told = quoted([("The evidence, what tools said, as JSON", results), ("The claims", numbered)])
+    told = quote([("The evidence, what tools said, as JSON", results), ("The claims", numbered)])
     return ModelRequest(
         messages=(
             Message(Role.SYSTEM, _RULES + (_TYPED if typed else _SIMPLE)),

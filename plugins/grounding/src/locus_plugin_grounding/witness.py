@@ -7,7 +7,7 @@ from typing import Any
 
 from locus.core.messages import Message, ToolCall, ToolResult
 from locus.core.state import AgentState
-from locus.models import request_at
+from locus_kit.judging import find_request
 from locus_plugin_grounding.evidence import Corpus
 
 __all__ = ["Witness"]
@@ -15,7 +15,7 @@ __all__ = ["Witness"]
 
 def _question(state: AgentState) -> str:
     """The user's turn that this run answers."""
-    at = request_at(state)
+    at = find_request(state)
     return "" if at is None else state.messages[at].text
 
 

@@ -11,9 +11,10 @@ from attrs import frozen
 from locus.core.frozen import thaw
 from locus.core.messages import MediaBlock, Message, Role, TextBlock
 from locus.core.state import AgentState
-from locus.models import OutputSpec, clipped, request_at
+from locus.models import OutputSpec
 from locus.tools.definition import Tool
 from locus.tools.registry import ToolRegistry
+from locus_kit.judging import clip, find_request
 from locus_plugin_planning.plan import Step
 
 __all__ = ["Clip", "decide_question", "decide_spec", "plan_question", "think_question"]
@@ -62,7 +63,7 @@ class Clip:
 
     def text(self, text: str) -> str:
         """The text, or its beginning and its end."""
-        return clipped(text, self.longest)
+        return clip(text, self.longest)
 
 
 def _asked(instructions: str, document: dict[str, Any], more: Iterable[MediaBlock] = ()) -> tuple[Message, ...]:
@@ -91,7 +92,7 @@ def plan_question(
         window: how many messages before the request.
         template: whether the plan must say how the answer is made.
     """
-    at = request_at(state)
+    at = find_request(state)
     request = Message(Role.USER) if at is None else state.messages[at]
     system = "\n\n".join(m.text for m in state.messages if m.role is Role.SYSTEM)
     speaking = (Role.USER, Role.ASSISTANT)

@@ -9,9 +9,10 @@ from typing import Any
 from attrs import evolve
 
 from locus.core.frozen import thaw
-from locus.models import NotOneObject, OutputSpec, json_object
+from locus.models import OutputSpec
 from locus.tools.definition import ArgumentError
 from locus.tools.registry import ToolRegistry
+from locus_kit.parsing import NotOneObject, parse_json_object
 from locus_plugin_planning.plan import Plan, Step
 from locus_plugin_planning.references import Unresolved, is_open, references
 from locus_plugin_planning.unusable import Unusable
@@ -66,7 +67,7 @@ def answer_of(text: str) -> dict[str, Any]:
         Unusable: it is none.
     """
     try:
-        return json_object(text, longest=LONGEST)
+        return parse_json_object(text, longest=LONGEST)
     except NotOneObject as e:
         raise Unusable(str(e)) from None
 

@@ -15,7 +15,7 @@ from locus.core.executions import ToolExecution
 from locus.core.frozen import thaw
 from locus.core.messages import Message
 from locus.core.state import AgentState
-from locus.models import clipped, request_at
+from locus_kit.judging import clip, find_request
 
 __all__ = ["record", "request_of"]
 
@@ -25,7 +25,7 @@ _MOST_CALLS = 12
 
 def request_of(state: AgentState) -> Message | None:
     """The user's turn that this run answers."""
-    at = request_at(state)
+    at = find_request(state)
     return None if at is None else state.messages[at]
 
 
@@ -40,7 +40,7 @@ class _Clip:
     longest: int
 
     def text(self, text: str) -> str:
-        return clipped(text, self.longest)
+        return clip(text, self.longest)
 
     def data(self, value: Any) -> Any:
         plain = thaw(value)

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from attrs import field, frozen
 
 from locus.core.errors import LocusError
-from locus.models import json_object
 from locus.models.output import OutputSchema, output_schema
+from locus_kit.parsing import parse_json_object
 
 __all__ = ["Reflection", "ReflexionReport", "UnusableVerdict", "Verdict", "parsed", "reply_schema"]
 
@@ -114,7 +114,7 @@ def parsed(schema: OutputSchema[Reply], answer: str) -> Reflection:
         OutputError: it does not follow the schema.
         UnusableVerdict: its confidence is no finite number.
     """
-    json_object(answer, longest=_MOST)
+    parse_json_object(answer, longest=_MOST)
     reply = schema.parse(answer)
     if not math.isfinite(reply.confidence):
         raise UnusableVerdict(reply.confidence)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from locus.core.executions import ToolExecution
-from locus.core.reflect import OnRepetition
 from locus.core.state import AgentState
+from locus_kit.reflect import OnRepetition
 from locus_plugin_reflexion.reflection import Reflection, Verdict
 
 __all__ = ["judge_by_rules"]

@@ -13,7 +13,7 @@ from locus.core.codec import encode_data
 from locus.core.executions import ToolExecution
 from locus.core.messages import Message, Role, ToolCall
 from locus.core.state import AgentState
-from locus.models import clipped, execution_text, quoted
+from locus_kit.judging import clip, describe_execution, quote
 
 __all__ = ["arguments_text", "case", "instructions", "user_request"]
 
@@ -53,10 +53,10 @@ def case(request: str, calls: tuple[ToolExecution, ...], call: ToolCall, run_id:
         run_id: of the run; unknown to whoever writes what its tools read.
         most: characters of each text.
     """
-    parts = [("the user's request", clipped(request, most))]
-    parts += [(f"earlier call {number}", execution_text(done, most)) for number, done in enumerate(calls, 1)]
+    parts = [("the user's request", clip(request, most))]
+    parts += [(f"earlier call {number}", describe_execution(done, most)) for number, done in enumerate(calls, 1)]
     parts.append(("the call in question", f"{call.name} {arguments_text(call)}"))
-    return f"{quoted(parts, salt=run_id)}\n\nMay the call in question run? Answer with the JSON object."
+    return f"{quote(parts, salt=run_id)}\n\nMay the call in question run? Answer with the JSON object."
 
 
 def user_request(state: AgentState) -> str:

@@ -9,7 +9,8 @@ from typing import Literal
 
 from attrs import frozen
 
-from locus.models import NotOneObject, OutputSpec, json_object
+from locus.models import OutputSpec
+from locus_kit.parsing import NotOneObject, parse_json_object
 
 __all__ = ["DECISIONS", "SPEC", "BadVote", "Decision", "Vote", "read_vote"]
 
@@ -59,7 +60,7 @@ def read_vote(text: str) -> Vote:
         BadVote: it is none.
     """
     try:
-        form = json_object(text, longest=LONGEST)
+        form = parse_json_object(text, longest=LONGEST)
     except NotOneObject as e:
         raise BadVote(str(e)) from None
     if set(form) - {"decision", "reason"} or "decision" not in form:

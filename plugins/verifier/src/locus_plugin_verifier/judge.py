@@ -6,7 +6,9 @@ from locus.core.errors import LocusError
 from locus.core.executions import ToolExecution
 from locus.core.messages import Message
 from locus.core.state import AgentState
-from locus.models import NotOneObject, OutputSpec, clipped, execution_text, json_object, quoted, request_at
+from locus.models import OutputSpec
+from locus_kit.judging import clip, describe_execution, find_request, quote
+from locus_kit.parsing import NotOneObject, parse_json_object
 from locus_plugin_verifier.outcome import Outcome
 
 __all__ = ["SPEC", "BadVerdict", "case", "instructions", "read_verdict", "request_of"]
@@ -56,15 +58,15 @@ def case(request: str, calls: tuple[ToolExecution, ...], claim: str, run_id: str
         run_id: of the run; unknown to whoever writes what its tools read.
         most: characters of each text.
     """
-    parts = [("the user's request", clipped(request, most))]
-    parts += [(f"call {number}", execution_text(done, most)) for number, done in enumerate(calls, 1)]
-    parts.append(("the claim", clipped(claim, most)))
-    return f"{quoted(parts, salt=run_id)}\n\nIs the work done? Answer with the JSON object."
+    parts = [("the user's request", clip(request, most))]
+    parts += [(f"call {number}", describe_execution(done, most)) for number, done in enumerate(calls, 1)]
+    parts.append(("the claim", clip(claim, most)))
+    return f"{quote(parts, salt=run_id)}\n\nIs the work done? Answer with the JSON object."
 
 
 def request_of(state: AgentState) -> str:
     """What the user asked for in this run, or ``""``."""
-    at = request_at(state)
+    at = find_request(state)
     return "" if at is None else _shown(state.messages[at])
 
 
@@ -80,7 +82,7 @@ def read_verdict(text: str) -> Outcome:
         BadVerdict: it is none.
     """
     try:
-        form = json_object(text, longest=_LONGEST)
+        form = parse_json_object(text, longest=_LONGEST)
     except NotOneObject as e:
         raise BadVerdict(str(e)) from None
     if set(form) - {"verified", "missing"} or "verified" not in form:

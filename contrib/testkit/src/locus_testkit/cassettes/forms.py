@@ -27,7 +27,7 @@ __all__ = [
     "response_of",
 ]
 
-#: The boundaries of `locus.models.quoted` differ from run to run, and say nothing.
+#: The boundaries of `locus_kit.judging.quote` differ from run to run, and say nothing.
 _BOUNDARY = re.compile(r"(?<=<<<data )[0-9a-f]{16}(?=\n)|(?<=\n)[0-9a-f]{16}(?=>>>)")
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus.models import NotOneObject, json_object
+from locus_kit.parsing import NotOneObject, parse_json_object
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(), lambda v: st.lists(v) | st.dictionaries(st.text(), v)
@@ -19,7 +19,7 @@ VALUES = st.recursive(
     form=st.dictionaries(st.text(), VALUES), fence=st.sampled_from(["{}", " {}\n", "```json\n{}\n```", "```\n{}\n```"])
 )
 def test_an_object_is_read_as_it_is_with_a_fence_or_without(form: dict[str, object], fence: str) -> None:
-    assert json_object(fence.replace("{}", json.dumps(form)), longest=10**6) == form
+    assert parse_json_object(fence.replace("{}", json.dumps(form)), longest=10**6) == form
 
 
 @pytest.mark.parametrize(
@@ -31,15 +31,15 @@ def test_an_object_is_read_as_it_is_with_a_fence_or_without(form: dict[str, obje
         ("[1]", "not one JSON object"),
         ("", "not one JSON object"),
         ("[" * 50_000, "not one JSON object"),
-        ('{"a": 1, "a": 2}', "a key comes twice"),
-        ('{"b": {"a": 1, "a": 2}}', "a key comes twice"),
+        ('{"a": 1, "a": 2}', "a key is repeated"),
+        ('{"b": {"a": 1, "a": 2}}', "a key is repeated"),
         ('{"a": NaN}', "NaN is not JSON"),
         ('{"a": -Infinity}', "-Infinity is not JSON"),
-        ("x" * 60_000, "the answer has 60000 characters; 55000 are read"),
+        ("x" * 60_000, "the answer has 60000 characters; at most 55000 are allowed"),
     ],
 )
 def test_anything_else_is_refused_and_not_quoted(text: str, said: str) -> None:
     with pytest.raises(NotOneObject) as caught:
-        json_object(text, longest=55_000)
+        parse_json_object(text, longest=55_000)
     assert said in str(caught.value)
     assert "Sure" not in str(caught.value)

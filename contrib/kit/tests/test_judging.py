@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from locus.core.executions import ToolExecution
 from locus.core.messages import Message, Role, plugin_message
 from locus.core.state import AgentState, ReasoningStep
-from locus.models import clipped, execution_text, quoted, request_at
+from locus_kit.judging import clip, describe_execution, find_request, quote
 
 texts = st.text(st.sampled_from("ab<>{}\n 0f\ud800"), max_size=30)
 
 
 @given(st.text(max_size=60), st.integers(0, 40))
 def test_a_text_is_cut_in_its_middle_and_says_by_how_much(text: str, most: int) -> None:
-    shown = clipped(text, most)
+    shown = clip(text, most)
     if len(text) <= most:
         assert shown == text
         return
@@ -30,23 +30,23 @@ def test_a_text_is_cut_in_its_middle_and_says_by_how_much(text: str, most: int) 
 
 
 @given(st.lists(st.tuples(st.just("title"), texts), min_size=1, max_size=3), texts)
-def test_no_text_can_hold_the_boundary_of_what_it_stands_in(parts: list[tuple[str, str]], salt: str) -> None:
-    shown = quoted(parts, salt=salt)
+def test_no_text_can_contain_its_own_boundary(parts: list[tuple[str, str]], salt: str) -> None:
+    shown = quote(parts, salt=salt)
     found = re.match(r"title:\n<<<data ([0-9a-f]{16})\n", shown)
     assert found is not None
     code = found[1]
     assert not any(code in text for _, text in parts)
     assert shown == "\n\n".join(f"{title}:\n<<<data {code}\n{text}\n{code}>>>" for title, text in parts)
-    assert quoted(parts, salt=salt) == shown
-    assert quoted([*parts, ("title", "more")], salt=salt)[: len(shown)] != shown
-    assert quoted(parts, salt=f"{salt}x") != shown
+    assert quote(parts, salt=salt) == shown
+    assert quote([*parts, ("title", "more")], salt=salt)[: len(shown)] != shown
+    assert quote(parts, salt=f"{salt}x") != shown
 
 
 @pytest.mark.parametrize(("error", "outcome"), [(None, "result: 4"), ("no", "error: no")])
-def test_a_call_is_told_with_its_outcome(error: str | None, outcome: str) -> None:
+def test_a_call_is_described_with_its_outcome(error: str | None, outcome: str) -> None:
     done = ToolExecution(call_id="1", tool_name="look", arguments={"b": 1, "a": "é"}, result="4", error=error)
-    assert execution_text(done, 100) == f'look {{"a": "é", "b": 1}}\n{outcome}'
-    assert "left out" in execution_text(done, 5)
+    assert describe_execution(done, 100) == f'look {{"a": "é", "b": 1}}\n{outcome}'
+    assert "left out" in describe_execution(done, 5)
 
 
 def test_the_request_is_the_users_own_and_not_what_reviewers_say() -> None:
@@ -55,6 +55,6 @@ def test_the_request_is_the_users_own_and_not_what_reviewers_say() -> None:
     steps = [ReasoningStep(iteration=0, thought=""), ReasoningStep(iteration=1, thought="")]
     earlier = [Message(Role.USER, "earlier"), answer]
     messages = [*earlier, user, plugin_message("p", "note"), answer, feedback, answer]
-    assert request_at(AgentState(messages=messages, reasoning_steps=steps)) == 2
-    assert request_at(AgentState(messages=[*earlier, user])) == 2
-    assert request_at(AgentState(messages=[answer])) is None
+    assert find_request(AgentState(messages=messages, reasoning_steps=steps)) == 2
+    assert find_request(AgentState(messages=[*earlier, user])) == 2
+    assert find_request(AgentState(messages=[answer])) is None
