@@ -23,10 +23,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import asdict, field, frozen
+from attrs import asdict, field
 
 from locus.core.errors import ConfigError, LocusError, SettingsError, closest
-from locus.core.frozen import EMPTY, FrozenDict, freeze, thaw
+from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen, thaw
 from locus.plugins.activation import Wanted
 from locus.plugins.discovery import Catalogue, pip_hint
 from locus.plugins.manifest import Plugin

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from attrs import asdict, frozen
+from attrs import asdict
+
+from locus.core.frozen import frozen
 
 __all__ = ["Bound", "Bounds", "all_of", "any_of"]
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, final
 
-from attrs import field, frozen
+from attrs import field
 
 from locus.core._bounds import Bounds, all_of, any_of
 from locus.core._condition import OPERATORS, TerminationCondition, condition_from_json, register_condition
 from locus.core._explain import Explanation, Satisfied
+from locus.core.frozen import frozen
 from locus.core.state import AgentState
 
 __all__ = ["AndCondition", "NotCondition", "OrCondition"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from attrs import frozen
+from locus.core.frozen import frozen
 
 __all__ = ["Explanation", "Reading", "Satisfied"]
 

@@ -9,9 +9,8 @@ from importlib import import_module
 from inspect import iscoroutine, iscoroutinefunction
 from typing import Any
 
-from attrs import frozen
-
 from locus.core.errors import ConditionError, ConfigError
+from locus.core.frozen import frozen
 
 __all__ = ["ArgsTest", "ask", "dotted_name", "function"]
 

@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, final
 
-from attrs import field, frozen
+from attrs import field
 
 from locus.core._condition import TerminationCondition, register_condition
 from locus.core._explain import Reading
 from locus.core._functions import ArgsTest, ask, function
 from locus.core.executions import ToolExecution
+from locus.core.frozen import frozen
 from locus.core.messages import ASSISTANT, Message
 from locus.core.state import AgentState
 

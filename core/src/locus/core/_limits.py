@@ -9,11 +9,12 @@ import math
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, final
 
-from attrs import field, frozen
+from attrs import field
 
 from locus.core._bounds import Bound, Bounds
 from locus.core._condition import TerminationCondition, register_condition
 from locus.core._explain import Reading
+from locus.core.frozen import frozen
 from locus.core.state import AgentState
 
 __all__ = ["CostLimit", "Deadline", "MaxIterations", "TimeLimit", "TokenLimit"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar, final
 
-from attrs import field, frozen
+from attrs import field
 
 from locus.core._condition import TerminationCondition, register_condition
 from locus.core._explain import Reading
 from locus.core.executions import ToolExecution
+from locus.core.frozen import frozen
 from locus.core.state import AgentState
 
 __all__ = ["NoProgress", "same_call"]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from attrs import frozen
-
+from locus.core.frozen import frozen
 from locus.core.termination import (
     Bounds,
     CostLimit,

@@ -7,7 +7,9 @@ first of equals wins.
 
 from __future__ import annotations
 
-from attrs import field, frozen
+from attrs import field
+
+from locus.core.frozen import frozen
 
 __all__ = [
     "Accept",

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from attrs import field, fields, frozen
+from attrs import field
 
 from locus.core.errors import CheckpointError
-from locus.core.frozen import EMPTY, FrozenDict, freeze
+from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen
 from locus.core.lazy import Lazy
 from locus.core.messages import ToolCall, Usage
 
@@ -60,7 +60,7 @@ def _calls(value: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
     return tuple(value)
 
 
-@frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True)
 class Event:
     """What every event carries.
 
@@ -86,26 +86,10 @@ class Event:
     timestamp: datetime = EPOCH
     replayed: bool = False
 
-    # One comparison and one text for all events: generating them for each class is most of what importing this
-    # module would cost.
-    def __eq__(self, other: object) -> bool:
-        return other.__class__ is self.__class__ and _values(other) == _values(self)
-
-    def __hash__(self) -> int:
-        return hash((self.__class__, _values(self)))
-
-    def __repr__(self) -> str:
-        shown = ", ".join(f"{a.name}={getattr(self, a.name)!r}" for a in fields(type(self)) if a.repr)
-        return f"{type(self).__name__}({shown})"
-
     @property
     def event_id(self) -> str:
         """Unique over all runs. Events that nobody listens to are not made and not counted."""
         return f"{self.run_id}/{self.segment}/{self.seq}"
-
-
-def _values(event: Any) -> tuple[Any, ...]:
-    return tuple(getattr(event, a.name) for a in fields(type(event)))
 
 
 _TYPES: dict[str, type[Event]] = {}
@@ -159,7 +143,7 @@ _TAGGED: set[type[Event]] = set()
 
 
 @register_event
-@frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True)
 class RunStartEvent(Event):
     """A segment of a run begins.
 
@@ -177,7 +161,7 @@ class RunStartEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True)
 class IterationEvent(Event):
     """An iteration begins, right before its model call.
 
@@ -191,7 +175,7 @@ class IterationEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True)
 class ThinkEvent(Event):
     """Think has an answer.
 
@@ -207,7 +191,7 @@ class ThinkEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True)
 class ModelChunkEvent(Event):
     """A piece of the answer as it streams; transient, never journalled.
 
@@ -225,7 +209,7 @@ class ModelChunkEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True)
 class ModelCompleteEvent(Event):
     """A model call ended.
 
@@ -244,7 +228,7 @@ class ModelCompleteEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True)
 class ModelErrorEvent(Event):
     """A model call failed."""
 
@@ -257,7 +241,7 @@ class ModelErrorEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True)
 class ModelRestartEvent(Event):
     """The model is asked again: discard what attempts before ``attempt`` streamed."""
 
@@ -267,7 +251,7 @@ class ModelRestartEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True)
 class ToolStartEvent(Event):
     """A tool body is about to run; every decision about the call has been made."""
 
@@ -277,7 +261,7 @@ class ToolStartEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True)
 class ToolProgressEvent(Event):
     """A running tool reports progress.
 
@@ -294,7 +278,7 @@ class ToolProgressEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True)
 class ToolCompleteEvent(Event):
     """A tool call ended.
 
@@ -312,7 +296,7 @@ class ToolCompleteEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True)
 class ToolCacheHitEvent(Event):
     """An idempotent call was answered from an earlier execution, in place of start and complete."""
 
@@ -324,7 +308,7 @@ class ToolCacheHitEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True)
 class ReflectEvent(Event):
     """A self-evaluation was made.
 
@@ -342,7 +326,7 @@ class ReflectEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True)
 class InterruptEvent(Event):
     """A tool, or a hook that decides about a call, asks a person.
 
@@ -358,7 +342,7 @@ class InterruptEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True)
 class CheckpointEvent(Event):
     """A transition is committed: the run can be resumed from here.
 
@@ -375,7 +359,7 @@ class CheckpointEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True)
 class HookFailedEvent(Event):
     """A hook raised, hung past its timeout, or returned nonsense. Never told to the culprit.
 
@@ -392,7 +376,7 @@ class HookFailedEvent(Event):
 
 
 @register_event
-@frozen(kw_only=True, eq=False, repr=False)
+@frozen(kw_only=True)
 class TerminateEvent(Event):
     """The end of a segment; exactly one each.
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Any
 
-from attrs import field, frozen
+from attrs import field
 
-from locus.core.frozen import EMPTY, FrozenDict, freeze
+from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen
 
 __all__ = ["ExecutionIndex", "ToolExecution"]
 

@@ -1,18 +1,87 @@
-"""Deep-frozen containers, so that what an event or a state shows cannot be changed by who looks at it.
+"""Frozen values: containers that are frozen all the way down, and the decorator that makes the kernel's classes.
 
-A `FrozenDict` is still a dict: it serialises, unpacks and compares as one; only its mutators refuse.
+What an event or a state shows cannot be changed by the code that reads it. A `FrozenDict` is still a dict: it
+serialises, unpacks and compares as one; only its mutators refuse.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
-from typing import Any, NoReturn, TypeVar
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-__all__ = ["EMPTY", "FrozenDict", "freeze", "thaw"]
+import attrs
+
+__all__ = ["EMPTY", "FrozenDict", "freeze", "frozen", "thaw"]
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+if TYPE_CHECKING:
+    from attrs import frozen
+else:
+
+    def frozen(cls=None, **options):
+        """`attrs.frozen`, made cheaply: one ``__eq__``, ``__hash__`` and ``__repr__`` for all classes.
+
+        attrs writes and compiles these for each class, which is more than half of what making a class costs, and the
+        kernel has more than a hundred of them: it was the largest part of the start of a process. Compared, hashed
+        and shown is the same as with attrs; options that change that are left to attrs.
+        """
+        if cls is None:
+            return lambda decorated: frozen(decorated, **options)
+        if options.keys() & _LEFT_TO_ATTRS or issubclass(cls, BaseException):
+            return attrs.frozen(cls, **options)
+        own = vars(cls)
+        methods = {"__repr__": _repr} if options.get("repr", True) and "__repr__" not in own else {}
+        if options.get("eq", True) and "__eq__" not in own:
+            methods |= {"__eq__": _eq} if "__hash__" in own else {"__eq__": _eq, "__hash__": _hash}
+        made = attrs.frozen(cls, **{**options, "eq": False, "repr": False})
+        for name, method in methods.items():
+            setattr(made, name, method)
+        return made
+
+
+_LEFT_TO_ATTRS = frozenset({"cache_hash", "cmp", "hash", "order", "str", "unsafe_hash"})
+
+#: What is compared and hashed of a class, made when it is first needed.
+_KEYS: dict[type, tuple[Callable[[Any], tuple[Any, ...]], Callable[[Any], tuple[Any, ...]]]] = {}
+
+
+def _keys(cls: Any) -> tuple[Callable[[Any], tuple[Any, ...]], Callable[[Any], tuple[Any, ...]]]:
+    compared = [a for a in attrs.fields(cls) if a.eq]
+    hashed = [a for a in attrs.fields(cls) if (a.eq if a.hash is None else a.hash)]
+    _KEYS[cls] = found = _key(compared), _key(hashed)
+    return found
+
+
+def _key(chosen: list[Any]) -> Callable[[Any], tuple[Any, ...]]:
+    if len(chosen) > 1 and not any(a.eq_key for a in chosen):
+        return attrgetter(*(a.name for a in chosen))
+    plain: Callable[[Any], Any] = lambda value: value  # noqa: E731
+    pairs = [(a.name, a.eq_key or plain) for a in chosen]
+    return lambda value: tuple([key(getattr(value, name)) for name, key in pairs])
+
+
+def _eq(self: Any, other: object) -> Any:
+    cls = self.__class__
+    if other.__class__ is not cls:
+        return NotImplemented
+    key = (_KEYS.get(cls) or _keys(cls))[0]
+    return key(self) == key(other)
+
+
+def _hash(self: Any) -> int:
+    cls = self.__class__
+    return hash((cls, (_KEYS.get(cls) or _keys(cls))[1](self)))
+
+
+def _repr(self: Any) -> str:
+    cls = type(self)
+    shown = ((a.name, getattr(self, a.name), a.repr) for a in attrs.fields(cls) if a.repr)
+    listed = ", ".join(f"{name}={repr(value) if how is True else how(value)}" for name, value, how in shown)
+    return f"{cls.__qualname__.rpartition('>.')[2]}({listed})"
 
 
 class FrozenDict(dict[K, V]):

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from attrs import field, frozen
+from attrs import field
 
 from locus.core.errors import CheckpointError
-from locus.core.frozen import freeze
+from locus.core.frozen import freeze, frozen
 from locus.core.lazy import Lazy
 from locus.core.state import GROWING, AgentState
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, TypeVar, cast, get_args
 
-from attrs import field, frozen
+from attrs import field
 
-from locus.core.frozen import EMPTY, FrozenDict, freeze
+from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen
 
 __all__ = [
     "Block",

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Protocol, final
 
-from attrs import field, frozen
+from attrs import field
 
+from locus.core.frozen import frozen
 from locus.core.state import AgentState
 
 __all__ = ["AnyOf", "EveryIterations", "OnToolError", "ReflectPolicy"]

@@ -15,12 +15,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from attrs import Attribute, field, fields, frozen
+from attrs import Attribute, field, fields
 
 from locus.core.data import encode_data
 from locus.core.errors import CheckpointError, CheckpointTooNew, NotSerialisable
 from locus.core.executions import ArgsPredicate, ExecutionIndex, ToolExecution
-from locus.core.frozen import EMPTY, FrozenDict, freeze
+from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen
 from locus.core.lazy import Lazy
 from locus.core.messages import ASSISTANT, TOOL, USER, Message, ToolCall, ToolResult, Usage
 

@@ -10,10 +10,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from attrs import frozen
 from pluggy import HookImpl
 
 from locus.core.errors import HookSpecError, closest
+from locus.core.frozen import frozen
 from locus.hooks.adapt import Adapted
 from locus.hooks.dispatch.call import timed
 from locus.hooks.names import observer_hook

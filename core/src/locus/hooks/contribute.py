@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from attrs import frozen
-
 from locus.core.errors import HookSpecError
 from locus.core.events import Event, register_event
+from locus.core.frozen import frozen
 from locus.hooks.table import Impl
 
 __all__ = ["Contribution", "Contributions", "contributed_by"]

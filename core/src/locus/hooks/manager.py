@@ -13,10 +13,10 @@ from types import ModuleType
 from typing import Any
 
 import pluggy
-from attrs import frozen
 
 from locus.core.errors import HookSpecError, PluginError, closest
 from locus.core.events import event_types
+from locus.core.frozen import frozen
 from locus.hooks.adapt import Adapted, adapt, name_of
 from locus.hooks.compile import Owner, compile_impl, positional
 from locus.hooks.contribute import Contribution, Contributions, contributed_by

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import pluggy
-from attrs import frozen
 
+from locus.core.frozen import frozen
 from locus.hooks.names import PROJECT
 
 __all__ = ["Lifetime", "hookimpl", "hookspec", "spec"]

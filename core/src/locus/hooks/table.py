@@ -8,9 +8,10 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from attrs import field, frozen
+from attrs import field
 
 from locus.core.events import Event, ModelChunkEvent
+from locus.core.frozen import frozen
 from locus.hooks.names import observer_hook
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from locus.core.errors import ConfigError, LocusError, PluginError, PluginLoadError, SettingsError, UnknownName
-from locus.core.frozen import EMPTY, FrozenDict
+from locus.core.frozen import EMPTY, FrozenDict, frozen
 from locus.plugins.active import ActivePlugin
 from locus.plugins.discovery import Catalogue, pip_hint, report_of
 from locus.plugins.manifest import Plugin

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import frozen
-
+from locus.core.frozen import frozen
 from locus.plugins.manifest import Plugin
 
 __all__ = ["ActivePlugin"]

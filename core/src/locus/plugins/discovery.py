@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from attrs import field, frozen
+from attrs import field
 
 from locus.core.errors import PluginError, PluginIncompatible, PluginLoadError, UnknownName, closest
-from locus.core.frozen import EMPTY
+from locus.core.frozen import EMPTY, frozen
 from locus.plugins.manifest import API, Plugin
 from locus.plugins.reference import load, resolve
 from locus.plugins.report import PluginReport

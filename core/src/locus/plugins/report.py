@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from attrs import evolve, frozen
+from attrs import evolve
 
-from locus.core.frozen import FrozenDict
+from locus.core.frozen import FrozenDict, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

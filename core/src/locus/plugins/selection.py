@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from attrs import field, frozen
+from attrs import field
 
 from locus.core.errors import ConfigError
-from locus.core.frozen import EMPTY, FrozenDict, freeze
+from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen
 
 __all__ = ["Origin", "Selection", "listed", "select"]
 

@@ -15,12 +15,11 @@ from types import SimpleNamespace, UnionType
 from typing import Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin
 
 import attrs
-from attrs import frozen
 from cattrs import Converter
 from cattrs.errors import StructureHandlerNotFoundError
 
 from locus.core.errors import ConfigError, SettingsError, closest
-from locus.core.frozen import freeze, thaw
+from locus.core.frozen import freeze, frozen, thaw
 from locus.plugins.redaction import redacted, shown_values
 from locus.plugins.secret import Secret
 

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from attrs import frozen
-
+from locus.core.frozen import frozen
 from locus.hooks.markers import Lifetime
 from locus.hooks.names import PROJECT, observer_hook
 from locus.hooks.specs import decide, node, observe, register, review, session, wrap
