@@ -102,7 +102,7 @@ def test_every_keyword_of_an_agent_is_documented() -> None:
 
 
 def test_every_keyword_of_an_agent_is_in_its_docstring() -> None:
-    doc = inspect.getdoc(Agent) or ""
+    doc = inspect.getdoc(Agent.__init__) or ""
     assert [name for name in parameters(Agent.__init__) if f"    {name}: " not in doc] == []
 
 

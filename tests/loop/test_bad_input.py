@@ -131,7 +131,7 @@ async def test_metadata_that_cannot_be_kept_is_refused_and_named() -> None:
 
 @pytest.mark.parametrize("metadata", [["tags"], "tags", 3])
 def test_metadata_that_is_no_mapping_is_refused(metadata: Any) -> None:
-    with pytest.raises(InputError, match=r"metadata is .*mapping"):
+    with pytest.raises(InputError, match="metadata must be a mapping"):
         agent().run("x", metadata=metadata)
 
 
@@ -221,10 +221,10 @@ def test_an_unknown_keyword_is_refused_with_the_closest_one() -> None:
         ({"termination": MaxIterations}, "MaxIterations"),
         ({"confidence_threshold": float("nan")}, "nan"),
         ({"confidence_threshold": 90}, "90"),
-        ({"system_prompt": 3}, "system_prompt is 3"),
+        ({"system_prompt": 3}, "system_prompt must be a str, got 3"),
         ({"model_settings": {"temperature": 1}}, "ModelSettings(temperature"),
         ({"conversation_manager": 3}, "view"),
-        ({"hooks": 3}, "hooks is 3"),
+        ({"hooks": 3}, "hooks must be a list of Hook objects, got 3"),
         ({"config": {"plugins": {}}}, "load_config"),
         ({"tool_loop_threshold": -1}, "-1"),
         ({"max_revisions": -1}, "-1"),
@@ -252,14 +252,20 @@ def test_an_agent_needs_a_model() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"system_prompt": 3}, "system_prompt is 3; it is text"),
-        ({"name": ["a"]}, r"name is \['a'\]; it is text"),
-        ({"plugins": "audit"}, r"plugins is 'audit'; give a list of names: \['audit'\]"),
-        ({"terminal_tools": "submit"}, "terminal_tools is 'submit'; give a set of names: {'submit'}"),
-        ({"model_settings": {"temperature": 1}}, r"model_settings is {.*}; write ModelSettings\(temperature=1\)"),
-        ({"model_settings": 3}, "model_settings is 3; write ModelSettings"),
-        ({"conversation_manager": 3}, "conversation_manager is 3; it needs .* as SlidingWindowManager"),
-        ({"config": "locus.toml"}, r"config is 'locus.toml'; it is what locus.config.load_config\(path\) returns"),
+        ({"system_prompt": 3}, "system_prompt must be a str, got 3"),
+        ({"name": ["a"]}, r"name must be a str, got \['a'\]"),
+        ({"plugins": "audit"}, r"plugins must be a collection of names, got 'audit'; write \['audit'\]"),
+        (
+            {"terminal_tools": "submit"},
+            r"terminal_tools must be a collection .* got 'submit'; write \['submit'\]",
+        ),
+        (
+            {"model_settings": {"temperature": 1}},
+            r"must be a ModelSettings, got {.*; write ModelSettings\(temperature=1\)",
+        ),
+        ({"model_settings": 3}, "model_settings must be a ModelSettings, got 3; write ModelSettings"),
+        ({"conversation_manager": 3}, "conversation_manager must be .* as SlidingWindowManager.* has, got 3"),
+        ({"config": "locus.toml"}, r"config must be what locus.config.load_config\(path\) returns, got 'locus.toml'"),
     ],
 )
 def test_an_option_of_the_wrong_kind_is_refused_with_its_value_and_what_was_meant(
@@ -276,7 +282,7 @@ def test_arguments_of_a_run_of_the_wrong_kind_are_refused_where_they_are_given()
     with pytest.raises(ConfigError, match=r"write ModelSettings\(seed=1\)"):
         agent(checkpointer=MemoryStore()).resume("x", model_settings=settings)
     metadata: Any = 3
-    with pytest.raises(InputError, match="metadata is 3; it is a mapping"):
+    with pytest.raises(InputError, match="metadata must be a mapping from names to data, got 3"):
         agent().run("x", metadata=metadata)
 
 

@@ -282,7 +282,7 @@ async def test_a_file_says_which_plugins_which_settings_and_which_model(configur
     assert (result.message, result.reports["toy"]) == ("said by a file", "from the file")
     assert result.state.messages[0].text == "Be brief."
     assert agent.condition.bounds().iterations == 3
-    assert agent.loop.model.name == "toy:from the file"
+    assert agent.runtime.model.name == "toy:from the file"
 
 
 async def test_what_the_program_says_wins_over_the_file_key_by_key(configured: Path) -> None:

@@ -86,7 +86,7 @@ async def test_a_model_is_named_by_its_provider_and_the_rest_is_the_providers(to
     agent = Agent("toy:large", catalogue=toy.catalogue)
     result = await agent.run("x")
     assert result.message == "hello from large"
-    assert agent.loop.model.name == "toy:large"
+    assert agent.runtime.model.name == "toy:large"
     # Providing something is no reason to be among the plugins whose hooks run.
     assert plugins(result).plugins == ()
 
@@ -138,7 +138,7 @@ async def test_an_agent_without_a_model_says_what_to_do() -> None:
         ("tou:large", UnknownName, "did you mean 'toy'"),
         ("large", ConfigError, "names no plugin"),
         (":large", ConfigError, "names no plugin"),
-        (7, ConfigError, "model is 7"),
+        (7, ConfigError, "model must have .*, got 7"),
         (object(), ConfigError, "async complete"),
     ],
 )
@@ -160,7 +160,7 @@ async def test_a_provider_that_fails_breaks_the_build_and_is_named(plugin_catalo
         Agent("odd:large", catalogue=plugin_catalogue.catalogue)
     with pytest.raises(PluginLoadError, match="gone"):
         Agent("gone:large", catalogue=plugin_catalogue.catalogue)
-    with pytest.raises(ConfigError, match="checkpointer is 7"):
+    with pytest.raises(ConfigError, match="checkpointer must have the methods of JournalStore, got 7"):
         Agent(ScriptedModel(), checkpointer="bad:x", catalogue=plugin_catalogue.catalogue)
     with pytest.raises(UnknownName, match="provides no checkpointer"):
         Agent(ScriptedModel(), checkpointer="odd:x", catalogue=plugin_catalogue.catalogue)

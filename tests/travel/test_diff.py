@@ -118,7 +118,7 @@ async def test_ids_times_and_what_was_counted_are_no_differences() -> None:
     store = MemoryStore()
     await ran(store, "a", *SCRIPT)
     model = locus.Agent(
-        made(store, *SCRIPT).loop.model, tools=made(store).loop.tools, checkpointer=store, name="another"
+        made(store, *SCRIPT).runtime.model, tools=made(store).runtime.tools, checkpointer=store, name="another"
     )
     await model.run("Add.", thread_id="b")
     assert (await model.diff("a", "b")).same

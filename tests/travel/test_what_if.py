@@ -143,7 +143,7 @@ async def test_time_is_that_of_the_record() -> None:
 
 async def test_another_router(store: MemoryStore) -> None:
     agent = dead(store)
-    same = await agent.what_if("t", router=agent.loop.router)
+    same = await agent.what_if("t", router=agent.runtime.router)
     assert where(same) == ("same", 6, "NoToolCalls", 45)
     reflecting = Router(agent.condition, EveryIterations(1))
     found = await agent.what_if("t", router=reflecting)
@@ -153,7 +153,7 @@ async def test_another_router(store: MemoryStore) -> None:
     def impatient(node: Node, state: AgentState) -> Route:
         if len(state.tool_executions) > 1:
             return Route(Node.TERMINATE, "two calls are enough")
-        return agent.loop.router(node, state)
+        return agent.runtime.router(node, state)
 
     found = await agent.what_if("t", router=impatient)
     assert where(found) == ("earlier", 5, "two calls are enough", 30)
@@ -221,7 +221,7 @@ async def test_a_seed_that_is_over_already_is_stopped_before_the_first_call() ->
 async def test_a_rule_must_be_given_and_be_one(store: MemoryStore) -> None:
     agent = dead(store)
     with pytest.raises(ConfigError, match="either termination"):
-        await agent.what_if("t", termination=MaxIterations(1), router=agent.loop.router)
+        await agent.what_if("t", termination=MaxIterations(1), router=agent.runtime.router)
     with pytest.raises(ConfigError, match="either termination"):
         await what_if(store, "t")
     with pytest.raises(ConfigError, match="termination is 3"):

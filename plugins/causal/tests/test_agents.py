@@ -240,7 +240,7 @@ async def test_a_run_that_is_resumed_has_the_graph_of_one_that_was_not(
     assert run.result.reports["causal"].chain == plain.reports["causal"].chain
     if (node, stored) == ("reflect", True):
         assert told(events) == ["4 c3 unknown", "4 c1 causes c3", "4 e1 causes c3", "4 c3 prevents e1"]
-        asked = [r for r in made.loop.model.requests if r.purpose == "causal"]  # type: ignore[attr-defined]
+        asked = [r for r in made.runtime.model.requests if r.purpose == "causal"]  # type: ignore[attr-defined]
         assert len(asked) == 1
     assert (await made.replay("t")).ok
 
@@ -259,7 +259,7 @@ async def test_a_model_may_claim_more_than_the_trace_shows() -> None:
     assert {node.source for node in report.chain.nodes.values()} == {"trace", "claim"}
     assert run.result.usage.total_tokens == 5 * 15
 
-    (asked,) = [r for r in made.loop.model.requests if r.purpose == "causal"]  # type: ignore[attr-defined]
+    (asked,) = [r for r in made.runtime.model.requests if r.purpose == "causal"]  # type: ignore[attr-defined]
     shown = json.loads(asked.messages[1].text.split("\n", 1)[1])
     assert shown["request"] == "Book it."
     assert [(each["id"], each["tool"]) for each in shown["calls"]] == [("c1", "find"), ("c2", "book")]

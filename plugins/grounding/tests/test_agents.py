@@ -64,7 +64,7 @@ def passes(events: Sequence[Event]) -> list[tuple[str, float, int, str]]:
 
 
 def asked(made: Agent[Any, Any]) -> list[ModelRequest]:
-    return [r for r in made.loop.model.requests if r.purpose == "grounding"]  # type: ignore[attr-defined]
+    return [r for r in made.runtime.model.requests if r.purpose == "grounding"]  # type: ignore[attr-defined]
 
 
 # -- answers --------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ async def test_it_goes_back_so_many_times_and_then_stands_marked(options: dict[s
     report = result.reports["grounding"]
     assert (report.verdict, report.score, report.ungrounded_claims) == ("ungrounded", 0.0, (BAD,))
     assert report.revisions == sent
-    assert len(made.loop.model.requests) == 2 + sent  # type: ignore[attr-defined]
+    assert len(made.runtime.model.requests) == 2 + sent  # type: ignore[attr-defined]
 
 
 async def test_an_answer_without_claims_stands_and_is_reported_so() -> None:

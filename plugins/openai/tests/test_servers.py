@@ -176,4 +176,4 @@ def test_a_default_is_offered_where_the_key_is() -> None:
 
 def test_settings_come_from_a_table() -> None:
     agent = Agent("openai:m", openai={"base_url": "http://127.0.0.1:1/v1", "api": "chat"}, catalogue=Catalogue())
-    assert "127.0.0.1:1" in repr(agent.loop.model)
+    assert "127.0.0.1:1" in repr(agent.runtime.model)

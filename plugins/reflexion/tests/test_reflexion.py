@@ -74,7 +74,7 @@ async def events_of(run: Any) -> list[Event]:
 
 def asked(made: Agent[Any, Any]) -> list[ModelRequest]:
     """What the judge was asked."""
-    model: Any = made.loop.model
+    model: Any = made.runtime.model
     return [request for request in model.requests if request.purpose == "reflexion"]
 
 
@@ -85,7 +85,7 @@ def shown(request: ModelRequest) -> Any:
 
 def thought(made: Agent[Any, Any]) -> list[ModelRequest]:
     """What Think was asked."""
-    model: Any = made.loop.model
+    model: Any = made.runtime.model
     return [request for request in model.requests if request.purpose == "think"]
 
 
@@ -522,7 +522,7 @@ async def test_a_lesson_is_kept_once_and_as_long_as_nobody_is_sure() -> None:
 async def test_without_the_setting_no_lesson_is_kept_and_no_node_wrapped() -> None:
     made = agent(call("fail"), lesson("Not so."), "Done.", reflexion=True)
     assert "reflexion" not in (await made.run("Try.")).state.metadata
-    assert made.loop.hooks.impls("locus_wrap_node") == ()
+    assert made.runtime.hooks.impls("locus_wrap_node") == ()
 
 
 async def test_metadata_of_somebody_else_under_its_name_is_no_lesson() -> None:

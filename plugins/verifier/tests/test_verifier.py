@@ -302,7 +302,7 @@ async def test_wherever_a_run_dies_it_ends_as_if_it_had_not(end: Any, judged: bo
             continue
         report = result.reports["verifier"]
         assert (report.verdict, report.refused) == ("verified", 1)
-        asked = [r for r in made.loop.model.requests if r.purpose == "verifier"]  # type: ignore[attr-defined]
+        asked = [r for r in made.runtime.model.requests if r.purpose == "verifier"]  # type: ignore[attr-defined]
         assert len(asked if judged else looked) <= 3, "two checks, and one more for the one that was lost"
         (await made.replay("t")).raise_for_difference()
 

@@ -18,14 +18,15 @@ from locus.core.termination import (
 from locus.models.prices import has_price
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from locus.hooks.table import Impl
     from locus.loop.context import ActiveRun
-    from locus.loop.runtime import Loop
+    from locus.loop.runtime import AgentRuntime
     from locus.models.protocol import Model
+    from locus.options import AgentOptions
 
-__all__ = ["Budget", "NoHaltWarning", "agent_condition", "child_loop", "condition_given", "tightened"]
+__all__ = ["Budget", "NoHaltWarning", "agent_condition", "condition_given", "tightened", "within_parent"]
 
 
 class NoHaltWarning(UserWarning):
@@ -48,35 +49,28 @@ class Budget:
 
 
 def agent_condition(
-    termination: TerminationCondition | None,
-    *,
-    max_iterations: int | None,
-    terminal_tools: Collection[str],
-    token_budget: int | None,
-    stop_on_text: bool,
-    model: Model,
-    prices: tuple[Impl, ...] = (),
-    configured: Mapping[str, Any],
+    options: AgentOptions, *, model: Model, prices: tuple[Impl, ...] = (), configured: Mapping[str, Any]
 ) -> TerminationCondition:
     """The user's condition with the built-in branches.
 
     Raises:
-        ConfigError: it is no condition, or a cost limit has no price to count with.
+        ConfigError: it is not a condition, or a cost limit has no price to count with.
     """
+    termination, max_iterations = options.termination, options.max_iterations
     if termination is not None:
         condition_given(termination)
     if max_iterations is None and termination is None:
         max_iterations = configured.get("max_iterations")
     wanted = termination
     try:
-        if token_budget is not None:
-            limit = TokenLimit(token_budget)
+        if options.token_budget is not None:
+            limit = TokenLimit(options.token_budget)
             wanted = limit if wanted is None else wanted | limit
         condition, added = effective(
             wanted,
             max_iterations=max_iterations,
-            terminal_tools=terminal_tools,
-            implicit_no_tool_calls=stop_on_text,
+            terminal_tools=frozenset(options.terminal_tools),
+            implicit_no_tool_calls=options.stop_on_text,
         )
     except ValueError as e:
         raise ConfigError(str(e)) from e
@@ -84,7 +78,7 @@ def agent_condition(
         warnings.warn(
             f"{termination!r} alone may never hold, so MaxIterations(20) was added; say max_iterations=... to choose",
             NoHaltWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     refuse_unpriced(condition, model, prices)
     return condition
@@ -94,12 +88,12 @@ def condition_given(termination: object) -> TerminationCondition:
     """What was given as ``termination=``.
 
     Raises:
-        ConfigError: it is no condition.
+        ConfigError: it is not a condition.
     """
     if not isinstance(termination, TerminationCondition):
         raise ConfigError(
-            f"termination is {termination!r}; use conditions of locus.core.termination, "
-            "such as MaxIterations(10) | TokenLimit(50_000)"
+            "termination must be a condition of locus.core.termination, such as MaxIterations(10) | "
+            f"TokenLimit(50_000), got {termination!r}"
         )
     return termination
 
@@ -118,17 +112,18 @@ def refuse_unpriced(condition: TerminationCondition, model: Model, prices: tuple
             )
 
 
-def tightened(loop: Loop, *limits: TerminationCondition) -> Loop:
-    """The same loop with further reasons to stop, which come before its own."""
-    condition = loop.router.condition
+def tightened(runtime: AgentRuntime, *limits: TerminationCondition) -> AgentRuntime:
+    """The same runtime with further reasons to stop, which come before its own."""
+    condition = runtime.router.condition
     for limit in reversed(limits):
         condition = limit | condition
-    refuse_unpriced(condition, loop.model, loop.hooks.prices)
-    return evolve(loop, router=evolve(loop.router, condition=condition), limits=(*loop.limits, *limits))
+    refuse_unpriced(condition, runtime.model, runtime.hooks.prices)
+    router = evolve(runtime.router, condition=condition)
+    return evolve(runtime, router=router, limits=(*runtime.limits, *limits))
 
 
-def child_loop(loop: Loop, budget: Budget, parent: ActiveRun) -> Loop:
-    """A child's loop within its budget and within what its parent has left."""
+def within_parent(runtime: AgentRuntime, budget: Budget, parent: ActiveRun) -> AgentRuntime:
+    """A child's runtime within its budget and within what its parent has left."""
     bounds, state = parent.bounds, parent.charged(parent.state, take=False)
     tokens = _least(budget.tokens, bounds.tokens.limit - state.total_tokens_used if bounds.tokens else None)
     dollars = _least(budget.dollars, bounds.dollars.limit - state.cost if bounds.dollars else None)
@@ -141,7 +136,7 @@ def child_loop(loop: Loop, budget: Budget, parent: ActiveRun) -> Loop:
         limits.append(CostLimit(max(0.0, dollars)))
     if iterations is not None:
         limits.append(MaxIterations(max(1, int(iterations))))
-    return tightened(loop, *limits) if limits else loop
+    return tightened(runtime, *limits) if limits else runtime
 
 
 def _least(given: float | None, left: float | None) -> float | None:

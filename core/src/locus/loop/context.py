@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from locus.core.termination import Bounds, Satisfied
     from locus.hooks.table import Impl
     from locus.journal.host import JournalHost
-    from locus.loop.runtime import Loop
+    from locus.loop.runtime import AgentRuntime
     from locus.models.output import OutputSchema
     from locus.models.protocol import Model, ModelResponse, ModelSettings
     from locus.tools.registry import ToolRegistry
@@ -66,10 +66,10 @@ class ActiveRun:
     """A segment of a run.
 
     Args:
-        loop: the agent's wiring.
+        runtime: the agent.
         host: the claimed journal.
         deps: what tools get as ``ctx.deps``; never journalled.
-        settings, output: of this run, over those of the loop.
+        settings, output: of this run, over those of the agent.
         parent: the run that started this one as a child, or None.
     """
 
@@ -97,12 +97,12 @@ class ActiveRun:
         "health",
         "hears",
         "host",
-        "loop",
         "output",
         "parent",
         "registry",
         "resumed",
         "retry_reason",
+        "runtime",
         "settings",
         "sink",
         "standing",
@@ -114,7 +114,7 @@ class ActiveRun:
 
     def __init__(
         self,
-        loop: Loop,
+        runtime: AgentRuntime,
         thread_id: str,
         *,
         deps: Any = None,
@@ -122,11 +122,11 @@ class ActiveRun:
         output: OutputSchema[Any] | None = None,
         parent: ActiveRun | None = None,
     ) -> None:
-        self.loop, self.thread_id, self.deps, self.parent = loop, thread_id, deps, parent
-        self.settings = loop.settings if settings is None else settings.over(loop.settings)
-        self.output = output if output is not None else loop.output
+        self.runtime, self.thread_id, self.deps, self.parent = runtime, thread_id, deps, parent
+        self.settings = runtime.settings if settings is None else settings.over(runtime.settings)
+        self.output = output if output is not None else runtime.output
         #: The agent's tools, and those that plugins have brought to this run.
-        self.registry: ToolRegistry = loop.tools
+        self.registry: ToolRegistry = runtime.tools
         self.host: JournalHost = None  # type: ignore[assignment]  # set by the runner, once it is claimed
         self.stash, self.health = Stash(), HookHealth(self._tell_failure)
         #: The state as last committed, or as the node under way last showed it to hooks.
@@ -143,8 +143,8 @@ class ActiveRun:
         #: How many attempts at the Think under way are void.
         self.attempt = 0
         #: What the condition guarantees.
-        self.bounds: Bounds = loop.ceiling.bounds
-        self._timed = loop.ceiling.timed
+        self.bounds: Bounds = runtime.ceiling.bounds
+        self._timed = runtime.ceiling.timed
         #: The committed state that the router let into Think.
         self.cleared: AgentState | None = None
         self._cancel: str | None = None
@@ -156,10 +156,10 @@ class ActiveRun:
         self._asked: dict[str, int] | None = None
         self._pending: Usage | None = None
         self._reports: dict[str, Any] = {}
-        self._heard = loop.hooks.heard
+        self._heard = runtime.hooks.heard
         self.show_to(parent.sink if parent is not None else None)
-        self.clock = loop.clock
-        self._now, self._monotonic = loop.clock.now, loop.clock.monotonic
+        self.clock = runtime.clock
+        self._now, self._monotonic = runtime.clock.now, runtime.clock.monotonic
         self._mark = self._monotonic()
 
     # -- what it is -------------------------------------------------------------------------------
@@ -177,12 +177,12 @@ class ActiveRun:
     @property
     def sequential(self) -> bool:
         """Whether the calls of a turn run one after another."""
-        return self.loop.sequential
+        return self.runtime.sequential
 
     @property
     def rates(self) -> tuple[tuple[Impl, ...], float | None]:
         """Who knows prices, and what calls without one are charged, dollars per million tokens, or None."""
-        return self.loop.hooks.prices, self.loop.ceiling.unknown_price
+        return self.runtime.hooks.prices, self.runtime.ceiling.unknown_price
 
     @property
     def reports(self) -> dict[str, Any]:
@@ -232,7 +232,7 @@ class ActiveRun:
             passed = self._monotonic() - self._mark
             state = state.at(updated_at=self._now(), active_seconds=state.active_seconds + passed)
         try:
-            found: Satisfied | None = self.loop.router.condition.evaluate(state)
+            found: Satisfied | None = self.runtime.router.condition.evaluate(state)
         except ConditionError as e:
             self.stop = Stop("ConditionError", error=e)
             return True
@@ -344,27 +344,29 @@ class ActiveRun:
 
     async def decide(self, call: ToolCall) -> Allow | Reject | Cancel | Interrupt:
         """Ask the deciders about a call."""
-        return await decide_tool_call(self.loop.hooks.impls("locus_decide_tool_call"), call, self, self.health)
+        return await decide_tool_call(self.runtime.hooks.impls("locus_decide_tool_call"), call, self, self.health)
 
     async def filtered(self, message: str, call: ToolCall) -> str:
         """What a body says of its progress, as it may be told."""
-        return await filter_progress(self.loop.hooks.impls("locus_filter_progress"), message, call, self, self.health)
+        return await filter_progress(
+            self.runtime.hooks.impls("locus_filter_progress"), message, call, self, self.health
+        )
 
     @property
     def decides(self) -> bool:
         """Whether anybody decides about calls."""
-        return self.loop.decides
+        return self.runtime.decides
 
     @property
     def wraps_tools(self) -> bool:
         """Whether anybody wraps tool bodies."""
-        return self.loop.wraps_tools
+        return self.runtime.wraps_tools
 
     def wrapped(
         self, core: Callable[[ToolCall], Awaitable[CallOutcome]]
     ) -> Callable[[ToolCall], Awaitable[CallOutcome]]:
         """The onion around a tool body."""
-        impls = self.loop.hooks.impls("locus_wrap_tool_call")
+        impls = self.runtime.hooks.impls("locus_wrap_tool_call")
         return onion(impls, core, after=(self,), returns=CallOutcome, health=self.health)
 
     async def run_child(
@@ -404,7 +406,7 @@ class ActiveRun:
             messages=messages, tools=self.registry.specs, settings=self.settings, output=output, deadline=self.deadline
         )
         step_id = f"{self.state.iteration}/think/model" + (f"#{attempt}" if attempt else "")
-        return model_step(self, request, self.loop.model, step_id=step_id, standing=self.standing)
+        return model_step(self, request, self.runtime.model, step_id=step_id, standing=self.standing)
 
     async def call_model(
         self, request: ModelRequest, *, model: Model | str | None = None, purpose: str
@@ -436,10 +438,10 @@ class ActiveRun:
             ModelError: nothing is known of a provider of that name.
         """
         if not isinstance(model, str):
-            return self.loop.model if model is None else model
-        if self.loop.resolve is None:
+            return self.runtime.model if model is None else model
+        if self.runtime.resolve is None:
             raise ModelError(f"no provider for {model!r}: pass the model as an object")
-        return self.loop.resolve(model)
+        return self.runtime.resolve(model)
 
     # A plugin's call is named by what it asks, never by its number: a resumed node asks less, and concurrent calls in
     # any order.
@@ -456,7 +458,7 @@ class ActiveRun:
 
     def model_wraps(self) -> tuple[tuple[Impl, ...], bool]:
         """The wrappers of a Think call, and whether one must see the whole answer."""
-        hooks = self.loop.hooks
+        hooks = self.runtime.hooks
         return hooks.impls("locus_wrap_model_call"), hooks.buffers
 
     async def restarted(self) -> None:

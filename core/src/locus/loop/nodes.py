@@ -43,7 +43,7 @@ async def think(state: AgentState, run: ActiveRun, given: Message | None = None)
         if given is not None:
             message, usage, replayed = given, Usage(), False
         else:
-            if run.loop.manager is not None:
+            if run.runtime.manager is not None:
                 state, messages = await _view(before, run)
             if run.over_budget(state):
                 return state
@@ -94,7 +94,7 @@ def _failed_before(run: ActiveRun, attempt: int) -> bool:
 
 
 async def _view(state: AgentState, run: ActiveRun) -> tuple[AgentState, tuple[Message, ...]]:
-    manager = run.loop.manager
+    manager = run.runtime.manager
     assert manager is not None
     view = await manager.view(state, run)
     for key, value in view.metadata.items():
@@ -110,7 +110,7 @@ async def _reviewed(state: AgentState, answer: Message, run: ActiveRun) -> Agent
             run.output.parse(answer.text)
         except output.OutputError as e:
             verdict = Revise(f"The answer does not follow the output schema: {e}. Answer again, as JSON only.")
-    impls = run.loop.hooks.impls("locus_review_answer")
+    impls = run.runtime.hooks.impls("locus_review_answer")
     if verdict is None and impls:
         given = await review(impls, answer, state, run, run.health, run.hook_step)
         state = run.charged(state)
@@ -120,7 +120,7 @@ async def _reviewed(state: AgentState, answer: Message, run: ActiveRun) -> Agent
         verdict = given if type(given) is Revise else None
     if verdict is None:
         return state
-    if state.revisions >= run.loop.max_revisions:
+    if state.revisions >= run.runtime.max_revisions:
         run.report("review", f"the answer stands after {state.revisions} revisions; open: {verdict.feedback}")
         return state
     return state.with_revision(plugin_message("review", verdict.feedback))
@@ -166,7 +166,7 @@ def _remembered(state: AgentState, done: list[CallOutcome], run: ActiveRun) -> A
 
 async def reflect(state: AgentState, run: ActiveRun) -> AgentState:
     """Let every reflecting plugin fold the state, in order."""
-    impls = run.loop.hooks.impls("locus_reflect")
+    impls = run.runtime.hooks.impls("locus_reflect")
     return run.charged(await fold(impls, state, run, run.health)) if impls else state
 
 

@@ -1,37 +1,63 @@
-"""`Loop`: everything that stays the same over all runs of an agent, wired once.
+"""`AgentRuntime`: everything that is the same for all runs of an agent, put together once.
 
-Resolved here: the hooks compiled to tuples, the tools with their specs, the condition with its ceiling. A run
-then looks nothing up by name.
+Invariants:
+
+- It is immutable, but for the set of runs that are active now, which is there for ``cancel``. One runtime serves any
+  number of concurrent runs, in any number of threads.
+- Names are resolved when it is built (`locus.loop.builder`): hooks are tuples, tools have their schemas, the condition
+  has its ceiling, and the nodes are chosen and wrapped. A run looks nothing up by name.
+- A run with limits of its own, or a child that must stay within what its parent has left, gets a copy with a
+  tightened router. It shares everything else, the set of active runs included.
+
+Deciding these things run by run was tried first: with several hooks it cost more than the nodes themselves.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field, frozen
 
 from locus.core.ceiling import Ceiling
+from locus.core.errors import ConfigError, NothingToResume
 from locus.core.frozen import EMPTY, FrozenDict
+from locus.core.journal import BLANK
 from locus.core.state import AgentState
 from locus.hooks.dispatch import first_answer, onion
 from locus.hooks.table import NO_HOOKS, HookTable
 from locus.journal.clock import Clock, SystemClock
+from locus.journal.host import JournalHost
+from locus.journal.memory import MemoryStore
 from locus.loop import nodes
+from locus.loop.budget import Budget, condition_given, tightened, within_parent
+from locus.loop.context import ActiveRun
+from locus.loop.input import Prompt, Turn, thread_name
 from locus.loop.router import Node, Router
+from locus.loop.segment import drive
+from locus.loop.thread import Ended, Segment, ended_before
+from locus.models.output import OutputError, output_schema
 from locus.models.protocol import Model, ModelSettings
+from locus.plugins.report import run_report
+from locus.result import AgentResult
+from locus.run import Run, Sink, left
 
 if TYPE_CHECKING:
+    from locus.core.messages import Message
     from locus.core.termination import TerminationCondition
-    from locus.loop.context import ActiveRun
+    from locus.journal.store import JournalStore
     from locus.memory.conversation import ConversationManager
     from locus.models.output import OutputSchema
+    from locus.options import RunOptions
     from locus.plugins.report import PluginReport
     from locus.tools.registry import ToolRegistry
 
-__all__ = ["Loop"]
+__all__ = ["AgentRuntime", "NodeFunction"]
 
-NodeFunction = Callable[[AgentState, "ActiveRun"], Awaitable[AgentState]]
+NodeFunction = Callable[[AgentState, ActiveRun], Awaitable[AgentState]]
 
 
 _KERNEL: Mapping[Node, NodeFunction] = {
@@ -41,17 +67,42 @@ _KERNEL: Mapping[Node, NodeFunction] = {
     Node.TERMINATE: nodes.terminate,
 }
 
+_NO_STORE = "this agent has no checkpointer, so nothing is kept under a thread id; "
 
-@frozen(kw_only=True)
-class Loop:
-    """One agent's wiring.
+
+class _ActiveRuns:
+    """The runs of one agent that are active now."""
+
+    __slots__ = ("_lock", "_runs")
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._runs: set[ActiveRun] = set()
+
+    def add(self, run: ActiveRun) -> None:
+        with self._lock:
+            self._runs.add(run)
+
+    def discard(self, run: ActiveRun) -> None:
+        with self._lock:
+            self._runs.discard(run)
+
+    def all(self) -> tuple[ActiveRun, ...]:
+        with self._lock:
+            return tuple(self._runs)
+
+
+@frozen(kw_only=True, eq=False)
+class AgentRuntime:
+    """An agent, put together.
 
     Args:
         model: what Think calls.
         tools: what Execute can run.
         router: the condition and the reflect policies.
         hooks: the compiled hooks.
-        plugins: what became of each plugin that was asked for.
+        plugins: a report on each plugin that was asked for.
+        versions: the versions of the active ones, by name.
         manager: maps the conversation to what the model sees, or None.
         settings: how the model is to answer.
         output: the schema of the final answer, or None.
@@ -60,6 +111,10 @@ class Loop:
         resolve: from a model's name to the model, for plugins that bring their own.
         clock: the only source of time.
         limits: what was or-ed to the agent's condition for one run.
+        store: where journals are kept, or None.
+        system: the system prompt, or None.
+        template: the fields of a new run's state that the agent decides.
+        blank: a state with these fields and nothing else.
     """
 
     model: Model
@@ -76,7 +131,12 @@ class Loop:
     resolve: Callable[[str], Model] | None = None
     clock: Clock = SystemClock()
     limits: tuple[TerminationCondition, ...] = ()
+    store: JournalStore | None = None
+    system: Message | None = None
+    template: FrozenDict[str, Any] = EMPTY
+    blank: AgentState = BLANK
     nodes: Mapping[Node, NodeFunction] = field(default=_KERNEL)
+    active: _ActiveRuns = field(factory=_ActiveRuns, repr=False)
 
     ceiling: Ceiling = field(init=False)
     #: Whether a plugin may divert routes.
@@ -103,14 +163,137 @@ class Loop:
         return bool(self.hooks.impls("locus_wrap_tool_call"))
 
     @classmethod
-    def wire(cls, **parts: Any) -> Loop:
-        """A loop whose nodes are the plugins' where they bring some, wrapped where they wrap them."""
-        loop = cls(**parts)
-        return evolve(loop, nodes={node: _wrapped(_node(node, loop.hooks), node, loop.hooks) for node in Node})
+    def wire(cls, **parts: Any) -> AgentRuntime:
+        """A runtime whose nodes are the plugins' where they bring some, wrapped where they wrap them."""
+        made = cls(**parts)
+        return evolve(made, nodes={node: _wrapped(_node(node, made.hooks), node, made.hooks) for node in Node})
 
     def unwrapped(self) -> Mapping[Node, NodeFunction]:
         """The nodes without what plugins wrap around them."""
         return {node: _node(node, self.hooks) for node in Node}
+
+    # -- running ----------------------------------------------------------------------------------
+
+    def run(self, prompt: Prompt, options: RunOptions) -> Run[Any]:
+        """A run on a prompt.
+
+        Raises:
+            InputError: the prompt or the thread's name cannot be used.
+            ConfigError: the output schema or the condition cannot be used.
+        """
+        segment = self._new_turn(thread_name(options.thread_id), prompt, options.metadata or EMPTY)
+        return self._run(segment, options, None)
+
+    def resume(self, thread: str | AgentResult[Any], answer: Any, options: RunOptions) -> Run[Any]:
+        """A run that goes on with an open one.
+
+        Raises:
+            ConfigError: nothing is kept under a thread id.
+        """
+        store, thread_id = (thread.store, thread.thread_id) if isinstance(thread, AgentResult) else (None, thread)
+        if store is None and self.store is None:
+            raise ConfigError(f"{_NO_STORE}resume with the AgentResult, or build the agent with checkpointer=")
+        segment = Segment(
+            thread_id=str(thread_id),
+            worker=_worker(),
+            answer=answer,
+            max_attempts=options.max_attempts,
+            system=self.system,
+            template=self.template,
+            blank=self.blank,
+        )
+        return self._run(segment, options, store)
+
+    def _new_turn(self, thread_id: str, prompt: Prompt, metadata: Mapping[str, Any] = EMPTY) -> Segment:
+        turn = Turn.of(prompt)
+        return Segment(
+            thread_id=thread_id,
+            worker=_worker(),
+            before=turn.before,
+            prompt=turn.message,
+            seed=turn.seed,
+            system=self.system,
+            metadata=FrozenDict(metadata),
+            template=self.template,
+            blank=self.blank,
+        )
+
+    def _run(self, segment: Segment, options: RunOptions, store: JournalStore | None) -> Run[Any]:
+        limit, schema = options.termination, options.output_schema
+        active = ActiveRun(
+            self if limit is None else tightened(self, condition_given(limit)),
+            segment.thread_id,
+            deps=options.deps,
+            settings=options.model_settings,
+            output=None if schema is None else output_schema(schema),
+        )
+        return Run(partial(self._main, active, segment, store), active.cancel, segment.thread_id)
+
+    async def _main(
+        self, active: ActiveRun, segment: Segment, store: JournalStore | None, sink: Sink | None
+    ) -> AgentResult[Any]:
+        kept = store if store is not None else self.store
+        if kept is None:
+            kept = MemoryStore(history=False)
+        if sink is not None:
+            active.show_to(sink)
+        await left(segment.thread_id)
+        self.active.add(active)
+        try:
+            ended = await drive(active, kept, segment)
+        finally:
+            self.active.discard(active)
+        return _result(active, ended, kept if self.store is None else None)
+
+    async def child(
+        self,
+        prompt: Prompt,
+        *,
+        thread_id: str,
+        parent: ActiveRun,
+        budget: Budget | None,
+        answers: dict[str, Any] | None,
+    ) -> AgentResult[Any]:
+        """Run as a part of another agent's run."""
+        store = self.store if self.store is not None else parent.host.store
+        runtime = within_parent(self, budget or Budget(), parent)
+        segment = evolve(self._new_turn(thread_id, prompt), answer=answers, one_run=True)
+        while True:
+            active = ActiveRun(runtime, thread_id, deps=parent.deps, parent=parent)
+            before = await JournalHost.seen(store, thread_id)
+            if before is not None:
+                # The child's own journal remembers it: a finished child is not run again, an asking one still asks.
+                active.host = before
+                ended = ended_before(before, answered=answers is not None)
+                if ended is not None:
+                    return _result(active, ended, None)
+            self.active.add(active)
+            try:
+                return _result(active, await drive(active, store, segment), None)
+            except NothingToResume:
+                # Another worker, which had not noticed that it was overtaken, has ended it since: read its journal.
+                continue
+            finally:
+                self.active.discard(active)
+
+    def required_store(self) -> JournalStore:
+        """Where threads are kept.
+
+        Raises:
+            ConfigError: the agent has no checkpointer.
+        """
+        if self.store is None:
+            raise ConfigError(f"{_NO_STORE}build it with checkpointer=")
+        return self.store
+
+    def cancel(self, reason: str, run_id: str | None, thread_id: str | None) -> int:
+        """Tell active runs to end; gives how many were told."""
+        told = 0
+        for run in self.active.all():
+            if (run_id is None or run.run_id == run_id) and (thread_id is None or run.thread_id == thread_id):
+                run.cancel(reason)
+                told += 1
+        return told
 
 
 def _node(node: Node, hooks: HookTable) -> NodeFunction:
@@ -149,3 +332,34 @@ def _wrapped(chosen: NodeFunction, node: Node, hooks: HookTable) -> NodeFunction
         return run.charged(done)
 
     return wrapped
+
+
+def _worker() -> str:
+    return f"pid {os.getpid()}"
+
+
+def _result(active: ActiveRun, ended: Ended, store: JournalStore | None) -> AgentResult[Any]:
+    state = ended.state
+    last = state.last_assistant
+    text = last.text if last is not None and not ended.questions else ""
+    parsed = None
+    if active.output is not None and text:
+        try:
+            parsed = active.output.parse(text)
+        except OutputError as e:
+            active.report("output", str(e))
+    return AgentResult(
+        run_id=state.run_id,
+        thread_id=active.thread_id,
+        message=text,
+        parsed=parsed,
+        stop_reason=ended.reason,
+        satisfied=ended.satisfied,
+        detail=ended.detail,
+        state=state,
+        usage=state.usage,
+        reports={**active.reports, "plugins": run_report(active.runtime.plugins, active.health)},
+        interrupts=ended.questions,
+        error=ended.error,
+        store=store,
+    )

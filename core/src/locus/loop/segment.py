@@ -59,7 +59,7 @@ async def drive(run: ActiveRun, store: JournalStore, segment: Segment) -> Ended:
         JournalError: the thread is busy, lost, or has nothing to resume, or its store failed.
         InputError: the prompt cannot be used.
     """
-    host = await JournalHost.open(store, segment.thread_id, segment.worker, run.loop.clock.now)
+    host = await JournalHost.open(store, segment.thread_id, segment.worker, run.runtime.clock.now)
     run.host = host
     run.state = host.state
     try:
@@ -88,7 +88,7 @@ async def drive(run: ActiveRun, store: JournalStore, segment: Segment) -> Ended:
 
 async def _connected(run: ActiveRun, segment: Segment) -> Ended:
     """The segment, with the session of its model open where the model has one."""
-    offered = getattr(run.loop.model, "session", None)
+    offered = getattr(run.runtime.model, "session", None)
     if offered is None:
         return await _told(run, segment)
     session = offered()
@@ -178,7 +178,7 @@ async def _begin(run: ActiveRun, segment: Segment, held: Held) -> tuple[AgentSta
         # A state from the middle of a run may have open calls, and the turn stands behind them.
         state = state.with_calls_closed(WENT_ON)
     if given:
-        if run.loop.hooks.impls("locus_filter_input"):
+        if run.runtime.hooks.impls("locus_filter_input"):
             given = await _filtered(run, given)
         state = state.with_messages(given)
     run.state = state
@@ -200,7 +200,7 @@ _WITHHELD = "[withheld: {}]"
 
 async def _filtered(run: ActiveRun, given: tuple[Message, ...]) -> tuple[Message, ...]:
     """What the caller gave with every turn of the user's filtered, those of a transcript too."""
-    impls = run.loop.hooks.impls("locus_filter_input")
+    impls = run.runtime.hooks.impls("locus_filter_input")
     run.hold_back()
     withheld = Message(Role.USER, _WITHHELD.format("the prompt was refused"))
     passed, refused = [], False
@@ -261,14 +261,14 @@ async def _give_up(host: JournalHost, thread_id: str, max_attempts: int) -> None
 
 async def _stand(run: ActiveRun, segment: Segment, state: AgentState, number: int) -> None:
     """Put on record what the segment is run with and the journal would not tell: a replay asks for it."""
-    loop, host = run.loop, run.host
+    host = run.host
     if not host.store.keeps_history:
         return
     spec = run.output.spec if run.output is not None else None
     run.standing = standing(state, segment.system, run.registry, run.settings, spec)
-    if loop.limits:
+    if run.runtime.limits:
         try:
-            limits = [limit.to_json() for limit in loop.limits]
+            limits = [limit.to_json() for limit in run.runtime.limits]
         except NotSerialisable:  # a lambda: then the record says only that there was something
             limits = []
         await host.note(f"{LIMITS}/{number}", limits)
@@ -280,9 +280,9 @@ async def _start_event(run: ActiveRun, prompt: str, *, resumed: bool) -> None:
         start = RunStartEvent(
             prompt=prompt,
             agent_id=run.state.agent_id,
-            model=run.loop.model.name,
+            model=run.runtime.model.name,
             resumed=resumed,
-            plugins=run.loop.versions,
+            plugins=run.runtime.versions,
         )
     await run.begin(start)
 
@@ -371,9 +371,9 @@ def _deadline(run: ActiveRun, state: AgentState) -> None:
     deadline = None
     if bound is not None:
         deadline = anyio.current_time() + max(0.0, bound.limit - state.active_seconds)
-    at = run.loop.ceiling.stops_at
+    at = run.runtime.ceiling.stops_at
     if at is not None:
-        left = anyio.current_time() + max(0.0, (at - run.loop.clock.now()).total_seconds())
+        left = anyio.current_time() + max(0.0, (at - run.runtime.clock.now()).total_seconds())
         deadline = left if deadline is None else min(deadline, left)
     parent = run.parent.deadline if run.parent is not None else None
     if parent is not None and (deadline is None or parent < deadline):

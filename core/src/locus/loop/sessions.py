@@ -66,14 +66,14 @@ class Held:
             LocusError: as a plugin raised it.
         """
         run = self._run
-        impls = run.loop.hooks.impls(_HOOK)
+        impls = run.runtime.hooks.impls(_HOOK)
         if not impls and brought.BROUGHT not in state.metadata:
             return state
         over = run.halted or (resumed and run.host.open_node == Node.TERMINATE)
         live = await self._open(impls) if impls and not over else ()
         if not resumed:
             state = brought.noted(state, live)
-        run.registry = run.loop.tools.with_tools(*brought.again(state, live))
+        run.registry = run.runtime.tools.with_tools(*brought.again(state, live))
         return state
 
     async def _open(self, impls: tuple[Impl, ...]) -> tuple[Brought, ...]:

@@ -43,7 +43,7 @@ async def advance_node(run: ActiveRun, state: AgentState, node: Node) -> tuple[A
         _stop_cancelled(run)
         return await commit(run, state, run.charged(state), node, TERMINATE, ""), TERMINATE
     try:
-        new = await run.loop.nodes[node](state, run)
+        new = await run.runtime.nodes[node](state, run)
     except Exception as e:  # noqa: BLE001 - nothing that a plugin's node raises may leave the loop
         new = _failed(run, node, state, e)
     new = run.charged(new)
@@ -52,7 +52,7 @@ async def advance_node(run: ActiveRun, state: AgentState, node: Node) -> tuple[A
         # Whatever stood in for Terminate: a history with open calls could not be gone on with.
         return await _finish(run, state, new.with_calls_closed(run.ending)), None
     route = _routed(run, node, new)
-    if route.next is not TERMINATE and run.loop.diverts:
+    if route.next is not TERMINATE and run.runtime.diverts:
         route = await _diverted(run, node, new, route)
     committed = await commit(run, state, new, node, route.next, route.why)
     return committed, route.next
@@ -72,20 +72,20 @@ def _routed(run: ActiveRun, node: Node, state: AgentState) -> Route:
         _stop_cancelled(run)
     if run.stop is None:
         try:
-            return _settled(run, run.loop.router(node, state))
+            return _settled(run, run.runtime.router(node, state))
         except ConditionError as e:
             run.stop = Stop("ConditionError", error=e)
     return Route(TERMINATE, run.ending)
 
 
 async def _diverted(run: ActiveRun, node: Node, state: AgentState, route: Route) -> Route:
-    impls = run.loop.hooks.impls("locus_decide_route")
+    impls = run.runtime.hooks.impls("locus_decide_route")
     chosen = await decide_route(impls, node, state, route.next, legal(node, state), run.health)
     if isinstance(chosen, Cancel):
         run.cancel(chosen.reason)
         _stop_cancelled(run)
         return Route(TERMINATE, run.ending)
-    route = _settled(run, run.loop.router.divert(node, state, route, chosen))
+    route = _settled(run, run.runtime.router.divert(node, state, route, chosen))
     if route.next is TERMINATE and run.stop is None:
         run.stop = Stop("Diverted", detail=route.why)
     return route

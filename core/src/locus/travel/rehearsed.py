@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from locus.core.messages import ToolCall, Usage
     from locus.core.state import AgentState
     from locus.loop.context import Sink
-    from locus.loop.runtime import Loop, NodeFunction
+    from locus.loop.runtime import AgentRuntime, NodeFunction
     from locus.models.protocol import Model, ModelRequest, ModelResponse
     from locus.travel.record import Passage
     from locus.travel.rehearsal import Rehearsal
@@ -64,8 +64,8 @@ class RehearsedRun(ActiveRun):
 
     host: Rehearsal
 
-    def __init__(self, loop: Loop, thread_id: str, **what: Any) -> None:
-        super().__init__(loop, thread_id, **what)
+    def __init__(self, runtime: AgentRuntime, thread_id: str, **what: Any) -> None:
+        super().__init__(runtime, thread_id, **what)
         #: How often each reviewer has let an answer pass.
         self._verdicts: Counter[str] = Counter()
         # The step that a plugin's model call is about to be.
@@ -145,20 +145,20 @@ def _to_nobody(event: type[Event]) -> bool:
     return False
 
 
-def rehearsed(loop: Loop, nodes: Mapping[Node, NodeFunction], host: Rehearsal) -> Loop:
-    """An agent's loop as a replay runs it: on the record's time, with the routes that hooks decided on.
+def rehearsed(runtime: AgentRuntime, nodes: Mapping[Node, NodeFunction], host: Rehearsal) -> AgentRuntime:
+    """An agent's runtime as a replay runs it: on the record's time, with the routes that hooks decided on.
 
     Args:
-        loop: the agent's wiring.
+        runtime: the agent's wiring.
         nodes: its nodes, with or without what plugins wrap around them.
         host: the record.
     """
-    hooks = loop.hooks
-    if loop.diverts:
+    hooks = runtime.hooks
+    if runtime.diverts:
         name = "locus_decide_route"
         hooks = HookTable({**hooks.hooks, name: (Impl(call=host.diverted, plugin="", hook=name),)})
     closing = {node: _closing(function, host) for node, function in nodes.items()}
-    return evolve(loop, hooks=hooks, nodes=closing, clock=host.clock)
+    return evolve(runtime, hooks=hooks, nodes=closing, clock=host.clock)
 
 
 def _closing(function: NodeFunction, host: Rehearsal) -> NodeFunction:

@@ -17,11 +17,11 @@ from locus.core.journal import FORK, START
 from locus.core.messages import Role
 from locus.core.termination import TerminationCondition, condition_from_json
 from locus.journal.poison import LIMITS
-from locus.loop.assembly import schema_of
 from locus.loop.budget import tightened
 from locus.loop.router import Node
 from locus.loop.thread import Stop, recorded_error
 from locus.loop.transition import advance_node
+from locus.models.output import output_schema
 from locus.models.request_fingerprint import standing
 from locus.tools.session_tools import again
 from locus.travel.difference import Difference, same
@@ -33,8 +33,8 @@ from locus.travel.rehearsed import RecordedClock, RehearsedRun, rehearsed
 if TYPE_CHECKING:
     from locus.core.messages import Message
     from locus.journal.store import JournalStore
-    from locus.loop.engine import Engine, How
-    from locus.loop.runtime import Loop
+    from locus.loop.runtime import AgentRuntime
+    from locus.options import RunOptions
     from locus.travel.record import Passage
 
 __all__ = ["Replay", "replay"]
@@ -80,21 +80,21 @@ class Replay:
         return self
 
 
-async def replay(engine: Engine, store: JournalStore, thread_id: str, how: How) -> Replay:
+async def replay(runtime: AgentRuntime, store: JournalStore, thread_id: str, options: RunOptions) -> Replay:
     """Run an agent's code against the journal of a thread.
 
     Args:
-        engine: the agent.
+        runtime: the agent.
         store: where the thread is kept; nothing is written to it.
         thread_id: the thread.
-        how: what the thread's runs were called with, where that was no part of the agent.
+        options: what the thread's runs were called with, where that was no part of the agent.
 
     Raises:
         NothingToResume: nothing stands under that id.
         JournalError: the store keeps no history.
     """
     entries = await recorded_entries(store, thread_id)
-    walk, checked = _Walk(engine, store, thread_id, how), 0
+    walk, checked = _Walk(runtime, store, thread_id, options), 0
     for passage in passages(entries):
         found = await walk.check(passage)
         if found is not None:
@@ -106,13 +106,13 @@ async def replay(engine: Engine, store: JournalStore, thread_id: str, how: How) 
 class _Walk:
     """A replay on its way along the passages of a thread."""
 
-    def __init__(self, engine: Engine, store: JournalStore, thread_id: str, how: How) -> None:
-        self._engine, self._thread_id, self._how = engine, thread_id, how
-        self._output = None if how.output_schema is None else schema_of(how.output_schema)
+    def __init__(self, runtime: AgentRuntime, store: JournalStore, thread_id: str, options: RunOptions) -> None:
+        self._runtime, self._thread_id, self._options = runtime, thread_id, options
+        self._output = None if options.output_schema is None else output_schema(options.output_schema)
         self._host = Rehearsal(store, thread_id, RecordedClock())
         self._run: RehearsedRun
-        # The loop of the segment with its nodes as plugins wrap them, or None where nobody does.
-        self._wrapped: Loop | None = None
+        # The runtime of the segment with its nodes as plugins wrap them, or None where nobody does.
+        self._wrapped: AgentRuntime | None = None
 
     async def check(self, passage: Passage) -> Difference | None:
         """What one passage differs in, or None."""
@@ -126,12 +126,12 @@ class _Walk:
             if unreadable is not None:
                 return unreadable
         run = self._run
-        run.loop, wrapped = self._bare, self._wrapped
+        run.runtime, wrapped = self._bare, self._wrapped
         found = await self._node(passage, run)
         if found is None or wrapped is None:
             return found
         # A wrapper of nodes that only watches is not wanted here. One that changes states is a part of the code.
-        run.loop = wrapped
+        run.runtime = wrapped
         return await self._node(passage, run)
 
     async def _node(self, passage: Passage, run: RehearsedRun) -> Difference | None:
@@ -155,46 +155,48 @@ class _Walk:
 
     def _begun(self, passage: Passage) -> Difference | None:
         """What the agent would begin a run with otherwise."""
-        state, engine = passage.after, self._engine
-        for name, value in engine.template.items():
+        state, agent = passage.after, self._runtime
+        for name, value in agent.template.items():
             if name not in _NAMES and not same(getattr(state, name), value):
                 return self._differs(passage, f"state.{name}", getattr(state, name), value)
         first = state.messages[0] if state.messages else None
-        if engine.system is not None and first != engine.system:
-            return self._differs(passage, "the system prompt", _prompt(first), engine.system.text)
+        if agent.system is not None and first != agent.system:
+            return self._differs(passage, "the system prompt", _prompt(first), agent.system.text)
         return None
 
     def _segment(self, passage: Passage) -> Difference | None:
         """Begin a segment of a run, with what it was called with."""
-        loop = self._engine.loop
+        runtime = self._runtime
         note = passage.noted(LIMITS)
         if note is not None:
             try:
                 limits = self._limits(note.value)
             except LocusError as e:
                 return self._differs(passage, note.step_id, thaw(note.value), f"cannot be read: {e}")
-            loop = tightened(loop, *limits) if limits else loop
+            runtime = tightened(runtime, *limits) if limits else runtime
         host, output = self._host, self._output
-        self._bare = rehearsed(loop, loop.unwrapped(), host)
-        wraps = loop.hooks.impls("locus_wrap_node")
-        self._wrapped = rehearsed(loop, loop.nodes, host) if wraps else None
-        how = self._how
-        run = RehearsedRun(self._bare, self._thread_id, deps=how.deps, settings=how.settings, output=output)
+        self._bare = rehearsed(runtime, runtime.unwrapped(), host)
+        wraps = runtime.hooks.impls("locus_wrap_node")
+        self._wrapped = rehearsed(runtime, runtime.nodes, host) if wraps else None
+        options = self._options
+        run = RehearsedRun(
+            self._bare, self._thread_id, deps=options.deps, settings=options.model_settings, output=output
+        )
         run.host = host
         state = passage.after if passage.node == START else passage.before
         try:
-            run.registry = loop.tools.with_tools(*again(state))
+            run.registry = runtime.tools.with_tools(*again(state))
         except LocusError as e:
             return self._differs(passage, "the tools", None, f"cannot be read: {e}")
         spec = run.output.spec if run.output is not None else None
-        run.standing = standing(state, self._engine.system, run.registry, run.settings, spec)
+        run.standing = standing(state, self._runtime.system, run.registry, run.settings, spec)
         self._run = run
         return None
 
     def _limits(self, noted: object) -> tuple[TerminationCondition, ...]:
         forms = thaw(noted)
-        if not forms and self._how.termination is not None:
-            return (self._how.termination,)  # a function without a name: the record says only that there was one
+        if not forms and self._options.termination is not None:
+            return (self._options.termination,)  # a function without a name: the record says only that there was one
         return tuple(condition_from_json(form) for form in forms)
 
     @staticmethod

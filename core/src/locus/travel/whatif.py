@@ -23,7 +23,7 @@ from locus.travel.text import spent
 if TYPE_CHECKING:
     from locus.core.state import AgentState
     from locus.journal.store import JournalStore
-    from locus.loop.runtime import Loop
+    from locus.loop.runtime import AgentRuntime
 
 __all__ = ["WhatIf", "what_if"]
 
@@ -91,7 +91,7 @@ async def what_if(
     termination: TerminationCondition | None = None,
     router: RouterLike | None = None,
     run_id: str | None = None,
-    loop: Loop | None = None,
+    runtime: AgentRuntime | None = None,
 ) -> WhatIf:
     """Where a run would have stopped under another rule.
 
@@ -103,7 +103,7 @@ async def what_if(
         router: in place of both condition and reflect policies: a `Router`, or any pure function
             ``(node, state) -> Route``.
         run_id: which of the thread's runs; None = the last one.
-        loop: the agent's wiring, where there is one: its reflect policies, and whether an answer ends its runs.
+        runtime: the agent's wiring, where there is one: its reflect policies, and whether an answer ends its runs.
 
     Raises:
         ConfigError: neither a condition nor a router is given, or both, or something else.
@@ -116,13 +116,13 @@ async def what_if(
         raise ConfigError(f"termination is {termination!r}; use a condition, such as MaxIterations(3)")
     run = _run(thread_id, await recorded_entries(store, thread_id), run_id)
     if router is None:
-        leaves = [NoToolCalls()] if loop is None else loop.router.condition.leaves()
+        leaves = [NoToolCalls()] if runtime is None else runtime.router.condition.leaves()
         condition, _ = effective(
             termination,
             terminal_tools=run[0].after.terminal_tools,
             implicit_no_tool_calls=any(isinstance(leaf, NoToolCalls) for leaf in leaves),
         )
-        rule = Router(condition, None if loop is None else loop.router.reflect)
+        rule = Router(condition, None if runtime is None else runtime.router.reflect)
         return _Asked(thread_id, run, rule, follow=True).answer()
     return _Asked(thread_id, run, router, follow=False).answer()
 

@@ -96,7 +96,7 @@ class Session:
             config=self.project.config,
             catalogue=self.project.catalogue,
         )
-        for report in agent.loop.plugins:
+        for report in agent.runtime.plugins:
             if report.status in _WORTH_A_WARNING:
                 say(f"warning: without {one_line(report.name)} ({report.status}): {one_line(report.detail)}")
         return agent

@@ -53,7 +53,7 @@ def server_of(source: object, *, name: str = "", deps: Any = None) -> Server[Any
         ConfigError: there are none.
     """
     agent = source if isinstance(source, Agent) else None
-    registry = ToolRegistry.of(source) if agent is None else agent.loop.tools
+    registry = ToolRegistry.of(source) if agent is None else agent.runtime.tools
     if not len(registry):
         raise ConfigError(f"{source!r:.80} has no tools of its own; there is nothing to serve")
     listed = types.ListToolsResult(tools=[_described(tool) for tool in registry])

@@ -1,0 +1,149 @@
+"""From an agent's options to its `AgentRuntime`: plugins, model, tools and store are resolved, and checked, here.
+
+Loaded when the first agent is built: this is what brings in the plugin machinery and the tool schemas, so that
+importing `Agent` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from locus.core.errors import ConfigError
+from locus.core.frozen import EMPTY, FrozenDict
+from locus.core.protocols import has_all_of
+from locus.core.reflect import AnyOf
+from locus.core.state import AgentState
+from locus.hooks.manager import HookManager
+from locus.journal.clock import SystemClock
+from locus.journal.store import JournalStore
+from locus.loop.budget import agent_condition
+from locus.loop.input import system_message
+from locus.loop.router import Router
+from locus.loop.runtime import AgentRuntime
+from locus.models.output import output_schema
+from locus.models.protocol import ModelSettings
+from locus.models.registry import get_model
+from locus.plugins.activation import Activation, Wanted, activate
+from locus.plugins.discovery import Catalogue
+from locus.plugins.manifest import Plugin
+from locus.plugins.providers import provide
+from locus.plugins.report import run_report
+from locus.tools.registry import ToolRegistry
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from locus.models.protocol import Model
+    from locus.options import AgentOptions
+
+__all__ = ["build_runtime"]
+
+
+def build_runtime(options: AgentOptions) -> AgentRuntime:
+    """Put an agent together.
+
+    Raises:
+        ConfigError: something is misspelled, missing or contradictory.
+        PluginError: a plugin that was asked for cannot be used.
+    """
+    catalogue = options.catalogue
+    manifests = [plugin for plugin in options.plugins if isinstance(plugin, Plugin)]
+    if manifests:  # what they provide is found by its scheme, as with installed ones
+        catalogue = (Catalogue() if catalogue is None else catalogue).extended(manifests)
+    configured: Mapping[str, Any] = EMPTY if options.config is None else options.config.agent
+    active = _activation(options, catalogue)
+    settings = {**(options.config.plugin_settings if options.config is not None else {}), **active.settings}
+    manager = HookManager.build(active.plugins, options.hooks, reports=active.reports)
+    contributed = manager.contributed
+    tools = ToolRegistry.of(options.tools)
+    if contributed.tools:
+        tools = tools.with_tools(*(c.value for c in contributed.tools))
+    policies = [c.value for c in contributed.reflect_policies]
+    store = _store(options, configured, settings, catalogue)
+    model = _model(options, configured, settings, catalogue)
+    condition = agent_condition(options, model=model, prices=manager.table.prices, configured=configured)
+    iterations = condition.bounds().iterations
+    template = FrozenDict(
+        agent_id=options.name,
+        confidence_threshold=options.confidence_threshold,
+        tool_loop_threshold=options.tool_loop_threshold,
+        terminal_tools=frozenset(options.terminal_tools),
+        token_budget=options.token_budget,
+        max_iterations=iterations if iterations is not None else 0,
+    )
+    system = options.system_prompt if options.system_prompt is not None else configured.get("system_prompt")
+    return AgentRuntime.wire(
+        model=model,
+        tools=tools,
+        router=Router(condition, AnyOf(*policies) if policies else None),
+        hooks=manager.table,
+        plugins=manager.reports,
+        versions=FrozenDict(run_report(manager.reports).versions),
+        manager=options.conversation_manager,
+        settings=options.model_settings or ModelSettings(),
+        output=None if options.output_schema is None else output_schema(options.output_schema),
+        max_revisions=options.max_revisions,
+        sequential=options.tool_execution == "sequential",
+        resolve=partial(get_model, catalogue=catalogue, settings=settings),
+        clock=options.clock or SystemClock(),
+        store=store,
+        system=system_message(system),
+        template=template,
+        blank=_blank(template),
+    )
+
+
+def _activation(options: AgentOptions, catalogue: Catalogue | None) -> Activation:
+    config, keywords = options.config, options.plugin_keywords
+    if config is None and not options.plugins and not keywords:
+        return Activation()  # nothing was asked for: the installed plugins are not even listed
+    if config is None:
+        wanted = Wanted(plugins=tuple(options.plugins), keywords=keywords)
+    else:
+        wanted = config.wanted(plugins=tuple(options.plugins), keywords=keywords)
+    return activate(wanted, catalogue, environ=os.environ, options=options.keywords())
+
+
+def _store(
+    options: AgentOptions, configured: Mapping[str, Any], settings: Mapping[str, Any], catalogue: Catalogue | None
+) -> JournalStore | None:
+    given = options.checkpointer
+    # A relative path in a program counts from the working directory, one in a file from the folder of the file.
+    folder = options.config.folder if options.config is not None and given is None else None
+    store: Any = given if given is not None else configured.get("checkpointer")
+    if isinstance(store, str | os.PathLike):
+        store = provide("checkpointer", store, catalogue=catalogue, settings=settings, folder=folder)
+    if store is not None and not has_all_of(store, JournalStore):
+        raise ConfigError(
+            f"checkpointer must have the methods of JournalStore, got {store!r}; wrap what saves and loads dicts "
+            "in locus.journal.SnapshotAdapter(save, load)"
+        )
+    made: JournalStore | None = store
+    return made
+
+
+def _model(
+    options: AgentOptions, configured: Mapping[str, Any], settings: Mapping[str, Any], catalogue: Catalogue | None
+) -> Model:
+    chosen = options.model if options.model is not None else configured.get("model")
+    if chosen is None:
+        raise ConfigError(
+            "no model: pass model='provider:model' (any installed provider) or an object with "
+            "`name` and `async complete(request, on_chunk)`, or set [agent] model in locus.toml"
+        )
+    if isinstance(chosen, str):
+        return get_model(chosen, catalogue=catalogue, settings=settings)
+    if not callable(getattr(chosen, "complete", None)) or not isinstance(getattr(chosen, "name", None), str):
+        raise ConfigError(f"model must have `name` and `async complete(request, on_chunk=None)`, got {chosen!r}")
+    made: Model = chosen
+    return made
+
+
+def _blank(template: Mapping[str, Any]) -> AgentState:
+    """What each new run starts from; a value that is out of range is reported here and not in the first run."""
+    try:
+        return AgentState(**template)
+    except ValueError as e:
+        raise ConfigError(str(e)) from e

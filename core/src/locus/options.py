@@ -1,0 +1,288 @@
+"""The keywords of `Agent`, ``run`` and ``resume``: each declared, documented and checked here and nowhere else.
+
+A new keyword of `Agent` is a parameter and a field in this module, and then a field of `AgentOptions` wherever it is
+used; nothing in between passes it on by name. A mistake in a value is reported where it was made, in the call, and
+not in the middle of a run. Type checkers report most of them; these checks are for everybody else, so they know the
+mistakes that people make and say what was probably meant.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar
+
+from attrs import Attribute, field, fields, frozen
+
+from locus.core.errors import ConfigError, InputError
+from locus.core.lazy import Lazy
+
+if TYPE_CHECKING:
+    # With defaults, ``Agent(...)`` needs no annotation; Python 3.13 has them at run time too.
+    from typing_extensions import TypeVar as DefaultTypeVar
+
+    from locus.config import Config
+    from locus.core.termination import TerminationCondition
+    from locus.journal.clock import Clock
+    from locus.journal.store import JournalStore
+    from locus.memory.conversation import ConversationManager
+    from locus.models import protocol
+    from locus.models.output import OutputSchema
+    from locus.models.protocol import Model, ModelSettings
+    from locus.plugins.discovery import Catalogue
+    from locus.plugins.manifest import Plugin
+
+    Deps = DefaultTypeVar("Deps", default=Any)
+    Out = DefaultTypeVar("Out", default=Any)
+else:
+    protocol = Lazy("locus.models.protocol")
+    Deps = TypeVar("Deps")
+    Out = TypeVar("Out")
+
+__all__ = ["AgentKeywords", "AgentOptions", "Deps", "Out", "ResumeKeywords", "RunKeywords", "RunOptions"]
+
+Check = Callable[[Any, "Attribute[Any]", Any], None]
+
+
+# -- checks ------------------------------------------------------------------------------------------
+
+
+def _must_be(what: str, is_valid: Callable[[Any], bool]) -> Check:
+    def check(_: Any, attribute: Attribute[Any], value: Any) -> None:
+        if not is_valid(value):
+            raise ConfigError(f"{attribute.name} must be {what}, got {value!r:.80}")
+
+    return check
+
+
+def _is_count(value: object, least: int) -> bool:
+    return type(value) is int and value >= least
+
+
+def _check_settings(_: Any, __: Any, value: Any) -> None:
+    if value is not None and not isinstance(value, protocol.ModelSettings):
+        meant = ", ".join(f"{key}={each!r}" for key, each in value.items()) if isinstance(value, dict) else "..."
+        raise ConfigError(
+            f"model_settings must be a ModelSettings, got {value!r:.80}; write ModelSettings({meant:.80})"
+        )
+
+
+def _check_names(_: Any, attribute: Attribute[Any], value: Any) -> None:
+    if isinstance(value, str):  # an iterable of strings: each of its letters would be a name
+        raise ConfigError(f"{attribute.name} must be a collection of names, got {value!r}; write [{value!r}]")
+
+
+def _check_metadata(_: Any, __: Any, value: Any) -> None:
+    if value is not None and not isinstance(value, Mapping):
+        raise InputError(f"metadata must be a mapping from names to data, got {value!r:.80}")
+
+
+_optional_text = _must_be("a str", lambda value: value is None or isinstance(value, str))
+
+
+# -- an agent ----------------------------------------------------------------------------------------
+
+
+@frozen(kw_only=True)
+class AgentOptions:
+    """What an agent is built from; the fields are the keywords of `Agent`.
+
+    Raises:
+        ConfigError: a value of the wrong kind or out of range, with the keyword and what it takes.
+    """
+
+    model: str | Model | None = None
+    tools: Iterable[object] = ()
+    system_prompt: str | None = field(default=None, validator=_optional_text)
+    name: str | None = field(default=None, validator=_optional_text)
+    termination: TerminationCondition | None = None
+    max_iterations: int | None = None
+    stop_on_text: bool = True
+    terminal_tools: Iterable[str] = field(default=(), validator=_check_names)
+    token_budget: int | None = None
+    confidence_threshold: float = field(
+        default=0.8,
+        validator=_must_be(
+            "a number from 0.0 to 1.0", lambda value: isinstance(value, int | float) and 0.0 <= value <= 1.0
+        ),
+    )
+    tool_loop_threshold: int = 3
+    tool_execution: str = field(
+        default="concurrent",
+        validator=_must_be("'concurrent' or 'sequential'", lambda value: value in ("concurrent", "sequential")),
+    )
+    max_revisions: int = field(
+        default=2, validator=_must_be("an integer of at least 0", lambda value: _is_count(value, 0))
+    )
+    output_schema: Any = None
+    model_settings: ModelSettings | None = field(default=None, validator=_check_settings)
+    conversation_manager: ConversationManager | None = field(
+        default=None,
+        validator=_must_be(
+            "an object with `async view(state, run)`, as SlidingWindowManager() has",
+            lambda value: value is None or callable(getattr(value, "view", None)),
+        ),
+    )
+    checkpointer: JournalStore | str | os.PathLike[str] | None = None
+    hooks: Sequence[object] = field(
+        default=(), validator=_must_be("a list of Hook objects", lambda value: isinstance(value, Iterable))
+    )
+    plugins: Sequence[str | Plugin] = field(default=(), validator=_check_names)
+    config: Config | None = field(
+        default=None,
+        validator=_must_be(
+            "what locus.config.load_config(path) returns",
+            lambda value: value is None or callable(getattr(value, "wanted", None)),
+        ),
+    )
+    catalogue: Catalogue | None = None
+    clock: Clock | None = None
+    #: What the kernel does not know by itself: names of plugins, and keywords that their manifests declare.
+    plugin_keywords: Mapping[str, Any] = field(factory=dict)
+
+    @classmethod
+    def keywords(cls) -> tuple[str, ...]:
+        """The keywords that the kernel knows; for the nearest one to a keyword that nobody knows."""
+        return tuple(each.name for each in fields(cls) if each.name != "plugin_keywords")
+
+
+class AgentKeywords(Generic[Deps, Out]):
+    """The base of `Agent` that declares its keywords."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        model: str | Model | None = None,
+        *,
+        tools: Iterable[object] = (),
+        system_prompt: str | None = None,
+        name: str | None = None,
+        termination: TerminationCondition | None = None,
+        max_iterations: int | None = None,
+        stop_on_text: bool = True,
+        terminal_tools: Iterable[str] = (),
+        token_budget: int | None = None,
+        confidence_threshold: float = 0.8,
+        tool_loop_threshold: int = 3,
+        tool_execution: Literal["concurrent", "sequential"] = "concurrent",
+        max_revisions: int = 2,
+        output_schema: type[Out] | OutputSchema[Out] | Mapping[str, Any] | None = None,
+        model_settings: ModelSettings | None = None,
+        conversation_manager: ConversationManager | None = None,
+        checkpointer: JournalStore | str | os.PathLike[str] | None = None,
+        hooks: Sequence[object] = (),
+        plugins: Sequence[str | Plugin] = (),
+        config: Config | None = None,
+        catalogue: Catalogue | None = None,
+        clock: Clock | None = None,
+        **options: Any,
+    ) -> None:
+        """Build an agent.
+
+        Args:
+            model: ``"provider:model"`` or a `Model`; taken from ``config`` when left out.
+            tools: functions, `Tool` values, or objects whose methods are tools.
+            system_prompt: the instructions that precede the conversation.
+            name: a stable name, ``state.agent_id``.
+            termination: when to stop; or-ed with ``max_iterations``, ``terminal_tools`` and ``NoToolCalls``.
+            max_iterations: short for ``MaxIterations(n)``: exactly n model calls at most.
+            stop_on_text: False lets the agent go on after an answer without tool calls.
+            terminal_tools: names of tools whose successful call ends the run.
+            token_budget: what ``TokenLimit()`` compares with; when given, that condition is or-ed in.
+            confidence_threshold: what ``ConfidenceMet()`` compares with, 0.0 to 1.0.
+            tool_loop_threshold: how many identical consecutive calls make a loop.
+            tool_execution: ``"concurrent"``, or ``"sequential"``: one after another.
+            max_revisions: how often reviewers and the output schema may send a run's answers back.
+            output_schema: the type of the final answer; ``result.parsed`` has it.
+            model_settings: how the model is to answer.
+            conversation_manager: keeps long conversations inside the model's window.
+            checkpointer: where journals are kept: a `JournalStore`, ``"scheme:rest"`` of a plugin, or a path whose
+                suffix an installed plugin takes. Without one a journal lives as long as its `AgentResult`.
+            hooks: `Hook` objects, or objects with `hookimpl` methods.
+            plugins: names of installed plugins, or manifests.
+            config: settings read by `locus.config.load_config`; the library reads no file by itself.
+            catalogue: the plugins to choose from, in place of the installed ones; for tests.
+            clock: the source of time, for tests.
+            options: a plugin's name (``True``, or its settings as a dict or object), or a keyword that a plugin's
+                manifest declares.
+
+        Raises:
+            ConfigError: something is misspelled, missing or contradictory.
+            PluginError: a plugin that was asked for cannot be used.
+        """
+        self._build(
+            AgentOptions(
+                model=model,
+                tools=tools,
+                system_prompt=system_prompt,
+                name=name,
+                termination=termination,
+                max_iterations=max_iterations,
+                stop_on_text=stop_on_text,
+                terminal_tools=terminal_tools,
+                token_budget=token_budget,
+                confidence_threshold=confidence_threshold,
+                tool_loop_threshold=tool_loop_threshold,
+                tool_execution=tool_execution,
+                max_revisions=max_revisions,
+                output_schema=output_schema,
+                model_settings=model_settings,
+                conversation_manager=conversation_manager,
+                checkpointer=checkpointer,
+                hooks=hooks,
+                plugins=plugins,
+                config=config,
+                catalogue=catalogue,
+                clock=clock,
+                plugin_keywords=options,
+            )
+        )
+
+    def _build(self, options: AgentOptions) -> None:
+        raise NotImplementedError
+
+
+# -- a run -------------------------------------------------------------------------------------------
+
+
+class _Keywords(TypedDict, Generic[Deps], total=False):
+    deps: Deps | None
+    model_settings: ModelSettings | None
+    termination: TerminationCondition | None
+
+
+class RunKeywords(_Keywords[Deps], total=False):
+    """The keywords of ``run`` and ``run_sync``; ``output_schema`` is declared there, because it decides the type."""
+
+    thread_id: str | None
+    metadata: Mapping[str, Any] | None
+
+
+class ResumeKeywords(_Keywords[Deps], total=False):
+    """The keywords of ``resume``, beside ``output_schema``."""
+
+    max_attempts: int | None
+
+
+@frozen(kw_only=True)
+class RunOptions:
+    """What one call of ``run`` or ``resume`` says beside its prompt or its thread; the fields are their keywords.
+
+    Raises:
+        ConfigError: a value of the wrong kind or out of range.
+        InputError: the metadata is not a mapping.
+    """
+
+    deps: Any = None
+    model_settings: ModelSettings | None = field(default=None, validator=_check_settings)
+    output_schema: Any = None
+    termination: TerminationCondition | None = None
+    thread_id: str | None = None
+    metadata: Mapping[str, Any] | None = field(default=None, validator=_check_metadata)
+    max_attempts: int | None = field(
+        default=None,
+        validator=_must_be(
+            "an integer of at least 1, or None for no limit", lambda value: value is None or _is_count(value, 1)
+        ),
+    )
