@@ -12,9 +12,10 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar
 
-from attrs import Attribute, field, fields, frozen
+from attrs import Attribute, field, fields
 
 from locus.core.errors import ConfigError, InputError
+from locus.core.frozen import frozen
 from locus.core.lazy import Lazy
 
 if TYPE_CHECKING:
