@@ -31,6 +31,51 @@ KERNEL_ONLY: dict[str, set[str]] = {
 }
 
 
+# What our distributions import although it is not public. To be made public on purpose, or no longer imported.
+NOT_YET_PUBLIC = {
+    "contrib/testkit/src/locus_testkit/contracts/_law_5_models.py: locus.models.call.Called",
+    "contrib/testkit/src/locus_testkit/contracts/_posts.py: locus.journal.store.PostingStore",
+    "contrib/testkit/src/locus_testkit/contracts/plugin.py: locus.hooks.manager.HookManager",
+    "contrib/testkit/src/locus_testkit/contracts/plugin.py: locus.plugins.activation.Wanted",
+    "contrib/testkit/src/locus_testkit/contracts/plugin.py: locus.plugins.activation.activate",
+    "contrib/testkit/src/locus_testkit/contracts/plugin.py: locus.plugins.reference.load",
+    "contrib/testkit/src/locus_testkit/contracts/plugin.py: locus.plugins.settings.Layer",
+    "contrib/testkit/src/locus_testkit/contracts/plugin.py: locus.plugins.settings.structure",
+    "plugins/anthropic/src/locus_plugin_anthropic/blocks.py: locus.schema.text.clean",
+    "plugins/anthropic/src/locus_plugin_anthropic/body.py: locus.schema.text.listed",
+    "plugins/cli/src/locus_plugin_cli/commands/config.py: locus.plugins.providers.plugin_settings",
+    "plugins/cli/src/locus_plugin_cli/commands/config.py: locus.plugins.settings.Layer",
+    "plugins/cli/src/locus_plugin_cli/commands/plugins.py: locus.hooks.manager.HookManager",
+    "plugins/cli/src/locus_plugin_cli/commands/threads/comparing.py: locus.schema.text.shown",
+    "plugins/cli/src/locus_plugin_cli/contributed.py: locus.hooks.contribute.Contribution",
+    "plugins/cli/src/locus_plugin_cli/contributed.py: locus.plugins.reference.load",
+    "plugins/cli/src/locus_plugin_cli/doctor.py: locus.hooks.manager.HookManager",
+    "plugins/cli/src/locus_plugin_cli/doctor.py: locus.plugins.activation.Wanted",
+    "plugins/cli/src/locus_plugin_cli/doctor.py: locus.plugins.activation.activate",
+    "plugins/cli/src/locus_plugin_cli/doctor.py: locus.plugins.reference.load",
+    "plugins/cli/src/locus_plugin_cli/journals.py: locus.journal.host.JournalHost",
+    "plugins/cli/src/locus_plugin_cli/keeping.py: locus.core.protocols.has_all_of",
+    "plugins/cli/src/locus_plugin_cli/keeping.py: locus.plugins.providers.provide",
+    "plugins/cli/src/locus_plugin_cli/offers.py: locus.plugins.providers.plugin_settings",
+    "plugins/cli/src/locus_plugin_cli/offers.py: locus.plugins.providers.scheme_of",
+    "plugins/cli/src/locus_plugin_cli/offers.py: locus.plugins.reference.load",
+    "plugins/cli/src/locus_plugin_cli/offers.py: locus.plugins.settings.Layer",
+    "plugins/cli/src/locus_plugin_cli/one_turn.py: locus.journal.host.JournalHost",
+    "plugins/cli/src/locus_plugin_cli/overview.py: locus.journal.host.JournalHost",
+    "plugins/cli/src/locus_plugin_cli/overview.py: locus.journal.poison.set_aside",
+    "plugins/cli/src/locus_plugin_cli/project.py: locus.hooks.manager.HookManager",
+    "plugins/cli/src/locus_plugin_cli/project.py: locus.plugins.activation.Activation",
+    "plugins/cli/src/locus_plugin_cli/project.py: locus.plugins.activation.activate",
+    "plugins/cli/src/locus_plugin_cli/survey.py: locus.hooks.manager.HookManager",
+    "plugins/cli/src/locus_plugin_cli/survey.py: locus.plugins.reference.load",
+    "plugins/mcp/src/locus_plugin_mcp/files.py: locus.plugins.settings.Layer",
+    "plugins/mcp/src/locus_plugin_mcp/files.py: locus.plugins.settings.structure",
+    "plugins/oci/src/locus_plugin_oci/bucket.py: locus.journal.store.Posted",
+    "plugins/sqlite/src/locus_plugin_sqlite/claims.py: locus.journal.store.Snapshot",
+    "plugins/sqlite/src/locus_plugin_sqlite/store.py: locus.journal.store.Posted",
+}
+
+
 def modules() -> Iterator[ModuleType]:
     """Every module of the kernel without an underscore in its path."""
     yield locus
@@ -122,17 +167,33 @@ def test_what_is_shared_within_the_kernel_exists() -> None:
     }
 
 
-def test_other_distributions_import_what_is_exported() -> None:
-    hidden = []
-    for path in sorted([*ROOT.glob("plugins/*/src/**/*.py"), *ROOT.glob("contrib/*/src/**/*.py")]):
-        if any(part.startswith("template") for part in path.parts):
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module in ALL:
-                names = {alias.name for alias in node.names} - set(exported(ALL[node.module]))
-                names = {one for one in names if f"{node.module}.{one}" not in ALL}
-                hidden += [f"{path.relative_to(ROOT)}:{node.lineno} {node.module}.{one}" for one in sorted(names)]
-    assert hidden == []
+def private_imports(path: Path) -> Iterator[str]:
+    """The names that a file imports from the kernel although they are not public, as ``module.name``."""
+    public = {name: {*exported(ALL[name])} for name in MODULES}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == "locus":
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                if alias.name not in public.get(node.module, ()) and name not in public:
+                    yield name
+        elif isinstance(node, ast.Import):
+            yield from (a.name for a in node.names if a.name.partition(".")[0] == "locus" and a.name not in public)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Lazy":
+            name = ast.literal_eval(node.args[0])
+            if name.partition(".")[0] == "locus" and name not in public:
+                yield name
+
+
+def test_other_distributions_import_only_what_is_public() -> None:
+    """What a plugin needs and cannot get is made public on purpose."""
+    found = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in [*ROOT.glob("plugins/*/src/**/*.py"), *ROOT.glob("contrib/*/src/**/*.py")]
+        if not any(part.startswith("template") for part in path.parts)
+        for name in private_imports(path)
+    }
+    assert found - NOT_YET_PUBLIC == set()
+    assert NOT_YET_PUBLIC - found == set(), "an entry that nothing needs any more goes"
 
 
 def test_the_public_api_is_the_frozen_one() -> None:

@@ -24,6 +24,7 @@ from locus.core.directives import (
     Verdict,
 )
 from locus.core.events import Event, register_event
+from locus.core.lazy import Lazy, exports
 from locus.hooks.context import RunContext
 from locus.hooks.hook import Hook
 from locus.hooks.markers import hookimpl
@@ -41,6 +42,7 @@ __all__ = [
     "Event",
     "Hook",
     "Interrupt",
+    "Lazy",
     "Plugin",
     "Reject",
     "Retry",
@@ -49,6 +51,7 @@ __all__ = [
     "Stash",
     "StashKey",
     "Verdict",
+    "exports",
     "hookimpl",
     "register_event",
 ]

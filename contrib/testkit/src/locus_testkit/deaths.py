@@ -10,13 +10,11 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from locus.agent import Agent
+from locus import Agent, AgentResult
 from locus.core.errors import NothingToResume
 from locus.core.journal import END, Body, Entry, Transition
 from locus.core.state import AgentState
-from locus.journal.memory import MemoryStore
-from locus.journal.store import Appended, Claim, JournalStore, ThreadInfo
-from locus.result import AgentResult
+from locus.journal import Appended, Claim, JournalStore, MemoryStore, ThreadInfo
 
 __all__ = ["Died", "DyingStore", "FailingStore", "every_death", "is_death"]
 

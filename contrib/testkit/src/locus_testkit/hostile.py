@@ -16,10 +16,10 @@ import anyio.lowlevel
 import pytest
 from attrs import field, frozen
 
-from locus.agent import Agent
+from locus import Agent
 from locus.core.errors import ModelError
 from locus.journal import MemoryStore
-from locus.models.protocol import Chunk, Model, ModelRequest
+from locus.models import Chunk, Model, ModelRequest
 from locus_testkit.contracts._model import TEMPERATURE, asked
 from locus_testkit.contracts.base import Contract
 from locus_testkit.contracts.features import needs

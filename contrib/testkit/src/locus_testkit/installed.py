@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, final
 
+from locus.plugin import API, Plugin
 from locus.plugins.discovery import GROUP, Catalogue
-from locus.plugins.manifest import API, Plugin
 
 __all__ = ["Discovery", "DiscoveryRefused", "TemporaryPlugins"]
 

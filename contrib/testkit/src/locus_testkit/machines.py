@@ -23,7 +23,7 @@ from hypothesis.strategies import DataObject
 from locus.core.errors import ThreadBusy
 from locus.core.journal import BLANK, Body, Transition, delta, fold
 from locus.core.state import AgentState
-from locus.journal.store import Appended, Claim, JournalStore
+from locus.journal import Appended, Claim, JournalStore
 from locus_testkit.contracts._samples import NOON, folded, steps_since, texts
 from locus_testkit.contracts.store import StoreFeatures
 from locus_testkit.strategies import grown, states, step_bodies

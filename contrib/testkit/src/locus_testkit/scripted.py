@@ -17,10 +17,10 @@ import anyio
 import anyio.lowlevel
 from attrs import evolve
 
-from locus.core.codec import encode_data
+from locus.core import encode_data
 from locus.core.errors import ModelError
 from locus.core.messages import Block, Message, Role, TextBlock, ThinkingBlock, ToolCall, Usage
-from locus.models.protocol import Chunk, ModelRequest, ModelResponse, OnChunk, Price
+from locus.models import Chunk, ModelRequest, ModelResponse, OnChunk, Price
 
 __all__ = [
     "DEFAULT_USAGE",

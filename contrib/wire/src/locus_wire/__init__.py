@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from locus.core.lazy import exports
+from locus.plugin import exports
 
 if TYPE_CHECKING:
     from locus_wire.bodies import joined, json_bytes

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
-from locus.core.frozen import EMPTY
+from locus.core import EMPTY
 from locus.core.messages import ToolCall
 
 __all__ = ["arguments_of", "tool_call", "unique_ids"]

@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from locus.core.frozen import thaw
+from locus.core import thaw
 from locus.core.messages import (
     Block,
     MediaBlock,

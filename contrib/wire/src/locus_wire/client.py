@@ -16,8 +16,8 @@ import anyio
 import httpx2
 from attrs import evolve, field, frozen
 
+from locus.core import EMPTY, FrozenDict, freeze
 from locus.core.errors import ConfigError, ModelError
-from locus.core.frozen import EMPTY, FrozenDict, freeze
 from locus_wire.bodies import json_value
 from locus_wire.errors import ConnectionLost, TooLate, Unreachable
 from locus_wire.failures import bad_answer, in_stream, refusal, request_id, said, short, without_secrets

@@ -6,7 +6,7 @@ from typing import Literal
 
 from attrs import field, frozen
 
-from locus.core.frozen import EMPTY, FrozenDict, freeze
+from locus.core import EMPTY, FrozenDict, freeze
 
 __all__ = ["Options"]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from locus.core.frozen import thaw
+from locus.core import thaw
 from locus.core.messages import Message, Role, Usage
-from locus.models.protocol import Chunk, ModelRequest, ModelResponse, OnChunk, StopReason
-from locus.tools.spec import ToolSpec
+from locus.models import Chunk, ModelRequest, ModelResponse, OnChunk, StopReason
+from locus.tools import ToolSpec
 from locus_wire.bodies import joined, json_bytes
 from locus_wire.client import Client
 from locus_wire.options import Options

@@ -10,10 +10,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from locus.core.frozen import thaw
-from locus.models.protocol import OutputSpec
-from locus.models.strictness import NotStrict, StrictRules
-from locus.models.strictness import strict_schema as strict
+from locus.core import thaw
+from locus.models import NotStrict, OutputSpec, StrictRules
+from locus.models import strict_schema as strict
 
 __all__ = ["output_form", "output_text", "strict_schema"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from locus.core.frozen import thaw
-from locus.models.protocol import ModelRequest, ModelSettings
+from locus.core import thaw
+from locus.models import ModelRequest, ModelSettings
 from locus.schema.text import listed
-from locus.tools.spec import ToolSpec
+from locus.tools import ToolSpec
 from locus_plugin_anthropic.blocks import NAME, Wire
 from locus_plugin_anthropic.cache import mark
 from locus_plugin_anthropic.conversation import conversation

@@ -8,7 +8,7 @@ import anyio
 
 from locus.core.errors import ConfigError, ModelError, closest
 from locus.core.messages import Usage
-from locus.models.protocol import Chunk, ModelRequest, ModelResponse, OnChunk
+from locus.models import Chunk, ModelRequest, ModelResponse, OnChunk
 from locus_plugin_anthropic.blocks import NAME, Wire
 from locus_plugin_anthropic.body import body_of
 from locus_plugin_anthropic.output import Asked

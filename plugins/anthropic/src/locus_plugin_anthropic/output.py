@@ -11,8 +11,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from locus.models import ForcedAnswer, NotStrict, StrictRules, forced_answer, strict_schema
-from locus.models.protocol import ModelRequest, ModelResponse
+from locus.models import ForcedAnswer, ModelRequest, ModelResponse, NotStrict, StrictRules, forced_answer, strict_schema
 from locus_plugin_anthropic.settings import AnthropicSettings
 
 __all__ = ["Asked", "asked_of"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from locus.core.messages import Block, Message, Role, ToolCall, Usage
-from locus.models.protocol import ModelResponse, StopReason
+from locus.models import ModelResponse, StopReason
 from locus_plugin_anthropic.blocks import NAME, Wire, block_of, sound
 from locus_wire import Malformed, unique_ids
 from locus_wire.failures import bad_answer

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from locus.models.protocol import Chunk, OnChunk
+from locus.models import Chunk, OnChunk
 from locus_plugin_anthropic.blocks import Wire
 from locus_plugin_anthropic.reply import checked
 from locus_wire import Event, arguments_of, json_of, shaped

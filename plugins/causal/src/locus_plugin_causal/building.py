@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from locus.core.events import ToolCacheHitEvent, ToolCompleteEvent
-from locus.core.executions import ToolExecution
+from locus.core.state import ToolExecution
 from locus_plugin_causal.chain import CausalChain
 from locus_plugin_causal.claims import ClaimBuilder
 from locus_plugin_causal.events import CausalEdgeEvent, CausalNodeEvent

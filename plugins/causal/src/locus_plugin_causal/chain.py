@@ -9,9 +9,8 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 
-from locus.core.codec import register_value
+from locus.core import FrozenDict, register_value
 from locus.core.errors import CheckpointError
-from locus.core.frozen import FrozenDict
 from locus_plugin_causal.drawing import to_dot, to_mermaid
 from locus_plugin_causal.graph import CausalEdge, CausalNode, Conflict, NodeType, Relation
 from locus_plugin_causal.search import components, ring, shortest, simple_paths

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from locus.core.events import TerminateEvent
     from locus.core.reflect import ReflectPolicy
     from locus.core.state import AgentState
-    from locus.models.protocol import Model
+    from locus.models import Model
     from locus.plugin import RunContext
 
 __all__ = ["CausalHook", "users_words"]

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import anyio
 from attrs import frozen
 
+from locus.core import thaw
 from locus.core.errors import LocusError
-from locus.core.frozen import thaw
 from locus.core.messages import Message, Role
+from locus.models import ModelRequest, ModelSettings
 from locus.models.output import output_schema
-from locus.models.protocol import ModelRequest, ModelSettings
 from locus_plugin_causal.claims import claims_of
 
 if TYPE_CHECKING:
-    from locus.core.executions import ToolExecution
-    from locus.models.protocol import Model
+    from locus.core.state import ToolExecution
+    from locus.models import Model
     from locus.plugin import RunContext
     from locus_plugin_causal.settings import CausalSettings
 

@@ -23,7 +23,7 @@ from itertools import groupby, pairwise
 
 from attrs import evolve
 
-from locus.core.executions import ToolExecution
+from locus.core.state import ToolExecution
 from locus_plugin_causal.graph import CausalEdge, CausalNode, Conflict, NodeType, Relation
 from locus_plugin_causal.search import ring
 from locus_plugin_causal.values import handed, offered

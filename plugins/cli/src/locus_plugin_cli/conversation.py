@@ -8,10 +8,8 @@ from typing import Any
 import anyio
 from attrs import frozen
 
-from locus.agent import Agent
+from locus import Agent, AgentResult, Run
 from locus.core.errors import StoreError
-from locus.result import AgentResult
-from locus.run import Run
 from locus_plugin_cli import status
 from locus_plugin_cli.person import ask, present
 from locus_plugin_cli.session import Session

@@ -11,8 +11,8 @@ from attrs import frozen
 from locus.config import check_config
 from locus.core.errors import LocusError, SettingsError
 from locus.hooks.manager import HookManager
+from locus.plugin import Plugin
 from locus.plugins.activation import Wanted, activate
-from locus.plugins.manifest import Plugin
 from locus.plugins.redaction import redacted, scrubbed
 from locus.plugins.reference import load
 from locus_plugin_cli import foreign

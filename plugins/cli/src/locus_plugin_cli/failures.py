@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from locus import AgentResult
 from locus.core.errors import (
     ConfigError,
     InputError,
@@ -17,7 +18,6 @@ from locus.core.errors import (
     SettingsError,
 )
 from locus.plugins.redaction import scrubbed
-from locus.result import AgentResult
 from locus_plugin_cli import status
 from locus_plugin_cli.text import one_line
 

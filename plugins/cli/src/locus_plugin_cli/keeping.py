@@ -15,8 +15,7 @@ from attrs import frozen
 
 from locus.core.errors import ConfigError, LocusError, SettingsError
 from locus.core.protocols import has_all_of
-from locus.journal.memory import MemoryStore
-from locus.journal.store import JournalStore
+from locus.journal import JournalStore, MemoryStore
 from locus.plugins.providers import provide
 from locus.plugins.redaction import redacted
 from locus_plugin_cli.output import say

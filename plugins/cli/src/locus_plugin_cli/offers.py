@@ -16,7 +16,7 @@ from typing import Any
 from attrs import frozen
 
 from locus.core.errors import ConfigError, LocusError, PluginError
-from locus.plugins.manifest import Plugin
+from locus.plugin import Plugin
 from locus.plugins.providers import plugin_settings, scheme_of
 from locus.plugins.reference import load
 from locus.plugins.settings import Layer

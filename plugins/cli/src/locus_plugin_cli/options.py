@@ -11,7 +11,7 @@ import click
 from attrs import fields, frozen
 
 from locus.core.errors import ConfigError
-from locus.models.protocol import ModelSettings
+from locus.models import ModelSettings
 from locus.plugins.redaction import redacted
 from locus_plugin_cli.filled import FILLED, Amount
 

@@ -13,7 +13,7 @@ from string import Template
 
 from attrs import frozen
 
-from locus.agent import Agent
+from locus import Agent
 from locus.core.errors import ConfigError
 
 __all__ = ["KINDS", "Kind", "check_name", "write_project"]

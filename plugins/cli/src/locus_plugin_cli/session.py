@@ -11,10 +11,9 @@ from uuid import uuid4
 
 from attrs import frozen
 
-from locus.agent import Agent
-from locus.models.protocol import Model
-from locus.models.registry import get_model
-from locus.tools.loading import load_tools
+from locus import Agent
+from locus.models import Model, get_model
+from locus.tools import load_tools
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.offers import choose
 from locus_plugin_cli.options import AgentOptions

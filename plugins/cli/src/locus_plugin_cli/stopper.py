@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import anyio
 
-from locus.run import Run
+from locus import Run
 from locus_plugin_cli import status
 
 __all__ = ["Stopper", "putting_away"]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from locus.core.errors import StoreError
 from locus.core.journal import END, FORK, Paused, Transition
-from locus.journal.store import JournalStore, ThreadInfo
+from locus.journal import JournalStore, ThreadInfo
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.keeping import Kept, state_folder
 from locus_plugin_cli.output import say

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from locus.core.codec import encode_data
+from locus.core import encode_data
 from locus.core.errors import NotSerialisable
 from locus.core.messages import Usage
 

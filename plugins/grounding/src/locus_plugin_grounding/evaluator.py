@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from locus.models.protocol import Model, ModelRequest, ModelResponse
+from locus.models import Model, ModelRequest, ModelResponse
 from locus_plugin_grounding.evidence import Corpus
 from locus_plugin_grounding.judge import BadVerdict, Graded, judge_request, read_findings, read_scores
 from locus_plugin_grounding.partition import Decision, Kind, Partition, TypedClaim, decide, typed_score

@@ -25,7 +25,7 @@ from locus_plugin_grounding.witness import Witness
 if TYPE_CHECKING:
     from locus.core.events import TerminateEvent
     from locus.core.reflect import ReflectPolicy
-    from locus.models.protocol import Model, ModelRequest, ModelResponse
+    from locus.models import Model, ModelRequest, ModelResponse
     from locus.plugin import RunContext
 
 __all__ = ["GroundingHook"]

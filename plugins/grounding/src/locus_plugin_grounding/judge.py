@@ -10,7 +10,7 @@ from attrs import frozen
 
 from locus.core.errors import LocusError
 from locus.core.messages import Message, Role
-from locus.models.protocol import ModelRequest, ModelSettings
+from locus.models import ModelRequest, ModelSettings
 from locus_kit.judging import quote
 from locus_plugin_grounding.partition import Kind
 from locus_plugin_grounding.rules import Finding, Standing

@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import Attribute, field, frozen
 
-from locus.core.frozen import EMPTY, freeze
+from locus.core import EMPTY, freeze
 from locus_plugin_guardrails.defaults import DEFAULT_RULES
 from locus_plugin_guardrails.rule import PLACES, Place, Rule
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import frozen
 
-from locus.tools.spec import ToolExample, ToolSpec
+from locus.tools import ToolExample, ToolSpec
 
 __all__ = ["GENERIC", "Step", "Worked", "worked"]
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from locus.core.frozen import thaw
+from locus.core import thaw
 from locus.core.messages import MediaBlock, Message, Role, TextBlock, ToolCall, ToolResult, text_of
 from locus_plugin_llamacpp.errors import BadRequest
 from locus_plugin_llamacpp.examples import Worked

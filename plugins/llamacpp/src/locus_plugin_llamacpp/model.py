@@ -11,7 +11,7 @@ import anyio
 from attrs import frozen
 
 from locus.core.messages import Message, Role, TextBlock, ToolCall, Usage
-from locus.models.protocol import Chunk, ModelRequest, ModelResponse, OnChunk, Price, StopReason
+from locus.models import Chunk, ModelRequest, ModelResponse, OnChunk, Price, StopReason
 from locus_plugin_llamacpp.catalogue import CATALOGUE
 from locus_plugin_llamacpp.engine import Engine, shared
 from locus_plugin_llamacpp.errors import DeadlinePassed

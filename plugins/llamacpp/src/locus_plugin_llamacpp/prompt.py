@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from locus.core.frozen import thaw
-from locus.tools.spec import ToolSpec
+from locus.core import thaw
+from locus.tools import ToolSpec
 
 __all__ = ["final_name", "system_prompt", "tool_line"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from locus.core.frozen import thaw
-from locus.tools.spec import ToolSpec
+from locus.core import thaw
+from locus.tools import ToolSpec
 
 __all__ = ["ANSWER", "answer_schema", "turn_schema"]
 

@@ -16,8 +16,8 @@ from typing import Any
 from attrs import evolve, frozen
 
 from locus.core.messages import Message, Role, ToolCall
-from locus.models.protocol import ModelRequest
-from locus.tools.spec import ToolSpec
+from locus.models import ModelRequest
+from locus.tools import ToolSpec
 from locus_plugin_llamacpp.errors import BadRequest
 from locus_plugin_llamacpp.examples import worked
 from locus_plugin_llamacpp.history import Wire, conversation, demonstrations, key, text_conversation, turn_of

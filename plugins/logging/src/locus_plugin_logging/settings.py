@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from attrs import Attribute, field, frozen
 
-from locus.core.frozen import EMPTY, freeze
+from locus.core import EMPTY, freeze
 from locus_plugin_logging.levels import level_number
 
 __all__ = ["LoggingSettings"]

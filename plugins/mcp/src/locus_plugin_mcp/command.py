@@ -11,7 +11,7 @@ import anyio
 import click
 
 from locus.core.errors import ConfigError, LocusError, ToolDefinitionError
-from locus.core.lazy import Lazy
+from locus.plugin import Lazy
 from locus.tools import load_tools
 
 serving: Any = Lazy("locus_plugin_mcp.serving")

@@ -16,8 +16,8 @@ from typing import Any
 
 from attrs import evolve, frozen
 
+from locus.core import FrozenDict
 from locus.core.errors import SettingsError
-from locus.core.frozen import FrozenDict
 from locus.plugins.secret import Secret
 from locus.plugins.settings import Layer, structure
 from locus_plugin_mcp.settings import McpSettings, ServerSettings

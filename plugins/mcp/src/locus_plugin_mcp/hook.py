@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from locus.core.lazy import Lazy
-from locus.plugin import Hook, RunContext, StashKey, hookimpl
+from locus.plugin import Hook, Lazy, RunContext, StashKey, hookimpl
 from locus.tools import SchemaTool
 from locus_plugin_mcp.events import McpServerEvent
 from locus_plugin_mcp.files import with_file

@@ -23,8 +23,8 @@ from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 
 from locus import Agent, Interrupt
+from locus.core import thaw
 from locus.core.errors import ConfigError, ToolError
-from locus.core.frozen import thaw
 from locus.core.messages import MediaBlock
 from locus.tools import ArgumentError, Bound, Tool, ToolContext, ToolRegistry, error_text, result_content
 from locus_plugin_mcp.naming import IDEMPOTENCY_KEY

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from attrs import Attribute, field, frozen
 
-from locus.core.frozen import FrozenDict
+from locus.core import FrozenDict
 from locus.plugins.redaction import redacted
 from locus.plugins.secret import Secret
 

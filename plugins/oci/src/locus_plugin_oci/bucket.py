@@ -19,7 +19,7 @@ from attrs import evolve
 
 from locus.core.errors import ConfigError
 from locus.core.journal import Body, Entry, entry_from_json, entry_to_json
-from locus.journal.store import Appended, Claim, ThreadInfo
+from locus.journal import Appended, Claim, ThreadInfo
 from locus_plugin_oci.credentials import Credentials
 from locus_plugin_oci.errors import BucketDamaged, StoreClosed
 from locus_plugin_oci.heads import Batch

@@ -11,11 +11,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from locus.core import thaw
 from locus.core.errors import InputError
-from locus.core.frozen import thaw
 from locus.core.messages import Block, MediaBlock, Message, Role, TextBlock, ToolCall, ToolResult
-from locus.models.protocol import Chunk, ModelRequest, ModelResponse, StopReason
-from locus.tools.spec import ToolSpec
+from locus.models import Chunk, ModelRequest, ModelResponse, StopReason
+from locus.tools import ToolSpec
 from locus_plugin_oci.native import usage_of
 from locus_wire.bodies import joined, json_bytes
 from locus_wire.calls import tool_call, unique_ids

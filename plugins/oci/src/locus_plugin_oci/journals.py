@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 from attrs import define, evolve, field, frozen
 
 from locus.core.errors import StoreError, ThreadBusy
-from locus.journal.store import Appended
+from locus.journal import Appended
 from locus_plugin_oci.errors import BucketProblem, CredentialsUnusable
 from locus_plugin_oci.heads import Batch, Head
 from locus_plugin_oci.keys import due_name, from_micros, head_name, micros, new_log, pulse_name, thread_key

@@ -7,9 +7,8 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
 from locus.core.errors import ConfigError
-from locus.core.lazy import Lazy
-from locus.models import forced_answer
-from locus.models.protocol import ModelRequest, ModelResponse, OnChunk
+from locus.models import ModelRequest, ModelResponse, OnChunk, forced_answer
+from locus.plugin import Lazy
 from locus_plugin_oci.credentials import Credentials
 from locus_plugin_oci.errors import CredentialsUnusable
 from locus_plugin_oci.names import form_of

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from attrs import evolve, frozen
 
 from locus.core.messages import Usage
-from locus.models.protocol import Chunk, ModelRequest, ModelResponse, OnChunk
+from locus.models import Chunk, ModelRequest, ModelResponse, OnChunk
 from locus_wire.bodies import json_bytes
 from locus_wire.client import Client
 from locus_wire.streams import Event, Malformed, Told, json_of, shaped

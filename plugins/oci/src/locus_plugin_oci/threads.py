@@ -11,7 +11,7 @@ from uuid import uuid4
 from attrs import frozen
 
 from locus.core.errors import JournalError, NothingToResume
-from locus.journal.store import ThreadInfo
+from locus.journal import ThreadInfo
 from locus_plugin_oci.errors import BucketProblem
 from locus_plugin_oci.heads import Batch, Head
 from locus_plugin_oci.journals import Appending, Journals, Seen, busy

@@ -9,10 +9,9 @@ from typing import Any
 
 from attrs import evolve
 
-from locus.core.codec import encode_data
-from locus.core.frozen import EMPTY
+from locus.core import EMPTY, encode_data
 from locus.core.messages import Block, Message, Role, TextBlock, ThinkingBlock, ToolCall, Usage
-from locus.models.protocol import Chunk, ModelResponse, StopReason
+from locus.models import Chunk, ModelResponse, StopReason
 from locus_plugin_ollama.errors import PROVIDER
 from locus_wire import Malformed, tool_call, unique_ids
 

@@ -11,8 +11,7 @@ import base64
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from locus.core.codec import encode_data
-from locus.core.frozen import thaw
+from locus.core import encode_data, thaw
 from locus.core.messages import Block, MediaBlock, Message, Role, TextBlock, ThinkingBlock, ToolCall, ToolResult
 from locus_plugin_ollama.errors import PROVIDER, CannotSend
 from locus_wire import arguments_of, json_bytes

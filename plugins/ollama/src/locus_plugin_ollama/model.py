@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 
 from locus.core.errors import ConfigError
-from locus.models.protocol import ModelRequest, ModelResponse, OnChunk, Price
+from locus.models import ModelRequest, ModelResponse, OnChunk, Price
 from locus_plugin_ollama.address import Address, address
 from locus_plugin_ollama.answers import Answer
 from locus_plugin_ollama.errors import PROVIDER, ModelMissing, too_long, unreachable

@@ -6,10 +6,9 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from locus.core.frozen import thaw
-from locus.models.forced import ForcedAnswer, forced_answer
-from locus.models.protocol import ModelRequest, ModelResponse
-from locus.tools.spec import ToolSpec
+from locus.core import thaw
+from locus.models import ForcedAnswer, ModelRequest, ModelResponse, forced_answer
+from locus.tools import ToolSpec
 from locus_plugin_ollama.errors import PROVIDER, CannotSend
 from locus_plugin_ollama.messages import encoded
 from locus_plugin_ollama.settings import OllamaSettings

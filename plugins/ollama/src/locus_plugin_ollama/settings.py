@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from attrs import Attribute, field, frozen
 
-from locus.core.frozen import EMPTY, FrozenDict, freeze
-from locus.models.protocol import Price
+from locus.core import EMPTY, FrozenDict, freeze
+from locus.models import Price
 from locus.plugins.secret import Secret
 
 __all__ = ["OllamaSettings"]

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 from locus.core.errors import ConfigError
-from locus.models.protocol import ModelRequest, ModelResponse, OnChunk
+from locus.models import ModelRequest, ModelResponse, OnChunk
 from locus_plugin_openai.servers import server_of
 from locus_plugin_openai.settings import OpenAISettings
 from locus_wire import chat_completions, responses

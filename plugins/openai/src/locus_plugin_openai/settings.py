@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from attrs import Attribute, field, frozen
 
-from locus.core.frozen import EMPTY, FrozenDict, freeze
+from locus.core import EMPTY, FrozenDict, freeze
 from locus.plugins.redaction import redacted
 from locus.plugins.secret import Secret
 

@@ -11,7 +11,7 @@ from locus.core.messages import Message, Role
 from locus.core.state import AgentState
 from locus.models import Model, ModelRequest, ModelSettings, OutputSpec
 from locus.plugin import RunContext
-from locus.tools.definition import ArgumentError, Tool
+from locus.tools import ArgumentError, Tool
 from locus_plugin_planning.plan import Plan, Step
 from locus_plugin_planning.questions import Clip, decide_question, decide_spec, plan_question, think_question
 from locus_plugin_planning.reading import LONGEST, answer_of, plan_spec, read_plan

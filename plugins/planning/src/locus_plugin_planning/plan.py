@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from locus.core.frozen import EMPTY, FrozenDict, freeze
+from locus.core import EMPTY, FrozenDict, freeze
 
 __all__ = ["Plan", "Step"]
 

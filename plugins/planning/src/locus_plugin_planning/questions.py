@@ -8,12 +8,11 @@ from typing import Any
 
 from attrs import frozen
 
-from locus.core.frozen import thaw
+from locus.core import thaw
 from locus.core.messages import MediaBlock, Message, Role, TextBlock
 from locus.core.state import AgentState
 from locus.models import OutputSpec
-from locus.tools.definition import Tool
-from locus.tools.registry import ToolRegistry
+from locus.tools import Tool, ToolRegistry
 from locus_kit.judging import clip, find_request
 from locus_plugin_planning.plan import Step
 

@@ -8,10 +8,9 @@ from typing import Any
 
 from attrs import evolve
 
-from locus.core.frozen import thaw
+from locus.core import thaw
 from locus.models import OutputSpec
-from locus.tools.definition import ArgumentError
-from locus.tools.registry import ToolRegistry
+from locus.tools import ArgumentError, ToolRegistry
 from locus_kit.parsing import NotOneObject, parse_json_object
 from locus_plugin_planning.plan import Plan, Step
 from locus_plugin_planning.references import Unresolved, is_open, references

@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import evolve, field, fields, frozen
 
-from locus.core.frozen import EMPTY, FrozenDict, freeze
+from locus.core import EMPTY, FrozenDict, freeze
 from locus.core.state import AgentState
 from locus_plugin_planning.plan import Plan, Step
 

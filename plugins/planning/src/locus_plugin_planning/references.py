@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from locus.core.frozen import thaw
+from locus.core import thaw
 
 __all__ = ["Unresolved", "filled", "is_open", "references"]
 

@@ -11,11 +11,10 @@ from typing import Any
 from attrs import evolve
 
 from locus.core.errors import BudgetExceeded, JournalError, LocusError, ModelError
-from locus.core.executions import ToolExecution
 from locus.core.messages import Block, Message, Role, TextBlock, ToolCall, plugin_message
-from locus.core.state import AgentState
+from locus.core.state import AgentState, ToolExecution
 from locus.plugin import RunContext
-from locus.tools.definition import ArgumentError
+from locus.tools import ArgumentError
 from locus_plugin_planning.advisor import EXECUTOR, PLANNER, Advisor
 from locus_plugin_planning.events import PlanEndEvent, PlanEvent, ReplanEvent, StepEvent
 from locus_plugin_planning.plan import Plan, Step

@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import Attribute, field, frozen
 
-from locus.core.frozen import EMPTY, FrozenDict, freeze
+from locus.core import EMPTY, FrozenDict, freeze
 from locus.core.messages import Usage
 from locus.models import Price
 

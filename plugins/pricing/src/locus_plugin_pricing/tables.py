@@ -9,9 +9,9 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from locus.core.lazy import Lazy
 from locus.core.messages import Usage
 from locus.models import Model
+from locus.plugin import Lazy
 from locus_plugin_pricing.settings import PricePerMillion, PricingSettings
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from locus_plugin_reflexion.reflector import NAME, Reflector
 if TYPE_CHECKING:
     from locus.core.events import Event
     from locus.core.reflect import ReflectPolicy
-    from locus.models.protocol import Model
+    from locus.models import Model
     from locus.plugin import RunContext
     from locus_plugin_reflexion.settings import ReflexionSettings
 

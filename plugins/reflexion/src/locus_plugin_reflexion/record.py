@@ -11,10 +11,9 @@ from typing import Any
 
 from attrs import frozen
 
-from locus.core.executions import ToolExecution
-from locus.core.frozen import thaw
+from locus.core import thaw
 from locus.core.messages import Message
-from locus.core.state import AgentState
+from locus.core.state import AgentState, ToolExecution
 from locus_kit.judging import clip, find_request
 
 __all__ = ["record", "request_of"]

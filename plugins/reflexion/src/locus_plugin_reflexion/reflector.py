@@ -9,7 +9,7 @@ from attrs import evolve
 
 from locus.core.messages import Message, Role, plugin_message
 from locus.core.reflect import AnyOf, EveryIterations, OnToolError, ReflectPolicy
-from locus.models.protocol import ModelRequest, ModelSettings
+from locus.models import ModelRequest, ModelSettings
 from locus.plugin import StashKey
 from locus_kit.reflect import OnRepetition
 from locus_plugin_reflexion.record import record, request_of
@@ -19,7 +19,7 @@ from locus_plugin_reflexion.settings import ReflexionSettings
 
 if TYPE_CHECKING:
     from locus.core.state import AgentState
-    from locus.models.protocol import Model
+    from locus.models import Model
     from locus.plugin import RunContext
 
 __all__ = ["NAME", "Reflector"]

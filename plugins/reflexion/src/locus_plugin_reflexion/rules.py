@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from locus.core.executions import ToolExecution
-from locus.core.state import AgentState
+from locus.core.state import AgentState, ToolExecution
 from locus_kit.reflect import OnRepetition
 from locus_plugin_reflexion.reflection import Reflection, Verdict
 

@@ -5,7 +5,7 @@ Its names are imported on first use: the manifest, which every listing of plugin
 
 from typing import TYPE_CHECKING
 
-from locus.core.lazy import exports
+from locus.plugin import exports
 
 if TYPE_CHECKING:
     from locus_plugin_sqlite.errors import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from locus.core.errors import JournalError
 from locus.core.journal import Body, Transition, delta
-from locus.journal.store import Appended, Claim
+from locus.journal import Appended, Claim
 from locus_plugin_sqlite import blobs
 from locus_plugin_sqlite.bodies import to_json
 from locus_plugin_sqlite.claims import standing

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from locus.core.lazy import Lazy
+from locus.plugin import Lazy
 from locus_plugin_sqlite.errors import FileDamaged, FileGone, FileTooNew, FileUnusable
 from locus_plugin_sqlite.failures import refused
 from locus_plugin_sqlite.schema import APPLICATION_ID, VERSION, settle

@@ -13,8 +13,8 @@ import anyio
 import anyio.to_thread
 
 from locus.core.errors import ConfigError
+from locus.journal import Appended, Claim, ThreadInfo
 from locus.journal.clock import Clock, SystemClock
-from locus.journal.store import Appended, Claim, ThreadInfo
 from locus_plugin_sqlite.claims import Claiming, Peeking, Releasing, Renewing
 from locus_plugin_sqlite.entries import Appending, Reading, Snapping
 from locus_plugin_sqlite.errors import StoreClosed

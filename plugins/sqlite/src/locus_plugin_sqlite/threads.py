@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from locus.core.errors import JournalError, NothingToResume
-from locus.journal.store import ThreadInfo
+from locus.journal import ThreadInfo
 from locus_plugin_sqlite import blobs
 from locus_plugin_sqlite.bodies import to_json
 from locus_plugin_sqlite.claims import busy, described, living

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import json
 
-from locus.core.codec import encode_data
-from locus.core.executions import ToolExecution
+from locus.core import encode_data
 from locus.core.messages import Message, Role, ToolCall
-from locus.core.state import AgentState
+from locus.core.state import AgentState, ToolExecution
 from locus_kit.judging import clip, describe_execution, quote
 
 __all__ = ["arguments_text", "case", "instructions", "user_request"]

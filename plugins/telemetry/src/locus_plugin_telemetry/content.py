@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from locus import Message, Role, ToolCall
-from locus.core.codec import encode_data
+from locus.core import encode_data
 from locus.core.messages import Block, MediaBlock, TextBlock, ThinkingBlock, ToolResult
 
 __all__ = ["Content", "asked_for", "news"]

@@ -18,7 +18,7 @@ from threading import Lock
 from typing import Any
 
 from locus.core.errors import ConfigError
-from locus.core.lazy import Lazy
+from locus.plugin import Lazy
 from locus_plugin_toolsearch.wordpiece import WordPiece, vocabulary
 
 __all__ = ["DISTRIBUTION", "SHA256", "EmbeddingUnavailable", "MiniLM", "find"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
-from locus.core.codec import encode_data
+from locus.core import encode_data
 from locus.core.messages import Message, Role, ToolCall
 from locus.core.state import AgentState
 from locus.plugin import Accept, Allow, Decision, Event, Hook, Reject, Revise, StashKey, hookimpl

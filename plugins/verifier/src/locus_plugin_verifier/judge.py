@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from locus.core.errors import LocusError
-from locus.core.executions import ToolExecution
 from locus.core.messages import Message
-from locus.core.state import AgentState
+from locus.core.state import AgentState, ToolExecution
 from locus.models import OutputSpec
 from locus_kit.judging import clip, describe_execution, find_request, quote
 from locus_kit.parsing import NotOneObject, parse_json_object

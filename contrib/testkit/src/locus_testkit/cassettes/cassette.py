@@ -13,8 +13,7 @@ from attrs import asdict
 
 from locus.core.errors import ModelError
 from locus.core.messages import TextBlock
-from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, OnChunk, Price
-from locus.models.registry import get_model
+from locus.models import Chunk, Model, ModelRequest, ModelResponse, OnChunk, Price, get_model
 from locus_testkit.cassettes import forms
 from locus_testkit.cassettes.differences import alike, difference
 from locus_testkit.cassettes.errors import (

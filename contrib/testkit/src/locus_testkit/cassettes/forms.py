@@ -10,11 +10,11 @@ from typing import Any
 
 from attrs import fields
 
-from locus.core.codec import decode, decode_data, encode, encode_data
+from locus.core import decode, decode_data, encode, encode_data
 from locus.core.errors import LocusError, ModelError
 from locus.core.messages import Usage
-from locus.models.protocol import Chunk, ModelRequest, ModelResponse, ModelSettings
-from locus.tools.spec import ToolSpec
+from locus.models import Chunk, ModelRequest, ModelResponse, ModelSettings
+from locus.tools import ToolSpec
 
 __all__ = [
     "chunks_form",

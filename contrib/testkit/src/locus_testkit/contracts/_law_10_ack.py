@@ -9,10 +9,10 @@ from datetime import timedelta
 
 import pytest
 
-from locus.agent import Agent
+from locus import Agent
 from locus.core.errors import DeadLetter
 from locus.core.journal import Paused, Resumed
-from locus.journal.store import JournalStore
+from locus.journal import JournalStore
 from locus_testkit.contracts._runs import Case, Crash, Talk, World, every_crash
 from locus_testkit.contracts._samples import NOON, bodies_of, folded, steps_since, story, texts
 from locus_testkit.contracts._store import OpenStore, StoreContract, add, tell

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from locus.agent import Agent
+from locus import Agent
 from locus.core.journal import END
-from locus.journal.store import JournalStore
+from locus.journal import JournalStore
 from locus_testkit.contracts._runs import Case, Talk, World, every_crash
 from locus_testkit.contracts._samples import (
     Story,

@@ -7,7 +7,7 @@ import anyio.lowlevel
 
 from locus.core.errors import ThreadBusy
 from locus.core.journal import Outcome
-from locus.journal.store import JournalStore
+from locus.journal import JournalStore
 from locus_testkit.contracts._samples import NOON, folded, steps_since, story, texts
 from locus_testkit.contracts._store import StoreContract, add, reclaimed, tell
 

@@ -11,11 +11,11 @@ from datetime import datetime
 import anyio
 import pytest
 
-from locus.agent import Agent
+from locus import Agent
 from locus.core.errors import Fenced, ThreadBusy
 from locus.core.journal import END, Transition
-from locus.journal.store import Appended, Claim, JournalStore
-from locus.tools.decorator import tool
+from locus.journal import Appended, Claim, JournalStore
+from locus.tools import tool
 from locus_testkit.contracts._runs import Context, Process, Talk, heard
 from locus_testkit.contracts._samples import NOON, bodies_of, folded, state_of, steps_since, story, texts
 from locus_testkit.contracts._store import OpenStore, StoreContract, add, reclaimed, tell

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from locus.agent import Agent
+from locus import Agent
 from locus.core.journal import Answered, Asked
-from locus.journal.store import JournalStore
-from locus.tools.decorator import tool
+from locus.journal import JournalStore
+from locus.tools import tool
 from locus_testkit.contracts._runs import UNKNOWN, Case, Context, Effect, Place, Talk, World, every_crash, heard
 from locus_testkit.contracts._store import OpenStore, StoreContract
 from locus_testkit.scripted import call

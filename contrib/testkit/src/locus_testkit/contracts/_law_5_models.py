@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from locus.agent import Agent
+from locus import Agent
 from locus.core.journal import Outcome
 from locus.core.messages import Message, Role
 from locus.core.state import AgentState
-from locus.journal.store import JournalStore
-from locus.memory.view import View
+from locus.journal import JournalStore
+from locus.memory import View
+from locus.models import ModelRequest
 from locus.models.call import Called
-from locus.models.protocol import ModelRequest
 from locus_testkit.contracts._runs import Case, Talk, World, every_crash
 from locus_testkit.contracts._store import OpenStore, StoreContract
 from locus_testkit.contracts.features import needs

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from locus.agent import Agent
+from locus import Agent
 from locus.core.journal import Answered, Asked, Body, Outcome, entry_to_json
 from locus.core.messages import MediaBlock, Message, Role
-from locus.journal.store import JournalStore
+from locus.journal import JournalStore
 from locus_testkit.contracts._runs import Case, Talk, World, every_crash, heard
 from locus_testkit.contracts._samples import bodies_of, folded, steps_since, story, texts
 from locus_testkit.contracts._store import OpenStore, StoreContract, add, reclaimed, tell, write

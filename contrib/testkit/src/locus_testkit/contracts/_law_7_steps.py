@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
-from locus.agent import Agent
+from locus import Agent
 from locus.core.errors import StepMismatch
 from locus.core.journal import Intent, Outcome
-from locus.journal.store import JournalStore
-from locus.tools.decorator import tool
+from locus.journal import JournalStore
+from locus.tools import tool
 from locus_testkit.contracts._runs import Case, Context, Crash, Talk, World, every_crash, heard
 from locus_testkit.contracts._store import OpenStore, StoreContract
 from locus_testkit.contracts.features import needs

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta, timezone
 
 from attrs import evolve
 
-from locus.agent import Agent
+from locus import Agent
 from locus.core.messages import Message, Role
 from locus.core.termination import TimeLimit
-from locus.journal.store import JournalStore
-from locus.tools.decorator import tool
+from locus.journal import JournalStore
+from locus.tools import tool
 from locus_testkit.clock import FakeClock
 from locus_testkit.contracts._runs import Case, Talk, every_crash
 from locus_testkit.contracts._samples import NOON, folded, last_transition, story

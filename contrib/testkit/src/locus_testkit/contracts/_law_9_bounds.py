@@ -7,12 +7,12 @@ from datetime import timedelta
 
 from attrs import evolve
 
-from locus.agent import Agent
+from locus import Agent
 from locus.core.messages import Role
 from locus.core.reflect import EveryIterations, ReflectPolicy
 from locus.core.state import AgentState
-from locus.hooks.markers import hookimpl
-from locus.journal.store import JournalStore
+from locus.journal import JournalStore
+from locus.plugin import hookimpl
 from locus_testkit.contracts._runs import Case, Crash, Place, Talk, World, every_crash
 from locus_testkit.contracts._samples import NOON, bodies_of, folded, story, texts
 from locus_testkit.contracts._store import OpenStore, StoreContract, add, reclaimed, tell

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, TypeAlias
 import pytest
 from attrs import frozen
 
-from locus.core.frozen import freeze
+from locus.core import freeze
 from locus.core.messages import Message, Role, ToolCall, ToolResult
-from locus.models.protocol import Model, ModelRequest, ModelResponse
-from locus.tools.spec import ToolSpec
+from locus.models import Model, ModelRequest, ModelResponse
+from locus.tools import ToolSpec
 from locus_testkit.contracts.base import Contract
 from locus_testkit.scripted import Turn
 

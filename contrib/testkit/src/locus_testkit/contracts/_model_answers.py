@@ -8,10 +8,9 @@ import anyio.lowlevel
 import pytest
 from attrs import evolve
 
-from locus.core.codec import encode
-from locus.core.frozen import freeze, thaw
+from locus.core import encode, freeze, thaw
 from locus.core.messages import Message, Role, Usage
-from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, ModelSettings, OutputSpec, Price
+from locus.models import Chunk, Model, ModelRequest, ModelResponse, ModelSettings, OutputSpec, Price
 from locus_testkit.contracts._model import (
     TEMPERATURE,
     MakeModel,

@@ -7,7 +7,7 @@ import anyio.lowlevel
 import pytest
 
 from locus.core.errors import ContextOverflow, ModelError
-from locus.models.protocol import Chunk, ModelResponse
+from locus.models import Chunk, ModelResponse
 from locus_testkit.contracts._model import MakeModel, Promises, asked, check_text
 from locus_testkit.contracts.features import needs
 from locus_testkit.scripted import never

@@ -9,11 +9,11 @@ from typing import Any
 
 from attrs import evolve
 
-from locus.agent import Agent
+from locus import Agent
+from locus.core import freeze
 from locus.core.errors import InputError, ModelError
-from locus.core.frozen import freeze
 from locus.core.messages import Block, Message, RawBlock, Role, TextBlock, ThinkingBlock, ToolCall
-from locus.models.protocol import Model, ModelRequest
+from locus.models import Model, ModelRequest
 from locus_testkit.contracts._model import (
     TEMPERATURE,
     MakeModel,

@@ -15,15 +15,12 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import anyio
 from attrs import define, field, frozen
 
-from locus.agent import Agent
+from locus import Agent, AgentResult
 from locus.core.errors import NothingToResume
 from locus.core.journal import Body, Intent, Outcome
 from locus.core.state import AgentState
-from locus.journal.store import Appended, Claim, JournalStore
-from locus.result import AgentResult
-from locus.tools.context import ToolContext
-from locus.tools.decorator import tool
-from locus.tools.definition import Tool
+from locus.journal import Appended, Claim, JournalStore
+from locus.tools import Tool, ToolContext, tool
 from locus_testkit.contracts._samples import folded
 from locus_testkit.deaths import DyingStore, is_death
 from locus_testkit.scripted import ScriptedModel, Turn

@@ -12,8 +12,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from locus.core.executions import ToolExecution
-from locus.core.frozen import EMPTY, freeze
+from locus.core import EMPTY, freeze
 from locus.core.journal import (
     BLANK,
     END,
@@ -41,8 +40,8 @@ from locus.core.messages import (
     ToolCall,
     ToolResult,
 )
-from locus.core.state import AgentState, ReasoningStep
-from locus.journal.store import Claim
+from locus.core.state import AgentState, ReasoningStep, ToolExecution
+from locus.journal import Claim
 
 __all__ = [
     "AWKWARD",

@@ -11,7 +11,7 @@ import pytest
 from attrs import frozen
 
 from locus.core.journal import Body
-from locus.journal.store import Appended, Claim, JournalStore
+from locus.journal import Appended, Claim, JournalStore
 from locus_testkit.contracts._runs import Place
 from locus_testkit.contracts._samples import Story
 from locus_testkit.contracts.base import Contract

@@ -9,7 +9,7 @@ import pytest
 
 from locus.core.errors import JournalError
 from locus.core.journal import Body
-from locus.journal.store import Claim, JournalStore
+from locus.journal import Claim, JournalStore
 from locus_testkit.contracts._samples import NOON, Story, bodies_of, folded, state_of, steps_since, story, texts
 from locus_testkit.contracts._store import OpenStore, StoreContract, add, reclaimed, tell
 from locus_testkit.contracts.features import needs

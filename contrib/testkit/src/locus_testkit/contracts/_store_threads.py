@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from locus.core.errors import ThreadBusy
-from locus.journal.store import Appended, JournalStore
+from locus.journal import Appended, JournalStore
 from locus_testkit.contracts._samples import NOON, Story, bodies_of, folded, steps, steps_since, story, texts
 from locus_testkit.contracts._store import OpenStore, StoreContract, add, reclaimed, tell, write
 from locus_testkit.contracts.features import needs

@@ -13,14 +13,14 @@ from typing import Any, ClassVar
 import attrs
 import pytest
 
-from locus.agent import Agent
+from locus import Agent
+from locus.core import EMPTY
 from locus.core.errors import SettingsError
 from locus.core.events import HookFailedEvent, TerminateEvent
-from locus.core.frozen import EMPTY
 from locus.hooks.manager import HookManager
+from locus.plugin import Plugin
 from locus.plugins.activation import Wanted, activate
 from locus.plugins.discovery import GROUP, Catalogue
-from locus.plugins.manifest import Plugin
 from locus.plugins.reference import load
 from locus.plugins.settings import Layer, structure
 from locus_testkit.contracts.base import Contract

@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from locus.core.frozen import FrozenDict, freeze
+from locus.core import FrozenDict, freeze
 
 __all__ = [
     "TOOLS",

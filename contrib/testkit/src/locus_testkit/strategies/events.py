@@ -12,8 +12,8 @@ import attrs
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from locus.core import FrozenDict, freeze
 from locus.core.events import Event, event_types
-from locus.core.frozen import FrozenDict, freeze
 from locus.core.messages import Message, ToolCall, Usage
 from locus_testkit.strategies.data import arguments, data, moments, texts
 from locus_testkit.strategies.messages import messages, tool_calls, usages

@@ -8,11 +8,11 @@ from typing import get_args
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from locus.core import freeze
 from locus.core.errors import ContextOverflow, ModelError
-from locus.core.frozen import freeze
 from locus.core.messages import Message, Role, ToolCall
-from locus.models.protocol import ModelRequest, ModelResponse, ModelSettings, OutputSpec, StopReason
-from locus.tools.spec import ToolExample, ToolSpec
+from locus.models import ModelRequest, ModelResponse, ModelSettings, OutputSpec, StopReason
+from locus.tools import ToolExample, ToolSpec
 from locus_testkit.scripted import Turn
 from locus_testkit.strategies.data import TOOLS, arguments, built_once, texts
 from locus_testkit.strategies.messages import conversations, messages, usages

@@ -11,9 +11,8 @@ from attrs import field, frozen
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from locus.core.executions import ToolExecution
 from locus.core.messages import Message, Role
-from locus.core.state import AgentState, ReasoningStep
+from locus.core.state import AgentState, ReasoningStep, ToolExecution
 from locus_testkit.strategies.data import (
     TOOLS,
     arguments,

@@ -9,7 +9,7 @@ import attrs
 import click
 from attrs import evolve
 
-from locus.core.data import encode_data
+from locus.core import encode_data
 from locus.core.errors import NotSerialisable
 from locus.schema.text import shown
 from locus.travel import Act, History, history

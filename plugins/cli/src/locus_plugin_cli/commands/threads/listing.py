@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 
-from locus.journal.store import ThreadInfo
+from locus.journal import ThreadInfo
 from locus_plugin_cli import status
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.output import Output, print_rows, say

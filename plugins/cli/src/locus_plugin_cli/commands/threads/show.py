@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from locus.core.data import encode_data
+from locus.core import encode_data
 from locus.core.errors import NotSerialisable
 from locus.core.journal import FORK, START, Intent, Outcome
 from locus.core.messages import Message, Role, Usage, text_of
