@@ -396,7 +396,7 @@ def test_a_guard_whose_hooks_break_the_specification_breaks_the_build(shelf: She
 
     plain = HookManager.build(activate(Wanted(enabled=("plain",))).plugins)
     assert [r.status for r in plain.reports] == ["failed"]
-    with pytest.raises(PluginError, match="locus_on_thinking is no hook"):
+    with pytest.raises(PluginError, match="locus_on_thinking is not a hook"):
         HookManager.build(activate(Wanted(enabled=("door",))).plugins)
 
 

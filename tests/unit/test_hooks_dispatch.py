@@ -324,7 +324,7 @@ async def test_a_coroutine_from_who_hears_chunks_is_a_failure_and_leaves_no_warn
     ear = Ear()
 
     assert await told(table_of(Delegates()), ModelChunkEvent(), HookHealth(ear)) is None
-    assert "who hears chunks must be sync" in ear.heard[0].error
+    assert "a listener of chunks must be sync" in ear.heard[0].error
 
 
 async def test_in_a_strict_run_a_failure_is_raised_with_a_note() -> None:

@@ -186,24 +186,33 @@ def _hook(method: str, *parameters: str, prefix: str = "", mark: str = "") -> ob
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (_hook("on_itertion", "ev"), "on_itertion is no hook; did you mean 'on_iteration'?"),
-        (_hook("on_tool_cal", "call"), "on_tool_cal is no hook; did you mean 'on_tool_call'?"),
+        (_hook("on_itertion", "ev"), "on_itertion is not a hook; did you mean 'on_iteration'?"),
+        (_hook("on_tool_cal", "call"), "on_tool_cal is not a hook; did you mean 'on_tool_call'?"),
         (_hook("on_zzz", "ev"), "no such event is known: import or enable the plugin that defines it"),
         (_hook("locus_on_thnk", "event", mark="@hookimpl"), "did you mean 'locus_on_think'?"),
         (_hook("locus_wrap_tool", "call_next", mark="@hookimpl"), "did you mean 'locus_wrap_tool_call'?"),
-        (_hook("locus_xyzzy", mark="@hookimpl"), "locus_xyzzy is no hook; the hooks there are"),
-        (_hook("locus_on_think", "evnt", mark="@hookimpl"), "wants 'evnt'; the hook gives (event, run); did you mean"),
-        (_hook("locus_on_think", "*events", mark="@hookimpl"), "takes *events; name what it wants of (event, run)"),
-        (_hook("locus_on_think", "*", "clock", mark="@hookimpl"), "wants 'clock'; the hook gives (event, run)"),
+        (_hook("locus_xyzzy", mark="@hookimpl"), "locus_xyzzy is not a hook; locus.hooks.specs lists the hooks"),
+        (
+            _hook("locus_on_think", "evnt", mark="@hookimpl"),
+            "takes 'evnt'; the hook has (event, run); did you mean",
+        ),
+        (
+            _hook("locus_on_think", "*events", mark="@hookimpl"),
+            "takes *events; name the arguments it uses",
+        ),
+        (
+            _hook("locus_on_think", "*", "clock", mark="@hookimpl"),
+            "takes 'clock'; the hook has (event, run)",
+        ),
         (_hook("locus_on_think", "event"), "locus_on_think is not marked; put @hookimpl on it"),
         (_hook("locus_anything", "event"), "locus_anything is not marked; put @hookimpl on it"),
         (_hook("on_think", "ev", "run", "more"), "must take one argument, or two with the run"),
         (_hook("on_think", "*", "ev"), "must take one argument, or two with the run"),
         (_hook("on_think", ""), "must take one argument, or two with the run"),
-        (_hook("on_model_chunk", "ev", prefix="async "), "on_model_chunk is async; who hears chunks must be sync"),
+        (_hook("on_model_chunk", "ev", prefix="async "), "on_model_chunk is async; a listener of chunks must be sync"),
         (
             _hook("locus_on_model_chunk", "event", prefix="async ", mark="@hookimpl"),
-            "locus_on_model_chunk is async; who hears chunks must be sync",
+            "locus_on_model_chunk is async; a listener of chunks must be sync",
         ),
         (_hook("locus_register_tools", "", prefix="async ", mark="@hookimpl"), "while an agent is built and must be"),
         (_hook("locus_think", "state", mark="@hookimpl(wrapper=True)"), "locus_think is marked as a wrapper"),
@@ -246,7 +255,7 @@ def test_a_hook_timeout_that_is_no_time_is_refused(timeout: Any) -> None:
 
         def on_think(self, ev: Any) -> None: ...
 
-    assert "hook_timeout is" in refused(Late())
+    assert "hook_timeout must be" in refused(Late())
 
 
 def test_a_function_that_a_module_only_imported_is_not_taken_for_a_forgotten_mark() -> None:
@@ -281,7 +290,7 @@ def test_a_plugin_with_one_wrong_hook_is_left_out_as_a_whole_and_reported() -> N
     assert callers(manager, "locus_on_think") == ["good"]
     assert callers(manager, "locus_on_iteration") == []
     assert [(r.name, r.status) for r in manager.reports] == [("good", "active"), ("half", "failed")]
-    assert "locus_on_thinking is no hook; did you mean 'locus_on_think'?" in manager.reports[1].detail
+    assert "locus_on_thinking is not a hook; did you mean 'locus_on_think'?" in manager.reports[1].detail
 
 
 def test_the_plugins_after_a_broken_one_are_still_checked_on_their_own() -> None:
@@ -419,7 +428,7 @@ def test_an_agent_without_hooks_costs_one_look_up_per_question() -> None:
 
     assert table.impls("locus_think") == ()
     assert table.observers(ThinkEvent) == ()
-    assert not table.hears(ModelChunkEvent)
+    assert not table.has_listener(ModelChunkEvent)
     assert not table.buffers
 
 
@@ -441,7 +450,7 @@ def test_who_hears_an_event_is_its_own_hook_and_the_general_one_in_one_order() -
         ("Everything", "locus_on_think"),
         ("Everything", "locus_on_event"),
     ]
-    assert table.observers(ThinkEvent) is table.heard[ThinkEvent]
+    assert table.observers(ThinkEvent) is table.listeners[ThinkEvent]
     assert [impl.hook for impl in table.observers(IterationEvent)] == ["locus_on_event"] * 2
 
 
@@ -452,9 +461,9 @@ def test_an_async_general_observer_does_not_hear_chunks_and_a_sync_one_does() ->
     class Sync(Hook):
         def on_event(self, ev: Any) -> None: ...
 
-    assert not HookManager.build(hooks=[Async()]).table.hears(ModelChunkEvent)
-    assert HookManager.build(hooks=[Async()]).table.hears(ThinkEvent)
-    assert HookManager.build(hooks=[Sync()]).table.hears(ModelChunkEvent)
+    assert not HookManager.build(hooks=[Async()]).table.has_listener(ModelChunkEvent)
+    assert HookManager.build(hooks=[Async()]).table.has_listener(ThinkEvent)
+    assert HookManager.build(hooks=[Sync()]).table.has_listener(ModelChunkEvent)
 
 
 def test_the_hook_of_the_sources_example_works_as_written() -> None:

@@ -14,12 +14,11 @@ from locus.core.errors import CheckpointError
 from locus.core.events import HookFailedEvent
 from locus.core.messages import MediaBlock, Message, Role, TextBlock
 from locus.core.state import AgentState
-from locus.hooks.answers import from_data, to_data
-from locus.hooks.dispatch import filter_input, review
 from locus.hooks.health import HookHealth
 from locus.hooks.hook import Hook
 from locus.hooks.manager import HookManager
 from locus.hooks.markers import hookimpl
+from locus.hooks.review import filter_input, from_data, review, to_data
 from locus.hooks.table import Impl
 
 pytestmark = pytest.mark.anyio

@@ -294,7 +294,7 @@ async def test_the_first_node_that_answers_wins_and_the_kernels_is_the_last(is_a
 
 
 async def test_a_node_that_nobody_runs_is_an_error() -> None:
-    with pytest.raises(PluginError, match="nobody answered"):
+    with pytest.raises(PluginError, match="no implementation answered"):
         await first_answer(impls("locus_think", node(None)), AgentState(), RUN)
 
 

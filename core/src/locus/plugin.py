@@ -26,9 +26,8 @@ from locus.core.directives import (
 from locus.core.events import Event, register_event
 from locus.core.lazy import Lazy, exports
 from locus.hooks.context import RunContext
-from locus.hooks.hook import Hook
+from locus.hooks.hook import Hook, Stash, StashKey
 from locus.hooks.markers import hookimpl
-from locus.hooks.stash import Stash, StashKey
 from locus.plugins.manifest import API, Plugin
 
 __all__ = [

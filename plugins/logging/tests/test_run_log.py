@@ -106,7 +106,7 @@ async def test_chunks_can_be_left_out_and_then_nobody_makes_the_model_stream(pat
 async def test_without_a_path_nothing_is_written_and_nothing_listens(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     for level, listening in (("CRITICAL", 0), ("ERROR", 1)):
-        heard = agent(script(), logging={"level": level}).runtime.hooks.heard
+        heard = agent(script(), logging={"level": level}).runtime.hooks.listeners
         assert len(heard[TerminateEvent]) == listening
         assert heard[ModelChunkEvent] == ()
     await run(agent(script(), logging=True))
@@ -379,7 +379,7 @@ async def test_a_file_that_was_set_aside_and_not_begun_anew_is_read(path: Path) 
 
 async def test_the_settings_leave_chunks_out_too(path: Path) -> None:
     made = agent(script(chunks=True), logging={"run_log": str(path), "run_log_chunks": False})
-    assert made.runtime.hooks.heard[ModelChunkEvent] == ()
+    assert made.runtime.hooks.listeners[ModelChunkEvent] == ()
 
 
 async def test_the_thread_ends_when_there_is_nothing_to_do_and_comes_back(

@@ -16,7 +16,7 @@ import pluggy
 from locus.core.errors import HookSpecError
 from locus.hooks.hook import Hook
 from locus.hooks.markers import hookimpl
-from locus.hooks.names import PROJECT, observer_hook
+from locus.hooks.table import PROJECT, observer_hook
 
 __all__ = ["Adapted", "adapt", "name_of"]
 

@@ -1,38 +1,101 @@
-"""From what pluggy accepted to what the loop calls: positional, complete, and resolved once.
+"""The hook compiler: from hook objects to the table of callables that the loop calls.
 
-An implementation may name any of its hook's arguments, in any order; the adapter that makes up the
-difference is chosen here, and there is none where the names already agree.
+pluggy is the registry, the checker of signatures and the order; the calls are ours. pluggy is synchronous: over
+coroutines its ``firstresult`` and wrappers are silently wrong, one implementation that raises skips the others, and a
+call costs ten times a loop over a tuple. So it is used for what it is good at, and thrown away when the agent is built.
+
+The steps, and why they come in this order:
+
+1. *Adapt* each hook object: methods of a `Hook`, marked methods and functions of a module become one form, `Adapted`.
+   The events that a plugin registers are learned here, before anything is checked, because hooks of any plugin may be
+   about these events.
+2. *Specify*: pluggy is told every hook that exists now, with one for each registered event.
+3. *Compile* plugin by plugin: pluggy compares names and arguments with the specification, then each implementation
+   becomes an `Impl`: a callable that takes all arguments of the hook by position. An implementation may name any of
+   them in any order; the adapter that makes up the difference is chosen once, and there is none where the names agree.
+
+What holds at each step:
+
+- A plugin is in or out as a whole. If one of its hooks is wrong, all of them are unregistered and it is reported; a
+  hook that was passed in code, and a plugin that must not be missing, raises instead.
+- Whether a function is async is decided here, by what is called and not by what a decorator hides, so that the loop
+  never asks. What would be silently skipped (a generator, a method ``locus_*`` without its mark, an async listener
+  of chunks) is refused, with the place and the remedy.
+- The order is total: ``tryfirst``, then unmarked, then ``trylast``, then the kernel's own nodes; among equals the order
+  of the plugins, then of a plugin's hook objects. pluggy's own order is not used, because it depends on the order of
+  registration.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
+import pluggy
 from pluggy import HookImpl
 
-from locus.core.errors import HookSpecError, closest
+from locus.core.errors import HookSpecError, PluginError, closest
+from locus.core.events import event_types
 from locus.core.frozen import frozen
-from locus.hooks.adapt import Adapted
-from locus.hooks.dispatch.call import timed
-from locus.hooks.names import observer_hook
-from locus.hooks.specs import HookInfo
-from locus.hooks.table import Impl
+from locus.hooks.adapt import Adapted, adapt, name_of
+from locus.hooks.contribute import Contribution, Contributions, contributed_by
+from locus.hooks.dispatch import timed
+from locus.hooks.specs import HOOKS, HookInfo, observer_info
+from locus.hooks.table import PROJECT, HookTable, Impl, observer_hook
+from locus.plugins.report import PluginReport
 
-__all__ = ["Owner", "compile_impl"]
+if TYPE_CHECKING:
+    from locus.plugins.active import ActivePlugin
+
+__all__ = ["compile_hooks"]
 
 _CHUNKS = observer_hook("model_chunk")
+_EVENTS = "locus_register_events"
+_PRICES = "locus_register_prices"
+_AT_BUILD = ("locus_register_tools", "locus_register_conditions", "locus_register_reflect_policies", _PRICES)
+_OBSERVE = observer_hook("")
 _KINDS = inspect.Parameter
 
 
+def compile_hooks(
+    plugins: Sequence[ActivePlugin], hooks: Sequence[object], kernel: Sequence[object] = ()
+) -> tuple[HookTable, Contributions, tuple[PluginReport, ...]]:
+    """Check, order and compile; the arguments are those of `HookManager.build`.
+
+    Returns:
+        What the loop calls, what plugins contribute, and the reports of all plugins and hooks in order.
+
+    Raises:
+        HookSpecError: see `HookManager.build`.
+    """
+    builder = _Builder()
+    for entry in _entries(plugins, hooks, kernel):
+        builder.adapt(entry)
+    builder.specify()
+    for entry in builder.entries:
+        builder.compile(entry)
+    contributed = builder.contributions()
+    prices = tuple(Impl(call=c.value, plugin=c.plugin, hook=_PRICES) for c in contributed.prices)
+    return HookTable(builder.hooks(), prices), contributed, tuple(builder.reports())
+
+
+class _Checker(pluggy.PluginManager):
+    """pluggy over `Adapted` objects, which know their options."""
+
+    def parse_hookimpl_opts(self, plugin: object, name: str) -> Any:
+        return plugin.opts.get(name) if isinstance(plugin, Adapted) else super().parse_hookimpl_opts(plugin, name)
+
+
 @frozen(kw_only=True)
-class Owner:
-    """Whose hook objects these are, and what holds for all of them.
+class _Owner:
+    """The plugin or hook that hook objects belong to, and what holds for all of them.
 
     Args:
         name: as in reports.
-        place: where it stands among all, counted from 0.
+        place: its place among all, counted from 0.
         guard: fails closed.
         timeout: seconds, or None.
         buffers: see `Impl`.
@@ -47,7 +110,167 @@ class Owner:
     kernel: bool = False
 
 
-def compile_impl(info: HookInfo, impl: HookImpl, owner: Owner, index: int) -> Impl:
+@frozen(kw_only=True)
+class _Entry:
+    """A plugin, or a hook that was passed in code, on its way into the table."""
+
+    owner: _Owner
+    sources: tuple[object, ...]
+    fatal: bool
+    report: PluginReport
+
+
+def _entries(plugins: Sequence[ActivePlugin], hooks: Sequence[object], kernel: Sequence[object]) -> list[_Entry]:
+    entries: list[_Entry] = []
+    for plugin in plugins:
+        manifest = plugin.manifest
+        owner = _Owner(
+            name=manifest.name,
+            place=len(entries),
+            guard=manifest.guard,
+            timeout=manifest.hook_timeout,
+            buffers=manifest.buffers,
+        )
+        report = PluginReport(name=manifest.name, version=plugin.version, guard=manifest.guard)
+        entries.append(_Entry(owner=owner, sources=plugin.instances, fatal=plugin.fatal, report=report))
+    taken = {entry.owner.name for entry in entries}
+    for hook in hooks:
+        name = wanted = name_of(hook)
+        again = 1
+        while name in taken:
+            again += 1
+            name = f"{wanted}#{again}"
+        taken.add(name)
+        report = PluginReport(name=name, kind="hook", guard=getattr(hook, "guard", False) is True)
+        owner = _Owner(name=name, place=len(entries))
+        entries.append(_Entry(owner=owner, sources=(hook,), fatal=True, report=report))
+    if kernel:
+        owner = _Owner(name="", place=len(entries), kernel=True)
+        entries.append(_Entry(owner=owner, sources=tuple(kernel), fatal=True, report=PluginReport(name="")))
+    return entries
+
+
+class _Builder:
+    """The steps of the compiler; each drops a plugin that fails it, as a whole."""
+
+    def __init__(self) -> None:
+        self.checker = _Checker(PROJECT)
+        self.infos: dict[str, HookInfo] = {}
+        self.entries: list[_Entry] = []
+        self._adapted: dict[str, list[Adapted]] = {}
+        self._impls: dict[str, list[Impl]] = {}
+        self._contributed: dict[str, dict[str, tuple[Contribution, ...]]] = {}
+        self._reports: list[PluginReport] = []
+
+    def reports(self) -> list[PluginReport]:
+        """Of every plugin and hook, but not of the kernel's own nodes."""
+        return [report for report in self._reports if report.name]
+
+    def hooks(self) -> dict[str, tuple[Impl, ...]]:
+        """All implementations by hook, in order."""
+        by_hook: dict[str, list[Impl]] = {}
+        for impls in self._impls.values():
+            for impl in impls:
+                by_hook.setdefault(impl.hook, []).append(impl)
+        return {hook: tuple(sorted(impls, key=attrgetter("order"))) for hook, impls in by_hook.items()}
+
+    def contributions(self) -> Contributions:
+        """What the plugins that are left contribute."""
+        by_kind: dict[str, list[Contribution]] = {}
+        for contributed in self._contributed.values():
+            for hook, values in contributed.items():
+                by_kind.setdefault(hook.removeprefix(f"{PROJECT}_register_"), []).extend(values)
+        return Contributions(**{kind: tuple(values) for kind, values in by_kind.items()})
+
+    def adapt(self, entry: _Entry) -> None:
+        """Read what the hook objects implement, and learn the plugin's own events."""
+        name = entry.owner.name
+        try:
+            adapted = [adapt(self.checker, source, name) for source in entry.sources]
+            for one in adapted:
+                function = getattr(one, _EVENTS, None)
+                if function is not None:  # before anything is checked: its other hooks may be about these events
+                    events = contributed_by(Impl(call=function, plugin=name, hook=_EVENTS))
+                    self._contributed.setdefault(name, {})[_EVENTS] = events
+        except PluginError as e:
+            self._drop(entry, e)
+        else:
+            self._adapted[name] = adapted
+            self.entries.append(entry)
+
+    def specify(self) -> None:
+        """Tell pluggy every hook there is, those of registered events included."""
+        self.infos = dict(HOOKS)
+        for event_type in event_types():
+            info = observer_info(event_type)
+            self.infos[info.name] = info
+        specs = ModuleType("specs")
+        vars(specs).update({name: info.function for name, info in self.infos.items()})
+        self.checker.add_hookspecs(specs)
+
+    def compile(self, entry: _Entry) -> None:
+        """Check one plugin's hooks against the specifications and make them callable."""
+        name = entry.owner.name
+        registered: list[Adapted] = []
+        try:
+            impls = []
+            for index, adapted in enumerate(self._adapted[name]):
+                registered.append(adapted)
+                impls += self._compile(entry.owner, index, adapted)
+            for impl in impls:
+                if impl.hook in _AT_BUILD:
+                    self._contributed.setdefault(name, {})[impl.hook] = contributed_by(impl)
+        except PluginError as e:
+            for adapted in registered:
+                if self.checker.is_registered(adapted):
+                    self.checker.unregister(adapted)
+            self._drop(entry, e)
+        else:
+            self._impls[name] = impls
+            self._reports.append(entry.report)
+
+    def _compile(self, owner: _Owner, index: int, adapted: Adapted) -> list[Impl]:
+        try:
+            self.checker.register(adapted, f"{owner.name}:{index}")
+            self.checker.check_pending()
+        except pluggy.PluginValidationError as e:
+            raise self._explain(adapted, e) from e
+        impls = []
+        for caller in self.checker.get_hookcallers(adapted) or ():
+            if caller.name in self.infos:  # what is not there was marked optional
+                found = [i for i in caller.get_hookimpls() if i.plugin is adapted]
+                impls += [_compile_impl(self.infos[caller.name], i, owner, index) for i in found]
+        return impls
+
+    def _explain(self, adapted: Adapted, error: pluggy.PluginValidationError) -> HookSpecError:
+        """Which hook is wrong, and what was meant."""
+        for hook, written in adapted.shown.items():
+            if hook in self.infos:
+                _positional(getattr(adapted, hook), self.infos[hook], written, adapted.name)
+            elif not adapted.opts[hook].get("optionalhook"):
+                return HookSpecError(adapted.name, f"{written} is not a hook; {self._meant(written)}")
+        return HookSpecError(adapted.name, " ".join(str(error).split()))
+
+    def _meant(self, written: str) -> str:
+        events = [name.removeprefix(_OBSERVE) for name in self.infos if name.startswith(_OBSERVE)]
+        short = written.startswith("on_")
+        near = closest(written, [*(f"on_{event}" for event in events), "on_tool_call"] if short else self.infos)
+        if near:
+            return f"did you mean {near!r}?"
+        if short or written.startswith(_OBSERVE):
+            return "no such event is known: import or enable the plugin that defines it"
+        return "locus.hooks.specs lists the hooks"
+
+    def _drop(self, entry: _Entry, error: PluginError) -> None:
+        if entry.fatal:
+            raise error
+        self._contributed.pop(entry.owner.name, None)
+        self._reports.append(
+            PluginReport(name=entry.report.name, version=entry.report.version, status="failed", detail=str(error))
+        )
+
+
+def _compile_impl(info: HookInfo, impl: HookImpl, owner: _Owner, index: int) -> Impl:
     """One implementation, ready to be called.
 
     Args:
@@ -57,7 +280,7 @@ def compile_impl(info: HookInfo, impl: HookImpl, owner: Owner, index: int) -> Im
         index: of the hook object among its owner's.
 
     Raises:
-        HookSpecError: it is a generator, or async where only sync works, or takes what the hook does not give.
+        HookSpecError: it is a generator, or async where only sync works, or takes an argument that the hook has not.
     """
     adapted: Adapted = impl.plugin  # type: ignore[assignment]
     shown = adapted.shown[info.name]
@@ -66,7 +289,7 @@ def compile_impl(info: HookInfo, impl: HookImpl, owner: Owner, index: int) -> Im
     _refuse_generators(function if info.family == "session" else inspect.unwrap(function), shown, owner.name)
     is_async = _is_async(function)
     if is_async and info.name == _CHUNKS:
-        raise HookSpecError(owner.name, f"{shown} is async; who hears chunks must be sync, for one is called per token")
+        raise HookSpecError(owner.name, f"{shown} is async; a listener of chunks must be sync: it is called per token")
     if is_async and info.family == "register":
         raise HookSpecError(owner.name, f"{shown} is async; it is called while an agent is built and must be sync")
     if is_async and info.family == "session":
@@ -75,7 +298,7 @@ def compile_impl(info: HookInfo, impl: HookImpl, owner: Owner, index: int) -> Im
             f"{shown} is async; it returns an async context manager: make it one with contextlib.asynccontextmanager",
         )
     if method is None:
-        call = positional(function, info, shown, owner.name)
+        call = _positional(function, info, shown, owner.name)
     else:
         call = function if takes == 2 else _first(function)
     source = adapted.source
@@ -115,15 +338,15 @@ def _seconds(value: Any, name: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise HookSpecError(name, f"hook_timeout is {value!r}; it is a number of seconds above 0, or None")
+        raise HookSpecError(name, f"hook_timeout must be a number of seconds above 0, or None, got {value!r}")
     return float(value)
 
 
-def positional(function: Callable[..., Any], info: HookInfo, shown: str, name: str) -> Callable[..., Any]:
+def _positional(function: Callable[..., Any], info: HookInfo, shown: str, name: str) -> Callable[..., Any]:
     """A callable that takes all of a hook's arguments by position and passes on the ones that were named.
 
     Raises:
-        HookSpecError: the function takes something that the hook does not give.
+        HookSpecError: the function takes an argument that the hook does not have.
     """
     gives = info.arguments
     by_place: list[int] = []
@@ -131,7 +354,7 @@ def positional(function: Callable[..., Any], info: HookInfo, shown: str, name: s
     skipped = False  # a parameter keeps its default, so those behind it must be passed by name
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (_KINDS.VAR_POSITIONAL, _KINDS.VAR_KEYWORD):
-            raise HookSpecError(name, f"{shown} takes {parameter}; name what it wants of ({', '.join(gives)})")
+            raise HookSpecError(name, f"{shown} takes {parameter}; name the arguments it uses, of ({', '.join(gives)})")
         if parameter.name in gives:
             if skipped or parameter.kind is _KINDS.KEYWORD_ONLY:
                 by_name[parameter.name] = gives.index(parameter.name)
@@ -140,7 +363,7 @@ def positional(function: Callable[..., Any], info: HookInfo, shown: str, name: s
         elif parameter.default is _KINDS.empty:
             near = closest(parameter.name, gives)
             hint = f"; did you mean {near!r}?" if near else ""
-            raise HookSpecError(name, f"{shown} wants {parameter.name!r}; the hook gives ({', '.join(gives)}){hint}")
+            raise HookSpecError(name, f"{shown} takes {parameter.name!r}; the hook has ({', '.join(gives)}){hint}")
         else:
             skipped = True
     return _adapter(function, len(gives), by_place, by_name)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from locus.core.events import Event
 from locus.core.state import AgentState
-from locus.hooks.stash import Stash
+from locus.hooks.hook import Stash
 
 if TYPE_CHECKING:  # `locus.models` finds its providers through this package: the runtime import goes that way only
     from locus.core.messages import Message

@@ -1,4 +1,4 @@
-"""What failed in one run, and who is not called any more because of it."""
+"""What failed in one run, and which hooks are not called any more because of it."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ __all__ = ["STRIKES", "HookHealth"]
 #: After this many failures in a run an isolated hook is not called again.
 STRIKES = 3
 
-Tell = Callable[[HookFailedEvent], Awaitable[object]]
+Emit = Callable[[HookFailedEvent], Awaitable[object]]
 
 
 class HookHealth:
-    """The failures of one run; made by the loop, which passes it to every dispatch.
+    """The failures of one run; made by the loop, which passes it to every function of `locus.hooks.dispatch`.
 
     Args:
-        tell: emits the event of a failure; None keeps failures to the report.
+        emit: emits the event of a failure; None keeps failures to the report.
         strict: a failure is raised instead of isolated.
     """
 
-    __slots__ = ("_failures", "_strict", "_tell", "quarantined")
+    __slots__ = ("_emit", "_failures", "_strict", "quarantined")
 
-    def __init__(self, tell: Tell | None = None, *, strict: bool = False) -> None:
-        self._tell, self._strict = tell, strict
+    def __init__(self, emit: Emit | None = None, *, strict: bool = False) -> None:
+        self._emit, self._strict = emit, strict
         self._failures: dict[Impl, HookFailure] = {}
         #: Implementations that are not called again in this run.
         self.quarantined: frozenset[Impl] = frozenset()
@@ -51,7 +51,7 @@ class HookHealth:
                 are not, nor is what fails closed.
 
         Returns:
-            The event to emit, see `tell`.
+            The event to emit, see `emit`.
 
         Raises:
             BaseException: ``error`` itself, when the run is strict.
@@ -75,8 +75,8 @@ class HookHealth:
             self.quarantined |= {impl}
         return HookFailedEvent(plugin=impl.plugin, hook=impl.hook, error=text, quarantined=quarantined)
 
-    async def tell(self, failed: list[HookFailedEvent] | None) -> None:
+    async def emit(self, failed: list[HookFailedEvent] | None) -> None:
         """Emit what was recorded, oldest first."""
-        if failed and self._tell is not None:
+        if failed and self._emit is not None:
             for event in failed:
-                await self._tell(event)
+                await self._emit(event)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import pluggy
 
 from locus.core.frozen import frozen
-from locus.hooks.names import PROJECT
+from locus.hooks.table import PROJECT
 
 __all__ = ["Lifetime", "hookimpl", "hookspec", "spec"]
 

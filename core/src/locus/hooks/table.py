@@ -1,6 +1,6 @@
-"""What the loop calls: for each hook a tuple of ready callables, for each event class the tuple of who hears it.
+"""What the loop calls: for each hook a tuple of ready callables, for each event class the tuple of its listeners.
 
-Built once per agent. With nobody listening, every question is one dict look-up that finds an empty tuple.
+Built once per agent. Without a listener, every question is one dict look-up that finds an empty tuple.
 """
 
 from __future__ import annotations
@@ -12,12 +12,21 @@ from attrs import field
 
 from locus.core.events import Event, ModelChunkEvent
 from locus.core.frozen import frozen
-from locus.hooks.names import observer_hook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["NO_HOOKS", "HookTable", "Impl"]
+__all__ = ["NO_HOOKS", "PROJECT", "HookTable", "Impl", "observer_hook"]
+
+#: What every hook's name begins with, and pluggy's project name. Permanent API: changing it would silently switch
+#: off every plugin.
+PROJECT = "locus"
+
+
+def observer_hook(event_type: str) -> str:
+    """The name of the hook that gets one kind of event, by the event's `type` tag."""
+    return f"{PROJECT}_on_{event_type}"
+
 
 _ANY_EVENT = observer_hook("event")
 
@@ -34,7 +43,7 @@ class Impl:
         is_async: ``call`` returns an awaitable.
         timeout: seconds after which an async call counts as failed (built into ``call``, but for wrappers).
         buffers: as a wrapper of the model call it must see the whole answer before chunks are shown.
-        order: where it stands among all implementations of all hooks.
+        order: its place among all implementations of all hooks.
     """
 
     call: Callable[..., Any]
@@ -47,7 +56,7 @@ class Impl:
     order: tuple[int, int, int] = (0, 0, 0)
 
 
-class _Heard(dict[type[Event], tuple[Impl, ...]]):
+class _Listeners(dict[type[Event], tuple[Impl, ...]]):
     """Observers by event class; an entry is worked out when it is first asked for."""
 
     __slots__ = ("_hooks",)
@@ -74,28 +83,28 @@ class HookTable:
 
     Args:
         hooks: implementations by hook name, in the order in which they are called.
-        prices: who knows what model calls cost, each contributed through ``locus_register_prices``.
+        prices: sources of prices of model calls, each contributed through ``locus_register_prices``.
     """
 
     hooks: Mapping[str, tuple[Impl, ...]] = field(factory=dict)
     prices: tuple[Impl, ...] = ()
-    #: Who hears an event, by its class: ``table.heard[type(event)]`` is one look-up.
-    heard: Mapping[type[Event], tuple[Impl, ...]] = field(init=False, repr=False)
+    #: The listeners of an event, by its class: ``table.listeners[type(event)]`` is one look-up.
+    listeners: Mapping[type[Event], tuple[Impl, ...]] = field(init=False, repr=False)
     #: A wrapper of the model call must see the whole answer before chunks are shown.
     buffers: bool = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "heard", _Heard(self.hooks))
+        object.__setattr__(self, "listeners", _Listeners(self.hooks))
         wrappers = self.hooks.get("locus_wrap_model_call", ())
         object.__setattr__(self, "buffers", any(impl.buffers for impl in wrappers))
 
     def observers(self, event_type: type[Event]) -> tuple[Impl, ...]:
-        """Who hears events of this class: its own hook and `locus_on_event`, merged in order."""
-        return self.heard[event_type]
+        """The listeners of events of this class: its own hook and `locus_on_event`, merged in order."""
+        return self.listeners[event_type]
 
-    def hears(self, event_type: type[Event]) -> bool:
-        """Whether anybody hears events of this class; if not, they need not be made."""
-        return bool(self.heard[event_type])
+    def has_listener(self, event_type: type[Event]) -> bool:
+        """Whether there is a listener of events of this class; if not, they need not be made."""
+        return bool(self.listeners[event_type])
 
     def impls(self, hook: str) -> tuple[Impl, ...]:
         """The implementations of one hook, in the order in which they are called."""

@@ -14,10 +14,10 @@ from locus.core.directives import Allow, Cancel, Directive, Interrupt, Reject, R
 from locus.core.errors import BudgetExceeded, ConditionError, Fenced, ModelError, StepMismatch, StoreError, ThreadBusy
 from locus.core.events import Event, HookFailedEvent, ModelRestartEvent, RunStartEvent, stamp
 from locus.core.journal import BLANK
-from locus.hooks.caller import deaf, still_deaf, unheard
-from locus.hooks.dispatch import decide_tool_call, filter_progress, notify, onion
+from locus.hooks.dispatch import decide_tool_call, notify, onion, suppress_own_events, suppressed, suppressing
 from locus.hooks.health import HookHealth
-from locus.hooks.stash import Stash
+from locus.hooks.hook import Stash
+from locus.hooks.review import filter_progress
 from locus.loop import nodes
 from locus.loop.thread import Stop, cancel_reason
 from locus.models.call import Spent, model_step, question
@@ -156,7 +156,7 @@ class ActiveRun:
         self._asked: dict[str, int] | None = None
         self._pending: Usage | None = None
         self._reports: dict[str, Any] = {}
-        self._heard = runtime.hooks.heard
+        self._heard = runtime.hooks.listeners
         self.show_to(parent.sink if parent is not None else None)
         self.clock = runtime.clock
         self._now, self._monotonic = runtime.clock.now, runtime.clock.monotonic
@@ -285,7 +285,7 @@ class ActiveRun:
         if start is not None:
             await self.tell(start)
         for event, those in early or ():
-            with still_deaf(those):
+            with suppressing(those):
                 await self.tell(event)
 
     async def emit(self, event: Event) -> None:
@@ -297,7 +297,7 @@ class ActiveRun:
         if self._early is not None:
             if event.seq or any(each is event for each, _ in self._early):
                 raise ValueError(f"this {type(event).__name__} was emitted already; make a new one")
-            self._early.append((event, deaf()))
+            self._early.append((event, suppressed()))
             return None
         self._seq = seq = self._seq + 1
         host, iteration = self.host, self.state.iteration + 1
@@ -425,7 +425,7 @@ class ActiveRun:
         about = self._about(request, purpose)
         step_id = self._numbered(about)
         self._asked = {**(self._asked or {}), about: self._times(about) + 1}
-        with unheard(self):
+        with suppress_own_events(self):
             response, usage, replayed = await model_step(self, request, chosen, purpose=purpose, step_id=step_id)
         if not replayed:
             self.charge(usage)

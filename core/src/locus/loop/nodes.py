@@ -10,7 +10,8 @@ from locus.core.events import ThinkEvent
 from locus.core.lazy import Lazy
 from locus.core.messages import Message, Usage, plugin_message
 from locus.core.state import AgentState, ReasoningStep, not_run
-from locus.hooks.dispatch import fold, review
+from locus.hooks.dispatch import fold
+from locus.hooks.review import review
 
 if TYPE_CHECKING:
     from locus.loop.context import ActiveRun

@@ -19,7 +19,7 @@ from locus.core.events import InterruptEvent, RunStartEvent
 from locus.core.journal import BLANK, END, START
 from locus.core.messages import Message, Role
 from locus.core.state import AgentState
-from locus.hooks.dispatch import filter_input
+from locus.hooks.review import filter_input
 from locus.journal.host import JournalHost
 from locus.journal.poison import LIMITS, attempts_made, dead_letter, set_aside, where_they_died
 from locus.loop.router import Node

@@ -13,7 +13,7 @@ import anyio
 
 from locus.core.errors import LocusError, PluginError
 from locus.core.lazy import Lazy
-from locus.hooks.caller import as_caller
+from locus.hooks.dispatch import as_caller
 from locus.loop.router import Node
 
 if TYPE_CHECKING:

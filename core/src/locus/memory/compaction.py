@@ -20,7 +20,7 @@ from locus.memory.view import View
 if TYPE_CHECKING:
     from locus.core.state import AgentState
     from locus.hooks.context import RunContext
-    from locus.hooks.stash import StashKey
+    from locus.hooks.hook import StashKey
 
 __all__ = ["Compaction", "Shown", "act", "shown"]
 

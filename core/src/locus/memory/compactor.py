@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from attrs import Attribute, Factory, field, frozen
 
 from locus.core.messages import Message, Role
-from locus.hooks.stash import StashKey
+from locus.hooks.hook import StashKey
 from locus.memory.checks import share, whole
 from locus.memory.compaction import Compaction, Shown, act, shown
 from locus.memory.outline import Outline

@@ -14,7 +14,7 @@ from attrs import field, frozen
 
 from locus.core.errors import BudgetExceeded, ModelError, StepFailed
 from locus.core.messages import MediaBlock, Message, Role, ToolResult
-from locus.hooks.stash import StashKey
+from locus.hooks.hook import StashKey
 from locus.memory.checks import whole
 from locus.memory.compaction import Compaction, Shown, act, shown
 from locus.memory.outline import Outline

@@ -70,7 +70,7 @@ async def sourced(
         if cost is not None:
             usage = evolve(usage, cost=cost)
             break
-    await health.tell(failed)
+    await health.emit(failed)
     return usage
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from locus.core.frozen import frozen
 from locus.hooks.markers import Lifetime
-from locus.hooks.names import PROJECT, observer_hook
 from locus.hooks.specs import decide, node, observe, register, review, session, wrap
+from locus.hooks.table import PROJECT, observer_hook
 
 __all__ = ["FAMILIES", "HOOKS", "HookInfo", "observer_hook", "observer_info"]
 

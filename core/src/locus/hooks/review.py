@@ -1,16 +1,19 @@
-"""Reviewers: what comes in and what goes out. Isolated, unless a guard fails: that cancels the run."""
+"""Review: what comes into a run and what goes out of it. Isolated, unless a guard fails: that cancels the run.
+
+A verdict is a recorded step, so it has a form of plain data: a replay need not ask again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from locus.core.directives import Accept, Cancel, Revise
+from locus.core.directives import Accept, Allow, Cancel, Continue, Interrupt, Reject, Retry, Revise
+from locus.core.errors import CheckpointError
 from locus.core.messages import Message
-from locus.hooks.answers import from_data, to_data
-from locus.hooks.dispatch.call import ask, is_failure, nonsense
+from locus.hooks.dispatch import call_hook, is_failure, refuse_result
 
 if TYPE_CHECKING:
     from locus.core.messages import ToolCall
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from locus.hooks.health import HookHealth
     from locus.hooks.table import Impl
 
-__all__ = ["Step", "filter_input", "filter_progress", "review"]
+__all__ = ["Answer", "Step", "filter_input", "filter_progress", "from_data", "review", "to_data"]
 
 #: Runs an effect that returns JSON data under a name, and records the result.
 Step = Callable[[str, Callable[[], Awaitable[dict[str, Any]]]], Awaitable[Any]]
@@ -81,13 +84,13 @@ async def _verdict(
     impl: Impl, answer: Message, state: AgentState, run: RunContext, health: HookHealth
 ) -> Accept | Revise | Cancel:
     try:
-        verdict = await ask(impl, answer, state, run)
+        verdict = await call_hook(impl, answer, state, run)
         if verdict is None:
             return _ACCEPT
         if type(verdict) not in (Accept, Revise, Cancel):
-            nonsense(verdict, "Accept(), Revise(feedback), Cancel(reason), or None to accept")
+            refuse_result(verdict, "Accept(), Revise(feedback), Cancel(reason), or None to accept")
         if type(verdict) is Revise and (not isinstance(verdict.feedback, str) or not verdict.feedback.strip()):
-            nonsense(verdict, "Revise with feedback that tells the model what to change")
+            refuse_result(verdict, "Revise with feedback that tells the model what to change")
     except BaseException as e:
         if not is_failure(e):
             raise
@@ -111,7 +114,7 @@ async def filter_input(
         if impl in health.quarantined:
             continue
         try:
-            answer = await ask(impl, prompt, run)
+            answer = await call_hook(impl, prompt, run)
             if type(answer) is Cancel:
                 return answer
             prompt = _turn(answer, prompt)
@@ -140,9 +143,9 @@ async def filter_progress(
         if impl in health.quarantined:
             continue
         try:
-            answer = await ask(impl, message, call, run)
+            answer = await call_hook(impl, message, call, run)
             if answer is not None and not isinstance(answer, str):
-                nonsense(answer, "the message as it may be told, or None to leave it")
+                refuse_result(answer, "the message as it may be told, or None to leave it")
         except BaseException as e:
             if not is_failure(e):
                 raise
@@ -161,10 +164,55 @@ def _turn(answer: Any, prompt: Message) -> Message:
     if isinstance(answer, str):
         return evolve(prompt, content=answer)
     if not isinstance(answer, Message) or answer.role is not prompt.role:
-        nonsense(answer, f"a Message of role {prompt.role.value!r}, its text, Cancel(reason), or None to leave it")
+        refuse_result(answer, f"a Message of role {prompt.role.value!r}, its text, Cancel(reason), or None to leave it")
     return answer
 
 
 async def _failed(impl: Impl, error: BaseException, health: HookHealth) -> Cancel | None:
-    await health.tell([health.record(impl, error, isolated=True)])
+    await health.emit([health.record(impl, error, isolated=True)])
     return Cancel(f"guard {impl.plugin} failed") if impl.guard else None
+
+
+# -- answers as data ---------------------------------------------------------------------------------
+
+
+Answer = Continue | Cancel | Retry | Reject | Allow | Interrupt | Accept | Revise
+
+_TEXT: dict[str, tuple[type[Any], str]] = {
+    "cancel": (Cancel, "reason"),
+    "retry": (Retry, "reason"),
+    "reject": (Reject, "reason"),
+    "revise": (Revise, "feedback"),
+}
+_BARE: dict[str, Any] = {"continue": Continue(), "allow": Allow(), "accept": Accept()}
+_NAMES = {cls: name for name, (cls, _) in _TEXT.items()} | {type(v): name for name, v in _BARE.items()}
+
+
+def to_data(answer: Answer) -> dict[str, Any]:
+    """A JSON-safe dict; `from_data` gives an equal answer back."""
+    if isinstance(answer, Interrupt):
+        return {"type": "interrupt", "question": answer.question, "options": list(answer.options)}
+    name = _NAMES[type(answer)]
+    if name in _BARE:
+        return {"type": name}
+    field = _TEXT[name][1]
+    return {"type": name, field: getattr(answer, field)}
+
+
+def from_data(data: Mapping[str, Any]) -> Answer:
+    """The answer that `to_data` was given.
+
+    Raises:
+        CheckpointError: it is not the form of an answer.
+    """
+    name = data.get("type")
+    if name == "interrupt":
+        return Interrupt(data["question"], tuple(data["options"]))
+    if name in _BARE:
+        answer: Answer = _BARE[name]
+        return answer
+    if name in _TEXT:
+        cls, field = _TEXT[name]
+        made: Answer = cls(data[field])
+        return made
+    raise CheckpointError("type", f"{name!r} is no answer of a hook; known: {', '.join(sorted({*_BARE, *_TEXT}))}")

@@ -1,0 +1,510 @@
+"""How hooks are called: one rule for each family. This is all that the loop imports of the hooks.
+
+- decide: a call runs only when no implementation objects, and one that fails objects;
+- observe: isolated, called in order, and not called any more after the third failure; a failing guard cancels the run;
+- node: of Think, Execute and Terminate the first answer wins; Reflect is all implementations, in order;
+- wrap: an async onion around a node, a model call or a tool call.
+
+What comes in and what goes out is reviewed in `locus.hooks.review`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import anyio
+
+from locus.core.directives import Allow, Cancel, Continue, Decision, Interrupt, Reject, Retry
+from locus.core.errors import PluginError
+from locus.core.events import Event, HookFailedEvent, ModelChunkEvent, ToolStartEvent
+from locus.core.state import AgentState
+from locus.tools.cancellation import is_foreign_cancellation
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from locus.core.messages import ToolCall
+    from locus.hooks.context import RunContext
+    from locus.hooks.health import HookHealth
+    from locus.hooks.table import Impl
+
+__all__ = [
+    "InvalidHookResult",
+    "as_caller",
+    "attribute_error",
+    "call_hook",
+    "decide_route",
+    "decide_tool_call",
+    "first_answer",
+    "fold",
+    "is_failure",
+    "notify",
+    "onion",
+    "refuse_result",
+    "suppress_own_events",
+    "suppressed",
+    "suppressing",
+    "timed",
+]
+
+T = TypeVar("T")
+V = TypeVar("V")
+R = TypeVar("R")
+Run = TypeVar("Run", bound="RunContext")
+Node = TypeVar("Node", bound=str)
+
+Core = Callable[[V], Awaitable[R]]
+
+
+# -- whose hook is at work ---------------------------------------------------------------------------
+
+
+# A plugin does not get the events of a model call that it makes itself: it would answer its own question for ever.
+# Whose hook is at work is known from the context and from nothing that a hook could pass on wrongly; it is set back
+# rather than reset, because a run may be closed in another context.
+
+_CALLER: ContextVar[str] = ContextVar("locus_caller", default="")
+_SUPPRESSED: ContextVar[tuple[tuple[object, str], ...]] = ContextVar("locus_suppressed", default=())
+
+#: The plugins that get no events now, each with the run in which that is so.
+suppressed = _SUPPRESSED.get
+
+
+async def as_caller(plugin: str, awaitable: Awaitable[T]) -> T:
+    """Await what a plugin's hook returned; with ``""`` what no plugin returned."""
+    before = _CALLER.get()
+    _CALLER.set(plugin)
+    try:
+        return await awaitable
+    finally:
+        _CALLER.set(before)
+
+
+@contextmanager
+def suppressing(those: tuple[tuple[object, str], ...]) -> Iterator[None]:
+    """Emit now what happened when `suppressed` returned these: they do not get it."""
+    before = _SUPPRESSED.get()
+    _SUPPRESSED.set(those)
+    try:
+        yield
+    finally:
+        _SUPPRESSED.set(before)
+
+
+@contextmanager
+def suppress_own_events(run: object) -> Iterator[None]:
+    """Keep the events of the run from the plugin whose hook is at work."""
+    plugin, before = _CALLER.get(), _SUPPRESSED.get()
+    with suppressing((*before, (run, plugin)) if plugin else before):
+        yield
+
+
+# -- one call of one implementation ------------------------------------------------------------------
+
+
+def is_failure(error: BaseException) -> bool:
+    """Whether an error is a failure of the code that raised it.
+
+    A cancellation of the run, Ctrl-C and SystemExit are not failures: they always propagate. A cancellation that a
+    hook raised by itself, because it awaited a task that had been cancelled, is one.
+    """
+    return isinstance(error, Exception | Interrupt) or is_foreign_cancellation(error)
+
+
+async def attribute_error(impl: Impl, error: BaseException, health: HookHealth | None) -> None:
+    """Note on a failure which plugin it belongs to, before it goes on up as the error of the node or call.
+
+    Raises:
+        PluginError: the failure is not an `Exception`, and would not be taken for an error where it goes.
+    """
+    if not is_failure(error):
+        return
+    if health is None:
+        error.add_note(f"in hook {impl.hook} of plugin {impl.plugin!r}")
+    else:
+        await health.emit([health.record(impl, error, isolated=False)])
+    if not isinstance(error, Exception):
+        raise PluginError(impl.plugin, f"{impl.hook} raised {type(error).__name__}: {error}") from error
+
+
+class InvalidHookResult(TypeError):
+    """A hook returned something that is not an answer to its question."""
+
+
+def refuse_result(answer: object, expected: str) -> NoReturn:
+    """Refuse an answer, and say what was expected."""
+    shown = repr(answer)
+    if isinstance(answer, type):
+        shown = f"the class {answer.__name__}, not an instance of it"
+    raise InvalidHookResult(f"returned {shown if len(shown) <= 80 else shown[:77] + '...'}; expected {expected}")
+
+
+async def call_hook(impl: Impl, *arguments: Any) -> Any:
+    """The answer of one implementation."""
+    answer = impl.call(*arguments)
+    if impl.is_async:
+        return await as_caller(impl.plugin, answer)
+    if answer is not None and hasattr(answer, "__await__"):
+        return await as_caller(impl.plugin, within(impl.timeout, answer))
+    return answer
+
+
+async def within(seconds: float | None, awaitable: Awaitable[Any]) -> Any:
+    """The result of an awaitable, unless it takes longer than that.
+
+    Raises:
+        TimeoutError: it took longer, and was cancelled.
+    """
+    if seconds is None:
+        return await awaitable
+    with anyio.move_on_after(seconds):
+        return await awaitable
+    raise TimeoutError(f"took longer than its hook_timeout of {seconds:g} s")
+
+
+def timed(function: Callable[..., Awaitable[Any]], seconds: float) -> Callable[..., Awaitable[Any]]:
+    """An async function that fails when it takes longer than that."""
+
+    async def call(*arguments: Any) -> Any:
+        return await within(seconds, function(*arguments))
+
+    return call
+
+
+# -- decide ------------------------------------------------------------------------------------------
+
+
+_ALLOW = Allow()
+_DECISIONS: dict[type, int] = {Allow: 0, Reject: 1, Interrupt: 2, Cancel: 3}
+_EXPECTED_DECISION = "Allow(), Reject(...), Interrupt(...), Cancel(...), or None to allow"
+
+
+async def decide_tool_call(impls: tuple[Impl, ...], call: ToolCall, run: RunContext, health: HookHealth) -> Decision:
+    """May this call run? All are asked and the strictest answer wins; one that fails rejects the call.
+
+    Args:
+        impls: ``table.impls("locus_decide_tool_call")``.
+        call: the call as the model asked for it.
+        run: what the hooks see of the run.
+        health: the run's failures; what decides is never quarantined, for that would let everything through.
+    """
+    strictest: Decision = _ALLOW
+    failed: list[HookFailedEvent] | None = None
+    for impl in impls:
+        try:
+            decision = _decision(await call_hook(impl, call, run))
+        except Interrupt as asked:
+            # Raising is how a tool asks; a decider that does the same means the same.
+            decision = Interrupt(asked.question, asked.options)
+        except BaseException as e:
+            if not is_failure(e):
+                raise
+            failed = failed or []
+            failed.append(health.record(impl, e, isolated=False))
+            decision = Reject(f"plugin_error: {impl.plugin!r} failed while it decided about this call")
+        if _DECISIONS[type(decision)] > _DECISIONS[type(strictest)]:
+            strictest = decision
+    await health.emit(failed)
+    return strictest
+
+
+def _decision(answer: Any) -> Decision:
+    if answer is None or type(answer) is Continue:
+        return _ALLOW
+    if type(answer) not in _DECISIONS:
+        refuse_result(answer, _EXPECTED_DECISION)
+    decision: Decision = answer
+    return decision
+
+
+async def decide_route(
+    impls: tuple[Impl, ...],
+    node: Node,
+    state: AgentState,
+    proposed: Node,
+    legal: Container[Node],
+    health: HookHealth,
+) -> Node | Cancel:
+    """Where the run goes next: the first other legal node that a hook names, else what the router proposed.
+
+    Args:
+        impls: ``table.impls("locus_decide_route")``.
+        node: the node that finished.
+        state: the state it left.
+        proposed: the router's route; the loop does not ask when that is Terminate.
+        legal: the nodes that can follow ``node``.
+        health: the run's failures. The router's route is taken when a hook fails; a failing guard cancels.
+    """
+    failed: list[HookFailedEvent] | None = None
+    route: Node | Cancel = proposed
+    for impl in impls:
+        if impl in health.quarantined:
+            continue
+        try:
+            answer = await call_hook(impl, node, state, proposed)
+            if answer is None or answer == proposed:
+                continue
+            if not isinstance(answer, str) or answer not in legal:
+                refuse_result(answer, f"None, or a node that can follow {node!s}")
+            route = type(proposed)(answer)
+        except BaseException as e:
+            if not is_failure(e):
+                raise
+            failed = failed or []
+            failed.append(health.record(impl, e, isolated=True))
+            if not impl.guard:
+                continue
+            route = Cancel(f"guard {impl.plugin} failed")
+        break
+    await health.emit(failed)
+    return route
+
+
+# -- observe -----------------------------------------------------------------------------------------
+
+
+_EXPECTED_DIRECTIVE = "None, Continue(), Cancel(...), Retry(...), or Reject(...) of a tool call"
+# Reject answers the start of a tool alone, where a guard's refusal must not be undone by somebody's Retry.
+_DIRECTIVES: dict[type, int] = {Continue: 0, Retry: 1, Reject: 2, Cancel: 3}
+
+
+async def notify(
+    impls: tuple[Impl, ...], event: Event, run: RunContext, health: HookHealth
+) -> Cancel | Retry | Reject | None:
+    """Call every listener of an event.
+
+    Args:
+        impls: ``table.listeners[type(event)]``.
+        event: as it was stamped.
+        run: what the hooks see of the run.
+        health: the run's failures. They are emitted after all listeners were called, except failures of a listener
+            of failures: two observers that fail on each other's failures would never stop.
+
+    Returns:
+        The strictest directive, or None to go on: Cancel beats Reject beats Retry, the first of equals wins.
+    """
+    strictest: Any = None
+    failed: list[HookFailedEvent] | None = None
+    muted = health.quarantined
+    muted_now = suppressed()
+    culprit = event.plugin if type(event) is HookFailedEvent else None
+    for impl in impls:
+        if (muted and impl in muted) or impl.plugin == culprit:
+            continue
+        if muted_now and (run, impl.plugin) in muted_now:
+            continue
+        try:
+            answer = impl.call(event, run)
+            if impl.is_async:
+                answer = await as_caller(impl.plugin, answer)
+            if answer is None or type(answer) is Continue:
+                continue
+            directive = await _directive(impl, answer, event)
+        except BaseException as e:
+            if not is_failure(e):
+                raise
+            failed = failed or []
+            failed.append(health.record(impl, e, isolated=True))
+            directive = Cancel(f"guard {impl.plugin} failed") if impl.guard else None
+        if directive is not None and (strictest is None or _DIRECTIVES[type(directive)] > _DIRECTIVES[type(strictest)]):
+            strictest = directive
+    if failed and culprit is None:
+        await health.emit(failed)
+    verdict: Cancel | Retry | Reject | None = strictest
+    return verdict
+
+
+async def _directive(impl: Impl, answer: Any, event: Event) -> Cancel | Retry | Reject | None:
+    """The directive in what an observer returned."""
+    if hasattr(answer, "__await__"):
+        if type(event) is ModelChunkEvent:
+            close = getattr(answer, "close", None)
+            if close is not None:  # a coroutine that is never awaited would warn
+                close()
+            refuse_result(answer, "None or a directive: a listener of chunks must be sync")
+        answer = await as_caller(impl.plugin, within(impl.timeout, answer))
+    if answer is None or type(answer) is Continue:
+        return None
+    if type(answer) not in _DIRECTIVES:
+        refuse_result(answer, _EXPECTED_DIRECTIVE)
+    if type(answer) is Reject and type(event) is not ToolStartEvent:
+        refuse_result(
+            answer,
+            "no Reject here: it answers on_tool_call and on_tool_start only; use Cancel to end the run",
+        )
+    directive: Cancel | Retry | Reject = answer
+    return directive
+
+
+# -- node --------------------------------------------------------------------------------------------
+
+
+async def first_answer(
+    impls: tuple[Impl, ...],
+    state: AgentState,
+    run: Run,
+    default: Callable[[AgentState, Run], Awaitable[AgentState]] | None = None,
+    health: HookHealth | None = None,
+) -> AgentState:
+    """The state that the first implementation returns which does not return None.
+
+    Args:
+        impls: ``table.impls("locus_think")``, ``"locus_execute"`` or ``"locus_terminate"``.
+        state: the state.
+        run: the run.
+        default: the kernel's own node, called when no hook answers; None where it is among ``impls``.
+        health: the run's failures.
+
+    Raises:
+        PluginError: an implementation returned something else than a state, or none answered.
+        Exception: what an implementation raised, with a note that names the plugin.
+    """
+    for impl in impls:
+        answer = await _node(impl, state, run, health)
+        if answer is not None:
+            return answer
+    if default is not None:
+        return await default(state, run)
+    raise PluginError("", "no implementation answered; the kernel's own node must be the last one")
+
+
+async def fold(
+    impls: tuple[Impl, ...], state: AgentState, run: RunContext, health: HookHealth | None = None
+) -> AgentState:
+    """The state after all implementations, each on what the one before made of it; None leaves it as it is.
+
+    Args:
+        impls: ``table.impls("locus_reflect")``.
+        state: the state.
+        run: the run.
+        health: the run's failures.
+
+    Raises:
+        PluginError: an implementation returned something else than a state.
+        Exception: what an implementation raised, with a note that names the plugin.
+    """
+    for impl in impls:
+        answer = await _node(impl, state, run, health)
+        if answer is not None:
+            state = answer
+    return state
+
+
+async def _node(impl: Impl, state: AgentState, run: RunContext, health: HookHealth | None) -> AgentState | None:
+    try:
+        answer: Any = await call_hook(impl, state, run)
+        if answer is not None and not isinstance(answer, AgentState):
+            raise PluginError(impl.plugin, f"{impl.hook} returned {answer!r:.80}; return an AgentState, or None")
+    except BaseException as e:
+        if impl.plugin:
+            await attribute_error(impl, e, health)
+        raise
+    state_or_none: AgentState | None = answer
+    return state_or_none
+
+
+# -- wrap --------------------------------------------------------------------------------------------
+
+
+def onion(
+    impls: Sequence[Impl],
+    core: Core[V, R],
+    *,
+    before: tuple[Any, ...] = (),
+    after: tuple[Any, ...] = (),
+    returns: type[R] | None = None,
+    health: HookHealth | None = None,
+) -> Core[V, R]:
+    """The core with every wrapper around it, the first outermost; the core itself when there is none.
+
+    Args:
+        impls: ``table.impls("locus_wrap_...")``.
+        core: async, from the value (a state, a request, a call) to the result.
+        before: the hook's arguments between ``call_next`` and the value: the node.
+        after: the hook's arguments after the value: the run.
+        returns: the class of a result; a wrapper that returns something else has failed.
+        health: the run's failures.
+    """
+    for impl in reversed(impls):
+        core = _layer(impl, core, before, after, returns, health)
+    return core
+
+
+def _layer(
+    impl: Impl,
+    inner: Core[V, R],
+    before: tuple[Any, ...],
+    after: tuple[Any, ...],
+    returns: type[R] | None,
+    health: HookHealth | None,
+) -> Core[V, R]:
+    async def layer(value: V) -> R:
+        call_next = _Inner(inner)
+        try:
+            arguments = (call_next, *before, value, *after)
+            result = await (_call(impl, arguments) if impl.timeout is None else _timed(impl, call_next, arguments))
+            if returns is not None and not isinstance(result, returns):
+                raise PluginError(impl.plugin, f"{impl.hook} returned {result!r:.80}; return what call_next returned")
+        except BaseException as e:
+            if e is not call_next.escaped:
+                await attribute_error(impl, e, health)
+            raise
+        finally:
+            call_next.escaped = None  # an error that is kept must not keep its own traceback alive through this
+        wrapped: R = result
+        return wrapped
+
+    return layer
+
+
+class _Inner:
+    """What a wrapper gets as ``call_next``: remembers what came out of it, and stops the wrapper's clock."""
+
+    __slots__ = ("_clock", "_inner", "_left", "_running", "escaped")
+
+    def __init__(self, inner: Core[Any, Any]) -> None:
+        self._inner = inner
+        self._clock: anyio.CancelScope | None = None
+        self._left = 0.0
+        self._running = 0
+        self.escaped: BaseException | None = None
+
+    def clock(self, scope: anyio.CancelScope) -> None:
+        """The scope whose deadline is put off while the core is at work."""
+        self._clock = scope
+
+    async def __call__(self, value: Any) -> Any:
+        clock = self._clock
+        if clock is not None:
+            if not self._running:
+                self._left = clock.deadline - anyio.current_time()
+                clock.deadline = math.inf
+            self._running += 1
+        try:
+            return await as_caller("", self._inner(value))  # what is wrapped is not the wrapper's
+        except BaseException as e:
+            self.escaped = e
+            raise
+        finally:
+            if clock is not None:
+                self._running -= 1
+                if not self._running:
+                    clock.deadline = anyio.current_time() + self._left
+
+
+async def _call(impl: Impl, arguments: tuple[Any, ...]) -> Any:
+    answer = impl.call(*arguments)
+    # A sync wrapper may hand on what call_next gave it.
+    return await as_caller(impl.plugin, answer) if hasattr(answer, "__await__") else answer
+
+
+async def _timed(impl: Impl, call_next: _Inner, arguments: tuple[Any, ...]) -> Any:
+    assert impl.timeout is not None
+    with anyio.move_on_after(impl.timeout) as scope:
+        call_next.clock(scope)
+        return await _call(impl, arguments)
+    raise TimeoutError(f"took longer than its hook_timeout of {impl.timeout:g} s, not counting what it wraps")
