@@ -38,7 +38,6 @@ MODULES = (
     "locus.journal",
     "locus.journal.clock",
     "locus.loop.router",
-    "locus.memory",
     "locus.models",
     "locus.models.output",
     "locus.plugins.discovery",

@@ -43,9 +43,8 @@ from locus.core.messages import ToolCall
 from locus.core.reflect import EveryIterations
 from locus.core.termination import CostLimit, MaxIterations, TimeLimit, TokenLimit
 from locus.journal import MemoryStore
-from locus.memory.conversation import View
 from locus.models.protocol import Price
-from locus.plugin import RunContext, hookimpl
+from locus.plugin import RunContext, View, hookimpl
 from locus_testkit import ScriptedModel, call
 from locus_testkit.clock import FakeClock
 

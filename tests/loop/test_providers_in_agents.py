@@ -408,7 +408,7 @@ def test_a_process_that_is_killed_in_a_tool_leaves_a_run_that_another_one_finish
 
 # -- names under fixed paths --------------------------------------------------------------------------
 
-COMPAT_PATHS = ("locus.hooks.builtin", "locus.memory.backends")
+COMPAT_PATHS = ("locus.hooks.builtin", "locus.memory")
 
 
 @pytest.fixture

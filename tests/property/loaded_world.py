@@ -30,8 +30,8 @@ from locus.core.errors import BudgetExceeded, ModelError, StepFailed
 from locus.core.reflect import EveryIterations, OnToolError
 from locus.core.termination import MaxIterations, TerminationCondition, TimeLimit, TokenLimit, ToolCalled
 from locus.journal import JournalStore
-from locus.memory import SummarizingManager
 from locus.plugin import RunContext, hookimpl
+from locus_plugin_conversation import SummarizingManager
 from locus_testkit import ScriptedModel, Turn
 
 __all__ = ["Load", "Loaded", "loads"]

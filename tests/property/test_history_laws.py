@@ -35,15 +35,10 @@ from locus.core.termination import (
     ToolCalled,
 )
 from locus.journal.store import Claim
-from locus.memory.conversation import (
-    ConversationManager,
-    LLMCompactor,
-    SlidingWindowManager,
-    SummarizingManager,
-    View,
-)
 from locus.models.protocol import ModelResponse, OnChunk, Price
+from locus.plugin import ConversationManager, View
 from locus.tools.definition import Tool
+from locus_plugin_conversation import LLMCompactor, SlidingWindowManager, SummarizingManager
 from locus_testkit import (
     FakeClock,
     HistoryInvalid,

@@ -25,8 +25,8 @@ from locus.core.codec import encode
 from locus.core.messages import RawBlock, TextBlock, ThinkingBlock, ToolCall
 from locus.journal import MemoryStore, SnapshotAdapter
 from locus.journal.store import JournalStore
-from locus.memory.conversation import SlidingWindowManager
 from locus.plugin import RunContext, hookimpl
+from locus_plugin_conversation import SlidingWindowManager
 from locus_testkit import ScriptedModel, Turn, call
 from locus_testkit import strategies as values
 

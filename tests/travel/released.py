@@ -17,8 +17,8 @@ from locus import Agent, ToolContext, tool
 from locus.core.journal import BLANK, fold
 from locus.core.messages import Block, MediaBlock, RawBlock, TextBlock, ThinkingBlock
 from locus.journal import MemoryStore
-from locus.memory.conversation import SummarizingManager
 from locus.travel import export_thread
+from locus_plugin_conversation import SummarizingManager
 from locus_testkit import ScriptedModel, call, malformed_call
 
 __all__ = ["AWKWARD", "agent"]

@@ -20,8 +20,8 @@ from locus.core.errors import ConfigError, JournalError, NothingToResume, Replay
 from locus.core.journal import StateDelta, Transition
 from locus.core.termination import MaxIterations, TokenLimit
 from locus.journal import MemoryStore
-from locus.memory import SlidingWindowManager
 from locus.plugin import hookimpl
+from locus_plugin_conversation import SlidingWindowManager
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio

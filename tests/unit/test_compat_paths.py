@@ -13,7 +13,7 @@ from tests.unit.toy_plugins import Shelf, shelf
 __all__ = ["shelf"]
 
 BUILTIN = "locus.hooks.builtin"
-PACKAGES = (BUILTIN, "locus.memory.backends", "locus.reasoning")
+PACKAGES = (BUILTIN, "locus.memory", "locus.reasoning")
 
 
 @pytest.fixture(autouse=True)

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from locus.config import Config
     from locus.core.termination import TerminationCondition
+    from locus.hooks.conversation import ConversationManager
     from locus.journal.clock import Clock
     from locus.journal.store import JournalStore
-    from locus.memory.conversation import ConversationManager
     from locus.models import protocol
     from locus.models.output import OutputSchema
     from locus.models.protocol import Model, ModelSettings
@@ -120,7 +120,7 @@ class AgentOptions:
     conversation_manager: ConversationManager | None = field(
         default=None,
         validator=_must_be(
-            "an object with `async view(state, run)`, as SlidingWindowManager() has",
+            "an object with `async view(state, run)`",
             lambda value: value is None or callable(getattr(value, "view", None)),
         ),
     )

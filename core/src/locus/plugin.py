@@ -26,6 +26,7 @@ from locus.core.directives import (
 from locus.core.events import Event, register_event
 from locus.core.lazy import Lazy, exports
 from locus.hooks.context import RunContext
+from locus.hooks.conversation import ConversationManager, View
 from locus.hooks.hook import Hook, Stash, StashKey
 from locus.hooks.markers import hookimpl
 from locus.plugins.manifest import API, Plugin
@@ -36,6 +37,7 @@ __all__ = [
     "Allow",
     "Cancel",
     "Continue",
+    "ConversationManager",
     "Decision",
     "Directive",
     "Event",
@@ -50,6 +52,7 @@ __all__ = [
     "Stash",
     "StashKey",
     "Verdict",
+    "View",
     "exports",
     "hookimpl",
     "register_event",

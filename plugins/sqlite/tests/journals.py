@@ -19,8 +19,8 @@ import anyio
 from locus import Agent, tool
 from locus.core.journal import BLANK, Body, Intent, Outcome, entry_to_json, fold
 from locus.core.messages import MediaBlock, RawBlock, TextBlock, ThinkingBlock
-from locus.memory.conversation import SummarizingManager
 from locus.tools import ToolContext
+from locus_plugin_conversation import SummarizingManager
 from locus_plugin_sqlite import SqliteStore
 from locus_testkit import ScriptedModel, Turn, call
 

@@ -48,8 +48,8 @@ from locus.run import Run, Sink, left
 if TYPE_CHECKING:
     from locus.core.messages import Message
     from locus.core.termination import TerminationCondition
+    from locus.hooks.conversation import ConversationManager
     from locus.journal.store import JournalStore
-    from locus.memory.conversation import ConversationManager
     from locus.models.output import OutputSchema
     from locus.options import RunOptions
     from locus.plugins.report import PluginReport

@@ -10,9 +10,9 @@ from locus.core.journal import Outcome
 from locus.core.messages import Message, Role
 from locus.core.state import AgentState
 from locus.journal import JournalStore
-from locus.memory import View
 from locus.models import ModelRequest
 from locus.models.call import Called
+from locus.plugin import View
 from locus_testkit.contracts._runs import Case, Talk, World, every_crash
 from locus_testkit.contracts._store import OpenStore, StoreContract
 from locus_testkit.contracts.features import needs

@@ -17,14 +17,8 @@ from locus.core.errors import BudgetExceeded, Fenced, ModelError, StepFailed
 from locus.core.frozen import EMPTY, FrozenDict
 from locus.core.messages import MediaBlock, Message, Role, TextBlock, ThinkingBlock, ToolCall, ToolResult
 from locus.core.state import AgentState
-from locus.memory.conversation import (
-    ConversationManager,
-    LLMCompactor,
-    SlidingWindowManager,
-    SummarizingManager,
-    View,
-    estimate_tokens,
-)
+from locus.plugin import ConversationManager, View
+from locus_plugin_conversation import LLMCompactor, SlidingWindowManager, SummarizingManager, estimate_tokens
 
 pytestmark = pytest.mark.anyio
 

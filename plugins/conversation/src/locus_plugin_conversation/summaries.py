@@ -14,18 +14,17 @@ from attrs import field, frozen
 
 from locus.core.errors import BudgetExceeded, ModelError, StepFailed
 from locus.core.messages import MediaBlock, Message, Role, ToolResult
-from locus.hooks.hook import StashKey
-from locus.memory.checks import whole
-from locus.memory.compaction import Compaction, Shown, act, shown
-from locus.memory.outline import Outline
-from locus.models.protocol import Model, ModelRequest
+from locus.models import Model, ModelRequest
+from locus.plugin import StashKey
+from locus_plugin_conversation.checks import whole
+from locus_plugin_conversation.compaction import Compaction, Shown, act, shown
+from locus_plugin_conversation.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from locus.core.state import AgentState
-    from locus.hooks.context import RunContext
-    from locus.memory.view import View
+    from locus.plugin import RunContext, View
 
 __all__ = ["KEY", "SHOWN", "SummarizingManager", "summarise"]
 
@@ -173,12 +172,12 @@ class SummarizingManager:
         messages = state.messages
         if now.size(messages) <= self.threshold or not self._due(now, len(messages)):
             return now.view(messages)
-        outline = Outline(state)
+        turns = Turns(state)
         done = now.compaction
-        cut = outline.cut_at_most(len(messages) - self.keep_recent, least=done.end + 1 if done else 1)
+        cut = turns.cut_at_most(len(messages) - self.keep_recent, least=done.end + 1 if done else 1)
         if cut is None:
             return now.view(messages)
-        plan = Compaction(end=cut, kept=outline.kept(cut, summarised=True), stubs=done.stubs if done else 0)
+        plan = Compaction(end=cut, kept=turns.kept(cut, summarised=True), stubs=done.stubs if done else 0)
         return await extend(state, run, now, plan, self.model) or now.view(messages)
 
     def _due(self, now: Shown, total: int) -> bool:

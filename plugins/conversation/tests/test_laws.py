@@ -16,14 +16,8 @@ from tests.property.strategies_values import FakeRun, Turn, played, prompts, tur
 from locus.core.errors import ModelError
 from locus.core.messages import Message, Role
 from locus.core.state import AgentState
-from locus.memory.conversation import (
-    ConversationManager,
-    LLMCompactor,
-    SlidingWindowManager,
-    SummarizingManager,
-    View,
-    estimate_tokens,
-)
+from locus.plugin import ConversationManager, View
+from locus_plugin_conversation import LLMCompactor, SlidingWindowManager, SummarizingManager, estimate_tokens
 from locus_testkit import assert_valid_request
 
 T = TypeVar("T")

@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING
 from attrs import Attribute, Factory, field, frozen
 
 from locus.core.messages import Message, Role
-from locus.hooks.hook import StashKey
-from locus.memory.checks import share, whole
-from locus.memory.compaction import Compaction, Shown, act, shown
-from locus.memory.outline import Outline
-from locus.memory.summaries import KEY, SHOWN, extend
-from locus.memory.tokens import Count, Totals, counter, estimate_tokens
+from locus.plugin import StashKey
+from locus_plugin_conversation.checks import share, whole
+from locus_plugin_conversation.compaction import Compaction, Shown, act, shown
+from locus_plugin_conversation.summaries import KEY, SHOWN, extend
+from locus_plugin_conversation.tokens import Count, Totals, counter, estimate_tokens
+from locus_plugin_conversation.turns import Turns
 
 if TYPE_CHECKING:
     from locus.core.state import AgentState
-    from locus.hooks.context import RunContext
-    from locus.memory.view import View
-    from locus.models.protocol import Model
+    from locus.models import Model
+    from locus.plugin import RunContext, View
 
 __all__ = ["LLMCompactor"]
 
@@ -77,15 +76,15 @@ class LLMCompactor:
         totals = self._totals(run, messages)
         if self._tokens(now, totals, len(messages)) <= self.trigger * self.window:
             return now.view(messages)
-        outline = Outline(state)
-        head = next(iter(outline.cuts_from(outline.lead + self.head)), len(messages))
-        cut = self._tail(outline, totals, len(messages), max(head, now.compaction.end if now.compaction else 0))
+        turns = Turns(state)
+        head = next(iter(turns.cuts_from(turns.lead + self.head)), len(messages))
+        cut = self._tail(turns, totals, len(messages), max(head, now.compaction.end if now.compaction else 0))
         if cut is None:
             return now.view(messages)
         light = self._lighter(now, messages, head, cut)
         if light is not None and self._after(light, totals, messages) <= self._enough:
             return act(state, run, light, KEY, SHOWN)
-        plan = Compaction(end=cut, kept=outline.kept(cut, head, summarised=True))
+        plan = Compaction(end=cut, kept=turns.kept(cut, head, summarised=True))
         if self._worth_it(now, plan, totals, messages):
             made = await extend(state, run, now, plan, self.model, piece=2 * self.window)
             if made is not None:
@@ -112,10 +111,10 @@ class LLMCompactor:
     def _after(self, plan: Compaction, totals: Totals, messages: tuple[Message, ...]) -> int:
         return totals.of(plan.render(messages)) + totals.between(plan.reach, len(messages))
 
-    def _tail(self, outline: Outline, totals: Totals, total: int, least: int) -> int | None:
+    def _tail(self, turns: Turns, totals: Totals, total: int, least: int) -> int | None:
         """Where the newest messages begin: as many as fit, and what belongs together with the last one."""
-        found = outline.cut_at_most(total, least=least)
-        for cut in reversed(outline.cuts_from(least)):
+        found = turns.cut_at_most(total, least=least)
+        for cut in reversed(turns.cuts_from(least)):
             if totals.between(cut, total) > self.tail * self.window:
                 break
             found = cut

@@ -25,14 +25,8 @@ from locus import (
 )
 from locus.core.termination import TokenLimit
 from locus.journal import MemoryStore
-from locus.memory.conversation import (
-    ConversationManager,
-    LLMCompactor,
-    SlidingWindowManager,
-    SummarizingManager,
-    View,
-)
-from locus.plugin import RunContext, hookimpl
+from locus.plugin import ConversationManager, RunContext, View, hookimpl
+from locus_plugin_conversation import LLMCompactor, SlidingWindowManager, SummarizingManager
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import define, evolve, frozen
 
-from locus.core.frozen import FrozenDict, freeze
+from locus.core import FrozenDict, freeze
 from locus.core.messages import Message, Role, TextBlock, ToolResult, text_of
-from locus.memory.view import View
+from locus.plugin import View
 
 if TYPE_CHECKING:
     from locus.core.state import AgentState
-    from locus.hooks.context import RunContext
-    from locus.hooks.hook import StashKey
+    from locus.plugin import RunContext, StashKey
 
 __all__ = ["Compaction", "Shown", "act", "shown"]
 

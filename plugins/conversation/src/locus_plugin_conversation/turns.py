@@ -10,10 +10,10 @@ from locus.core.messages import Message, Role
 if TYPE_CHECKING:
     from locus.core.state import AgentState
 
-__all__ = ["Outline"]
+__all__ = ["Turns"]
 
 
-class Outline:
+class Turns:
     """Where a conversation may be cut, and what a cut must keep. O(messages), made only when a manager acts."""
 
     __slots__ = ("_messages", "_opening", "_system", "_users", "cuts", "lead")

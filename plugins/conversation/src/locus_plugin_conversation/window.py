@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 from attrs import Attribute, field, frozen
 
 from locus.core.messages import Role
-from locus.hooks.hook import StashKey
-from locus.memory.checks import whole
-from locus.memory.compaction import Compaction, Shown, act, shown
-from locus.memory.outline import Outline
+from locus.plugin import StashKey
+from locus_plugin_conversation.checks import whole
+from locus_plugin_conversation.compaction import Compaction, Shown, act, shown
+from locus_plugin_conversation.turns import Turns
 
 if TYPE_CHECKING:
     from locus.core.state import AgentState
-    from locus.hooks.context import RunContext
-    from locus.memory.view import View
+    from locus.plugin import RunContext, View
 
 __all__ = ["SlidingWindowManager"]
 
@@ -56,20 +55,20 @@ class SlidingWindowManager:
         messages = state.messages
         if _size(now, state) <= self.max_messages:
             return now.view(messages)
-        outline = Outline(state)
-        below = now.compaction.end if now.compaction is not None else outline.lead
-        cut = self._cut(outline, len(messages), below)
+        turns = Turns(state)
+        below = now.compaction.end if now.compaction is not None else turns.lead
+        cut = self._cut(turns, len(messages), below)
         if cut is None:
             return now.view(messages)
-        return act(state, run, Compaction(end=cut, kept=outline.kept(cut)), KEY, _SHOWN)
+        return act(state, run, Compaction(end=cut, kept=turns.kept(cut)), KEY, _SHOWN)
 
-    def _cut(self, outline: Outline, total: int, below: int) -> int | None:
+    def _cut(self, turns: Turns, total: int, below: int) -> int | None:
         target = self.max_messages - (self.max_messages // 4 if self.slack is None else self.slack)
-        for cut in outline.cuts_from(total - target):
-            if cut > below and total - cut + outline.counted(outline.kept(cut)) <= target:
+        for cut in turns.cuts_from(total - target):
+            if cut > below and total - cut + turns.counted(turns.kept(cut)) <= target:
                 return cut
         # What belongs together is larger than the window.
-        return outline.cut_at_most(total, least=below + 1)
+        return turns.cut_at_most(total, least=below + 1)
 
 
 def _size(now: Shown, state: AgentState) -> int:

@@ -1,0 +1,31 @@
+"""Conversation managers: they choose which messages of a long conversation the model sees.
+
+Its names are imported on first use: the manifest, which every listing of plugins reads, lies in this package too.
+"""
+
+from typing import TYPE_CHECKING
+
+from locus.plugin import exports
+
+if TYPE_CHECKING:
+    from locus_plugin_conversation.compactor import LLMCompactor
+    from locus_plugin_conversation.summaries import SummarizingManager
+    from locus_plugin_conversation.tokens import estimate_tokens
+    from locus_plugin_conversation.window import SlidingWindowManager
+
+__all__ = [
+    "LLMCompactor",
+    "SlidingWindowManager",
+    "SummarizingManager",
+    "estimate_tokens",
+]
+
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "LLMCompactor": "locus_plugin_conversation.compactor",
+        "SlidingWindowManager": "locus_plugin_conversation.window",
+        "SummarizingManager": "locus_plugin_conversation.summaries",
+        "estimate_tokens": "locus_plugin_conversation.tokens",
+    },
+)
