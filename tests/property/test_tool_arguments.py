@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 from locus.core.errors import RetryableToolError
 from locus.core.frozen import freeze, thaw
 from locus.models.output import OutputError, output_schema
+from locus.schema.checking import find_problems, normalise
 from locus.schema.jsonschema import kind_of
-from locus.schema.lenient import normalised
-from locus.schema.problems import problems
 from locus.tools import ArgumentError, Bound, ToolRegistry, call_key, error_text, result_content, result_text, tool
 
 
@@ -249,17 +248,17 @@ def test_a_key_is_made_of_anything(name: str, one: Any, two: Any) -> None:
 @given(json_values)
 def test_putting_right_twice_is_putting_right_once(data: Any) -> None:
     schema = everything.parameters.whole.schema
-    once = normalised(schema, data)
+    once = normalise(schema, data)
 
-    assert repr(normalised(schema, once)) == repr(once)
+    assert repr(normalise(schema, once)) == repr(once)
 
 
 @given(good_arguments)
 def test_what_is_right_is_left_alone(given_: dict[str, Any]) -> None:
     schema = everything.parameters.whole.schema
 
-    assert problems(schema, given_) == ()
-    assert repr(normalised(schema, given_)) == repr(given_)
+    assert find_problems(schema, given_) == ()
+    assert repr(normalise(schema, given_)) == repr(given_)
 
 
 @given(st.integers(-(10**12), 10**12), st.floats(allow_nan=False, allow_infinity=False), st.booleans())

@@ -20,7 +20,7 @@ import pytest
 
 from locus.models import NotStrict, strict_schema
 from locus.models.output import OutputError, output_schema
-from locus.schema.problems import problems
+from locus.schema.checking import find_problems
 
 T = TypeVar("T")
 
@@ -142,7 +142,7 @@ def test_every_field_of_every_kind_of_class(
     found = schema.parse(json.dumps({"it": data}))
     assert isinstance(found, dict if kind == "TypedDict" else cls)
     assert (get(found, "it"), type(get(found, "it"))) == (value, type(value))
-    assert not problems(schema.spec.schema, {"it": data})
+    assert not find_problems(schema.spec.schema, {"it": data})
     if default is not MISSING and kind != "TypedDict":
         assert schema.parse("{}").it == default
     if wrong is not MISSING:
@@ -152,7 +152,7 @@ def test_every_field_of_every_kind_of_class(
         with pytest.raises(NotStrict, match=r"any keys|any type"):
             strict_schema(schema.spec.schema)
     else:
-        assert not problems(strict_schema(schema.spec.schema), {"it": data})
+        assert not find_problems(strict_schema(schema.spec.schema), {"it": data})
 
 
 # -- classes that hold themselves -----------------------------------------------------------------
@@ -230,8 +230,8 @@ def test_a_class_that_holds_itself_in_a_union(tree: Any, leaf: Any) -> None:
     assert named == {tree.__name__} | (set() if tree is ModelTree else {f"{tree.__name__}_{leaf.__name__}"})
     strict = strict_schema(schema.spec.schema)
     filled = dict.fromkeys(strict["properties"]) | {"kids": [{"n": 1}]}
-    assert not problems(strict, filled)
-    assert problems(strict, filled | {"kids": [3]})
+    assert not find_problems(strict, filled)
+    assert find_problems(strict, filled | {"kids": [3]})
     assert get(output_schema(list[tree]).parse('[{"kids": []}]')[0], "kids") in ([], ())
 
 

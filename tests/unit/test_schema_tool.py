@@ -107,12 +107,12 @@ def test_a_schema_built_to_keep_its_reader_busy_costs_nothing() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"parameters": {"type": "array"}}, "must be the schema of an object"),
-        ({"parameters": {"x": float("nan")}}, "no JSON Schema"),
-        ({"parameters": {"x": object()}}, "no JSON Schema"),
-        ({"parameters": {"x": "\ud800"}}, "no JSON Schema"),
-        ({"name": "a.b"}, "is no name"),
-        ({"name": "x" * 65}, "is no name"),
+        ({"parameters": {"type": "array"}}, "must be the JSON Schema of an object"),
+        ({"parameters": {"x": float("nan")}}, "not a JSON Schema"),
+        ({"parameters": {"x": object()}}, "not a JSON Schema"),
+        ({"parameters": {"x": "\ud800"}}, "not a JSON Schema"),
+        ({"name": "a.b"}, "the name must be"),
+        ({"name": "x" * 65}, "the name must be"),
         ({"effect": "maybe"}, "must be 'pure', 'keyed' or 'once'"),
     ],
 )

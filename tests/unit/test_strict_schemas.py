@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 
 from locus.models import NotStrict, StrictRules, strict_schema
 from locus.models.output import output_schema
-from locus.schema.jsonschema import children
-from locus.schema.lenient import normalised
-from locus.schema.problems import problems
+from locus.schema.checking import find_problems, normalise
+from locus.schema.jsonschema import subschemas
 
 T = TypeVar("T")
 
@@ -71,7 +70,7 @@ TYPES = [Box[int], Node, Leg, Limits, Everything, list[Node], int | str, Colour]
 
 def nodes(schema: Any) -> Iterator[Any]:
     yield schema
-    for each in [*children(schema), *schema.get("$defs", {}).values()]:
+    for each in [*subschemas(schema), *schema.get("$defs", {}).values()]:
         yield from nodes(each)
 
 
@@ -269,7 +268,7 @@ def values(draw: st.DrawFn, schema: dict[str, Any]) -> Any:
 def filled(schema: dict[str, Any], strict: dict[str, Any], value: Any) -> Any:
     """What a model that is held to the strict schema would write for a value: null for all that is left out."""
     if "anyOf" in schema:
-        fitting = [each for each in schema["anyOf"] if not problems(each, value)]
+        fitting = [each for each in schema["anyOf"] if not find_problems(each, value)]
         return filled(fitting[0], strict, value)
     if isinstance(value, dict):
         return {
@@ -288,8 +287,8 @@ def test_a_strict_schema_admits_what_the_first_one_does_and_what_it_admits_is_re
     assert_strict(strict, StrictRules())
     assert strict_schema(strict) == strict
     value = data.draw(values(schema))
-    assert not problems(schema, value)
+    assert not find_problems(schema, value)
     written = filled(schema, strict, value)
-    assert not problems(strict, written)
-    read = normalised(schema, written)
-    assert not problems(schema, read)
+    assert not find_problems(strict, written)
+    read = normalise(schema, written)
+    assert not find_problems(schema, read)

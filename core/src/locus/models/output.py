@@ -7,19 +7,17 @@ of them, and plain JSON Schema. What does not fit comes back as text that lets t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, TypeVar, overload, runtime_checkable
 
 from attrs import frozen
 
 from locus.core.errors import ConfigError, LocusError
-from locus.core.frozen import thaw
 from locus.models.extract import LONGEST, json_values
 from locus.models.protocol import OutputSpec
-from locus.schema.jsonschema import children, describe, referred
-from locus.schema.jsontype import Misfit, NoJsonForm, json_type
-from locus.schema.lenient import normalised
-from locus.schema.problems import Problem, explained, problems
+from locus.schema.adapter import InvalidSchema, JsonSchemaAdapter, TypeAdapter, UnsupportedType, of, of_json_schema
+from locus.schema.checking import Problem, ValidationError, explain, plain
+from locus.schema.jsonschema import describe
 from locus.schema.text import shown
 
 __all__ = ["OutputError", "OutputSchema", "output_schema"]
@@ -27,7 +25,7 @@ __all__ = ["OutputError", "OutputSchema", "output_schema"]
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-#: Where an answer that is no JSON object stands in the object that the model is asked for.
+#: The key of an answer that is not a JSON object, in the object that the model is asked for.
 _VALUE = "value"
 
 
@@ -41,7 +39,7 @@ class OutputError(LocusError):
 
     def __init__(self, name: str, problems: tuple[Problem, ...]) -> None:
         self.name, self.problems = name, problems
-        super().__init__(explained(problems))
+        super().__init__(explain(problems))
 
 
 @runtime_checkable
@@ -78,45 +76,22 @@ def output_schema(source: Any) -> OutputSchema[Any]:
         ConfigError: nothing can be made of it.
     """
     if isinstance(source, Mapping):
-        return _of_json_schema(source)
+        try:
+            adapter = of_json_schema(source)
+        except InvalidSchema as e:
+            raise ConfigError(f"output_schema {e}") from e
+        return _Output.of(str(adapter.schema.get("title", "")), adapter)
     if isinstance(source, OutputSchema) and not isinstance(source, type):
         return source
     try:
-        kind = json_type(source)
-    except NoJsonForm as e:
+        of_type = of(source)
+    except UnsupportedType as e:
         raise ConfigError(
             f"output_schema is {shown(source)}, for which no JSON Schema can be made: {e}; use a class made by "
             "attrs, dataclass, TypedDict or pydantic, a list or union of them, or a JSON Schema"
         ) from e
     name = getattr(source, "__name__", "") if isinstance(source, type) else ""
-    return _Output.of(name or re.sub(r"\b\w+\.", "", str(source)), kind.schema, kind.load)
-
-
-def _of_json_schema(source: Mapping[str, Any]) -> OutputSchema[Any]:
-    schema = thaw(source)
-    _check(schema)
-
-    def load(data: Any) -> Any:
-        better = normalised(schema, data)
-        found = problems(schema, better)
-        if found:
-            raise Misfit(found)
-        return better
-
-    return _Output.of(str(schema.get("title", "")), schema, load)
-
-
-def _check(root: dict[str, Any]) -> None:
-    try:
-        todo: list[Mapping[str, Any]] = [root, *root.get("$defs", {}).values()]
-        while todo:
-            node = todo.pop()
-            ref = node.get("$ref", "#")
-            if referred(ref, root) is None:
-                raise ConfigError(f"output_schema refers to {ref!r}, which is not in it; put that into its '$defs'")
-            todo += children(node)
-    except (AttributeError, TypeError) as e:
-        raise ConfigError(f"output_schema is no JSON Schema ({e}); it is {shown(root, 200)}") from e
+    return _Output.of(name or re.sub(r"\b\w+\.", "", str(source)), of_type)
 
 
 def _is_object(schema: Mapping[str, Any]) -> bool:
@@ -137,23 +112,22 @@ def _object(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @frozen(kw_only=True, eq=False)
 class _Output:
-    """An `OutputSchema` made of a schema and a loader that raises `Misfit`."""
+    """An `OutputSchema` made of an adapter."""
 
     spec: OutputSpec
-    schema: Mapping[str, Any]
-    load: Callable[[Any], Any]
+    adapter: TypeAdapter | JsonSchemaAdapter
 
     @classmethod
-    def of(cls, name: str, schema: Mapping[str, Any], load: Callable[[Any], Any]) -> _Output:
+    def of(cls, name: str, adapter: TypeAdapter | JsonSchemaAdapter) -> _Output:
         named = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_")[:64] or "answer"
-        return cls(spec=OutputSpec(name=named, schema=_object(schema)), schema=schema, load=load)
+        return cls(spec=OutputSpec(name=named, schema=_object(adapter.schema)), adapter=adapter)
 
     def parse(self, answer: Any) -> Any:
         first: tuple[Problem, ...] = ()
         for data in self._readings(answer):
             try:
-                return self.load(data)
-            except Misfit as e:
+                return self.adapter.check(data)
+            except ValidationError as e:
                 first = first or e.problems
         raise OutputError(self.spec.name, first or (self._no_json(answer),))
 
@@ -161,8 +135,8 @@ class _Output:
         """What an answer may mean, the likeliest first."""
         if isinstance(answer, bytes | bytearray):
             answer = answer.decode("utf-8", "replace")
-        bare = not _is_object(self.schema)
-        for data in json_values(answer) if isinstance(answer, str) else (thaw(answer),):
+        bare = not _is_object(self.adapter.schema)
+        for data in json_values(answer) if isinstance(answer, str) else (plain(answer),):
             if bare and isinstance(data, dict) and data.keys() == {_VALUE}:
                 yield data[_VALUE]
             yield data
@@ -172,4 +146,6 @@ class _Output:
     def _no_json(self, answer: str) -> Problem:
         if len(answer) > LONGEST:
             return Problem("$", f"the answer has {len(answer):,} characters; at most {LONGEST:,} are read")
-        return Problem("$", f"expected JSON ({describe(self.schema, self.schema)}), got {shown(answer, 200)}")
+        return Problem(
+            "$", f"expected JSON ({describe(self.adapter.schema, self.adapter.schema)}), got {shown(answer, 200)}"
+        )

@@ -1,12 +1,12 @@
-"""The dedup key of a call: a hash of the canonical JSON of its name and arguments.
+"""The dedup key of a call: a hash of the canonical bytes of its name and arguments.
 
 Two calls that mean the same have the same key, whatever the order of their arguments; two that differ never do.
-It is computed for every call, so the common case is one pass of msgspec, and it cannot fail.
+It is computed for every call, so the common case is one pass of msgspec, and it cannot fail. The bytes are MessagePack
+and not JSON because JSON has no NaN and no infinity: there they would need a second look at every float.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Set
 from hashlib import blake2b
 from operator import itemgetter
@@ -14,7 +14,18 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["call_key", "canonical", "key_of"]
+__all__ = ["call_key", "canonical"]
+
+
+def call_key(name: str, arguments: Any) -> str:
+    """The key of a call: 32 hex digits.
+
+    Args:
+        name: of the tool.
+        arguments: plain data, or a msgspec Struct of it.
+    """
+    tool = name.encode("utf-8", "surrogatepass")
+    return blake2b(b"%d:%s" % (len(tool), tool) + canonical(arguments), digest_size=16).hexdigest()
 
 
 def _by_type(value: Any) -> str:
@@ -22,51 +33,23 @@ def _by_type(value: Any) -> str:
     return f"<{type(value).__module__}.{type(value).__qualname__}>"
 
 
-_encode = msgspec.json.Encoder(order="sorted", enc_hook=_by_type).encode
+_encode = msgspec.msgpack.Encoder(order="sorted", enc_hook=_by_type).encode
 
 
-def call_key(name: str, arguments: Mapping[str, Any]) -> str:
-    """The key of a call that was not validated: an unknown tool, or arguments that were refused."""
-    return key_of(name.encode("utf-8", "surrogatepass"), canonical(arguments, numbers=True))
-
-
-def key_of(name: bytes, arguments: bytes) -> str:
-    """The hash of an encoded name and encoded arguments; a NUL stands between, which JSON text does not contain."""
-    return blake2b(name + b"\0" + arguments, digest_size=16).hexdigest()
-
-
-def canonical(value: Any, *, numbers: bool) -> bytes:
+def canonical(value: Any) -> bytes:
     """Bytes that are equal exactly when the values are.
 
     Args:
         value: plain data, or a msgspec Struct of it.
-        numbers: it may hold NaN or infinity, which JSON would write as ``null``.
     """
     try:
-        text = _encode(value)
-    except Exception:  # noqa: BLE001  lone surrogates, keys that are no strings, sets of mixed types, great depth
+        return _encode(value)
+    except Exception:  # noqa: BLE001  lone surrogates, huge integers, keys that are no strings, great depth
         return _tokens(value)
-    return _tokens(value) if numbers and b"null" in text and _beyond_json(value) else text
-
-
-def _beyond_json(value: Any) -> bool:
-    todo = [value]
-    while todo:
-        it = todo.pop()
-        if isinstance(it, float):
-            if not math.isfinite(it):
-                return True
-        elif isinstance(it, msgspec.Struct):
-            todo += msgspec.structs.astuple(it)
-        elif isinstance(it, Mapping):
-            todo += it.values()
-        elif isinstance(it, list | tuple | Set):
-            todo += it
-    return False
 
 
 def _tokens(value: Any) -> bytes:
-    """The same for what JSON cannot write: type, length and content of each value, without recursion."""
+    """The same for what msgspec cannot write: type, length and content of each value, without recursion."""
     digest, todo = blake2b(digest_size=32), [value]
     while todo:
         it = todo.pop()

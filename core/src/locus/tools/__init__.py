@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 from locus.core.lazy import exports
 
 if TYPE_CHECKING:
-    from locus.schema.problems import Problem
+    from locus.schema.canonical import call_key
+    from locus.schema.checking import Problem
     from locus.tools.context import ToolContext
     from locus.tools.decorator import ToolOptions, as_tool, tool
-    from locus.tools.definition import ArgumentError, Bound, Idempotent, Tool, call_key
+    from locus.tools.definition import ArgumentError, Bound, Idempotent, Tool
     from locus.tools.loading import load_tools
     from locus.tools.registry import ToolRegistry
     from locus.tools.result import error_text, result_content, result_text
@@ -45,7 +46,7 @@ __getattr__, __dir__ = exports(
         "Bound": "locus.tools.definition",
         "Effect": "locus.tools.spec",
         "Idempotent": "locus.tools.definition",
-        "Problem": "locus.schema.problems",
+        "Problem": "locus.schema.checking",
         "SchemaTool": "locus.tools.schematool",
         "Tool": "locus.tools.definition",
         "ToolContext": "locus.tools.context",
@@ -54,7 +55,7 @@ __getattr__, __dir__ = exports(
         "ToolRegistry": "locus.tools.registry",
         "ToolSpec": "locus.tools.spec",
         "as_tool": "locus.tools.decorator",
-        "call_key": "locus.tools.definition",
+        "call_key": "locus.schema.canonical",
         "error_text": "locus.tools.result",
         "load_tools": "locus.tools.loading",
         "result_content": "locus.tools.result",

@@ -8,17 +8,23 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, cast, get_args, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, Unpack, cast, get_args, overload
 
 from attrs import evolve
 
 from locus.core.errors import ToolDefinitionError, closest
-from locus.schema.annotations import Callee, examine
-from locus.schema.docstrings import contract
+from locus.core.lazy import Lazy
 from locus.schema.text import clean, listed, shown
+from locus.tools.context import ToolContext
 from locus.tools.definition import ArgumentError, Idempotent, Tool
-from locus.tools.parameters import parameters_of
 from locus.tools.spec import Effect, ToolExample, ToolSpec
+
+if TYPE_CHECKING:
+    from locus.schema import arguments, signatures
+    from locus.schema.signatures import Signature
+else:
+    arguments = Lazy("locus.schema.arguments")
+    signatures = Lazy("locus.schema.signatures")
 
 __all__ = ["ToolOptions", "as_tool", "is_tool_name", "tool"]
 
@@ -124,28 +130,27 @@ def _is_number(value: object) -> bool:
 def _made(fn: Callable[..., Any], options: ToolOptions) -> Tool[..., Any]:
     if isinstance(fn, Tool):
         return _changed(fn, options)
-    callee = examine(fn)
-    name = options.get("name", callee.name)
+    signature = signatures.read_signature(fn)
+    name = options.get("name", signature.name)
     if not is_tool_name(name):
         raise ToolDefinitionError(
-            f"{callee.origin}: a tool cannot be named {name!r}; "
+            f"{signature.origin}: a tool cannot be named {name!r}; "
             "give it a name of 1 to 64 letters, digits, '_' or '-': tool(..., name=\"...\")"
         )
-    told = contract(callee.doc)
-    parameters = parameters_of(callee, told.parameters)
+    parameters = arguments.parameters_of(signature, ToolContext)
     spec = ToolSpec(
         name=name,
-        description=clean(options.get("description", told.description) or name.replace("_", " ")),
+        description=clean(options.get("description", signature.description) or name.replace("_", " ")),
         parameters=parameters.whole.schema,
-        examples=_examples(callee, options),
+        examples=_examples(signature, options),
     )
     made: Tool[..., Any] = Tool(
         fn=fn,
         spec=spec,
         parameters=parameters,
-        is_async=callee.is_async,
-        origin=callee.origin,
-        receiver=callee.receiver,
+        is_async=signature.is_async,
+        origin=signature.origin,
+        receiver=signature.receiver,
         **_behaviour(options),
     )
     return _with_checked_examples(made)
@@ -167,7 +172,7 @@ def _changed(tool: Tool[..., Any], options: ToolOptions) -> Tool[..., Any]:
     return _with_checked_examples(evolve(tool, spec=spec, **_behaviour(options)))
 
 
-def _examples(about: Callee | Tool[..., Any], options: ToolOptions) -> tuple[ToolExample, ...]:
+def _examples(about: Signature | Tool[..., Any], options: ToolOptions) -> tuple[ToolExample, ...]:
     made = []
     for i, each in enumerate(options.get("examples", ())):
         if not isinstance(each, ToolExample):

@@ -6,26 +6,27 @@ call of it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from types import MethodType
-from typing import Any, Generic, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar
 
-import msgspec
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
-from locus.core.frozen import freeze, thaw
-from locus.schema.adapters import load_foreign
-from locus.schema.canonical import call_key, canonical, key_of
+from locus.core.frozen import freeze
+from locus.core.lazy import Lazy
+from locus.schema.checking import Problem, ValidationError, explain
 from locus.schema.jsonschema import describe
-from locus.schema.jsontype import told
-from locus.schema.lenient import normalised
-from locus.schema.problems import Problem, explained, problems
 from locus.tools.context import ToolContext
-from locus.tools.parameters import Parameters
 from locus.tools.spec import Effect, ToolExample, ToolSpec
 
-__all__ = ["RESULT_CHARS", "ArgumentError", "Bound", "Idempotent", "Tool", "call_key"]
+if TYPE_CHECKING:
+    from msgspec import structs
+
+    from locus.schema.arguments import Parameters
+else:
+    structs = Lazy("msgspec.structs")
+
+__all__ = ["RESULT_CHARS", "ArgumentError", "Bound", "Idempotent", "Tool"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -55,7 +56,7 @@ class ArgumentError:
     usage: str = ""
 
     def __str__(self) -> str:
-        text = f"the arguments of {self.tool} are wrong: {explained(self.problems)}"
+        text = f"the arguments of {self.tool} are wrong: {explain(self.problems)}"
         return f"{text}. Parameters: {self.usage}" if 0 < len(self.usage) <= _LONGEST_USAGE else text
 
 
@@ -76,7 +77,7 @@ class Bound:
     @property
     def arguments(self) -> dict[str, Any]:
         """The arguments as the body gets them, defaults filled in."""
-        return msgspec.structs.asdict(self.tool.converted(self._given))
+        return structs.asdict(self.tool.parameters.convert(self._given))
 
     def call(self, context: ToolContext[Any] | None = None) -> Any:
         """Enter the body once; it may be entered again, and then finds its arguments as they were.
@@ -89,8 +90,8 @@ class Bound:
         """
         values, self._values = self._values, None
         if values is None:  # the first entry may have changed what it was given
-            values = self.tool.converted(self._given)
-        arguments = msgspec.structs.asdict(values)
+            values = self.tool.parameters.convert(self._given)
+        arguments = structs.asdict(values)
         tool = self.tool
         if tool.context_parameter is not None:
             arguments[tool.context_parameter] = context
@@ -136,10 +137,8 @@ class Tool(Generic[P, R]):
     ask_on_unknown: bool = False
     max_result_chars: int = RESULT_CHARS
     receiver: bool = False
-    _encoded_name: bytes = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "_encoded_name", self.name.encode())
         for name in ("__name__", "__qualname__", "__module__", "__doc__"):
             value = getattr(self.fn, name, None)
             if value is not None:
@@ -164,7 +163,7 @@ class Tool(Generic[P, R]):
     @property
     def context_parameter(self) -> str | None:
         """The name of the parameter that gets the `ToolContext`, or None."""
-        return self.parameters.context
+        return self.parameters.injected
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself, as if it were no tool."""
@@ -188,50 +187,23 @@ class Tool(Generic[P, R]):
         Returns:
             The bound arguments with their dedup key, or everything that is wrong with them.
         """
+        parameters = self.parameters
         try:
-            values = self.converted(arguments)
-            return Bound(self, self._key(values, arguments), values, arguments)
+            values = parameters.convert(arguments)
+            return Bound(self, parameters.key(self.name, values, arguments), values, arguments)
         except Exception:  # noqa: BLE001  a parameter's own class may raise anything
             return self._bind_leniently(arguments)
 
-    def converted(self, arguments: Mapping[str, Any]) -> Any:
-        """The arguments as a struct, by strict conversion; what `Bound` is made of."""
-        parameters = self.parameters
-        given = thaw(arguments) if parameters.open else arguments
-        return msgspec.convert(given, parameters.whole.annotation, dec_hook=load_foreign)
-
-    def _key(self, values: Any, arguments: Mapping[str, Any]) -> str:
-        parameters = self.parameters
-        if not parameters.plain:
-            # Not from the values: private fields, secrets and generated defaults do not show in their JSON.
-            values = normalised(parameters.whole.schema, arguments, fill=True)
-        return key_of(self._encoded_name, canonical(values, numbers=parameters.numbers))
-
     def _bind_leniently(self, arguments: Mapping[str, Any]) -> Bound | ArgumentError:
-        schema = self.parameters.whole.schema
+        parameters = self.parameters
         try:
-            better = freeze(normalised(schema, arguments))
-            found = problems(schema, better)
-            found += self._refusals(better, {re.split(r"[.\[]", p.path)[1] for p in found if p.path != "$"})
-            if not found:
-                values = self.converted(better)
-                return Bound(self, self._key(values, better), values, better)
-        except RecursionError:
-            found = (Problem("$", "nested too deeply"),)
+            better = freeze(parameters.repair(arguments))
+            values = parameters.convert(better)
+            return Bound(self, parameters.key(self.name, values, better), values, better)
+        except ValidationError as e:
+            return ArgumentError(self.name, e.problems, self.usage)
         except Exception as e:  # noqa: BLE001  as in bind
-            found = (told(e),)
-        return ArgumentError(self.name, found, self.usage)
-
-    def _refusals(self, arguments: Any, known: set[str]) -> tuple[Problem, ...]:
-        """What the conversions say that the schema cannot: dates that are none, a class's own checks."""
-        found = []
-        for name, annotation in self.parameters.single.items():
-            if isinstance(arguments, Mapping) and name in arguments and name not in known:
-                try:
-                    msgspec.convert(arguments[name], annotation, dec_hook=load_foreign)
-                except Exception as e:  # noqa: BLE001  as in bind
-                    found.append(told(e, f"$.{name}"))
-        return tuple(found)
+            return ArgumentError(self.name, (Problem("$", str(e) or type(e).__name__),), self.usage)
 
     @property
     def usage(self) -> str:

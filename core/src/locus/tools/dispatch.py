@@ -24,9 +24,10 @@ from locus.core.events import (
 )
 from locus.core.executions import ToolExecution
 from locus.core.journal import Answered, Asked, Outcome
+from locus.schema.canonical import call_key
 from locus.tools.cancellation import is_foreign_cancellation
 from locus.tools.context import ToolContext
-from locus.tools.definition import ArgumentError, Bound, Tool, call_key
+from locus.tools.definition import ArgumentError, Bound, Tool
 from locus.tools.media import given_again, placed
 from locus.tools.outcome import CallOutcome
 from locus.tools.result import error_text, result_content

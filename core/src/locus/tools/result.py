@@ -9,13 +9,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence, Set
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import msgspec
-
+from locus.core.lazy import Lazy
 from locus.core.messages import Block, MediaBlock, RawBlock, TextBlock
 from locus.schema.text import clean, cut, shown
 from locus.tools.definition import RESULT_CHARS, Tool
+
+if TYPE_CHECKING:
+    import msgspec
+else:
+    msgspec = Lazy("msgspec")
 
 __all__ = ["ERROR_CHARS", "NOTHING", "error_text", "result_content", "result_text"]
 

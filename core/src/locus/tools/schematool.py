@@ -15,16 +15,15 @@ from attrs import frozen
 
 from locus.core.errors import ToolDefinitionError
 from locus.core.frozen import EMPTY, freeze, thaw
-from locus.schema.canonical import canonical, key_of
+from locus.schema.adapter import JsonSchemaAdapter, TypeAdapter
+from locus.schema.arguments import Parameters
+from locus.schema.canonical import call_key
+from locus.schema.checking import ValidationError
 from locus.schema.jsonschema import describe
-from locus.schema.jsontype import JsonType
-from locus.schema.lenient import normalised
-from locus.schema.problems import Problem, problems
 from locus.schema.text import clean, shown
 from locus.tools.context import ToolContext
 from locus.tools.decorator import is_tool_name
 from locus.tools.definition import RESULT_CHARS, ArgumentError, Bound, Tool
-from locus.tools.parameters import Parameters
 from locus.tools.spec import Effect, ToolSpec
 
 __all__ = ["SchemaTool", "schema_tool"]
@@ -60,19 +59,19 @@ def schema_tool(
         max_result_chars: how much of a result the model gets.
 
     Raises:
-        ToolDefinitionError: the name is none, or the schema is no JSON object.
+        ToolDefinitionError: the name is invalid, or the schema is not a JSON object.
     """
     if not is_tool_name(name):
-        raise ToolDefinitionError(f"{origin}: {shown(name)} is no name; it has 1 to 64 letters, digits, '_' or '-'")
+        raise ToolDefinitionError(f"{origin}: the name must be 1 to 64 letters, digits, '_' or '-', got {shown(name)}")
     if effect not in get_args(Effect):
-        raise ToolDefinitionError(f"{origin}: effect is {shown(effect)}; it must be 'pure', 'keyed' or 'once'")
+        raise ToolDefinitionError(f"{origin}: effect must be 'pure', 'keyed' or 'once', got {shown(effect)}")
     try:
         schema = json.loads(json.dumps(thaw(parameters), allow_nan=False))
         json.dumps(schema, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError) as e:
-        raise ToolDefinitionError(f"{origin}: its parameters are no JSON Schema: {e}") from e
+        raise ToolDefinitionError(f"{origin}: its parameters are not a JSON Schema: {e}") from e
     if not isinstance(schema, dict) or schema.get("type", "object") != "object":
-        raise ToolDefinitionError(f"{origin}: its parameters are {shown(schema)}; they must be the schema of an object")
+        raise ToolDefinitionError(f"{origin}: its parameters must be the JSON Schema of an object, got {shown(schema)}")
     return SchemaTool(
         fn=fn,
         spec=ToolSpec(name=name, description=clean(description), parameters=freeze(schema)),
@@ -87,13 +86,12 @@ def schema_tool(
 
 def _parameters(top: dict[str, Any]) -> Parameters:
     return Parameters(
-        whole=JsonType(dict[str, Any], top),
+        whole=TypeAdapter(dict[str, Any], top),
         single=EMPTY,
-        context=_CONTEXT,
+        injected=_CONTEXT,
         positional=(),
-        plain=True,
+        encodable=True,
         open=True,
-        numbers=True,
     )
 
 
@@ -159,14 +157,11 @@ class SchemaTool(Tool[..., Any]):
 
     def bind(self, arguments: Mapping[str, Any]) -> Bound | ArgumentError:
         """Check the names and their plain types; texts that spell numbers, lists and the like are read as such."""
-        top = self.parameters.whole.schema
         try:
-            given = normalised(top, thaw(arguments))
-            found = problems(top, given)
-            key = key_of(self.name.encode(), canonical(given, numbers=True))
-        except Exception:  # noqa: BLE001  a model may nest what it likes
-            return ArgumentError(self.name, (Problem("$", "cannot be read, it may be nested too deeply"),), self.usage)
-        return ArgumentError(self.name, found, self.usage) if found else _Given(self, key, given)
+            given = JsonSchemaAdapter(self.parameters.whole.schema).check(arguments)
+        except ValidationError as e:
+            return ArgumentError(self.name, e.problems, self.usage)
+        return _Given(self, call_key(self.name, given), given)
 
     @property
     def usage(self) -> str:

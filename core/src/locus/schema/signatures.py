@@ -1,4 +1,4 @@
-"""The parameters of a callable with their real types, however it is wrapped and however they are written.
+"""What a callable says of itself: its parameters with their real types, and its docstring, which a model reads.
 
 Under ``from __future__ import annotations`` a type is text, and text that names a local class means something only
 in the scope where the function was defined. That scope is looked for in the function's closure and, while it is
@@ -9,26 +9,36 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import sys
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from attrs import frozen
 
 from locus.core.errors import ToolDefinitionError
+from locus.core.lazy import Lazy
 
-__all__ = ["Callee", "class_hints", "examine"]
+if TYPE_CHECKING:
+    import docstring_parser
+    from docstring_parser import common
+else:
+    docstring_parser = Lazy("docstring_parser")
+    common = Lazy("docstring_parser.common")
+
+__all__ = ["Signature", "class_hints", "parse_docstring", "read_signature"]
 
 
 @frozen(kw_only=True, eq=False)
-class Callee:
+class Signature:
     """What a callable turned out to be.
 
     Args:
         name: its name, as Python has it.
-        doc: its docstring, or ``""``.
         origin: ``"module.qualname"``, for messages.
+        description: its docstring without what that says of single parameters, or ``""``.
+        described: what the docstring says of single parameters, by name.
         parameters: in order, annotations resolved; an annotation that is missing stays
             ``inspect.Parameter.empty``.
         is_async: calling it gives an awaitable.
@@ -36,18 +46,19 @@ class Callee:
     """
 
     name: str
-    doc: str
     origin: str
+    description: str
+    described: Mapping[str, str]
     parameters: tuple[inspect.Parameter, ...]
     is_async: bool
     receiver: bool
 
 
-def examine(fn: Callable[..., Any]) -> Callee:
+def read_signature(fn: Callable[..., Any]) -> Signature:
     """Look at a function, a method, a partial or a callable object.
 
     Raises:
-        ToolDefinitionError: it cannot be called as a tool, or an annotation names nothing.
+        ToolDefinitionError: it cannot be called as a tool, or an annotation names something that does not exist.
     """
     if isinstance(fn, classmethod):
         raise ToolDefinitionError(
@@ -58,7 +69,7 @@ def examine(fn: Callable[..., Any]) -> Callee:
         raise ToolDefinitionError(f"{_origin(fn)} is a class; pass a function, or an instance that can be called")
     if not callable(fn):
         raise ToolDefinitionError(f"{fn!r} cannot be called; pass a function, a method or a callable object")
-    given, inner = _without_partials(fn)
+    fixed, inner = _without_partials(fn)
     function = _function(inner)
     origin = _origin(inner if hasattr(inner, "__qualname__") else type(inner))
     entry = inner if inspect.isroutine(inner) else type(inner).__call__
@@ -71,13 +82,17 @@ def examine(fn: Callable[..., Any]) -> Callee:
         signature = inspect.signature(fn)
     except (TypeError, ValueError) as e:
         raise ToolDefinitionError(f"{origin} has no signature that can be read ({e}); wrap it in a function") from e
-    parameters = [p for p in signature.parameters.values() if p.name not in given]
+    parameters = [p for p in signature.parameters.values() if p.name not in fixed]
     receiver = _waits_for_self(inner, parameters)
     names = function if function is not None else inner
-    return Callee(
+    description, described = parse_docstring(
+        inspect.getdoc(inner if inspect.isroutine(inner) else _documented(inner)) or ""
+    )
+    return Signature(
         name=getattr(inner, "__name__", type(inner).__name__),
-        doc=inspect.getdoc(inner if inspect.isroutine(inner) else _documented(inner)) or "",
         origin=origin,
+        description=description,
+        described=described,
         parameters=tuple(_typed(p, names, origin) for p in parameters[receiver:]),
         is_async=inspect.iscoroutinefunction(entry),
         receiver=receiver,
@@ -85,12 +100,12 @@ def examine(fn: Callable[..., Any]) -> Callee:
 
 
 def _without_partials(fn: Any) -> tuple[frozenset[str], Any]:
-    """What partials have fixed by keyword, and the callable below them: what is given is not the model's to choose."""
-    given: set[str] = set()
+    """What partials fix by keyword, which the model cannot choose, and the callable below them."""
+    fixed: set[str] = set()
     while isinstance(fn, functools.partial):
-        given.update(fn.keywords)
+        fixed.update(fn.keywords)
         fn = fn.func
-    return frozenset(given), fn
+    return frozenset(fixed), fn
 
 
 def _function(fn: Any) -> Any:
@@ -117,6 +132,9 @@ def _waits_for_self(fn: Any, parameters: list[inspect.Parameter]) -> bool:
     return bool(scope) and not scope.endswith("<locals>") and parameters[0].annotation is inspect.Parameter.empty
 
 
+# --- annotations -------------------------------------------------------------------------------------
+
+
 def _typed(parameter: inspect.Parameter, function: Any, origin: str) -> inspect.Parameter:
     if parameter.annotation is inspect.Parameter.empty:
         return parameter
@@ -131,7 +149,7 @@ def _typed(parameter: inspect.Parameter, function: Any, origin: str) -> inspect.
     except Exception as e:
         raise ToolDefinitionError(
             f"{origin}: the annotation {parameter.annotation!r} of parameter {parameter.name!r} "
-            f"is no type ({e}); write the type of the JSON value, such as str, int or list[str]"
+            f"is not a type ({e}); write the type of the JSON value, such as str, int or list[str]"
         ) from e
 
 
@@ -142,7 +160,7 @@ def _resolved(annotation: Any, function: Any) -> Any:
     try:
         return get_type_hints(holder, names, closure, include_extras=True)["it"]
     except NameError:
-        local = {**running_scopes(getattr(function, "__qualname__", ""), names), **closure}
+        local = {**_running_scopes(getattr(function, "__qualname__", ""), names), **closure}
         return get_type_hints(holder, names, local, include_extras=True)["it"]
 
 
@@ -162,16 +180,16 @@ def class_hints(cls: type) -> tuple[dict[str, Any], bool]:
     """The types of the fields of a class, and whether names of a running function were needed to resolve them.
 
     Raises:
-        NameError: an annotation names nothing.
+        NameError: an annotation names something that does not exist.
     """
     try:
         return get_type_hints(cls, include_extras=True), False
     except NameError:
         names = vars(sys.modules[cls.__module__])
-        return get_type_hints(cls, names, running_scopes(cls.__qualname__, names), include_extras=True), True
+        return get_type_hints(cls, names, _running_scopes(cls.__qualname__, names), include_extras=True), True
 
 
-def running_scopes(qualname: str, module: Mapping[str, Any]) -> dict[str, Any]:
+def _running_scopes(qualname: str, module: Mapping[str, Any]) -> dict[str, Any]:
     """The local names of the functions and classes around a definition that are still being run.
 
     Args:
@@ -186,3 +204,48 @@ def running_scopes(qualname: str, module: Mapping[str, Any]) -> dict[str, Any]:
             scopes.append((len(scope), dict(frame.f_locals)))
         frame = frame.f_back
     return {name: value for _, local in sorted(scopes, key=lambda s: s[0]) for name, value in local.items()}
+
+
+# --- docstrings --------------------------------------------------------------------------------------
+
+# What begins or underlines a section or a field, in any style. Where there is none, the docstring is its own
+# description, and the parser need not be imported: it takes longer to import than all of this package.
+_MARKS = re.compile(r"^[ \t]*(?:[:@]|\.\.|[-=~]{2,})|:[ \t]*$", re.MULTILINE)
+
+
+def parse_docstring(doc: str) -> tuple[str, dict[str, str]]:
+    """Take a docstring apart; Google, NumPy, reST and Epydoc style are recognised, and plain text is kept whole.
+
+    Returns:
+        All that is not about one parameter, and the description of each documented parameter, by name.
+    """
+    if _MARKS.search(doc) is None:
+        return doc.strip(), {}
+    try:
+        parsed = docstring_parser.parse(doc)
+    except Exception:  # noqa: BLE001  an odd docstring is still a description
+        return doc.strip(), {}
+    parameters: dict[str, str] = {}
+    paragraphs = [parsed.description or ""]
+    for meta in parsed.meta:
+        text = (meta.description or "").strip()
+        # `attribute` is how Google style spells a field of a class; in a function it documents no parameter.
+        if isinstance(meta, common.DocstringParam) and meta.args[0] != "attribute":
+            if text:
+                parameters[meta.arg_name.lstrip("*")] = text
+            continue
+        body = meta.snippet or text if isinstance(meta, common.DocstringExample) else text
+        paragraphs.append(_section(meta, body))
+    return "\n\n".join(p.strip() for p in paragraphs if p.strip()), parameters
+
+
+def _section(meta: common.DocstringMeta, text: str) -> str:
+    if isinstance(meta, common.DocstringReturns):
+        title = "Yields" if meta.is_generator else "Returns"
+    elif isinstance(meta, common.DocstringRaises):
+        title = f"Raises {meta.type_name}" if meta.type_name else "Raises"
+    elif isinstance(meta, common.DocstringExample):
+        return f"Example:\n{text}" if text else ""
+    else:
+        title = " ".join(meta.args).replace("_", " ").capitalize()
+    return f"{title}: {text}" if text else ""
