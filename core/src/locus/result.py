@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from attrs import field, frozen
+from attrs import field
 
 from locus.core.errors import RunFailed
-from locus.core.frozen import EMPTY
+from locus.core.frozen import EMPTY, frozen
 from locus.core.messages import Usage
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ from threading import Lock
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from locus.core.errors import JournalError, NothingToResume, ThreadBusy
+from locus.core.frozen import frozen
 from locus.core.journal import Body, Entry, Transition
 from locus.journal.store import Appended, Claim, Snapshot, ThreadInfo
 

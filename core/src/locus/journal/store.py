@@ -9,7 +9,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from attrs import field, frozen
+from attrs import field
+
+from locus.core.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

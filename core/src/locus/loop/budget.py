@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from locus.core.errors import ConfigError
+from locus.core.frozen import frozen
 from locus.core.termination import (
     CostLimit,
     MaxIterations,

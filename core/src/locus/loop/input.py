@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import uuid4
 
-from attrs import frozen
-
 from locus.core.errors import ConfigError, InputError
+from locus.core.frozen import frozen
 from locus.core.messages import Block, MediaBlock, Message, Role, TextBlock
 from locus.core.state import AgentState
 

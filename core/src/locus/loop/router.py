@@ -14,10 +14,11 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, final
 
-from attrs import field, frozen
+from attrs import field
 from attrs.validators import instance_of
 
 from locus.core.errors import ConditionError
+from locus.core.frozen import frozen
 from locus.core.reflect import AnyOf, EveryIterations, OnToolError, ReflectPolicy
 from locus.core.termination import MaxIterations, Satisfied, TerminationCondition
 

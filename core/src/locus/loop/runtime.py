@@ -20,11 +20,11 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from locus.core.ceiling import Ceiling
 from locus.core.errors import ConfigError, NothingToResume
-from locus.core.frozen import EMPTY, FrozenDict
+from locus.core.frozen import EMPTY, FrozenDict, frozen
 from locus.core.journal import BLANK
 from locus.core.state import AgentState
 from locus.hooks.dispatch import first_answer, onion

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from locus.core.errors import InterruptMismatch, StepFailed, closest
-from locus.core.frozen import EMPTY
+from locus.core.frozen import EMPTY, frozen
 from locus.core.journal import BLANK, Asked, Outcome
 from locus.core.messages import Message, Role
 from locus.core.state import not_run

@@ -12,11 +12,12 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
-from attrs import evolve, frozen
+from attrs import evolve
 
 from locus.core.data import register_value
 from locus.core.errors import BudgetExceeded, ModelError, NotSerialisable, is_transient
 from locus.core.events import Event, ModelChunkEvent, ModelCompleteEvent, ModelErrorEvent
+from locus.core.frozen import frozen
 from locus.core.lazy import Lazy
 from locus.core.messages import ASSISTANT, Message, Usage
 from locus.hooks.dispatch import is_failure, onion

@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, TypeVar, overload, runtime_checkable
 
-from attrs import frozen
-
 from locus.core.errors import ConfigError, LocusError
+from locus.core.frozen import frozen
 from locus.models.extract import LONGEST, json_values
 from locus.models.protocol import OutputSpec
 from locus.schema.adapter import InvalidSchema, JsonSchemaAdapter, TypeAdapter, UnsupportedType, of, of_json_schema

@@ -10,9 +10,9 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from attrs import Attribute, field, frozen
+from attrs import Attribute, field
 
-from locus.core.frozen import EMPTY, FrozenDict, freeze
+from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen
 from locus.core.messages import Message, ToolCall, Usage
 from locus.tools.spec import ToolSpec
 

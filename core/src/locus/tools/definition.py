@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar
 
-from attrs import evolve, frozen
+from attrs import evolve
 
-from locus.core.frozen import freeze
+from locus.core.frozen import freeze, frozen
 from locus.core.lazy import Lazy
 from locus.schema.checking import Problem, ValidationError, explain
 from locus.schema.jsonschema import describe

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
-
 from locus.core.data import register_value
 from locus.core.executions import ToolExecution
+from locus.core.frozen import frozen
 from locus.core.lazy import Lazy
 from locus.core.messages import TOOL, Block, Message, ToolCall, ToolResult, Usage
 

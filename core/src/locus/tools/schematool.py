@@ -11,10 +11,8 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, get_args
 
-from attrs import frozen
-
 from locus.core.errors import ToolDefinitionError
-from locus.core.frozen import EMPTY, freeze, thaw
+from locus.core.frozen import EMPTY, freeze, frozen, thaw
 from locus.schema.adapter import JsonSchemaAdapter, TypeAdapter
 from locus.schema.arguments import Parameters
 from locus.schema.canonical import call_key

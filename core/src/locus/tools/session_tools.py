@@ -13,10 +13,10 @@ import zlib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from locus.core.errors import CheckpointError, ToolError
-from locus.core.frozen import FrozenDict, thaw
+from locus.core.frozen import FrozenDict, frozen, thaw
 from locus.core.lazy import Lazy
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar, cast
 
-from attrs import field, frozen
+from attrs import field
 
-from locus.core.frozen import FrozenDict, freeze
+from locus.core.frozen import FrozenDict, freeze, frozen
 
 __all__ = ["Effect", "ToolExample", "ToolSpec"]
 
