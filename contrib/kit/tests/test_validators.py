@@ -7,11 +7,21 @@ from typing import Any
 
 import pytest
 from attrs import field, make_class
-from attrs.validators import optional
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_kit.validators import Validator, integer, model_or_name, number, strings, zero_to_none
+from locus_kit.validators import (
+    Validator,
+    integer,
+    model_or_name,
+    not_blank,
+    number,
+    optional,
+    seconds,
+    strings,
+    to_tuple,
+    zero_to_none,
+)
 from locus_testkit import ScriptedModel
 
 
@@ -46,13 +56,16 @@ def check(validator: Validator, value: Any) -> None:
         (integer(1), "x" * 200, "limit must be an int of 1 or more, got '" + "x" * 79),
         (model_or_name, 3, "limit must be 'provider:model' or a Model, got 3"),
         (model_or_name, ScriptedModel, "limit must be 'provider:model' or a Model, got <class"),
+        (seconds, -1, "limit must be a number of seconds above 0, got -1"),
+        (not_blank, " \n", "limit must not be empty, got ' \\n'"),
+        (not_blank, 3, "limit must be a str, got 3"),
         (strings, "a", "limit must be a list of strings, got 'a'; write ['a']"),
         (strings, ("a", 1), "limit must be a list of strings, got ('a', 1)"),
         (strings, 3, "limit must be a list of strings, got 3"),
     ],
 )
 def test_the_error_says_what_the_setting_must_be(validator: Validator, value: Any, error: str) -> None:
-    with pytest.raises(ValueError, match=r"^limit must be ") as caught:
+    with pytest.raises(ValueError, match=r"^limit must ") as caught:
         check(validator, value)
     assert str(caught.value).startswith(error)
     assert len(str(caught.value)) < 200
@@ -70,6 +83,7 @@ def test_the_error_says_what_the_setting_must_be(validator: Validator, value: An
         (number(), -1e300),
         (model_or_name, "llamacpp:qwen"),
         (model_or_name, ScriptedModel("x")),
+        (not_blank, "a"),
         (strings, ()),
         (strings, ("a", "b")),
     ],
@@ -93,3 +107,10 @@ def test_a_number_is_accepted_exactly_if_it_is_finite_and_within_its_bounds(valu
 def test_zero_stands_for_none_where_a_file_has_no_null(value: Any, converted: Any) -> None:
     assert zero_to_none(value) is converted or zero_to_none(value) == converted
     assert (zero_to_none(value) is None) is (converted is None)
+
+
+@pytest.mark.parametrize(
+    ("value", "converted"), [("ab", ("ab",)), (["a", "b"], ("a", "b")), ((), ()), (3, 3), (None, None)]
+)
+def test_a_lone_string_becomes_a_tuple_of_one(value: Any, converted: Any) -> None:
+    assert to_tuple(value) == converted

@@ -68,7 +68,7 @@ def test_a_plain_name_stays_and_one_that_collides_with_it_gives_way() -> None:
     [
         ({}, "either a command or a url"),
         ({"command": "x", "url": "http://x"}, "either a command or a url"),
-        ({"url": "ftp://x"}, "starts with http"),
+        ({"url": "ftp://x"}, "must start with http"),
         ({"url": "http://x", "args": ["a"]}, "go with a command"),
         ({"command": "x", "headers": {"A": "b"}}, "go with a url"),
         ({"url": "http://x", "type": "sse"}, "streamable HTTP address"),

@@ -127,7 +127,7 @@ def test_a_model_needs_a_name_and_an_address() -> None:
         make(" ")
     with pytest.raises(ConfigError, match="base_url of openai"):
         make("m", OpenAISettings(base_url="models.example"))
-    with pytest.raises(ValueError, match="timeout is 0"):
+    with pytest.raises(ValueError, match="timeout must be a number of seconds above 0, got 0"):
         OpenAISettings(timeout=0)
 
 

@@ -613,7 +613,7 @@ def test_the_window_of_the_built_in_hooks_shows_it() -> None:
         ({"max_steps": 101}, "from 1 to 100"),
         ({"max_replans": -1}, "from 0 to 98"),
         ({"max_tokens": 0}, "1 or more"),
-        ({"timeout": 0}, "more than 0"),
+        ({"timeout": 0}, "a number of seconds above 0, got 0"),
         ({"max_chars": 10}, "100 or more"),
         ({"window": -1}, "0 or more"),
     ],

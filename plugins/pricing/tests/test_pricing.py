@@ -270,7 +270,7 @@ def test_the_window_of_the_built_in_hooks_shows_it() -> None:
     ("wrong", "said"),
     [
         ({"prices": {"a:*": {"input": -1, "output": 0}}}, "0 or more"),
-        ({"prices": {"a:*": {"input": float("nan"), "output": 0}}}, "finite"),
+        ({"prices": {"a:*": {"input": float("nan"), "output": 0}}}, "dollars per million tokens, 0 or more, got nan"),
         ({"prices": {"a:*": {"input": 1}}}, "output"),
         ({"prices": {"a:*": {"input": 1, "output": 1, "cache": 1}}}, "cache"),
         ({"table": "yes"}, "true or false"),

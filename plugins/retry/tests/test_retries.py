@@ -347,7 +347,7 @@ def test_the_window_of_the_built_in_hooks_shows_it() -> None:
         ({"max_retries": -1}, "0 or more"),
         ({"backoff": float("inf")}, "finite"),
         ({"max_backoff": -1.0}, "0 or more"),
-        ({"max_retry_after": float("nan")}, "finite"),
+        ({"max_retry_after": float("nan")}, "0 or more, got nan"),
         ({"fallback": [3]}, "fallback"),
         ({"fallback": [ScriptedModel]}, "fallback"),
         ({"model_breaker": {"failures": 0}}, "1 or more"),

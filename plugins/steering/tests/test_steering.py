@@ -348,11 +348,11 @@ def test_the_window_of_the_built_in_hooks_shows_it() -> None:
     ("wrong", "said"),
     [
         ({"judge": 3}, "judge"),
-        ({"policy": " "}, "policy is empty"),
-        ({"timeout": 0}, "more than 0"),
-        ({"timeout": float("inf")}, "more than 0"),
+        ({"policy": " "}, "policy must not be empty"),
+        ({"timeout": 0}, "above 0, got 0"),
+        ({"timeout": float("inf")}, "a finite number of seconds, got inf"),
         ({"last_calls": -1}, "0 or more"),
-        ({"max_chars": 0}, "more than 0"),
+        ({"max_chars": 0}, "1 or more, got 0"),
         ({"allow_when_judge_fails": "yes"}, "true or false"),
     ],
 )

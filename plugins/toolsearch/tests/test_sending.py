@@ -276,7 +276,7 @@ async def test_a_child_searches_its_own_tools() -> None:
 
 
 def test_one_name_in_place_of_a_list_is_refused() -> None:
-    with pytest.raises(ValueError, match="it is a list of names"):
+    with pytest.raises(ValueError, match="must be a list of strings"):
         ToolSearchSettings(pinned="read_file")
 
 

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from typing import final
 
 from attrs import field, frozen
-from attrs.validators import optional
 
 from locus.core.state import AgentState, ToolExecution
 from locus.core.termination import same_call
-from locus_kit.validators import integer
+from locus_kit.validators import integer, optional
 
 __all__ = ["OnRepetition"]
 

@@ -1,20 +1,31 @@
 """Validators of settings: attrs validators whose errors name the setting, what it must be, and what it was.
 
-A setting that may be None is wrapped in `attrs.validators.optional`. A boolean is not accepted as a number, although
+A boolean is not accepted as a number, although
 Python counts it as one: ``retries = true`` in a file is a mistake.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from attrs import Attribute
 
 from locus.models import Model
 
-__all__ = ["Validator", "integer", "model_or_name", "number", "strings", "zero_to_none"]
+__all__ = [
+    "Validator",
+    "integer",
+    "model_or_name",
+    "not_blank",
+    "number",
+    "optional",
+    "seconds",
+    "strings",
+    "to_tuple",
+    "zero_to_none",
+]
 
 #: What attrs calls with the instance, the attribute and the value.
 Validator = Callable[[Any, "Attribute[Any]", Any], None]
@@ -59,10 +70,31 @@ def number(
     return check
 
 
+def optional(validator: Validator) -> Validator:
+    """Make a validator that accepts None and whatever another one accepts.
+
+    The types of `attrs.validators.optional` fit a field whose default is None only.
+    """
+
+    def check(instance: object, attribute: Attribute[Any], value: Any) -> None:
+        if value is not None:
+            validator(instance, attribute, value)
+
+    return check
+
+
 def model_or_name(_: object, attribute: Attribute[Any], value: Any) -> None:
     """Validate a model, or the name of one: ``judge must be 'provider:model' or a Model, got 3``."""
     if isinstance(value, type) or not isinstance(value, str | Model):
         raise _error(attribute, "'provider:model' or a Model", value)
+
+
+def not_blank(_: object, attribute: Attribute[Any], value: str) -> None:
+    """Validate a string with something else than white space in it: ``policy must not be empty, got ''``."""
+    if not isinstance(value, str):
+        raise _error(attribute, "a str", value)
+    if not value.strip():
+        raise ValueError(f"{attribute.name} must not be empty, got {value!r:.80}")
 
 
 def strings(_: object, attribute: Attribute[Any], value: Any) -> None:
@@ -71,6 +103,13 @@ def strings(_: object, attribute: Attribute[Any], value: Any) -> None:
         raise ValueError(f"{attribute.name} must be a list of strings, got {value!r:.80}; write [{value!r:.80}]")
     if not isinstance(value, tuple) or not all(isinstance(each, str) for each in value):
         raise _error(attribute, "a list of strings", value)
+
+
+def to_tuple(value: Any) -> Any:
+    """Convert a list or a set to a tuple, and a lone string to a tuple of one; `strings` can check the result."""
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, Iterable) else value
 
 
 def zero_to_none(value: Any) -> Any:
@@ -93,3 +132,7 @@ def _range(low: float | None, high: float | None, above: float | None, joint: st
 
 def _error(attribute: Attribute[Any], expected: str, value: Any) -> ValueError:
     return ValueError(f"{attribute.name} must be {expected}, got {value!r:.80}")
+
+
+#: A validator of a time: a finite number of seconds above 0.
+seconds = number(above=0, unit="seconds")

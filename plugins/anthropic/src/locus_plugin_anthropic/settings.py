@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -10,6 +9,7 @@ from attrs import Attribute, field, frozen
 
 from locus.plugins.redaction import redacted
 from locus.plugins.secret import Secret
+from locus_kit.validators import integer, seconds
 
 __all__ = ["BASE_URL", "KEY", "TOKEN", "AnthropicSettings"]
 
@@ -22,20 +22,15 @@ TOKEN = "ANTHROPIC_AUTH_TOKEN"  # noqa: S105  # the name of a variable
 LEAST_BUDGET = 1024
 
 
-def _positive(_: object, attribute: Attribute[Any], value: float) -> None:
-    if isinstance(value, bool) or not 0 < value < math.inf:
-        raise ValueError(f"{attribute.name} is {value!r}; use a number above 0")
-
-
 def _url(_: object, attribute: Attribute[str], value: str) -> None:
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{attribute.name} is {redacted(value)!r}; write it as {BASE_URL!r}, without /v1")
+        raise ValueError(f"{attribute.name} must be a URL like {BASE_URL!r}, without /v1, got {redacted(value)!r}")
 
 
 def _thinking(_: object, attribute: Attribute[Any], value: object) -> None:
     if isinstance(value, int) and (isinstance(value, bool) or value < LEAST_BUDGET):
-        raise ValueError(f"{attribute.name} is {value!r}; a budget is {LEAST_BUDGET} tokens or more")
+        raise ValueError(f"{attribute.name} must be a budget of {LEAST_BUDGET} tokens or more, got {value!r}")
 
 
 @frozen(kw_only=True)
@@ -65,15 +60,15 @@ class AnthropicSettings:
     base_url: str = field(default=BASE_URL, validator=_url, repr=lambda url: repr(redacted(url)))
     version: str | None = None
     betas: tuple[str, ...] = ()
-    max_tokens: int = field(default=32_000, validator=_positive)
+    max_tokens: int = field(default=32_000, validator=integer(1))
     thinking: Literal["adaptive", "between_tools", "disabled"] | int | None = field(default=None, validator=_thinking)
     effort: str | None = None
     cache: Literal["off", "5m", "1h"] = "5m"
     parallel_tools: bool = True
     structured: Literal["auto", "native", "tool"] = "auto"
-    timeout: float = field(default=1200.0, validator=_positive)
-    silence: float = field(default=300.0, validator=_positive)
-    connections: int = field(default=64, validator=_positive)
+    timeout: float = field(default=1200.0, validator=seconds)
+    silence: float = field(default=300.0, validator=seconds)
+    connections: int = field(default=64, validator=integer(1))
 
     @property
     def at_anthropic(self) -> bool:

@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from attrs import field, frozen
 
-from attrs import Attribute, field, frozen
+from locus_kit.validators import integer, optional, seconds
 
 __all__ = ["CausalSettings"]
-
-
-def _whole_from(least: int) -> Any:
-    def check(_: object, attribute: Attribute[Any], value: Any) -> None:
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-            raise ValueError(f"{attribute.name} is {value!r}; it is an integer, {least} or more")
-
-    return check
-
-
-def _positive(_: object, attribute: Attribute[Any], value: Any) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
-        raise ValueError(f"{attribute.name} is {value!r}; it is a number of seconds, more than 0")
 
 
 @frozen(kw_only=True)
@@ -42,10 +29,10 @@ class CausalSettings:
     """
 
     infer: bool = False
-    interval: int | None = field(default=None, validator=_whole_from(1))
+    interval: int | None = field(default=None, validator=optional(integer(1)))
     model: str | None = None
-    timeout: float | None = field(default=60.0, validator=_positive)
-    max_tokens: int | None = field(default=None, validator=_whole_from(1))
-    max_nodes: int = field(default=10, validator=_whole_from(1))
-    window: int = field(default=20, validator=_whole_from(1))
-    max_chars: int = field(default=500, validator=_whole_from(50))
+    timeout: float | None = field(default=60.0, validator=optional(seconds))
+    max_tokens: int | None = field(default=None, validator=optional(integer(1)))
+    max_nodes: int = field(default=10, validator=integer(1))
+    window: int = field(default=20, validator=integer(1))
+    max_chars: int = field(default=500, validator=integer(50))

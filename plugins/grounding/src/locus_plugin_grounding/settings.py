@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Literal
 
 from attrs import Attribute, field, frozen
 from attrs.validators import in_
+
+from locus_kit.validators import integer, number, optional, seconds, zero_to_none
 
 __all__ = ["GroundingSettings", "Judge"]
 
@@ -14,41 +15,9 @@ __all__ = ["GroundingSettings", "Judge"]
 Judge = Literal["rules", "model"]
 
 
-def _whole_from(least: int) -> Any:
-    def check(_: object, attribute: Attribute[Any], value: Any) -> None:
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-            raise ValueError(f"{attribute.name} is {value!r}; it is an integer, {least} or more")
-
-    return check
-
-
-def _number(low: float, high: float) -> Any:
-    def check(_: object, attribute: Attribute[Any], value: Any) -> None:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-            upto = "or more" if high == math.inf else f"to {high:g}"
-            raise ValueError(f"{attribute.name} is {value!r}; it is a number, {low:g} {upto}")
-
-    return check
-
-
-def _finite(_: object, attribute: Attribute[Any], value: Any) -> None:
-    if value == math.inf:
-        raise ValueError(f"{attribute.name} is {value!r}; it is a finite number")
-
-
-def _seconds(_: object, attribute: Attribute[Any], value: Any) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
-        raise ValueError(f"{attribute.name} is {value!r}; it is a number of seconds, more than 0")
-
-
-def _interval(value: int | None) -> int | None:
-    # TOML has no null.
-    return None if value == 0 and value is not False else value
-
-
 def _ordered(instance: GroundingSettings, _: Attribute[Any], value: Any) -> None:
     if value > instance.proceed:
-        raise ValueError(f"threshold is {value!r}; it is not more than proceed, {instance.proceed!r}")
+        raise ValueError(f"threshold must not be more than proceed ({instance.proceed!r}), got {value!r}")
 
 
 @frozen(kw_only=True)
@@ -85,16 +54,16 @@ class GroundingSettings:
     judge: Judge = field(default="rules", validator=in_(("rules", "model")))
     model: str | None = None
     typed: bool = False
-    proceed: float = field(default=0.8, validator=_number(0, 1))
-    threshold: float = field(default=0.65, validator=[_number(0, 1), _ordered])
-    penalty: float = field(default=1.0, validator=[_number(0, math.inf), _finite])
-    interval: int | None = field(default=2, converter=_interval, validator=_whole_from(1))
+    proceed: float = field(default=0.8, validator=number(0, 1))
+    threshold: float = field(default=0.65, validator=[number(0, 1), _ordered])
+    penalty: float = field(default=1.0, validator=number(0))
+    interval: int | None = field(default=2, converter=zero_to_none, validator=optional(integer(1)))
     answers: bool = True
     require_evidence: bool = True
-    revisions: int = field(default=2, validator=_whole_from(0))
-    overlap: float = field(default=0.75, validator=_number(0.5, 1))
-    timeout: float | None = field(default=60.0, validator=_seconds)
-    max_tokens: int | None = field(default=None, validator=_whole_from(1))
-    max_claims: int = field(default=50, validator=_whole_from(1))
-    max_chars: int = field(default=20_000, validator=_whole_from(100))
-    max_evidence: int = field(default=40_000, validator=_whole_from(100))
+    revisions: int = field(default=2, validator=integer(0))
+    overlap: float = field(default=0.75, validator=number(0.5, 1))
+    timeout: float | None = field(default=60.0, validator=optional(seconds))
+    max_tokens: int | None = field(default=None, validator=optional(integer(1)))
+    max_claims: int = field(default=50, validator=integer(1))
+    max_chars: int = field(default=20_000, validator=integer(100))
+    max_evidence: int = field(default=40_000, validator=integer(100))

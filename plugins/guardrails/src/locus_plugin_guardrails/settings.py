@@ -8,6 +8,7 @@ from typing import Any
 from attrs import Attribute, field, frozen
 
 from locus.core import EMPTY, freeze
+from locus_kit.validators import integer
 from locus_plugin_guardrails.defaults import DEFAULT_RULES
 from locus_plugin_guardrails.rule import PLACES, Place, Rule
 
@@ -34,11 +35,6 @@ def _topics(_: object, attribute: Attribute[Any], value: Mapping[str, tuple[str,
 def _places(_: object, attribute: Attribute[Any], value: tuple[str, ...]) -> None:
     if any(place not in PLACES for place in value):
         raise ValueError(f"where holds only {', '.join(PLACES)}")
-
-
-def _size(_: object, attribute: Attribute[Any], value: int) -> None:
-    if value < 1:
-        raise ValueError(f"{attribute.name} is characters, 1 or more")
 
 
 @frozen(kw_only=True)
@@ -84,10 +80,10 @@ class GuardrailsSettings:
     rules: tuple[Rule, ...] = field(default=(), converter=_rules)
     without: tuple[str, ...] = field(default=(), converter=_texts, validator=_known)
     topics: Topics = Topics()
-    max_prompt: int = field(default=200_000, validator=_size)
-    max_arguments: int = field(default=100_000, validator=_size)
-    max_result: int = field(default=200_000, validator=_size)
-    max_answer: int = field(default=200_000, validator=_size)
+    max_prompt: int = field(default=200_000, validator=integer(1))
+    max_arguments: int = field(default=100_000, validator=integer(1))
+    max_result: int = field(default=200_000, validator=integer(1))
+    max_answer: int = field(default=200_000, validator=integer(1))
     revise_withheld: bool = False
 
     def __attrs_post_init__(self) -> None:

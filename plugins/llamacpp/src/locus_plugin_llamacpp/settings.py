@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from attrs import field, frozen
 
-from attrs import Attribute, field, frozen
+from locus_kit.validators import integer, number, optional
 
 __all__ = ["LlamaCppSettings"]
-
-
-def _at_least(least: float) -> Any:
-    def check(_: object, attribute: Attribute[Any], value: float | None) -> None:
-        if value is not None and not least <= value < math.inf:  # which NaN is not either
-            raise ValueError(f"{attribute.name} is {value!r}; use {least} or more")
-
-    return check
 
 
 @frozen(kw_only=True)
@@ -34,11 +25,11 @@ class LlamaCppSettings:
         progress: show on standard error how far a packaged model is joined, the first time.
     """
 
-    n_ctx: int = field(default=8192, validator=_at_least(256))
-    threads: int | None = field(default=None, validator=_at_least(1))
-    slots: int = field(default=1, validator=_at_least(1))
-    max_tokens: int = field(default=1024, validator=_at_least(1))
-    temperature: float = field(default=0.0, validator=_at_least(0.0))
+    n_ctx: int = field(default=8192, validator=integer(256))
+    threads: int | None = field(default=None, validator=optional(integer(1)))
+    slots: int = field(default=1, validator=integer(1))
+    max_tokens: int = field(default=1024, validator=integer(1))
+    temperature: float = field(default=0.0, validator=number(0))
     seed: int | None = None
     cache_dir: str | None = None
     repeat_guard: bool = True

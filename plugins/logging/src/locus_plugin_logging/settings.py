@@ -8,6 +8,7 @@ from typing import Any, Literal
 from attrs import Attribute, field, frozen
 
 from locus.core import EMPTY, freeze
+from locus_kit.validators import integer
 from locus_plugin_logging.levels import level_number
 
 __all__ = ["LoggingSettings"]
@@ -20,16 +21,6 @@ def _level(_: object, attribute: Attribute[Any], value: str | int) -> None:
 def _levels(_: object, attribute: Attribute[Any], value: Mapping[str, str | int]) -> None:
     for level in value.values():
         level_number(level)
-
-
-def _positive(_: object, attribute: Attribute[Any], value: int) -> None:
-    if value < 1:
-        raise ValueError(f"{attribute.name} is 1 or more")
-
-
-def _counted(_: object, attribute: Attribute[Any], value: int) -> None:
-    if value < 0:
-        raise ValueError(f"{attribute.name} is 0 or more")
 
 
 @frozen(kw_only=True)
@@ -54,11 +45,11 @@ class LoggingSettings:
     level: str | int = field(default="INFO", validator=_level)
     format: Literal["json", "text"] = "json"
     payloads: bool = False
-    max_chars: int = field(default=1_000, validator=_positive)
+    max_chars: int = field(default=1_000, validator=integer(1))
     levels: Mapping[str, str | int] = field(default=EMPTY, converter=freeze, validator=_levels)
     logger: str = "locus.run"
     run_log: str | None = None
-    run_log_max_bytes: int = field(default=50_000_000, validator=_positive)
-    run_log_backups: int = field(default=5, validator=_counted)
+    run_log_max_bytes: int = field(default=50_000_000, validator=integer(1))
+    run_log_backups: int = field(default=5, validator=integer(0))
     run_log_chunks: bool = True
     run_log_fsync: bool = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -12,6 +11,7 @@ from attrs import Attribute, field, frozen
 from locus.core import FrozenDict
 from locus.plugins.redaction import redacted
 from locus.plugins.secret import Secret
+from locus_kit.validators import integer, optional, seconds
 
 __all__ = ["McpSettings", "ServerSettings"]
 
@@ -20,7 +20,7 @@ _LONGEST_NAME = 40
 
 def _texts(value: Iterable[str]) -> tuple[str, ...]:
     if isinstance(value, str):
-        raise ValueError(f"{value!r} is one text; give a list")
+        raise ValueError(f"expected a list of strings, got {value!r}")
     return tuple(value)
 
 
@@ -38,7 +38,7 @@ def _sendable(_: object, attribute: Attribute[Any], value: Mapping[str, Secret])
         # What an HTTP client says of it would show the value.
         if not (name.isascii() and secret.reveal().isascii() and secret.reveal().isprintable()):
             raise ValueError(
-                f"the header {name!r} holds what no header may hold, such as a line break or a letter with an accent"
+                f"the value of the header {name!r} must be printable ASCII, without line breaks or accented letters"
             )
 
 
@@ -49,22 +49,7 @@ def _servers(value: Mapping[str, Any]) -> FrozenDict[str, Any]:
 def _named(_: object, attribute: Attribute[Any], value: Mapping[str, Any]) -> None:
     for name in value:
         if not name.strip() or len(name) > _LONGEST_NAME:
-            raise ValueError(f"a server has a name of 1 to {_LONGEST_NAME} characters")
-
-
-def _seconds(_: object, attribute: Attribute[Any], value: float | None) -> None:
-    if value is not None and not 0 < value < math.inf:
-        raise ValueError(f"{attribute.name} is a finite number of seconds above 0")
-
-
-def _some(_: object, attribute: Attribute[Any], value: int) -> None:
-    if value < 1:
-        raise ValueError(f"{attribute.name} is 1 or more")
-
-
-def _readable(_: object, attribute: Attribute[Any], value: int) -> None:
-    if value < 200:
-        raise ValueError(f"{attribute.name} is 200 or more")
+            raise ValueError(f"the name of a server must have 1 to {_LONGEST_NAME} characters, got {name!r:.80}")
 
 
 @frozen(kw_only=True)
@@ -100,8 +85,8 @@ class ServerSettings:
     trust: bool = False
     include: tuple[str, ...] | None = field(default=None, converter=_patterns)
     exclude: tuple[str, ...] = field(default=(), converter=_texts)
-    timeout: float | None = field(default=60.0, validator=_seconds)
-    connect_timeout: float = field(default=30.0, validator=_seconds)
+    timeout: float | None = field(default=60.0, validator=optional(seconds))
+    connect_timeout: float = field(default=30.0, validator=seconds)
     required: bool = False
     disabled: bool = False
 
@@ -109,14 +94,14 @@ class ServerSettings:
         if self.type == "sse":
             raise ValueError('the type "sse" is an old transport; use the server\'s streamable HTTP address')
         if (self.command is None) == (self.url is None):
-            raise ValueError("a server has either a command or a url")
+            raise ValueError("a server must have either a command or a url")
         if self.command is not None and (self.headers or self.type not in (None, "stdio")):
             raise ValueError("headers and another type than stdio go with a url, not with a command")
         if self.url is not None:
             if self.args or self.env or self.cwd is not None or self.type == "stdio":
                 raise ValueError("args, env, cwd and the type stdio go with a command, not with a url")
             if not self.url.startswith(("http://", "https://")):
-                raise ValueError("a url starts with http:// or https://")
+                raise ValueError("url must start with http:// or https://")
 
 
 @frozen(kw_only=True)
@@ -138,11 +123,11 @@ class McpSettings:
     servers: Mapping[str, ServerSettings] = field(factory=dict, converter=_servers, validator=_named)
     mcpServers: Mapping[str, ServerSettings] = field(factory=dict, converter=_servers, validator=_named)  # noqa: N815
     file: Path | None = None
-    max_tools: int = field(default=100, validator=_some)
-    max_description_chars: int = field(default=2_000, validator=_readable)
-    max_schema_chars: int = field(default=20_000, validator=_readable)
-    max_result_chars: int = field(default=100_000, validator=_readable)
-    max_media_bytes: int = field(default=5_000_000, validator=_some)
+    max_tools: int = field(default=100, validator=integer(1))
+    max_description_chars: int = field(default=2_000, validator=integer(200))
+    max_schema_chars: int = field(default=20_000, validator=integer(200))
+    max_result_chars: int = field(default=100_000, validator=integer(200))
+    max_media_bytes: int = field(default=5_000_000, validator=integer(1))
 
     def __attrs_post_init__(self) -> None:
         twice = sorted(set(self.servers) & set(self.mcpServers))

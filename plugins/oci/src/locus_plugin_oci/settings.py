@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
-from attrs import Attribute, field, frozen
+from attrs import field, frozen
 from attrs.validators import in_
 
 from locus.plugins.secret import Secret
+from locus_kit.validators import integer, number, seconds
 
 __all__ = ["Api", "Auth", "OciSettings"]
 
@@ -19,22 +20,6 @@ Api = Literal["auto", "chat", "responses", "generic", "cohere"]
 
 _AUTHS = ("auto", "api_key", "security_token", "resource_principal", "instance_principal")
 _APIS = ("auto", "chat", "responses", "generic", "cohere")
-
-
-def _positive(_: object, attribute: Attribute[Any], value: float) -> None:
-    if not value > 0:
-        raise ValueError(f"{attribute.name} is {value!r}; use more than 0")
-
-
-def _lease(_: object, attribute: Attribute[Any], value: float) -> None:
-    # The service's clock tells whole seconds.
-    if not value >= 5:
-        raise ValueError(f"{attribute.name} is {value!r}; use 5 seconds or more")
-
-
-def _count(_: object, attribute: Attribute[Any], value: int) -> None:
-    if value < 0:
-        raise ValueError(f"{attribute.name} is {value!r}; use 0 or more")
 
 
 @frozen(kw_only=True)
@@ -74,12 +59,12 @@ class OciSettings:
     project: str | None = None
     api: Api = field(default="auto", validator=in_(_APIS))
     endpoint: str | None = None
-    timeout: float = field(default=600.0, validator=_positive)
-    connect_timeout: float = field(default=10.0, validator=_positive)
-    silence: float = field(default=300.0, validator=_positive)
-    connections: int = field(default=64, validator=_positive)
+    timeout: float = field(default=600.0, validator=seconds)
+    connect_timeout: float = field(default=10.0, validator=seconds)
+    silence: float = field(default=300.0, validator=seconds)
+    connections: int = field(default=64, validator=integer(1))
     namespace: str | None = None
     storage_endpoint: str | None = None
-    lease: float = field(default=60.0, validator=_lease)
-    storage_timeout: float = field(default=20.0, validator=_positive)
-    retries: int = field(default=4, validator=_count)
+    lease: float = field(default=60.0, validator=number(5, unit="seconds"))  # the service's clock has whole seconds
+    storage_timeout: float = field(default=20.0, validator=seconds)
+    retries: int = field(default=4, validator=integer(0))

@@ -11,6 +11,7 @@ from attrs import Attribute, field, frozen
 from locus.core import EMPTY, FrozenDict, freeze
 from locus.models import Price
 from locus.plugins.secret import Secret
+from locus_kit.validators import integer, number, optional, seconds
 
 __all__ = ["OllamaSettings"]
 
@@ -18,40 +19,22 @@ __all__ = ["OllamaSettings"]
 _DURATION = re.compile(r"[-+]?(0|(\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h))((\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h))*")
 
 
-def _least(least: float) -> Any:
-    def check(_: object, attribute: Attribute[Any], value: float | None) -> None:
-        if value is not None and not least <= value < math.inf:  # which NaN is not either
-            raise ValueError(f"{attribute.name} is {value!r}; use {least} or more")
-
-    return check
-
-
-def _seconds(_: object, attribute: Attribute[Any], value: float) -> None:
-    if not 0 < value < math.inf:
-        raise ValueError(f"{attribute.name} is {value!r}; use seconds, more than 0")
-
-
-def _share(_: object, attribute: Attribute[Any], value: float | None) -> None:
-    if value is not None and not 0 <= value <= 1:
-        raise ValueError(f"{attribute.name} is {value!r}; use 0 to 1")
-
-
 def _level(_: object, attribute: Attribute[Any], value: bool | str | None) -> None:  # noqa: FBT001  # as it was set
     if value == "":
-        raise ValueError("think is ''; use true, false or a level that the model knows, such as 'high'")
+        raise ValueError("think must be true, false or a level of the model, such as 'high', got ''")
 
 
 def _duration(_: object, attribute: Attribute[Any], value: str | float | None) -> None:
     if isinstance(value, str) and not _DURATION.fullmatch(value):
-        raise ValueError(f"keep_alive is {value!r}; use seconds, or text with units, such as '10m' or '1h30m'")
+        raise ValueError(f"keep_alive must be seconds or a duration such as '10m' or '1h30m', got {value!r}")
     if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"keep_alive is {value!r}; use seconds, or a negative number for ever")
+        raise ValueError(f"keep_alive must be seconds, negative for ever, got {value!r}")
 
 
 def _price(_: object, attribute: Attribute[Any], value: Price | None) -> None:
     parts = () if value is None else (value.prompt, value.completion, value.cached, value.cache_write)
     if not all(part is None or 0 <= part < math.inf for part in parts):
-        raise ValueError(f"price is {value!r}; use dollars per million tokens, 0 or more")
+        raise ValueError(f"price must be dollars per million tokens, 0 or more, got {value!r}")
 
 
 @frozen(kw_only=True)
@@ -87,17 +70,17 @@ class OllamaSettings:
     api_key: Secret | None = None
     think: bool | str | None = field(default=None, validator=_level)
     keep_alive: str | float | None = field(default=None, validator=_duration)
-    num_ctx: int | None = field(default=None, validator=_least(1))
-    max_tokens: int | None = field(default=None, validator=_least(1))
-    temperature: float | None = field(default=None, validator=_least(0.0))
-    top_p: float | None = field(default=None, validator=_share)
-    top_k: int | None = field(default=None, validator=_least(0))
+    num_ctx: int | None = field(default=None, validator=optional(integer(1)))
+    max_tokens: int | None = field(default=None, validator=optional(integer(1)))
+    temperature: float | None = field(default=None, validator=optional(number(0)))
+    top_p: float | None = field(default=None, validator=optional(number(0, 1)))
+    top_k: int | None = field(default=None, validator=optional(integer(0)))
     seed: int | None = None
     stop: tuple[str, ...] = ()
     options: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze)
     overflow: Literal["error", "server"] = "error"
     price: Price | None = field(default=None, validator=_price)
-    timeout: float = field(default=600.0, validator=_seconds)
-    connect_timeout: float = field(default=10.0, validator=_seconds)
-    silence: float = field(default=600.0, validator=_seconds)
-    connections: int = field(default=64, validator=_least(1))
+    timeout: float = field(default=600.0, validator=seconds)
+    connect_timeout: float = field(default=10.0, validator=seconds)
+    silence: float = field(default=600.0, validator=seconds)
+    connections: int = field(default=64, validator=integer(1))

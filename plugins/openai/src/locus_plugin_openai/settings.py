@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, Literal
+from typing import Literal
 
-from attrs import Attribute, field, frozen
+from attrs import field, frozen
 
 from locus.core import EMPTY, FrozenDict, freeze
 from locus.plugins.redaction import redacted
 from locus.plugins.secret import Secret
+from locus_kit.validators import integer, seconds
 
 __all__ = ["OpenAISettings"]
-
-
-def _above_zero(_: object, attribute: Attribute[Any], value: float) -> None:
-    if not 0 < value < math.inf:  # which NaN is not either
-        raise ValueError(f"{attribute.name} is {value!r}; it is more than 0")
 
 
 @frozen(kw_only=True)
@@ -62,7 +57,7 @@ class OpenAISettings:
     store: bool = False
     stream_usage: bool = True
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] | None = None
-    timeout: float = field(default=600.0, validator=_above_zero)
-    connect_timeout: float = field(default=10.0, validator=_above_zero)
-    silence: float = field(default=300.0, validator=_above_zero)
-    connections: int = field(default=64, validator=_above_zero)
+    timeout: float = field(default=600.0, validator=seconds)
+    connect_timeout: float = field(default=10.0, validator=seconds)
+    silence: float = field(default=300.0, validator=seconds)
+    connections: int = field(default=64, validator=integer(1))

@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
-from attrs import Attribute, field, frozen
-from attrs.validators import in_, optional
+from attrs import field, frozen
+from attrs.validators import in_
 
 from locus.models import Model
+from locus_kit.validators import integer, model_or_name, optional, seconds
 
 __all__ = ["Answer", "PlanningSettings"]
 
 #: Who writes the final answer: the model, which sees all results, or the plan's own template.
 Answer = Literal["model", "template"]
-
-
-def _whole(least: int, most: int | None = None) -> Any:
-    told = f"{least} or more" if most is None else f"from {least} to {most}"
-
-    def check(_: object, attribute: Attribute[Any], value: Any) -> None:
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        if not whole or value < least or (most is not None and value > most):
-            raise ValueError(f"{attribute.name} is {value!r}; it is an integer, {told}")
-
-    return check
-
-
-def _positive(_: object, attribute: Attribute[Any], value: Any) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
-        raise ValueError(f"{attribute.name} is {value!r}; it is a number of seconds, more than 0")
-
-
-def _model(_: object, attribute: Attribute[Any], value: object) -> None:
-    if value is not None and not isinstance(value, str | Model):
-        raise ValueError(f"{attribute.name} is {value!r:.80}; it is 'provider:model', or an object that is a Model")
 
 
 @frozen(kw_only=True)
@@ -58,12 +38,12 @@ class PlanningSettings:
         ValueError: a number is out of range.
     """
 
-    planner: str | Model | None = field(default=None, validator=_model)
-    executor: str | Model | None = field(default=None, validator=_model)
+    planner: str | Model | None = field(default=None, validator=optional(model_or_name))
+    executor: str | Model | None = field(default=None, validator=optional(model_or_name))
     answer: Answer = field(default="model", validator=in_(("model", "template")))
-    max_steps: int = field(default=30, validator=_whole(1, 100))
-    max_replans: int = field(default=2, validator=_whole(0, 98))
-    max_tokens: int | None = field(default=None, validator=optional(_whole(1)))
-    timeout: float | None = field(default=60.0, validator=_positive)
-    max_chars: int = field(default=4_000, validator=_whole(100))
-    window: int = field(default=6, validator=_whole(0))
+    max_steps: int = field(default=30, validator=integer(1, 100))
+    max_replans: int = field(default=2, validator=integer(0, 98))
+    max_tokens: int | None = field(default=None, validator=optional(integer(1)))
+    timeout: float | None = field(default=60.0, validator=optional(seconds))
+    max_chars: int = field(default=4_000, validator=integer(100))
+    window: int = field(default=6, validator=integer(0))

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
-from attrs import Attribute, field, frozen
+from attrs import field, frozen
 
 from locus.core import EMPTY, FrozenDict, freeze
 from locus.core.messages import Usage
 from locus.models import Price
+from locus_kit.validators import number, optional
 
 __all__ = ["PricePerMillion", "PricingSettings"]
 
 
-def _dollars(_: object, attribute: Attribute[Any], value: float | None) -> None:
-    if value is not None and not 0 <= value < math.inf:
-        raise ValueError(f"{attribute.name} is a finite number of dollars per million tokens, 0 or more")
+_DOLLARS = number(0, unit="dollars per million tokens")
 
 
 @frozen(kw_only=True)
@@ -31,10 +29,10 @@ class PricePerMillion:
         cache_write: tokens written to a cache; None = as ``input``.
     """
 
-    input: float = field(validator=_dollars)
-    output: float = field(validator=_dollars)
-    cached: float | None = field(default=None, validator=_dollars)
-    cache_write: float | None = field(default=None, validator=_dollars)
+    input: float = field(validator=_DOLLARS)
+    output: float = field(validator=_DOLLARS)
+    cached: float | None = field(default=None, validator=optional(_DOLLARS))
+    cache_write: float | None = field(default=None, validator=optional(_DOLLARS))
 
     def of(self, usage: Usage) -> float:
         """Dollars of one usage."""

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
-from attrs import Attribute, field, frozen
+from attrs import field, frozen
 from attrs.validators import in_
+
+from locus_kit.validators import integer, optional, seconds, zero_to_none
 
 __all__ = ["Judge", "ReflexionSettings"]
 
 #: Who judges: a model, or rules that ask nobody.
 Judge = Literal["model", "rules"]
-
-
-def _whole_from(least: int) -> Any:
-    def check(_: object, attribute: Attribute[Any], value: Any) -> None:
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-            raise ValueError(f"{attribute.name} is {value!r}; it is an integer, {least} or more")
-
-    return check
-
-
-def _interval(value: int | None) -> int | None:
-    # TOML has no null.
-    return None if value == 0 and value is not False else value
-
-
-def _positive(_: object, attribute: Attribute[Any], value: Any) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
-        raise ValueError(f"{attribute.name} is {value!r}; it is a number of seconds, more than 0")
 
 
 @frozen(kw_only=True)
@@ -51,11 +35,11 @@ class ReflexionSettings:
         ValueError: a number is out of range.
     """
 
-    interval: int | None = field(default=2, converter=_interval, validator=_whole_from(1))
+    interval: int | None = field(default=2, converter=zero_to_none, validator=optional(integer(1)))
     judge: Judge = field(default="model", validator=in_(("model", "rules")))
     model: str | None = None
-    timeout: float | None = field(default=60.0, validator=_positive)
-    max_tokens: int | None = field(default=None, validator=_whole_from(1))
-    window: int = field(default=6, validator=_whole_from(1))
-    max_chars: int = field(default=2000, validator=_whole_from(100))
-    lessons: int = field(default=0, validator=_whole_from(0))
+    timeout: float | None = field(default=60.0, validator=optional(seconds))
+    max_tokens: int | None = field(default=None, validator=optional(integer(1)))
+    window: int = field(default=6, validator=integer(1))
+    max_chars: int = field(default=2000, validator=integer(100))
+    lessons: int = field(default=0, validator=integer(0))

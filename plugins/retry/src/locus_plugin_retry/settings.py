@@ -2,45 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
-from attrs import Attribute, field, frozen
+from attrs import field, frozen
+from attrs.validators import deep_iterable
 
 from locus.models import Model
+from locus_kit.validators import integer, model_or_name, number, optional
 
 __all__ = ["BreakerSettings", "RetrySettings"]
 
 
-def _counted(_: object, attribute: Attribute[Any], value: int) -> None:
-    if value < 0:
-        raise ValueError(f"{attribute.name} is 0 or more")
-
-
-def _some(_: object, attribute: Attribute[Any], value: int) -> None:
-    if value < 1:
-        raise ValueError(f"{attribute.name} is 1 or more")
-
-
-def _seconds(_: object, attribute: Attribute[Any], value: float) -> None:
-    if not 0 <= value < math.inf:
-        raise ValueError(f"{attribute.name} is a finite number of seconds, 0 or more")
-
-
-def _share(_: object, attribute: Attribute[Any], value: float | None) -> None:
-    if value is not None and not 0 < value <= 1:
-        raise ValueError(f"{attribute.name} is a share of the calls: more than 0, at most 1")
-
-
-def _models(value: Any) -> tuple[str | Model, ...]:
+def _to_models(value: Any) -> tuple[str | Model, ...]:
     return tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
-
-
-def _known(_: object, attribute: Attribute[Any], value: tuple[Any, ...]) -> None:
-    for model in value:
-        if isinstance(model, type) or not isinstance(model, str | Model):
-            raise ValueError("fallback lists models: 'provider:model', or objects that are a Model")
 
 
 @frozen(kw_only=True)
@@ -55,10 +30,10 @@ class BreakerSettings:
         cooldown: seconds until one call may try again; if that fails, so long once more.
     """
 
-    failures: int = field(default=5, validator=_some)
-    rate: float | None = field(default=None, validator=_share)
-    window: int = field(default=20, validator=_some)
-    cooldown: float = field(default=30.0, validator=_seconds)
+    failures: int = field(default=5, validator=integer(1))
+    rate: float | None = field(default=None, validator=optional(number(above=0, high=1)))
+    window: int = field(default=20, validator=integer(1))
+    cooldown: float = field(default=30.0, validator=number(0, unit="seconds"))
 
 
 @frozen(kw_only=True)
@@ -77,12 +52,12 @@ class RetrySettings:
         loop_breaker: of the loop: it counts iterations; None = none.
     """
 
-    max_retries: int = field(default=3, validator=_counted)
-    backoff: float = field(default=1.0, validator=_seconds)
-    max_backoff: float = field(default=30.0, validator=_seconds)
-    max_retry_after: float = field(default=120.0, validator=_seconds)
+    max_retries: int = field(default=3, validator=integer(0))
+    backoff: float = field(default=1.0, validator=number(0, unit="seconds"))
+    max_backoff: float = field(default=30.0, validator=number(0, unit="seconds"))
+    max_retry_after: float = field(default=120.0, validator=number(0, unit="seconds"))
     retry_empty: bool = True
-    fallback: tuple[str | Model, ...] = field(default=(), converter=_models, validator=_known)
+    fallback: tuple[str | Model, ...] = field(default=(), converter=_to_models, validator=deep_iterable(model_or_name))
     model_breaker: BreakerSettings | None = None
     tool_breaker: BreakerSettings | None = None
     loop_breaker: BreakerSettings | None = None

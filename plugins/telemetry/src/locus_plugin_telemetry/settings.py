@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from attrs import Attribute, field, frozen
+from attrs import field, frozen
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import TracerProvider
 
+from locus_kit.validators import integer
+
 __all__ = ["TelemetrySettings"]
-
-
-def _positive(_: object, attribute: Attribute[Any], value: int) -> None:
-    if value < 1:
-        raise ValueError(f"{attribute.name} is 1 or more")
 
 
 @frozen(kw_only=True)
@@ -31,7 +26,7 @@ class TelemetrySettings:
     """
 
     content: bool | None = None
-    max_chars: int = field(default=10_000, validator=_positive)
+    max_chars: int = field(default=10_000, validator=integer(1))
     metrics: bool = True
     link: bool = True
     tracer_provider: TracerProvider | None = None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from attrs import Attribute, field, frozen
-from attrs.validators import deep_iterable, in_, instance_of
+from attrs import field, frozen
+from attrs.validators import in_
+
+from locus_kit.validators import integer, strings
 
 __all__ = ["Retriever", "ToolSearchSettings"]
 
@@ -13,21 +15,7 @@ __all__ = ["Retriever", "ToolSearchSettings"]
 Retriever = Literal["bm25", "embed"]
 
 
-def _whole(least: int) -> Any:
-    def check(_: object, attribute: Attribute[Any], value: Any) -> None:
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ValueError(f"{attribute.name} is {value!r}; it is an integer, {least} or more")
-
-    return check
-
-
-def _names(_: object, attribute: Attribute[Any], value: Any) -> None:
-    if isinstance(value, str):
-        raise ValueError(f"{attribute.name} is {value!r}; it is a list of names: [{value!r}]")
-    deep_iterable(instance_of(str))(_, attribute, value)
-
-
-def _tuple(value: Any) -> Any:
+def _to_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list | set | frozenset) else value
 
 
@@ -47,13 +35,13 @@ class ToolSearchSettings:
         weights: the path of a copy of that model's file; None = from the installed package.
 
     Raises:
-        ValueError: a number is out of range, a name is none.
+        ValueError: a number is out of range, or the names are not a list of strings.
     """
 
-    threshold: int = field(default=30, validator=_whole(0))
-    top: int = field(default=10, validator=_whole(1))
-    results: int = field(default=5, validator=_whole(1))
-    pinned: tuple[str, ...] = field(default=(), converter=_tuple, validator=_names)
-    keep: int = field(default=60, validator=_whole(0))
+    threshold: int = field(default=30, validator=integer(0))
+    top: int = field(default=10, validator=integer(1))
+    results: int = field(default=5, validator=integer(1))
+    pinned: tuple[str, ...] = field(default=(), converter=_to_tuple, validator=strings)
+    keep: int = field(default=60, validator=integer(0))
     retriever: Retriever = field(default="bm25", validator=in_(("bm25", "embed")))
     weights: str | None = None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from attrs import Attribute, field, frozen
 
 from locus.models import Model
+from locus_kit.validators import integer, model_or_name, not_blank, optional, seconds, to_tuple
 
 __all__ = ["DEFAULT_CRITERIA", "ENVIRONMENT", "VerifierSettings"]
 
@@ -23,49 +23,24 @@ ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "SYSTE
 
 def _argv(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
-        raise ValueError(f"command is {value!r}; give a list of arguments, there is no shell: {value.split()!r}")
+        raise ValueError(
+            f"command must be a list of arguments, got {value!r}; there is no shell, write {value.split()!r}"
+        )
     return tuple(value)
 
 
 def _words(_: object, attribute: Attribute[Any], value: tuple[Any, ...]) -> None:
     if not all(isinstance(each, str) and "\0" not in each for each in value) or (value and not value[0]):
-        raise ValueError(f"{attribute.name} is {value!r}; it is a list of texts, the program first")
+        raise ValueError(f"{attribute.name} must be a list of strings, the program first, got {value!r}")
 
 
 def _names(value: Any) -> tuple[str, ...] | None:
-    return None if value is None else (value,) if isinstance(value, str) else tuple(value)
-
-
-def _environment(value: Iterable[str] | str) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)
-
-
-def _seconds(_: object, attribute: Attribute[Any], value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise ValueError(f"{attribute.name} is {value!r}; it is a number of seconds, more than 0")
-
-
-def _whole_from(least: int) -> Any:
-    def check(_: object, attribute: Attribute[Any], value: Any) -> None:
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ValueError(f"{attribute.name} is {value!r}; it is an integer, {least} or more")
-
-    return check
+    return None if value is None else to_tuple(value)
 
 
 def _check(_: object, attribute: Attribute[Any], value: object) -> None:
     if value is not None and not callable(value) and not (isinstance(value, str) and value.count(":") == 1):
-        raise ValueError(f"{attribute.name} is {value!r}; it is a function of the state, or 'module:function'")
-
-
-def _model(_: object, attribute: Attribute[Any], value: object) -> None:
-    if value is not None and not isinstance(value, str | Model):
-        raise ValueError(f"{attribute.name} is {value!r}; it is 'provider:model', or an object that is a Model")
-
-
-def _said(_: object, attribute: Attribute[Any], value: str) -> None:
-    if not value.strip():
-        raise ValueError(f"{attribute.name} is empty; say what a success is")
+        raise ValueError(f"{attribute.name} must be a function of the state or 'module:function', got {value!r}")
 
 
 @frozen(kw_only=True)
@@ -101,17 +76,17 @@ class VerifierSettings:
 
     check: Callable[..., Any] | str | None = field(default=None, validator=_check)
     command: tuple[str, ...] = field(default=(), converter=_argv, validator=_words)
-    model: str | Model | None = field(default=None, validator=_model)
+    model: str | Model | None = field(default=None, validator=optional(model_or_name))
     judge: bool = False
-    criteria: str = field(default=DEFAULT_CRITERIA, validator=_said)
+    criteria: str = field(default=DEFAULT_CRITERIA, validator=not_blank)
     cwd: str | None = None
-    env: tuple[str, ...] = field(default=ENVIRONMENT, converter=_environment)
-    timeout: float = field(default=120.0, validator=_seconds)
-    tail: int = field(default=2_000, validator=_whole_from(0))
+    env: tuple[str, ...] = field(default=ENVIRONMENT, converter=to_tuple)
+    timeout: float = field(default=120.0, validator=seconds)
+    tail: int = field(default=2_000, validator=integer(0))
     answers: bool = True
     tools: tuple[str, ...] | None = field(default=None, converter=_names)
-    refusals: int = field(default=2, validator=_whole_from(0))
-    last_calls: int = field(default=10, validator=_whole_from(0))
-    max_chars: int = field(default=4_000, validator=_whole_from(100))
-    max_tokens: int = field(default=300, validator=_whole_from(1))
+    refusals: int = field(default=2, validator=integer(0))
+    last_calls: int = field(default=10, validator=integer(0))
+    max_chars: int = field(default=4_000, validator=integer(100))
+    max_tokens: int = field(default=300, validator=integer(1))
     accept_when_check_fails: bool = False
