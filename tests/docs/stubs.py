@@ -30,6 +30,7 @@ MODULES = (
     "locus.journal",
     "locus.journal.clock",
     "locus_plugin_conversation",
+    "locus_wire",
     "locus.journal.store",
     "locus.models",
     "locus.models.output",

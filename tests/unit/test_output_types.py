@@ -18,9 +18,9 @@ import msgspec
 import pydantic
 import pytest
 
-from locus.models import NotStrict, strict_schema
 from locus.models.output import OutputError, output_schema
 from locus.schema.checking import find_problems
+from locus_wire import NotStrict, strict_schema
 
 T = TypeVar("T")
 

@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from locus_wire.calls import arguments_of, tool_call, unique_ids
     from locus_wire.client import Client, Endpoint, Outgoing, Sign, Take
     from locus_wire.keys import Key, hidden
+    from locus_wire.output_tool import OutputAsTool, output_as_tool
     from locus_wire.streams import Event, Malformed, Told, json_of, shaped
+    from locus_wire.strict_schemas import NotStrict, StrictRules, strict_schema
 
 __all__ = [
     "Client",
@@ -17,8 +19,11 @@ __all__ = [
     "Event",
     "Key",
     "Malformed",
+    "NotStrict",
     "Outgoing",
+    "OutputAsTool",
     "Sign",
+    "StrictRules",
     "Take",
     "Told",
     "arguments_of",
@@ -26,7 +31,9 @@ __all__ = [
     "joined",
     "json_bytes",
     "json_of",
+    "output_as_tool",
     "shaped",
+    "strict_schema",
     "tool_call",
     "unique_ids",
 ]
@@ -36,7 +43,9 @@ _MODULES = {
     "calls": ("arguments_of", "tool_call", "unique_ids"),
     "client": ("Client", "Endpoint", "Outgoing", "Sign", "Take"),
     "keys": ("Key", "hidden"),
+    "output_tool": ("OutputAsTool", "output_as_tool"),
     "streams": ("Event", "Malformed", "Told", "json_of", "shaped"),
+    "strict_schemas": ("NotStrict", "StrictRules", "strict_schema"),
 }
 
 __getattr__, __dir__ = exports(

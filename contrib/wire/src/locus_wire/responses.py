@@ -15,9 +15,9 @@ from locus.models import Chunk, ModelRequest, ModelResponse, OnChunk, StopReason
 from locus.tools import ToolSpec
 from locus_wire.bodies import joined, json_bytes
 from locus_wire.client import Client
+from locus_wire.openai_schemas import openai_strict_schema, output_form, output_text
 from locus_wire.options import Options
 from locus_wire.response_items import between, blocks_of, conversation
-from locus_wire.schemas import output_form, output_text, strict_schema
 from locus_wire.streams import Event, Malformed, Told, json_of, shaped
 from locus_wire.usage import count, usage
 
@@ -87,7 +87,7 @@ def body_of(request: ModelRequest, options: Options, *, stream: bool) -> bytes:
 
 
 def _tool(spec: ToolSpec, options: Options) -> bytes:
-    strict = strict_schema(spec.parameters) if options.strict else None
+    strict = openai_strict_schema(spec.parameters) if options.strict else None
     return json_bytes(
         {
             "type": "function",

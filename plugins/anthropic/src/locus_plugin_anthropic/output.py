@@ -1,7 +1,7 @@
 """How a structured answer is asked for.
 
 Newer models hold their text to a schema. For the others, and for schemas that the API cannot hold anything to, the
-answer is the arguments of a tool (`locus.models.forced_answer`).
+answer is the arguments of a tool (`locus_wire.output_as_tool`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from locus.models import ForcedAnswer, ModelRequest, ModelResponse, NotStrict, StrictRules, forced_answer, strict_schema
+from locus.models import ModelRequest, ModelResponse
 from locus_plugin_anthropic.settings import AnthropicSettings
+from locus_wire import NotStrict, OutputAsTool, StrictRules, output_as_tool, strict_schema
 
 __all__ = ["Asked", "asked_of"]
 
@@ -39,7 +40,7 @@ class Asked:
 
     request: ModelRequest
     schema: dict[str, Any] | None = None
-    forced: ForcedAnswer | None = None
+    forced: OutputAsTool | None = None
 
     @property
     def tool(self) -> str | None:
@@ -78,5 +79,5 @@ def asked_of(request: ModelRequest, model: str, own: AnthropicSettings, *, budge
     if not request.tools:
         # A plugin's own question takes over the run's settings: what they choose among is not there.
         request = evolve(request, settings=evolve(request.settings, tool_choice=None))
-    forced = forced_answer(request, force=not budgeted)
+    forced = output_as_tool(request, force=not budgeted)
     return Asked(request=forced.request, forced=forced)

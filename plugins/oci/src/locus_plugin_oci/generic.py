@@ -14,9 +14,10 @@ from attrs import evolve
 
 from locus.core import thaw
 from locus.core.messages import Block, MediaBlock, Message, RawBlock, Role, TextBlock, ThinkingBlock, ToolCall
-from locus.models import Chunk, ModelRequest, ModelResponse, NotStrict, OutputSpec, StopReason, strict_schema
+from locus.models import Chunk, ModelRequest, ModelResponse, OutputSpec, StopReason
 from locus.tools import ToolSpec
 from locus_plugin_oci.native import usage_of
+from locus_wire import NotStrict, strict_schema
 from locus_wire.bodies import joined, json_bytes
 from locus_wire.calls import arguments_of, tool_call, unique_ids
 from locus_wire.media import unsupported, url_of

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
 from locus.core.errors import ConfigError
-from locus.models import ModelRequest, ModelResponse, OnChunk, forced_answer
+from locus.models import ModelRequest, ModelResponse, OnChunk
 from locus.plugin import Lazy
 from locus_plugin_oci.credentials import Credentials
 from locus_plugin_oci.errors import CredentialsUnusable
@@ -15,6 +15,7 @@ from locus_plugin_oci.names import form_of
 from locus_plugin_oci.regions import domain_of, is_region
 from locus_plugin_oci.settings import OciSettings
 from locus_plugin_oci.signing import signed
+from locus_wire import output_as_tool
 from locus_wire.client import Client, Endpoint, Outgoing
 from locus_wire.errors import KeyMissing
 from locus_wire.options import Options
@@ -106,7 +107,7 @@ class OciModel:
             return await native.ask(client, request, target, generic.Generic(), on_chunk)
         if request.output is not None and request.tools:
             # These models follow a schema or use tools. They cannot be made to call one, so the loop looks after them.
-            forced = forced_answer(request, force=False)
+            forced = output_as_tool(request, force=False)
             return forced.read(await native.ask(client, forced.request, target, cohere.Cohere(), on_chunk))
         return await native.ask(client, request, target, cohere.Cohere(), on_chunk)
 

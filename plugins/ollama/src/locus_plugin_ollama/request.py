@@ -7,12 +7,12 @@ from typing import Any
 from attrs import evolve, frozen
 
 from locus.core import thaw
-from locus.models import ForcedAnswer, ModelRequest, ModelResponse, forced_answer
+from locus.models import ModelRequest, ModelResponse
 from locus.tools import ToolSpec
 from locus_plugin_ollama.errors import PROVIDER, CannotSend
 from locus_plugin_ollama.messages import encoded
 from locus_plugin_ollama.settings import OllamaSettings
-from locus_wire import joined, json_bytes
+from locus_wire import OutputAsTool, joined, json_bytes, output_as_tool
 
 __all__ = ["Plan", "body_of", "plan"]
 
@@ -30,7 +30,7 @@ class Plan:
     """
 
     request: ModelRequest
-    forced: ForcedAnswer | None = None
+    forced: OutputAsTool | None = None
 
     @property
     def final(self) -> str | None:
@@ -62,7 +62,7 @@ def plan(request: ModelRequest) -> Plan:
         )
     if request.output is None or not request.tools:
         return Plan(request=request)
-    forced = forced_answer(request, force=False)
+    forced = output_as_tool(request, force=False)
     return Plan(request=forced.request, forced=forced)
 
 

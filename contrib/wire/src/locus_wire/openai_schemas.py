@@ -1,7 +1,7 @@
-"""The schema of an output as OpenAI's servers want it, in the strict form that they decode by where it has one.
+"""The schema of an output in the form that OpenAI's servers expect: strict, if it has a strict form.
 
-That form is the kernel's; what these servers take of it, and how much, is from OpenAI, "Structured model outputs", the
-section on supported schemas.
+Which keywords the servers accept, and how many properties, is documented by OpenAI in "Structured model outputs", in
+the section on supported schemas.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from locus.core import thaw
-from locus.models import NotStrict, OutputSpec, StrictRules
-from locus.models import strict_schema as strict
+from locus.models import OutputSpec
+from locus_wire.strict_schemas import NotStrict, StrictRules, strict_schema
 
-__all__ = ["output_form", "output_text", "strict_schema"]
+__all__ = ["openai_strict_schema", "output_form", "output_text"]
 
 _RULES = StrictRules(
     keywords=frozenset(
@@ -36,14 +36,14 @@ _RULES = StrictRules(
 _DEEPEST, _MOST = 10, 5000
 
 
-def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The strict form of an object's schema, or None where it has none, or one that is too large.
+def openai_strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The strict form of a schema, or None if it has none or the strict form exceeds the servers' limits.
 
     Args:
-        schema: of an object.
+        schema: the schema of an object.
     """
     try:
-        made = strict(schema, _RULES)
+        made = strict_schema(schema, _RULES)
     except NotStrict:
         return None
     return made if _fits(made) else None
@@ -56,7 +56,7 @@ def output_form(output: OutputSpec, *, strict: bool) -> dict[str, Any]:
         output: what the answer must follow.
         strict: whether the server takes the strict form.
     """
-    found = strict_schema(output.schema) if strict and output.strict else None
+    found = openai_strict_schema(output.schema) if strict and output.strict else None
     return {"name": output.name, "schema": found or thaw(output.schema), "strict": found is not None}
 
 

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from locus import Agent
 from locus.core.messages import Message, Role, TextBlock, ThinkingBlock, ToolCall
-from locus.models import ModelRequest, ModelResponse, ModelSettings, OnChunk, forced_answer
+from locus.models import ModelRequest, ModelResponse, ModelSettings, OnChunk
 from locus.models.output import output_schema
 from locus.tools.spec import ToolSpec
 from locus_testkit import ScriptedModel, call, malformed_call
+from locus_wire import output_as_tool
 
 
 @attrs.frozen
@@ -51,29 +52,29 @@ def test_the_tool_is_the_last_one_and_the_model_must_call_one(
     tools: tuple[ToolSpec, ...], choice: str | None, sent: str
 ) -> None:
     asked = request(*tools, choice=choice)
-    forced = forced_answer(asked)
+    forced = output_as_tool(asked)
     assert forced.request == attrs.evolve(
         asked, tools=(*tools, forced.tool), settings=ModelSettings(tool_choice=sent), output=None
     )
     assert forced.tool.parameters == SPEC.schema
     assert "Report" in forced.tool.description
-    assert forced_answer(asked, force=False).request.settings == asked.settings
-    assert forced_answer(asked).tool == forced.tool
+    assert output_as_tool(asked, force=False).request.settings == asked.settings
+    assert output_as_tool(asked).tool == forced.tool
 
 
 def test_its_name_is_its_own() -> None:
     taken = [ToolSpec(name=name, description="", parameters={}) for name in ("final_answer", "final_answer_2")]
-    assert forced_answer(request(*taken)).tool.name == "final_answer_3"
+    assert output_as_tool(request(*taken)).tool.name == "final_answer_3"
 
 
 def test_a_request_without_a_schema_is_refused() -> None:
-    with pytest.raises(ValueError, match="no output schema"):
-        forced_answer(ModelRequest(messages=USER))
+    with pytest.raises(ValueError, match="must have an output schema"):
+        output_as_tool(ModelRequest(messages=USER))
 
 
 @given(st.dictionaries(st.text(), st.recursive(st.none() | st.integers() | st.text(), st.lists), max_size=3))
 def test_the_call_is_read_as_the_text_of_the_answer(arguments: dict[str, object]) -> None:
-    forced = forced_answer(request(LOOK))
+    forced = output_as_tool(request(LOOK))
     thought = ThinkingBlock("Hm.", "signature")
     read = forced.read(said(thought, TextBlock("{so}:"), ToolCall("1", "final_answer", arguments)))
     assert read.message.content[0] == thought
@@ -82,7 +83,7 @@ def test_the_call_is_read_as_the_text_of_the_answer(arguments: dict[str, object]
 
 
 def test_what_is_no_such_call_stays_as_it_is() -> None:
-    forced = forced_answer(request(LOOK))
+    forced = output_as_tool(request(LOOK))
     for response in (said(TextBlock("4")), said(ToolCall("1", "look"))):
         assert forced.read(response) is response
     cut = attrs.evolve(said(malformed_call("final_answer", '{"item": "la')), stop_reason="length")
@@ -90,7 +91,7 @@ def test_what_is_no_such_call_stays_as_it_is() -> None:
 
 
 def test_other_calls_of_the_turn_come_first_and_the_last_answer_counts() -> None:
-    forced = forced_answer(request(LOOK))
+    forced = output_as_tool(request(LOOK))
     look, answer = ToolCall("1", "look"), ToolCall("2", "final_answer", {"item": "x"})
     both = forced.read(said(look, answer))
     assert (both.message.content, both.stop_reason) == ((look,), "tool_calls")
@@ -109,7 +110,7 @@ class Tooled:
     async def complete(self, request: ModelRequest, on_chunk: OnChunk | None = None) -> ModelResponse:
         if request.output is None:
             return await self.model.complete(request, on_chunk)
-        forced = forced_answer(request)
+        forced = output_as_tool(request)
         return forced.read(await self.model.complete(forced.request, on_chunk))
 
 

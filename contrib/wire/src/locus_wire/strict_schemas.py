@@ -1,8 +1,8 @@
 """`strict_schema`: a JSON Schema in the form that vendors can hold a model to while it writes.
 
-Their strict modes take less than JSON Schema has: every object closed, every property required, no maps, few
-constraints. What is only told to the model here (a default, a pattern, a limit) is checked when the answer is read, and
-what was optional comes back as ``null``, which `locus.models.output` and the arguments of tools read as left out.
+Strict modes accept a part of JSON Schema: every object is closed, every property is required, there are no maps and
+few constraints. What they do not accept (a default, a pattern, a limit) moves to the description and is checked when
+the answer is read. An optional property becomes nullable; output schemas and tools read null as "left out".
 """
 
 from __future__ import annotations
@@ -13,22 +13,33 @@ from typing import Any
 
 from attrs import frozen
 
+from locus.core import thaw
 from locus.core.errors import LocusError
-from locus.core.frozen import thaw
-from locus.schema.jsonschema import admits, kind_of
 
 __all__ = ["NotStrict", "StrictRules", "strict_schema"]
 
 _NULL = {"type": "null"}
-#: What says something to people and programs, and nothing to a model beyond its description.
+#: Names of the JSON types; bool before int, which it is a subclass of.
+_KINDS = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    type(None): "null",
+    dict: "object",
+    list: "array",
+}
+#: References that lead to references, before they are taken for a circle.
+_LONGEST_CHAIN = 100
+#: Annotations for people and programs, which a model does not need.
 _SILENT = frozenset(
     ("title", "examples", "deprecated", "readOnly", "writeOnly", "discriminator", "$schema", "$id", "$comment")
 )
-#: Handled by themselves.
+#: Keywords that are translated.
 _KNOWN = frozenset(
     ("type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref", "$defs", "definitions", "description", "properties")
 ) | {"required", "additionalProperties", "items", "prefixItems"}
-#: What only a checker of whole documents can hold to; to leave it out would say something else.
+#: Keywords that no strict mode has, and that change the meaning of a schema when they are left out.
 _STRUCTURAL = frozenset(
     ("not", "if", "then", "else", "patternProperties", "propertyNames", "dependentRequired", "dependentSchemas")
 ) | {"contains", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef"}
@@ -37,11 +48,11 @@ _OF_ARRAYS = ("items", "prefixItems")
 
 
 class NotStrict(LocusError):
-    """A schema has no strict form: use a tool, or ask for JSON and let the answer be repaired.
+    """A schema has no strict form: use `output_as_tool`, or ask for JSON and let the answer be repaired.
 
     Args:
-        path: where, as in ``"$.tags"``.
-        why: what cannot be said there.
+        path: the place in the schema, as in ``"$.tags"``.
+        why: what a strict schema cannot express.
     """
 
     def __init__(self, path: str, why: str) -> None:
@@ -51,14 +62,13 @@ class NotStrict(LocusError):
 
 @frozen(kw_only=True)
 class StrictRules:
-    """What a vendor's strict mode takes beyond types, enums, ``anyOf``, arrays, closed objects and references.
+    """What a vendor's strict mode accepts besides types, enums, ``anyOf``, arrays, closed objects and references.
 
     Args:
-        keywords: constraints that stay, such as ``"minimum"`` and ``"pattern"``; the others are told in the
-            description.
+        keywords: constraints that stay, such as ``"minimum"`` and ``"pattern"``; the others move to the description.
         formats: values of ``format`` that stay.
         recursive: whether a schema may refer to itself.
-        optional: whether a property may be left out; if not, it is required and may be null.
+        optional: whether a property may be left out; if not, an optional property is required and nullable.
     """
 
     keywords: frozenset[str] = frozenset()
@@ -68,17 +78,18 @@ class StrictRules:
 
 
 def strict_schema(schema: Mapping[str, Any], rules: StrictRules | None = None) -> dict[str, Any]:
-    """The strict form of a schema; of a strict one, itself.
+    """Convert a schema to its strict form; a schema that is already strict stays as it is.
 
     Args:
-        schema: of an object, as `OutputSpec.schema` and `ToolSpec.parameters` are.
-        rules: what the vendor takes; None = nothing beyond the least.
+        schema: the schema of an object, such as `OutputSpec.schema` and `ToolSpec.parameters`.
+        rules: what the vendor accepts; None = the minimum that all of them accept.
 
     Returns:
-        A schema that admits whatever the given one does, with null for what is left out, and plain.
+        A schema that accepts every value that ``schema`` accepts, with null for a property that is left out. It is
+        made of plain dicts and lists.
 
     Raises:
-        NotStrict: there is none: a map with any keys, a value of any type, a rule between properties.
+        NotStrict: the schema has no strict form: it allows any keys or any type, or relates properties to each other.
     """
     try:
         return _Strict(thaw(schema), StrictRules() if rules is None else rules).whole()
@@ -90,9 +101,9 @@ class _Strict:
     def __init__(self, root: dict[str, Any], rules: StrictRules) -> None:
         self._root, self._rules = root, rules
         self._defs: dict[str, Any] = {}
-        #: The definition that the root is, if it is one.
+        #: The name of the definition that the root refers to, or None.
         self._whole: str | None = None
-        #: The definitions that are being made just now.
+        #: The definitions that are being converted at the moment; a reference to one of them is recursive.
         self._open: list[str] = []
 
     def whole(self) -> dict[str, Any]:
@@ -100,7 +111,7 @@ class _Strict:
         name = self._name(root.get("$ref", ""), "$") if "$ref" in root else None
         node = self._target(name, "$") if name else root
         if not isinstance(node, Mapping) or node.get("type") != "object":
-            raise NotStrict("$", "the whole is no object")
+            raise NotStrict("$", "the schema is not that of an object")
         self._whole = name
         self._open = ["#", *([name] if name else [])]
         made = self._node({key: each for key, each in node.items() if key not in ("$defs", "definitions")}, "$")
@@ -123,11 +134,11 @@ class _Strict:
                 notes.append(f"{key}: {json.dumps(value, ensure_ascii=False, default=str)}")
         if not notes:
             return made
-        # Beside a reference stands nothing in a strict schema.
+        # A strict schema allows no other keyword beside a reference.
         return {"description": "; ".join(notes), **({"anyOf": [made]} if "$ref" in made else made)}
 
     def _shape(self, schema: Mapping[str, Any], path: str) -> dict[str, Any]:
-        """What the schema says of types."""
+        """The type, the values or the alternatives of a schema, converted."""
         if "$ref" in schema:
             return {"$ref": self._reference(schema["$ref"], path)}
         if "const" in schema or "enum" in schema:
@@ -171,9 +182,24 @@ class _Strict:
         for name, each in schema["properties"].items():
             strict = self._node(each, f"{path}.{name}")
             free = name not in needed and not self._rules.optional
-            made[name] = strict if not free or admits(each, None, self._root) else _nullable(strict)
+            made[name] = strict if not free or self._admits_null(each) else _nullable(strict)
         names = [name for name in made if name in needed] if self._rules.optional else list(made)
         return {"type": "object", "properties": made, "required": names, "additionalProperties": False}
+
+    def _admits_null(self, schema: Any) -> bool:
+        """Whether null fits a schema that has a strict form."""
+        for _ in range(_LONGEST_CHAIN):
+            if "$ref" not in schema:
+                break
+            ref = schema["$ref"]
+            schema = self._root if ref == "#" else self._target(self._name(ref, "$"), "$")
+        if "const" in schema or "enum" in schema:
+            return None in ([schema["const"]] if "const" in schema else schema["enum"])
+        for key in ("anyOf", "oneOf", "allOf"):
+            if key in schema:
+                return any(self._admits_null(arm) for arm in schema[key])
+        kinds = schema.get("type", ())
+        return "null" in ((kinds,) if isinstance(kinds, str) else kinds)
 
     def _array(self, schema: Mapping[str, Any], path: str) -> dict[str, Any]:
         heads = [self._node(each, f"{path}[{i}]") for i, each in enumerate(schema.get("prefixItems", ()))]
@@ -221,14 +247,14 @@ class _Strict:
 
 
 def _unknown(ref: Any, path: str) -> NotStrict:
-    return NotStrict(path, f"it refers to {ref!r}, which is no definition of this schema")
+    return NotStrict(path, f"it refers to {ref!r}, which is not a definition of this schema")
 
 
 def _values(values: Any, path: str) -> Iterator[dict[str, Any]]:
-    """The types of some values, each with those that are of it."""
+    """One strict schema per JSON type of the values, with the values of that type."""
     by_kind: dict[str, list[Any]] = {}
     for value in values:
-        by_kind.setdefault(kind_of(value), []).append(value)
+        by_kind.setdefault(_kind(value), []).append(value)
     if not by_kind:
         raise NotStrict(path, "no value fits")
     for kind, each in by_kind.items():
@@ -237,8 +263,12 @@ def _values(values: Any, path: str) -> Iterator[dict[str, Any]]:
         yield _NULL if kind == "null" else {"type": kind, "enum": each}
 
 
+def _kind(value: Any) -> str:
+    return next((name for cls, name in _KINDS.items() if isinstance(value, cls)), type(value).__name__)
+
+
 def _one_of(arms: Any) -> dict[str, Any]:
-    """A choice, without choices in it and without repetition."""
+    """A choice between schemas, flattened and without duplicates."""
     found: list[dict[str, Any]] = []
     for arm in arms:
         for each in arm["anyOf"] if arm.keys() == {"anyOf"} else (arm,):

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from locus.models import NotStrict, StrictRules, strict_schema
 from locus.models.output import output_schema
 from locus.schema.checking import find_problems, normalise
 from locus.schema.jsonschema import subschemas
+from locus_wire import NotStrict, StrictRules, strict_schema
 
 T = TypeVar("T")
 
@@ -141,8 +141,8 @@ def test_constraints_are_kept_or_told() -> None:
 @pytest.mark.parametrize(
     ("schema", "path", "why"),
     [
-        ({"type": "string"}, "$", "no object"),
-        ({"anyOf": [{"type": "object", "properties": {}}]}, "$", "no object"),
+        ({"type": "string"}, "$", "not that of an object"),
+        ({"anyOf": [{"type": "object", "properties": {}}]}, "$", "not that of an object"),
         ({"type": "object"}, "$", "any keys"),
         ({"type": "object", "properties": {}, "additionalProperties": True}, "$", "any keys"),
         ({"a": {"type": "object", "additionalProperties": {"type": "integer"}}}, "$.a", "any keys"),
@@ -157,8 +157,8 @@ def test_constraints_are_kept_or_told() -> None:
         ({"a": {"type": "integer", "not": {"const": 1}}}, "$.a", "'not'"),
         ({"a": {"allOf": [{"type": "integer"}, {"type": "number"}]}}, "$.a", "'allOf'"),
         ({"a": {"anyOf": [{"type": "object"}], "properties": {}}}, "$.a", "'anyOf'"),
-        ({"a": {"$ref": "#/$defs/B"}}, "$.a", "no definition"),
-        ({"a": {"$ref": "other.json"}}, "$.a", "no definition"),
+        ({"a": {"$ref": "#/$defs/B"}}, "$.a", "not a definition"),
+        ({"a": {"$ref": "other.json"}}, "$.a", "not a definition"),
         ({"type": "object", "properties": {}, "required": ["b"]}, "$", "'b' is required"),
     ],
 )
@@ -292,3 +292,22 @@ def test_a_strict_schema_admits_what_the_first_one_does_and_what_it_admits_is_re
     assert not find_problems(strict, written)
     read = normalise(schema, written)
     assert not find_problems(schema, read)
+
+
+@pytest.mark.parametrize(
+    ("schema", "nullable"),
+    [
+        ({"allOf": [{"type": "integer"}]}, True),
+        ({"$ref": "#/$defs/Size"}, True),
+        ({"$ref": "#/$defs/MaybeSize"}, False),
+        ({"enum": ["a", None]}, False),
+        ({"type": ["integer", "null"]}, False),
+    ],
+)
+def test_an_optional_property_becomes_nullable_unless_it_is(schema: dict[str, Any], nullable: bool) -> None:
+    definitions = {"Size": {"type": "integer"}, "MaybeSize": {"anyOf": [{"type": "integer"}, {"type": "null"}]}}
+    whole = {"type": "object", "properties": {"it": schema}, "$defs": definitions}
+    optional = strict_schema(whole)["properties"]["it"]
+    required = strict_schema({**whole, "required": ["it"]})["properties"]["it"]
+    assert (optional != required) is nullable
+    assert not nullable or optional == {"anyOf": [required, {"type": "null"}]}

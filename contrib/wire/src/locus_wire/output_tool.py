@@ -1,8 +1,8 @@
-"""`forced_answer`: a typed answer as the arguments of a tool, for models that have tools and no schemas of answers.
+"""`output_as_tool`: a typed answer as the arguments of a tool, for models that have tools but no output schemas.
 
-The tool is the last one, so that the prefix of the request stays as it was. The model that is made to call it answers
-in the shape of its parameters; `ForcedAnswer.read` makes of that call the text that the loop and the output schema
-read, as if the model had written it.
+The tool is the last one, so that the beginning of the request does not change and prompt caches work. The model must
+call it, so its answer has the shape of the tool's parameters; `OutputAsTool.read` converts that call to the text that
+the loop and the output schema expect, as if the model had written it.
 """
 
 from __future__ import annotations
@@ -11,35 +11,35 @@ import json
 
 from attrs import evolve, frozen
 
-from locus.core.data import encode_data
+from locus.core import encode_data
 from locus.core.messages import Block, Message, TextBlock, ToolCall
-from locus.models.protocol import ModelRequest, ModelResponse
-from locus.tools.spec import ToolSpec
+from locus.models import ModelRequest, ModelResponse
+from locus.tools import ToolSpec
 
-__all__ = ["ForcedAnswer", "forced_answer"]
+__all__ = ["OutputAsTool", "output_as_tool"]
 
 _NAME = "final_answer"
 
 
 @frozen(kw_only=True)
-class ForcedAnswer:
-    """A request whose answer is a call, and the way back.
+class OutputAsTool:
+    """A request whose answer is a call of a tool, and the conversion of that call to an answer.
 
     Args:
-        request: what to send: it has the tool, a choice of it, and no ``output``.
-        tool: the tool. Pieces of its arguments are the text of the answer as it streams.
+        request: what to send: it has the tool, a ``tool_choice``, and no ``output``.
+        tool: the tool. When the answer streams, the pieces of its arguments are the text of the answer.
     """
 
     request: ModelRequest
     tool: ToolSpec
 
     def read(self, response: ModelResponse) -> ModelResponse:
-        """The response with the call of the tool as text; one without such a call as it is.
+        """The response with the call of the tool as text; a response without such a call is returned unchanged.
 
-        Where other tools are called in the same turn, they come first: the answer is left out, and asked for again
-        when their results are there. Text beside the answer is left out, thinking stays. Arguments that are no JSON
-        object become the text that they are, for the output schema to object to. What a provider has noted in the
-        ``extras`` of the message is left out too: it may tell of the call.
+        When other tools are called in the same turn, those run first: the answer is dropped, and the model gives it
+        again when it has their results. Text beside the answer is dropped, thinking stays. Arguments that are not a
+        JSON object become text as they are, which the output schema then rejects. The ``extras`` of the message are
+        dropped as well, since a provider may describe the call in them.
         """
         answers = [each for each in response.tool_calls if each.name == self.tool.name]
         if not answers:
@@ -63,22 +63,22 @@ def _text(call: ToolCall) -> str:
     return json.dumps(encode_data(call.arguments), ensure_ascii=False)
 
 
-def forced_answer(request: ModelRequest, *, force: bool = True) -> ForcedAnswer:
-    """Turn the output schema of a request into a tool that the model is made to call.
+def output_as_tool(request: ModelRequest, *, force: bool = True) -> OutputAsTool:
+    """Replace the output schema of a request by a tool that the model must call.
 
-    Where the request has tools of its own, some tool must be called: one of those, or this one. A named
-    ``tool_choice`` stands, and ``"none"`` means that no other tool may be called.
+    When the request has tools of its own, the model must call one of those or this one. A ``tool_choice`` that names a
+    tool is kept; ``"none"`` means that only the tool of the answer may be called.
 
     Args:
-        request: with an ``output``.
-        force: False for models that cannot be made to call a tool: they are asked to, in its description.
+        request: a request with an ``output``.
+        force: False for models that cannot be forced to call a tool; then only the tool's description asks for it.
 
     Raises:
         ValueError: the request has no ``output``.
     """
     output = request.output
     if output is None:
-        raise ValueError("the request has no output schema, so there is no answer to force; send it as it is")
+        raise ValueError("the request must have an output schema, got None; send the request as it is")
     taken = {each.name for each in request.tools}
     name, number = _NAME, 1
     while name in taken:
@@ -94,6 +94,6 @@ def forced_answer(request: ModelRequest, *, force: bool = True) -> ForcedAnswer:
     if force and choice in (None, "auto", "none", "required"):
         choice = name if choice == "none" or not request.tools else "required"
     settings = evolve(request.settings, tool_choice=choice)
-    return ForcedAnswer(
+    return OutputAsTool(
         request=evolve(request, tools=(*request.tools, tool), settings=settings, output=None), tool=tool
     )

@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from locus.models.output import output_schema
-from locus_wire.schemas import strict_schema
+from locus_wire.openai_schemas import openai_strict_schema
 
 
 @attrs.frozen
@@ -34,7 +34,7 @@ def objects(schema: Any) -> list[dict[str, Any]]:
 
 
 def test_everything_is_required_and_nothing_else_is_allowed() -> None:
-    made = strict_schema(output_schema(Person).spec.schema)
+    made = openai_strict_schema(output_schema(Person).spec.schema)
     assert len(objects(made)) == 2
     for each in objects(made):
         assert each["required"] == list(each["properties"])
@@ -46,7 +46,7 @@ def test_everything_is_required_and_nothing_else_is_allowed() -> None:
 
 def test_what_may_be_left_out_may_be_null_and_means_the_same() -> None:
     schema = output_schema(Person)
-    made = strict_schema(schema.spec.schema)
+    made = openai_strict_schema(schema.spec.schema)
     assert made is not None
     for name in ("age", "kind"):
         assert made["properties"][name]["anyOf"][1] == {"type": "null"}
@@ -56,7 +56,7 @@ def test_what_may_be_left_out_may_be_null_and_means_the_same() -> None:
 
 def test_a_type_that_contains_itself_has_a_strict_form() -> None:
     node = {"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}]}}}
-    made = strict_schema({**node, "$defs": {"Node": node}})
+    made = openai_strict_schema({**node, "$defs": {"Node": node}})
     assert made is not None
     assert made["$defs"]["Node"]["required"] == ["next"]
     assert made["properties"]["next"]["anyOf"][0] == {"$ref": "#/$defs/Node"}
@@ -76,16 +76,19 @@ def test_a_type_that_contains_itself_has_a_strict_form() -> None:
     ],
 )
 def test_what_the_strict_form_cannot_say_has_none(part: Any) -> None:
-    assert strict_schema({"type": "object", "properties": {"x": part}, "required": ["x"]}) is None
+    assert openai_strict_schema({"type": "object", "properties": {"x": part}, "required": ["x"]}) is None
 
 
 def test_a_schema_of_something_else_than_an_object_has_none() -> None:
-    assert strict_schema({"type": "string"}) is None
-    assert strict_schema({"type": "object", "properties": {}, "required": ["a"], "additionalProperties": False}) is None
+    assert openai_strict_schema({"type": "string"}) is None
+    assert (
+        openai_strict_schema({"type": "object", "properties": {}, "required": ["a"], "additionalProperties": False})
+        is None
+    )
 
 
 def test_an_object_without_properties_has_one() -> None:
-    made = strict_schema({"type": "object", "properties": {}, "additionalProperties": False})
+    made = openai_strict_schema({"type": "object", "properties": {}, "additionalProperties": False})
     assert made == {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
 
 
@@ -93,18 +96,18 @@ def test_what_is_too_deep_has_none() -> None:
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(12):
         schema = {"type": "object", "properties": {"x": schema}, "required": ["x"]}
-    assert strict_schema(schema) is None
+    assert openai_strict_schema(schema) is None
 
 
 def test_what_has_too_many_properties_has_none() -> None:
     whole = {"type": "object", "properties": {str(n): {"type": "string"} for n in range(5001)}}
-    assert strict_schema(whole) is None
-    assert strict_schema({**whole, "properties": {"0": {"type": "string"}}}) is not None
+    assert openai_strict_schema(whole) is None
+    assert openai_strict_schema({**whole, "properties": {"0": {"type": "string"}}}) is not None
 
 
 def test_limits_that_are_supported_stay_and_others_are_told() -> None:
     part = {"type": "string", "pattern": "^a", "minLength": 2, "format": "date", "examples": ["a"]}
-    made = strict_schema({"type": "object", "properties": {"x": part}, "required": ["x"]})
+    made = openai_strict_schema({"type": "object", "properties": {"x": part}, "required": ["x"]})
     assert made is not None
     assert made["properties"]["x"] == {
         "description": "minLength: 2",
