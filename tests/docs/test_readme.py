@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -118,6 +119,23 @@ def test_what_is_installed_from_the_checkout_is_there(path: Path) -> None:
         for folder, extra in re.findall(r"(\./[\w/]+)(?:\[([\w.-]+)\])?", block.text) if block.language == "sh" else ():
             project = (ROOT / folder / "pyproject.toml").read_text(encoding="utf-8")
             assert not extra or f'"{extra}" = [' in project, f"{block.where}: {folder} has no extra {extra}"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=shown)
+def test_an_installation_names_every_distribution_of_the_checkout_that_it_needs(path: Path) -> None:
+    """pip would look for the others at the package index."""
+    folders = {
+        p.parent: tomllib.loads(p.read_text(encoding="utf-8"))["project"] for p in ROOT.glob("*/*/pyproject.toml")
+    }
+    folders[ROOT / "core"] = tomllib.loads((ROOT / "core" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    ours = {project["name"] for project in folders.values()}
+    for block in blocks(path):
+        named = re.findall(r"(?<=[\s\"'])\./[\w/]+", block.text) if block.language == "sh" else ()
+        projects = [folders[ROOT / folder] for folder in named if ROOT / folder in folders]
+        if len(projects) < 2:
+            continue  # an addition to what is installed
+        needed = {re.split(r"[<>=!~ \[;]", line)[0] for project in projects for line in project["dependencies"]} & ours
+        assert needed - {project["name"] for project in projects} == set(), block.where
 
 
 def test_the_run_command_names_tools_that_are_there() -> None:

@@ -6,7 +6,7 @@ import json
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus import Agent
@@ -72,6 +72,7 @@ def test_a_request_without_a_schema_is_refused() -> None:
         output_as_tool(ModelRequest(messages=USER))
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.dictionaries(st.text(), st.recursive(st.none() | st.integers() | st.text(), st.lists), max_size=3))
 def test_the_call_is_read_as_the_text_of_the_answer(arguments: dict[str, object]) -> None:
     forced = output_as_tool(request(LOOK))

@@ -291,7 +291,7 @@ def filled(schema: dict[str, Any], strict: dict[str, Any], value: Any) -> Any:
     return [filled(schema["items"], strict, each) for each in value] if isinstance(value, list) else value
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, derandomize=True)
 @given(objects(schemas), st.data())
 def test_a_strict_schema_admits_what_the_first_one_does_and_what_it_admits_is_read_back(
     schema: dict[str, Any], data: st.DataObject

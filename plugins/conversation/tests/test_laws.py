@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from attrs import evolve, frozen
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.property.strategies_values import FakeRun, Turn, played, prompts, turns
 
@@ -21,6 +21,9 @@ from locus_plugin_conversation import LLMCompactor, SlidingWindowManager, Summar
 from locus_testkit import assert_valid_request
 
 T = TypeVar("T")
+
+#: The same examples on every machine, however slow it is.
+steady = settings(deadline=None, derandomize=True, max_examples=40)
 
 windows = st.integers(1, 12).flatmap(
     lambda n: st.builds(SlidingWindowManager, st.just(n), slack=st.none() | st.integers(0, n - 1))
@@ -103,6 +106,7 @@ def origin(message: Message, state: AgentState, start: int) -> int:
     raise AssertionError(f"{message!r} is not of this conversation, or out of order")
 
 
+@steady
 @given(managers, prompts, turns)
 def test_a_view_is_a_valid_conversation_in_the_order_it_had(
     manager: ConversationManager, system: tuple[Message, ...], story: list[Turn]
@@ -115,6 +119,7 @@ def test_a_view_is_a_valid_conversation_in_the_order_it_had(
                 at = origin(message, look.state, at + 1)
 
 
+@steady
 @given(managers, prompts, turns)
 def test_system_messages_and_the_newest_user_turn_are_never_left_out(
     manager: ConversationManager, system: tuple[Message, ...], story: list[Turn]
@@ -127,6 +132,7 @@ def test_system_messages_and_the_newest_user_turn_are_never_left_out(
         assert look.view.messages[-1] is look.state.messages[-1]
 
 
+@steady
 @given(managers, prompts, turns)
 def test_the_user_turn_that_opened_the_run_stays_while_the_run_lasts(
     manager: ConversationManager, system: tuple[Message, ...], story: list[Turn]
@@ -139,6 +145,7 @@ def test_the_user_turn_that_opened_the_run_stays_while_the_run_lasts(
             assert any(m is message for m in look.view.messages)
 
 
+@steady
 @given(managers, prompts, turns)
 def test_between_two_acts_each_view_begins_with_the_one_before(
     manager: ConversationManager, system: tuple[Message, ...], story: list[Turn]
@@ -149,6 +156,7 @@ def test_between_two_acts_each_view_begins_with_the_one_before(
             assert after.view.messages[: len(before.view.messages)] == before.view.messages
 
 
+@steady
 @given(managers, prompts, turns)
 def test_what_was_left_out_does_not_come_back(
     manager: ConversationManager, system: tuple[Message, ...], story: list[Turn]
@@ -159,6 +167,7 @@ def test_what_was_left_out_does_not_come_back(
         assert not gone & {id(m) for m in after.view.messages}
 
 
+@steady
 @given(managers, prompts, turns)
 def test_a_resumed_run_sees_what_it_saw_and_asks_no_model_for_it(
     manager: ConversationManager, system: tuple[Message, ...], story: list[Turn]
@@ -174,6 +183,7 @@ def test_a_resumed_run_sees_what_it_saw_and_asks_no_model_for_it(
         assert look.view.messages == now(manager.view(look.state, FakeRun(SUMMARY))).messages
 
 
+@steady
 @given(windows | summarizers, prompts, turns)
 def test_a_conversation_below_the_threshold_is_the_very_same_tuple(
     manager: SlidingWindowManager | SummarizingManager, system: tuple[Message, ...], story: list[Turn]
@@ -184,6 +194,7 @@ def test_a_conversation_below_the_threshold_is_the_very_same_tuple(
             assert look.view.messages is look.state.messages
 
 
+@steady
 @given(compactors, prompts, turns)
 def test_a_conversation_that_fits_the_window_is_the_very_same_tuple(
     manager: LLMCompactor, system: tuple[Message, ...], story: list[Turn]
@@ -193,6 +204,7 @@ def test_a_conversation_that_fits_the_window_is_the_very_same_tuple(
             assert look.view.messages is look.state.messages
 
 
+@steady
 @given(windows, prompts, turns)
 def test_a_window_is_as_small_as_it_should_be_or_as_what_belongs_together(
     manager: SlidingWindowManager, system: tuple[Message, ...], story: list[Turn]
@@ -211,6 +223,7 @@ def _in_batch(messages: tuple[Message, ...], index: int) -> bool:
     return messages[index].role is not Role.ASSISTANT and bool(messages[index - 1].tool_results)
 
 
+@steady
 @given(summarizers, prompts, turns)
 def test_the_newest_messages_are_kept_as_they_are(
     manager: SummarizingManager, system: tuple[Message, ...], story: list[Turn]
@@ -220,6 +233,7 @@ def test_the_newest_messages_are_kept_as_they_are(
         assert all(a is b for a, b in zip(look.view.messages[-len(newest) :], newest, strict=True))
 
 
+@steady
 @given(compactors, prompts, turns)
 def test_only_old_tool_outputs_are_shortened_and_the_head_is_not(
     manager: LLMCompactor, system: tuple[Message, ...], story: list[Turn]
@@ -238,6 +252,7 @@ def test_only_old_tool_outputs_are_shortened_and_the_head_is_not(
                 assert evolve(shown, content=()) == evolve(messages[at], content=())
 
 
+@steady
 @given(summarizers | compactors, prompts, turns)
 def test_a_summary_is_quoted_line_by_line_and_covers_each_message_once(
     manager: SummarizingManager | LLMCompactor, system: tuple[Message, ...], story: list[Turn]
@@ -252,6 +267,7 @@ def test_a_summary_is_quoted_line_by_line_and_covers_each_message_once(
             assert f"Summary of {gone} " in label
 
 
+@steady
 @given(summarizers | compactors, prompts, turns)
 def test_a_failing_summariser_leaves_every_message_in_place(
     manager: SummarizingManager | LLMCompactor, system: tuple[Message, ...], story: list[Turn]
@@ -263,6 +279,7 @@ def test_a_failing_summariser_leaves_every_message_in_place(
             assert "down" in look.run.reports["conversation_manager"]
 
 
+@steady
 @given(managers, prompts, turns)
 def test_two_threads_at_once_do_not_mix(
     manager: ConversationManager, system: tuple[Message, ...], story: list[Turn]

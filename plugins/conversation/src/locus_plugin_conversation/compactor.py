@@ -12,7 +12,7 @@ from attrs import Attribute, Factory, field, frozen
 
 from locus.core.messages import Message, Role
 from locus.plugin import StashKey
-from locus_plugin_conversation.checks import share, whole
+from locus_kit.validators import integer, number
 from locus_plugin_conversation.compaction import Compaction, Shown, act, shown
 from locus_plugin_conversation.summaries import KEY, SHOWN, extend
 from locus_plugin_conversation.tokens import Count, Totals, counter, estimate_tokens
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LLMCompactor"]
 
+#: A part of the window.
+_SHARE = number(above=0, high=1)
 _TOTALS: StashKey[Totals] = StashKey("locus.totals")
 
 
@@ -55,11 +57,11 @@ class LLMCompactor:
         ValueError: a number is out of range.
     """
 
-    window: int = field(default=128_000, validator=whole(1))
-    trigger: float = field(default=0.8, validator=share)
-    head: int = field(default=2, validator=whole(0))
-    tail: float = field(default=0.5, validator=share)
-    tool_output_ttl: int = field(default=10, validator=whole(0))
+    window: int = field(default=128_000, validator=integer(1))
+    trigger: float = field(default=0.8, validator=_SHARE)
+    head: int = field(default=2, validator=integer(0))
+    tail: float = field(default=0.5, validator=_SHARE)
+    tool_output_ttl: int = field(default=10, validator=integer(0))
     model: Model | str | None = None
     count: Count = estimate_tokens
     _counted: Count = field(init=False, eq=False, repr=False, default=Factory(_counter, takes_self=True))
@@ -67,7 +69,9 @@ class LLMCompactor:
     @tail.validator
     def _check_tail(self, _: Attribute[float], value: float) -> None:
         if value >= self.trigger:
-            raise ValueError(f"tail is {value!r}; it must be less than trigger ({self.trigger!r}), or nothing is freed")
+            raise ValueError(
+                f"tail must be less than trigger ({self.trigger!r}), got {value!r}; otherwise nothing is freed"
+            )
 
     async def view(self, state: AgentState, run: RunContext) -> View:
         """The conversation, or what fits of it."""

@@ -16,7 +16,7 @@ from locus.core.errors import BudgetExceeded, ModelError, StepFailed
 from locus.core.messages import MediaBlock, Message, Role, ToolResult
 from locus.models import Model, ModelRequest
 from locus.plugin import StashKey
-from locus_plugin_conversation.checks import whole
+from locus_kit.validators import integer
 from locus_plugin_conversation.compaction import Compaction, Shown, act, shown
 from locus_plugin_conversation.turns import Turns
 
@@ -162,8 +162,8 @@ class SummarizingManager:
         ValueError: a number is out of range.
     """
 
-    threshold: int = field(validator=whole(1))
-    keep_recent: int = field(default=10, validator=whole(1))
+    threshold: int = field(validator=integer(1))
+    keep_recent: int = field(default=10, validator=integer(1))
     model: Model | str | None = field(default=None, kw_only=True)
 
     async def view(self, state: AgentState, run: RunContext) -> View:

@@ -8,7 +8,7 @@ from attrs import Attribute, field, frozen
 
 from locus.core.messages import Role
 from locus.plugin import StashKey
-from locus_plugin_conversation.checks import whole
+from locus_kit.validators import integer
 from locus_plugin_conversation.compaction import Compaction, Shown, act, shown
 from locus_plugin_conversation.turns import Turns
 
@@ -39,7 +39,7 @@ class SlidingWindowManager:
         ValueError: ``max_messages`` is less than 1, or ``slack`` is not below it.
     """
 
-    max_messages: int = field(default=40, validator=whole(1))
+    max_messages: int = field(default=40, validator=integer(1))
     slack: int | None = field(default=None, kw_only=True)
 
     @slack.validator
@@ -47,7 +47,9 @@ class SlidingWindowManager:
         if value is None:
             return
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < self.max_messages:
-            raise ValueError(f"slack is {value!r}; it is an integer, 0 or more and below max_messages")
+            raise ValueError(
+                f"slack must be an int of 0 or more and less than max_messages ({self.max_messages!r}), got {value!r}"
+            )
 
     async def view(self, state: AgentState, run: RunContext) -> View:
         """The window: the same one as long as it is not full, so that the beginning of the request stays as it was."""
