@@ -45,7 +45,6 @@ MODULES = (
     "locus.plugins.report",
     "locus.plugins.secret",
     "locus.tools",
-    "locus.travel",
 )
 
 _ODD = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

@@ -73,6 +73,37 @@ NOT_YET_PUBLIC = {
     "plugins/oci/src/locus_plugin_oci/bucket.py: locus.journal.store.Posted",
     "plugins/sqlite/src/locus_plugin_sqlite/claims.py: locus.journal.store.Snapshot",
     "plugins/sqlite/src/locus_plugin_sqlite/store.py: locus.journal.store.Posted",
+    "plugins/timetravel/src/locus_plugin_timetravel/difference.py: locus.core.codec",
+    "plugins/timetravel/src/locus_plugin_timetravel/difference.py: locus.schema.text.shown",
+    "plugins/timetravel/src/locus_plugin_timetravel/export.py: locus.loop.input.thread_name",
+    "plugins/timetravel/src/locus_plugin_timetravel/forks.py: locus.loop.input.thread_name",
+    "plugins/timetravel/src/locus_plugin_timetravel/replays/host.py: locus.core.fingerprint.PARTS",
+    "plugins/timetravel/src/locus_plugin_timetravel/replays/host.py: locus.core.fingerprint.bare",
+    "plugins/timetravel/src/locus_plugin_timetravel/replays/host.py: locus.core.fingerprint.parts_of",
+    "plugins/timetravel/src/locus_plugin_timetravel/replays/host.py: locus.journal.host.JournalHost",
+    "plugins/timetravel/src/locus_plugin_timetravel/replays/host.py: locus.journal.steps.When",
+    "plugins/timetravel/src/locus_plugin_timetravel/replays/host.py: locus.tools.outcome.CallOutcome",
+    "plugins/timetravel/src/locus_plugin_timetravel/replays/report.py: locus.core.frozen.thaw",
+    "plugins/timetravel/src/locus_plugin_timetravel/replays/report.py: locus.journal.poison.LIMITS",
+    "plugins/timetravel/src/locus_plugin_timetravel/replays/report.py: locus.loop.budget.tightened",
+    "plugins/timetravel/src/locus_plugin_timetravel/replays/report.py: locus.loop.runtime.AgentRuntime",
+    "plugins/timetravel/src/locus_plugin_timetravel/replays/report.py: locus.loop.thread.Stop",
+    "plugins/timetravel/src/locus_plugin_timetravel/replays/report.py: locus.loop.thread.recorded_error",
+    "plugins/timetravel/src/locus_plugin_timetravel/replays/report.py: locus.loop.transition.advance_node",
+    "plugins/timetravel/src/locus_plugin_timetravel/replays/report.py: locus.models.request_fingerprint.standing",
+    "plugins/timetravel/src/locus_plugin_timetravel/replays/report.py: locus.options.RunOptions",
+    "plugins/timetravel/src/locus_plugin_timetravel/replays/report.py: locus.tools.session_tools.again",
+    "plugins/timetravel/src/locus_plugin_timetravel/replays/run.py: locus.core.fingerprint.bare",
+    "plugins/timetravel/src/locus_plugin_timetravel/replays/run.py: locus.hooks.health.STRIKES",
+    "plugins/timetravel/src/locus_plugin_timetravel/replays/run.py: locus.hooks.table.HookTable",
+    "plugins/timetravel/src/locus_plugin_timetravel/replays/run.py: locus.hooks.table.Impl",
+    "plugins/timetravel/src/locus_plugin_timetravel/replays/run.py: locus.loop.context.ActiveRun",
+    "plugins/timetravel/src/locus_plugin_timetravel/replays/run.py: locus.loop.runtime.AgentRuntime",
+    "plugins/timetravel/src/locus_plugin_timetravel/replays/run.py: locus.loop.runtime.NodeFunction",
+    "plugins/timetravel/src/locus_plugin_timetravel/text.py: locus.schema.text.shown",
+    "plugins/timetravel/src/locus_plugin_timetravel/traces.py: locus.models.call.Called",
+    "plugins/timetravel/src/locus_plugin_timetravel/traces.py: locus.models.call.Spent",
+    "plugins/timetravel/src/locus_plugin_timetravel/traces.py: locus.tools.outcome.CallOutcome",
 }
 
 
@@ -107,7 +138,7 @@ def imported(module: ModuleType) -> dict[str, str]:
         for node in ast.walk(tree(module))
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("locus.")
         for alias in node.names
-        if alias.name != "exports"
+        if alias.name not in ("exports", "find_missing")
     }
 
 

@@ -31,12 +31,14 @@ MODULES = (
     "locus.journal.clock",
     "locus_plugin_conversation",
     "locus_wire",
+    "locus.journal.history",
     "locus.journal.store",
     "locus.models",
     "locus.models.output",
     "locus.models.protocol",
+    "locus.threads",
     "locus.tools",
-    "locus.travel",
+    "locus_plugin_timetravel",
 )
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

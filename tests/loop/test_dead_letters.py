@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import locus_plugin_timetravel as timetravel
 from locus import Agent, ToolContext, tool
 from locus.core.errors import ConfigError, DeadLetter, StoreError
 from locus.core.journal import Body, Outcome, Paused, Resumed
@@ -163,7 +164,7 @@ async def test_what_was_forked_has_not_been_tried_yet() -> None:
     dying = Dying(MemoryStore())
     one = agent(dying)
     await dies(one.run("x", thread_id="t"))
-    await one.fork("t", into="fork")
+    await timetravel.fork(one, "t", into="fork")
     dying.step = "mended"
     assert (await one.resume("fork", max_attempts=1)).text == "done"
 

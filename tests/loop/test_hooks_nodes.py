@@ -9,6 +9,7 @@ from attrs import frozen
 from tests.loop.hook_kit import WAYS, failures, question, wrong
 from tests.loop.kit import Recorder, add, assert_valid_history, bodies, confirm, kinds, of, results
 
+import locus_plugin_timetravel as timetravel
 from locus import (
     Agent,
     AgentState,
@@ -162,7 +163,7 @@ async def test_calls_that_need_no_model_are_told_and_executed_as_the_models_are(
     assert [s.actions for s in result.state.reasoning_steps] == [("add",), ()]
     assert result.usage.total_tokens == 15
     assert_valid_history(result.state.messages)
-    (await agent.replay(result.thread_id)).raise_for_difference()
+    (await timetravel.replay(agent, result.thread_id)).raise_for_difference()
 
 
 async def test_a_given_answer_is_reviewed_as_the_models_is() -> None:
@@ -194,7 +195,7 @@ async def test_what_was_given_is_not_asked_for_again() -> None:
     agent = Agent(ScriptedModel(), hooks=[Gives("a guess"), Again()], checkpointer=MemoryStore())
     result = await agent.run("x")
     assert [m.text for m in result.state.messages] == ["x", "a guess"]
-    (await agent.replay(result.thread_id)).raise_for_difference()
+    (await timetravel.replay(agent, result.thread_id)).raise_for_difference()
 
 
 async def test_what_is_no_answer_cannot_be_given() -> None:

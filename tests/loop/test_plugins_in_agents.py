@@ -12,6 +12,7 @@ from tests.loop.hook_kit import failures, plugins
 from tests.loop.kit import Recorder, add, of, results
 from tests.unit.toy_plugins import Shelf, shelf
 
+import locus_plugin_timetravel as timetravel
 from locus import Agent, AgentResult, Hook, HookFailedEvent, RunStartEvent, ThinkEvent, ToolContext, tool
 from locus.config import load_config
 from locus.core.errors import (
@@ -581,4 +582,4 @@ async def test_an_open_run_goes_on_with_other_settings_of_a_plugin(toys: Shelf, 
         said.get(next(iter(later), "")),
     )
     assert results(after) == ["yes"]
-    assert await upgraded.replay("t")
+    assert await timetravel.replay(upgraded, "t")

@@ -15,6 +15,7 @@ from attrs import frozen
 from tests.loop.hook_kit import failures
 from tests.loop.kit import Recorder, add, collect, interrupting, kinds, results
 
+import locus_plugin_timetravel as timetravel
 from locus import Agent, CheckpointEvent, Event, Hook, RunStartEvent, TerminateEvent, ToolError
 from locus.core.errors import CheckpointError, HookSpecError, PluginError, StoreError, ToolDefinitionError
 from locus.core.frozen import freeze
@@ -329,8 +330,8 @@ async def test_a_replay_needs_no_session_and_not_even_the_plugin() -> None:
     await agent.run("again", thread_id="t")
     opened = len(bringer.log)
 
-    assert (await agent.replay("t")).raise_for_difference().ok
-    assert (await Agent(ScriptedModel(), tools=[add], checkpointer=store).replay("t")).ok
+    assert (await timetravel.replay(agent, "t")).raise_for_difference().ok
+    assert (await timetravel.replay(Agent(ScriptedModel(), tools=[add], checkpointer=store), "t")).ok
     assert len(bringer.log) == opened
 
 
@@ -347,7 +348,7 @@ async def test_the_next_turn_has_the_tools_of_that_time() -> None:
     assert first.state.metadata[BROUGHT] == same.state.metadata[BROUGHT] != other.state.metadata[BROUGHT]
     assert [[t.name for t in r.tools] for r in model.requests] == [["old"], ["old"], ["new"], []]
     assert BROUGHT not in without.state.metadata
-    assert (await agent.replay("t")).ok
+    assert (await timetravel.replay(agent, "t")).ok
 
 
 async def test_the_list_is_short_on_record_and_damage_is_told() -> None:

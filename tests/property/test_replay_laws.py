@@ -15,10 +15,11 @@ from tests.property.loop_world import awkward_scripts
 from tests.property.test_loop_laws import Moody, Ran
 from tests.property.test_resume_laws import Case, scripts
 
+import locus_plugin_timetravel as timetravel
 from locus import Agent, Cancel, Event, Hook
 from locus.core.journal import entry_from_json, entry_to_json
 from locus.journal import Appended, JournalStore, MemoryStore
-from locus.travel import Replay, history
+from locus_plugin_timetravel import Replay, history
 from locus_testkit import Turn
 
 both_backends = pytest.mark.parametrize("backend", ["asyncio", "trio"])
@@ -52,7 +53,7 @@ async def replayed(ran: Ran) -> Replay:
     """A replay of what ran; it asks nothing of the world."""
     asked, entered, told = len(ran.model.requests), sum(ran.world.entered.values()), len(ran.recorder.events)
     before = await ran.store.read("t")
-    found = await ran.agent.replay("t")
+    found = await timetravel.replay(ran.agent, "t")
     assert len(ran.model.requests) == asked
     assert sum(ran.world.entered.values()) == entered
     assert len(ran.recorder.events) == told
@@ -82,8 +83,8 @@ def test_a_replay_of_the_same_agent_finds_nothing(
         await ran.awaited()
         found = await replayed(ran)
         assert found, str(found)
-        assert found.checked == len(await ran.agent.history("t"))
-        again = await same_agent_other_store(ran, await as_from_disk(ran.store, "t"), mode).replay("t")
+        assert found.checked == len(await timetravel.history(ran.agent, "t"))
+        again = await timetravel.replay(same_agent_other_store(ran, await as_from_disk(ran.store, "t"), mode), "t")
         assert again, str(again)
 
     anyio.run(main, backend=backend)
@@ -97,7 +98,7 @@ class Watched(Case):
         if await self.begun():
             entered = {name: dict(seen) for name, seen in self.world.entered.items()}
             told = len(self.recorder.events)
-            found = await self.agent().replay("t")
+            found = await timetravel.replay(self.agent(), "t")
             assert found, str(found)
             assert entered == {name: dict(seen) for name, seen in self.world.entered.items()}
             assert told == len(self.recorder.events)
@@ -119,9 +120,9 @@ def test_whatever_an_agent_has_its_replay_finds_nothing(backend: str, load: Load
         loaded, store = Loaded(load), MemoryStore()
         await loaded.run(store)
         asked = len(loaded.model.requests), len(loaded.judge.requests), sum(loaded.world.entered.values())
-        found = await loaded.agent(store).replay("t")
+        found = await timetravel.replay(loaded.agent(store), "t")
         assert found, f"{found}\n{await history(store, 't')}"
-        again = await loaded.agent(await as_from_disk(store, "t")).replay("t")
+        again = await timetravel.replay(loaded.agent(await as_from_disk(store, "t")), "t")
         assert again, str(again)
         assert asked == (
             len(loaded.model.requests),

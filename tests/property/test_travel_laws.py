@@ -16,11 +16,12 @@ from tests.property.loop_world import awkward_scripts
 from tests.property.test_loop_laws import Ran
 from tests.property.test_resume_laws import Case, scripts
 
+import locus_plugin_timetravel as timetravel
 from locus import Agent, ModelSettings
 from locus.core.journal import BLANK, END, FORK, START, fold
 from locus.core.termination import MaxIterations
 from locus.journal import JournalStore, MemoryStore
-from locus.travel import diff, export_thread, fork, history, import_thread
+from locus_plugin_timetravel import diff, export_thread, fork, history, import_thread
 from locus_testkit import ScriptedModel, Turn
 
 both_backends = pytest.mark.parametrize("backend", ["asyncio", "trio"])
@@ -72,7 +73,7 @@ def test_a_fork_anywhere_goes_on_to_a_valid_end(backend: str, script: list[Turn]
         past = await history(case.store, "t")
         keys = {case.result.run_id}
         for moment in past:
-            name = await fork(case.store, "t", moment.n)
+            name = await fork(case.store, "t", at=moment.n)
             forked = await history(case.store, name)
             assert list(forked)[: moment.n] == list(past)[: moment.n]
             assert forked.at(moment.n).state == moment.state
@@ -85,14 +86,14 @@ def test_a_fork_anywhere_goes_on_to_a_valid_end(backend: str, script: list[Turn]
             assert result.run_id not in keys
             keys.add(result.run_id)
             assert result.stop_reason in ("NoToolCalls", "MaxIterations", "ModelError")
-            assert await case.agent.replay(name)
+            assert await timetravel.replay(case.agent, name)
             assert [m.node for m in await history(case.store, name)].count(FORK) == 1
             # The beginning is shared, and only the beginning.
-            apart = await case.agent.diff("t", name)
+            apart = await timetravel.diff_threads(case.agent, "t", name)
             kept = [row.same for row in apart.rows[: moment.n]]
             assert all(kept)
         assert list(await history(case.store, "t")) == list(past)
-        assert await case.agent.replay("t")
+        assert await timetravel.replay(case.agent, "t")
 
     anyio.run(main, backend=backend)
 
@@ -162,7 +163,10 @@ def test_a_run_stops_where_its_own_rule_says(backend: str, load: Load) -> None:
         agent = loaded.agent(store)
         last = (await history(store, "t")).runs[-1]
         turned = next(m for m in last if m.next_node == "terminate")
-        for found in (await agent.what_if("t"), await agent.what_if("t", termination=agent.condition)):
+        for found in (
+            await timetravel.what_if(agent, "t"),
+            await timetravel.what_if(agent, "t", termination=agent.condition),
+        ):
             note(found.reason)
             assert (found.verdict, found.n, found.reason) == ("same", turned.n, turned.why), f"{found}"
             assert found.satisfied == turned.satisfied
@@ -180,7 +184,7 @@ def test_a_rule_stops_a_record_where_it_would_stop_the_run(
         loose, tight = Ran(script, mode, "unique"), Ran(script, mode, "unique", limit=limit)
         await loose.awaited()
         await tight.awaited()
-        found = await loose.agent.what_if("t", termination=MaxIterations(limit))
+        found = await timetravel.what_if(loose.agent, "t", termination=MaxIterations(limit))
         note(found.verdict)
         if limit > 6:
             assert (found.verdict, found.reason) in (
@@ -198,7 +202,7 @@ def test_a_rule_stops_a_record_where_it_would_stop_the_run(
             max_iterations=limit,
             checkpointer=loose.store,
         )
-        replay = await other.replay("t")
+        replay = await timetravel.replay(other, "t")
         assert replay.ok == (found.verdict == "same" and found.reason == loose.result.stop_reason)
         if replay.difference is not None:
             assert (replay.difference.n, replay.difference.step) == (found.n, "the next node")
@@ -220,7 +224,7 @@ def test_what_was_changed_is_found(backend: str, load: Load, change: str) -> Non
             "model": {"model": ScriptedModel(name="a:nother")},
             "settings": {"model_settings": ModelSettings(temperature=0.5)},
         }
-        replay = await loaded.agent(store, **changes[change]).replay("t")
+        replay = await timetravel.replay(loaded.agent(store, **changes[change]), "t")
         assert not replay
         assert replay.difference is not None
         assert replay.checked < len(past)

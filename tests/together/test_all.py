@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+import locus_plugin_timetravel as timetravel
 from locus import Agent, tool
 from locus.core.errors import ModelError
 from locus.core.events import Event, ModelCompleteEvent, ReflectEvent, TerminateEvent, ToolCompleteEvent, ToolStartEvent
@@ -169,14 +170,14 @@ async def test_a_planned_call_goes_the_way_of_the_models_own() -> None:
     assert not CARD_PART.search(str(result.state.messages))
     assert_valid_history(result.state.messages)
     agent: Agent[None, str] = Agent(cast, tools=[look_up], checkpointer=store, **ADDONS)
-    (await agent.replay("t")).raise_for_difference()
+    (await timetravel.replay(agent, "t")).raise_for_difference()
 
 
 async def test_none_of_them_is_asked_again_by_a_replay() -> None:
     _, _, cast, store = await run(sorted(ADDONS))
     before = Counter(cast.asked)
     agent: Agent[None, str] = Agent(cast, tools=[look_up], checkpointer=store, **ADDONS)
-    replayed = await agent.replay("t")
+    replayed = await timetravel.replay(agent, "t")
     assert replayed.difference is None
     assert cast.asked == before
 
@@ -265,5 +266,5 @@ async def test_attack_with_judges_that_are_no_use_no_money_is_wired(judges: Any)
     assert result.state.confidence == 0.0
     assert (result.reports["verifier"].verdict, result.reports["grounding"].verdict) == ("unchecked", "unchecked")
     assert {failure for plugin in result.reports["plugins"].plugins for failure in plugin.failures} == set()
-    (await agent.replay("t")).raise_for_difference()
+    (await timetravel.replay(agent, "t")).raise_for_difference()
     assert WIRED == []

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.together.test_all import ADDONS, CARD_PART, Cast
 
+import locus_plugin_timetravel as timetravel
 from locus import Agent, ToolCompleteEvent
 from locus.core.messages import Message, Role, ToolCall, Usage
 from locus.journal import MemoryStore
@@ -46,4 +47,4 @@ async def test_a_servers_tool_is_filtered_voted_on_recorded_and_replayed_as_any_
     assert "order 4711" in str(done.result)
     assert not CARD_PART.search(repr([event for event in events if event.type != "run_start"]))
     assert cast.asked["steering"] == 1
-    assert (await agent.replay("t")).raise_for_difference().ok
+    assert (await timetravel.replay(agent, "t")).raise_for_difference().ok

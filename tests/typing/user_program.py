@@ -14,6 +14,7 @@ import msgspec
 import pydantic
 from attrs import frozen
 
+import locus_plugin_timetravel as timetravel
 from locus import (
     Agent,
     AgentResult,
@@ -32,7 +33,6 @@ from locus import (
     Run,
     ToolContext,
     ToolStartEvent,
-    diff,
     tool,
 )
 from locus.core.events import IterationEvent
@@ -259,18 +259,18 @@ async def runs_know_what_they_give(agent: Agent[Database, Report]) -> Report | N
 
 
 async def threads_are_looked_back_on(agent: Agent[Database, Report]) -> None:
-    past = await agent.history("t")
+    past = await timetravel.history(agent, "t")
     assert_type(past[0].usage.total_tokens, int)
     assert_type(past[0].state, AgentState)
     assert_type([moment.node for moment in past], list[str])
-    fork = await agent.fork("t", at=past[-1].n)
-    assert_type(await agent.state_at(fork, 1), AgentState)
-    replay = await agent.replay(fork, deps=Database({}))
+    fork = await timetravel.fork(agent, "t", at=past[-1].n)
+    assert_type(await timetravel.state_at(agent, fork, 1), AgentState)
+    replay = await timetravel.replay(agent, fork, deps=Database({}))
     if not replay and replay.difference is not None:
         assert_type(replay.difference.step, str)
-    assert_type((await agent.what_if("t", termination=conditions_combine())).saved.cost, float | None)
-    assert_type((await agent.diff("t", fork)).same, bool)
-    assert_type(diff(past, await agent.history(fork)).same, bool)
+    assert_type((await timetravel.what_if(agent, "t", termination=conditions_combine())).saved.cost, float | None)
+    assert_type((await timetravel.diff_threads(agent, "t", fork)).same, bool)
+    assert_type(timetravel.diff(past, await timetravel.history(agent, fork)).same, bool)
 
 
 @tool

@@ -39,7 +39,7 @@ from locus.core.state import ReasoningStep
 from locus.models import ModelResponse
 from locus.models.call import Called, Spent
 from locus.tools.outcome import CallOutcome
-from locus.travel import Difference
+from locus_plugin_timetravel import Difference
 
 
 def through_json(form: Any) -> Any:

@@ -15,6 +15,9 @@ __all__ = ["shelf"]
 BUILTIN = "locus.hooks.builtin"
 PACKAGES = (BUILTIN, "locus.memory", "locus.reasoning")
 
+#: A module of no plugin of this checkout, directly below the kernel's package.
+ABSENT = "locus.gardening"
+
 
 @pytest.fixture(autouse=True)
 def forgotten_packages() -> Iterator[None]:
@@ -22,7 +25,7 @@ def forgotten_packages() -> Iterator[None]:
     yield
     for name in [name for name in sys.modules if name.startswith(tuple(f"{package}." for package in PACKAGES))]:
         del sys.modules[name]
-    for name in PACKAGES:
+    for name in (*PACKAGES, ABSENT):
         package = sys.modules.pop(name, None)
         parent, _, last = name.rpartition(".")
         if package is not None and getattr(sys.modules[parent], last, None) is package:
@@ -148,7 +151,40 @@ def test_other_imports_do_not_notice_the_compat_paths() -> None:
 
     with pytest.raises(ModuleNotFoundError, match="No module named 'locus_compat_paths_are_not_here'"):
         importlib.import_module("locus_compat_paths_are_not_here")
-    assert importlib.util.find_spec("locus.reasonings") is None
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'locus\.core\.gardening'"):
+        importlib.import_module("locus.core.gardening")
+    with pytest.raises(ImportError, match=r"^cannot import name 'Gardener' from 'locus' \("):
+        exec("from locus import Gardener", {})
+
+
+def test_a_module_that_the_kernel_does_not_have_comes_from_the_plugin_that_offers_it(shelf: Shelf) -> None:
+    offer(shelf, "garden", {f"{ABSENT}:dig": "toy_spade:dig"}, toy_spade="dig = 'deep'")
+
+    module = importlib.import_module(ABSENT)
+    space: dict[str, Any] = {}
+    exec("from locus.gardening import dig as one\nfrom locus import gardening\nanother = gardening.dig", space)
+
+    assert (module.dig, space["one"], space["another"]) == ("deep", "deep", "deep")
+    assert "no installed plugin offers it; the nearest is locus.gardening.dig" in missing(
+        "from locus.gardening import dug"
+    )
+
+
+@pytest.mark.parametrize("statement", ["import locus.gardening", "from locus import gardening"])
+def test_a_module_that_no_plugin_offers_says_how_it_gets_there(shelf: Shelf, statement: str) -> None:
+    text = missing(statement)
+
+    assert "cannot import 'gardening' from 'locus': no installed plugin offers it" in text
+    assert "pip install locus-plugin-gardening" in text
+
+
+def test_a_misspelled_module_names_the_plugin_that_offers_the_right_one(shelf: Shelf) -> None:
+    offer(shelf, "garden", {f"{ABSENT}:dig": "toy_spade:dig"})
+
+    text = missing("import locus.gardenin")
+
+    assert "the nearest is locus.gardening of plugin 'garden'" in text
+    assert "pip install" not in text
 
 
 def test_there_is_one_finder_however_many_compat_paths_there_are(shelf: Shelf) -> None:

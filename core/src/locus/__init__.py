@@ -6,7 +6,7 @@ algebra. Everything with an effect is a plugin.
 
 from typing import TYPE_CHECKING
 
-from locus.core.lazy import exports
+from locus.core.lazy import exports, find_missing
 
 if TYPE_CHECKING:
     from locus.agent import Agent
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from locus.run import Run
     from locus.tools.context import ToolContext
     from locus.tools.decorator import tool
-    from locus.travel.comparing import diff
 
 __version__ = "0.1.0"
 
@@ -112,7 +111,6 @@ __all__ = [
     "ToolStartEvent",
     "Usage",
     "Verdict",
-    "diff",
     "tool",
 ]
 
@@ -168,7 +166,9 @@ __getattr__, __dir__ = exports(
         "ToolStartEvent": "locus.core.events",
         "Usage": "locus.core.messages",
         "Verdict": "locus.core.directives",
-        "diff": "locus.travel.comparing",
         "tool": "locus.tools.decorator",
     },
 )
+
+# A module that the kernel does not have may be offered by an installed plugin.
+find_missing(__name__, "locus.plugins.compat_paths")

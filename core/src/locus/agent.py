@@ -10,30 +10,25 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from locus.core.lazy import Lazy
 from locus.options import AgentKeywords, Deps, Out, RunOptions
+from locus.threads import Threads
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     import anyio
 
-    from locus import travel
-    from locus.core.state import AgentState
     from locus.core.termination import TerminationCondition
     from locus.loop import builder
     from locus.loop.budget import Budget
     from locus.loop.context import ActiveRun
     from locus.loop.input import Prompt
     from locus.loop.runtime import AgentRuntime
-    from locus.models.protocol import ModelSettings
     from locus.options import AgentOptions, ResumeKeywords, RunKeywords
     from locus.result import AgentResult
     from locus.run import Run
-    from locus.travel import Diff, History, Replay, RouterLike, WhatIf, replays
 else:
     anyio = Lazy("anyio")
     builder = Lazy("locus.loop.builder")
-    travel = Lazy("locus.travel")
-    replays = Lazy("locus.travel.replays")
 
 __all__ = ["Agent"]
 
@@ -169,16 +164,42 @@ class Agent(AgentKeywords[Deps, Out]):
         Raises:
             RuntimeError: an event loop runs in this thread; use ``await agent.run(...)`` there.
         """
-        if _in_event_loop():
-            raise RuntimeError(
-                "run_sync blocks its thread, and an event loop runs in this one; write `await agent.run(...)` here"
-            )
-        run: Run[Any] = self.run(prompt, output_schema=output_schema, **options)
+        _refuse_event_loop("run")
+        return _finish(self.run(prompt, output_schema=output_schema, **options))
 
-        async def main() -> AgentResult[Any]:
-            return await run
+    @overload
+    def resume_sync(
+        self,
+        thread: str | AgentResult[Any],
+        answer: Any = ...,
+        *,
+        output_schema: None = ...,
+        **options: Unpack[ResumeKeywords[Deps]],
+    ) -> AgentResult[Out]: ...
+    @overload
+    def resume_sync(
+        self,
+        thread: str | AgentResult[Any],
+        answer: Any = ...,
+        *,
+        output_schema: type[Given],
+        **options: Unpack[ResumeKeywords[Deps]],
+    ) -> AgentResult[Given]: ...
+    def resume_sync(
+        self,
+        thread: str | AgentResult[Any],
+        answer: Any = None,
+        *,
+        output_schema: Any = None,
+        **options: Unpack[ResumeKeywords[Deps]],
+    ) -> AgentResult[Any]:
+        """`resume` for callers without an event loop.
 
-        return anyio.run(main)
+        Raises:
+            RuntimeError: an event loop runs in this thread; use ``await agent.resume(...)`` there.
+        """
+        _refuse_event_loop("resume")
+        return _finish(self.resume(thread, answer, output_schema=output_schema, **options))
 
     def cancel(self, reason: str = "", *, run_id: str | None = None, thread_id: str | None = None) -> int:
         """End runs of this agent that are active now, at their next safe point. Safe from any thread.
@@ -193,111 +214,14 @@ class Agent(AgentKeywords[Deps, Out]):
         """
         return self._runtime.cancel(reason, run_id, thread_id)
 
-    # -- what its store remembers -----------------------------------------------------------------
-
-    async def history(self, thread_id: str) -> History:
-        """What happened on a thread: a `Moment` for each transition.
+    @property
+    def threads(self) -> Threads:
+        """The threads that its store keeps.
 
         Raises:
             ConfigError: the agent has no checkpointer.
-            NothingToResume: nothing is kept under that id.
-            JournalError: the checkpointer keeps no history.
         """
-        return await travel.history(self._runtime.required_store(), thread_id)
-
-    async def state_at(self, thread_id: str, n: int) -> AgentState:
-        """The state that a thread's n-th transition committed.
-
-        Raises:
-            JournalError: there is no such transition; otherwise as for `history`.
-        """
-        return await travel.state_at(self._runtime.required_store(), thread_id, n)
-
-    async def fork(self, thread_id: str, *, at: int | None = None, into: str | None = None) -> str:
-        """Make another thread that begins like this one, up to a transition; gives its id.
-
-        `resume` goes on with it where the run was open there, and ``run(prompt, thread_id=...)`` takes the next turn.
-        A run that is open at that point is another run in the fork, with an id and idempotency keys of its own.
-
-        Args:
-            thread_id: the thread.
-            at: the number of the last transition that both have, as in `history`; None = the newest.
-            into: the new thread's id; None = one made of the old.
-
-        Raises:
-            JournalError: there is no such transition, or ``into`` is taken; otherwise as for `history`.
-        """
-        return await travel.fork(self._runtime.required_store(), thread_id, at, into)
-
-    async def replay(
-        self,
-        thread_id: str,
-        *,
-        deps: Deps | None = None,
-        model_settings: ModelSettings | None = None,
-        output_schema: Any = None,
-        termination: TerminationCondition | None = None,
-    ) -> Replay:
-        """Run this agent's code against a thread's journal; no model is called and no tool's body entered.
-
-        Nodes, router, conversation manager and the binding of arguments run as ever; observers, deciders, reviewers
-        and the wrappers of calls do not, because what they decided is in the journal.
-
-        Args:
-            thread_id: the thread; nothing is written to it.
-            deps: what plugins' nodes get as ``run.deps``.
-            model_settings: what its runs were called with.
-            output_schema: what its runs were called with.
-            termination: what its runs were called with, where that has no JSON form and so is not in the journal.
-
-        Raises:
-            ConfigError, NothingToResume, JournalError: as for `history`. A difference is no exception.
-        """
-        options = RunOptions(
-            deps=deps, model_settings=model_settings, output_schema=output_schema, termination=termination
-        )
-        return await replays.replay(self._runtime, self._runtime.required_store(), thread_id, options)
-
-    async def what_if(
-        self,
-        thread_id: str,
-        *,
-        termination: TerminationCondition | None = None,
-        router: RouterLike | None = None,
-        run_id: str | None = None,
-    ) -> WhatIf:
-        """Where a run would have stopped under another rule, from its journal alone.
-
-        With neither a condition nor a router the agent's own are asked.
-
-        Args:
-            thread_id: the thread.
-            termination: another condition in place of the agent's; terminal tools and an answer without tool calls
-                end the run as they do in this agent.
-            router: another router, or any pure function ``(node, state) -> Route``.
-            run_id: which of the thread's runs; None = the last one.
-
-        Raises:
-            ConfigError: both are given, or one that is none; otherwise as for `history`.
-        """
-        rule = self._runtime.router if termination is None and router is None else router
-        return await travel.what_if(
-            self._runtime.required_store(),
-            thread_id,
-            termination=termination,
-            router=rule,
-            run_id=run_id,
-            runtime=self._runtime,
-        )
-
-    async def diff(self, thread_a: str, thread_b: str) -> Diff:
-        """Two threads side by side, and where they part.
-
-        Raises:
-            ConfigError, NothingToResume, JournalError: as for `history`.
-        """
-        store = self._runtime.required_store()
-        return travel.diff(await travel.history(store, thread_a), await travel.history(store, thread_b))
+        return Threads(self._runtime.required_store())
 
     async def run_as_child(
         self,
@@ -312,9 +236,18 @@ class Agent(AgentKeywords[Deps, Out]):
         return await self._runtime.child(prompt, thread_id=thread_id, parent=parent, budget=budget, answers=answers)
 
 
-def _in_event_loop() -> bool:
+def _refuse_event_loop(name: str) -> None:
     try:
         anyio.get_cancelled_exc_class()
-    except RuntimeError:  # there is none: nothing says how a task of it is cancelled
-        return False
-    return True
+    except RuntimeError:  # no loop runs: nothing says how a task of it is cancelled
+        return
+    raise RuntimeError(
+        f"{name}_sync blocks its thread, and an event loop runs in this one; write `await agent.{name}(...)` here"
+    )
+
+
+def _finish(run: Run[Any]) -> AgentResult[Any]:
+    async def main() -> AgentResult[Any]:
+        return await run
+
+    return anyio.run(main)

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
+import locus_plugin_timetravel as timetravel
 from locus import Agent, tool
 from locus.core.errors import Fenced, ModelError, SettingsError, StoreError
 from locus.core.events import Event, ModelCompleteEvent, TerminateEvent, event_from_json, event_to_json
@@ -194,7 +195,7 @@ async def test_a_chain_can_be_kept_in_the_state() -> None:
     store = MemoryStore()
     made = agent(FAIL, "No.", causal=True, hooks=[Keeper()], checkpointer=store)
     await made.run("Book.", thread_id="t")
-    chain = (await made.history("t")).state.metadata["chain"]
+    chain = (await timetravel.history(made, "t")).state.metadata["chain"]
     assert isinstance(chain, CausalChain)
     assert [s.label for s in chain.symptoms] == ["book failed: RuntimeError: the seat is taken"]
 
@@ -242,7 +243,7 @@ async def test_a_run_that_is_resumed_has_the_graph_of_one_that_was_not(
         assert told(events) == ["4 c3 unknown", "4 c1 causes c3", "4 e1 causes c3", "4 c3 prevents e1"]
         asked = [r for r in made.runtime.model.requests if r.purpose == "causal"]  # type: ignore[attr-defined]
         assert len(asked) == 1
-    assert (await made.replay("t")).ok
+    assert (await timetravel.replay(made, "t")).ok
 
 
 # -- a model that infers --------------------------------------------------------------------------
@@ -364,7 +365,7 @@ async def test_a_model_that_fails_leaves_the_graph_as_it_is_and_is_reported(answ
     assert report.chain == build_causal_chain(run.result.state.tool_executions)
     assert (report.inferences, report.failures) == (0, 1)
     assert report.errors[0].startswith(failed.error_type)
-    assert (await made.replay("t")).ok
+    assert (await timetravel.replay(made, "t")).ok
 
 
 async def test_a_claim_that_is_malformed_does_not_cost_the_others() -> None:

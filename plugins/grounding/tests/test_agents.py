@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+import locus_plugin_timetravel as timetravel
 from locus import Agent, tool
 from locus.core.errors import ModelError, SettingsError
 from locus.core.events import Event, event_from_json, event_to_json
@@ -238,7 +239,7 @@ async def test_a_judge_that_fails_changes_nothing_and_is_reported(answer: Any) -
     assert (report.verdict, report.score, report.failures, report.revisions) == ("unchecked", None, 1, 0)
     assert report.errors[0].startswith(failed.error_type)
     assert (run.result.text, run.result.stop_reason) == (BAD, "NoToolCalls")
-    (await made.replay("t")).raise_for_difference()
+    (await timetravel.replay(made, "t")).raise_for_difference()
 
 
 async def test_a_budget_that_is_spent_buys_no_judge() -> None:
@@ -292,7 +293,7 @@ async def test_wherever_a_run_dies_it_ends_as_if_it_had_not(judge: str) -> None:
         assert len(asked(made)) <= (3 if judge == "model" else 0), (
             "two verdicts, and one more for the one that was lost"
         )
-        (await made.replay("t")).raise_for_difference()
+        (await timetravel.replay(made, "t")).raise_for_difference()
 
 
 async def test_a_replay_asks_nobody() -> None:
@@ -309,7 +310,7 @@ async def test_a_replay_asks_nobody() -> None:
     )
     await made.run("How many?", thread_id="t")
     before = len(asked(made))
-    (await made.replay("t")).raise_for_difference()
+    (await timetravel.replay(made, "t")).raise_for_difference()
     assert len(asked(made)) == before == 3
 
 

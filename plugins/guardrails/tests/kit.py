@@ -11,7 +11,7 @@ from attrs import frozen
 from locus import Agent, AgentResult, Event, tool
 from locus.core.events import event_to_json
 from locus.journal import MemoryStore
-from locus.travel import export_thread
+from locus_plugin_timetravel import export_thread
 from locus_testkit import ScriptedModel
 
 __all__ = ["SECRETS", "Told", "Tools", "clean", "run"]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import locus_plugin_timetravel as timetravel
 from locus import (
     Agent,
     Hook,
@@ -467,7 +468,7 @@ async def test_a_run_that_was_interrupted_goes_on_without_asking_or_filtering_an
     assert result.text == "Bye [redacted: email]"
     assert len(model.requests) == 2
     assert clean(repr(await store.read("t")))
-    (await agent.replay("t")).raise_for_difference()
+    (await timetravel.replay(agent, "t")).raise_for_difference()
 
 
 async def test_parallel_runs_count_for_themselves() -> None:

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import locus_plugin_timetravel as timetravel
 from locus import Event, ModelChunkEvent, TerminateEvent, ToolCompleteEvent, ToolContext
 from locus.core.events import event_to_json
 from locus.hooks.builtin import RunLogHook
@@ -299,7 +300,7 @@ async def test_a_resumed_run_goes_on_in_the_file_and_in_the_sum(path: Path) -> N
 async def test_a_replay_writes_nothing(path: Path) -> None:
     made = agent(script(), checkpointer=MemoryStore(), logging={"run_log": str(path)})
     _, events = await run(made, thread_id="t")
-    assert (await made.replay("t")).ok
+    assert (await timetravel.replay(made, "t")).ok
     assert read_run_log(path).events == tuple(events)
 
 

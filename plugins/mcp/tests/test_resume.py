@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import locus_plugin_timetravel as timetravel
 from locus import Agent
 from locus.core.errors import StoreError
 from locus.journal import MemoryStore
@@ -80,7 +81,7 @@ async def test_a_resumed_run_tells_the_model_of_the_same_tools_whatever_the_serv
     assert first_told == "x"
     assert gone.startswith("Error: ToolError: the tool raw__old is gone (tool 'old' of the MCP server 'raw')")
     assert unknown.startswith("Error: UnknownTool")
-    assert (await agent.replay("t")).raise_for_difference().ok
+    assert (await timetravel.replay(agent, "t")).raise_for_difference().ok
 
 
 async def test_a_run_goes_on_without_a_server_that_is_gone_and_not_without_one_that_it_requires(tmp_path: Path) -> None:
@@ -108,5 +109,5 @@ async def test_a_replay_starts_no_server(tmp_path: Path) -> None:
     await agent.run("go", thread_id="t")
     started = len(log_of(log))
 
-    assert (await agent.replay("t")).raise_for_difference().ok
+    assert (await timetravel.replay(agent, "t")).raise_for_difference().ok
     assert len(log_of(log)) == started

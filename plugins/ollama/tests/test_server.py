@@ -12,6 +12,7 @@ import anyio
 import pytest
 from attrs import frozen
 
+import locus_plugin_timetravel as timetravel
 from locus import Agent
 from locus.core.codec import encode
 from locus.core.errors import ModelError
@@ -147,7 +148,7 @@ async def test_a_thread_goes_on_with_the_bytes_it_had_and_replays_without_a_diff
     for before, after in pairwise(bodies):
         assert after.startswith(before[: before.index(b'],"tools":')])
     assert b'"mood":{"warm":[1,2.5,null]}' in bodies[-1]
-    assert (await agent.replay("t")).difference is None
+    assert (await timetravel.replay(agent, "t")).difference is None
     assert len(server.received) == len(bodies), "a replay asks nobody"
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import locus_plugin_timetravel as timetravel
 from locus import Agent, tool
 from locus.journal import MemoryStore
 from locus_testkit import Died, DyingStore, ScriptedModel, assert_valid_history, call, every_death
@@ -90,14 +91,14 @@ async def test_wherever_a_run_dies_it_goes_on_with_the_same_plan() -> None:
             "only an answer that was not written is asked for again"
         )
         assert lost[0] <= (not store.stored)
-        (await agent.replay("t")).raise_for_difference()
+        (await timetravel.replay(agent, "t")).raise_for_difference()
 
 
 async def test_a_replay_shows_no_difference() -> None:
     store, model = MemoryStore(), ScriptedModel(PLAN, ANSWER)
     agent = Agent(model, tools=Journey().all(), planning=True, checkpointer=store)
     await agent.run("Plan.", thread_id="t")
-    (await agent.replay("t")).raise_for_difference()
+    (await timetravel.replay(agent, "t")).raise_for_difference()
     assert len(model.requests) == 2
 
 
@@ -105,9 +106,9 @@ async def test_a_fork_goes_on_with_the_plan_that_it_was_made_in() -> None:
     store, model = MemoryStore(), ScriptedModel(PLAN, ANSWER, ANSWER)
     agent = Agent(model, tools=Journey().all(), planning=True, checkpointer=store)
     whole = await agent.run("Plan.", thread_id="t")
-    history = await agent.history("t")
-    middle = [moment.n for moment in history.moments if moment.node == "execute"][1]
-    result = await agent.resume(await agent.fork("t", at=middle))
+    history = await timetravel.history(agent, "t")
+    middle = [entry.n for entry in history if entry.node == "execute"][1]
+    result = await agent.resume(await timetravel.fork(agent, "t", at=middle))
     assert (result.text, result.run_id != whole.run_id) == (ANSWER, True)
     assert purposes(model) == ["planning", "think", "think"]
     assert ran(result) == ran(whole)

@@ -10,6 +10,7 @@ import anyio
 import pytest
 from attrs import evolve
 
+import locus_plugin_timetravel as timetravel
 from locus import Agent, ConfigError, Hook, Reject, Role, ToolContext, tool
 from locus.config import load_config
 from locus.core.errors import Fenced, ModelError
@@ -362,7 +363,7 @@ async def test_a_planner_that_fails_is_done_without(failure: Any) -> None:
     assert result.reports["planning"].reason == "ModelError"
     (end,) = [e for e in events if isinstance(e, PlanEndEvent)]
     assert end.reason.startswith("ModelError: ")
-    replayed = await Agent(model, tools=TOOLS, planning=planning, checkpointer=store).replay("t")
+    replayed = await timetravel.replay(Agent(model, tools=TOOLS, planning=planning, checkpointer=store), "t")
     replayed.raise_for_difference()
 
 
@@ -500,7 +501,7 @@ async def test_a_planned_call_that_asks_a_person_goes_on_with_the_plan() -> None
     assert [e.result for e in result.state.tool_executions] == ["yes", "seen yes"]
     assert purposes(model) == ["planning", "think"]
     assert result.reports["planning"] == PlanningReport(plans=1, steps=2, turns=2, planner_calls=1, how="answered")
-    (await agent.replay("t")).raise_for_difference()
+    (await timetravel.replay(agent, "t")).raise_for_difference()
 
 
 async def test_parallel_runs_of_one_agent_follow_their_own_plans() -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import locus_plugin_timetravel as timetravel
 from locus import Agent, ConfigError, Usage, tool
 from locus.core.events import event_from_json, event_to_json
 from locus.core.termination import CostLimit, MaxIterations
@@ -184,7 +185,7 @@ async def test_a_resumed_run_keeps_what_calls_cost_then_and_a_replay_shows_no_di
     result = await agent(1_000.0).resume("t")
     assert result.cost == pytest.approx(15e-6 + 15e-3)
     assert result.reports["pricing"].priced == 1
-    (await agent(5.0).replay("t")).raise_for_difference()
+    (await timetravel.replay(agent(5.0), "t")).raise_for_difference()
 
 
 async def test_a_call_that_is_on_record_is_not_counted_by_the_segment_that_goes_on() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+import locus_plugin_timetravel as timetravel
 from locus import Agent, Hook, Role, tool
 from locus.config import load_config
 from locus.core.errors import Fenced, ModelError, SettingsError, StoreError
@@ -372,7 +373,7 @@ async def test_a_judge_that_fails_changes_nothing_and_is_reported(answer: Any, e
     assert (report.reflections, report.failures) == (0, 1)
     assert report.errors[0].startswith(failed.error_type)
     assert run.result.text == "Done."
-    assert (await made.replay("t")).ok
+    assert (await timetravel.replay(made, "t")).ok
 
 
 async def test_a_limit_that_is_reached_in_the_node_before_keeps_the_judge_from_being_asked() -> None:
@@ -458,14 +459,14 @@ async def test_a_crash_at_the_reflection_leaves_one_reflection_behind(
     assert (result.text, result.state.confidence_history) == ("Done.", (0.5,))
     assert len(asked(made)) == judged
     assert sum(m.plugin == "reflexion" for m in result.state.messages) == 1
-    assert (await made.replay("t")).ok
+    assert (await timetravel.replay(made, "t")).ok
 
 
 async def test_a_replay_asks_no_judge_and_finds_no_difference() -> None:
     script = [A, says(0.2), call("fail"), says(0.3, "stuck"), B, "garbage", "Done."]
     made = agent(*script, reflexion={"interval": 1, "lessons": 2}, checkpointer=MemoryStore())
     await made.run("Look.", thread_id="t")
-    replay = await made.replay("t")
+    replay = await timetravel.replay(made, "t")
     assert replay.ok, replay
     assert len(asked(made)) == 3
 
@@ -493,7 +494,7 @@ async def test_lessons_of_failed_steps_are_told_to_the_next_attempt_on_the_threa
     assert first.messages[-2].text == "Try again."
     assert second.messages[: len(first.messages)] == first.messages
     assert sum("Lessons" in m.text for m in result.state.messages) == 1
-    assert (await again.replay("t")).ok
+    assert (await timetravel.replay(again, "t")).ok
 
 
 async def test_lessons_are_dropped_once_the_confidence_is_where_it_should_be() -> None:
@@ -501,7 +502,7 @@ async def test_lessons_are_dropped_once_the_confidence_is_where_it_should_be() -
     options: dict[str, Any] = {"reflexion": {"interval": 1, "lessons": 2}, "checkpointer": store}
     await agent(call("fail"), lesson("Not so."), A, says(0.9), "Done.", **options).run("Try.", thread_id="t")
     again = agent("Hello.", **options)
-    assert len((await again.history("t")).state.metadata["reflexion"]["lessons"]) == 0
+    assert len((await timetravel.history(again, "t")).state.metadata["reflexion"]["lessons"]) == 0
     await again.run("Hello?", thread_id="t")
     assert not any("Lessons" in m.text for m in thought(again)[0].messages)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import locus_plugin_timetravel as timetravel
 from locus import Agent, tool
 from locus.core.events import ModelCompleteEvent, TerminateEvent, ToolStartEvent, event_from_json, event_to_json
 from locus.core.messages import Message, Role, TextBlock, ThinkingBlock, ToolCall
@@ -77,7 +78,7 @@ async def test_each_call_begins_with_the_first_model_again_and_nobody_is_sent_wh
     assert "acme signed" in repr(first.requests[-1].messages)
     assert "b signed" not in repr(first.requests[-1].messages)
     assert "b signed" in repr(result.state.messages)
-    (await agent.replay("t")).raise_for_difference()
+    (await timetravel.replay(agent, "t")).raise_for_difference()
 
 
 async def test_a_later_run_of_the_thread_still_knows_whose_turn_was_whose() -> None:
@@ -207,7 +208,7 @@ async def test_iterations_that_fail_in_a_row_cancel_the_run_with_a_named_reason(
     assert result.stop_reason == ("Cancelled: the circuit breaker of the loop is open; it lets a run try again in 60 s")
     assert (len(asked.requests), breakers(events)) == (3, [("loop", "", True)])
     assert isinstance(events[-1], TerminateEvent)
-    (await agent.replay("t")).raise_for_difference()
+    (await timetravel.replay(agent, "t")).raise_for_difference()
 
 
 async def test_the_loops_breaker_is_of_all_runs_and_one_that_succeeds_closes_it() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
+import locus_plugin_timetravel as timetravel
 from locus import Agent, ConfigError, Hook, Usage, tool
 from locus.core.errors import ContextOverflow, ModelError
 from locus.core.events import ModelChunkEvent, ModelCompleteEvent, ModelRestartEvent, event_from_json, event_to_json
@@ -276,7 +277,7 @@ async def test_wherever_a_run_dies_one_call_at_most_is_repeated_and_a_replay_sho
             continue
         assert result.text == "Done."
         assert len(asked.requests) <= 2 + 3 + 1
-        (await agent.replay("t")).raise_for_difference()
+        (await timetravel.replay(agent, "t")).raise_for_difference()
         assert len(asked.requests) <= 2 + 3 + 1, "a replay asks nobody"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
+import locus_plugin_timetravel as timetravel
 from locus import Agent, ConfigError, HookFailedEvent, ToolStartEvent, tool
 from locus.core.errors import ModelError
 from locus.core.events import event_from_json, event_to_json
@@ -75,7 +76,7 @@ async def test_ask_is_an_interrupt_and_the_person_decides(answer: str, ran: list
     assert bodies.ran == ran
     assert result.stop_reason == "NoToolCalls"
     assert len(second.requests) == 1, "the vote stands in the journal"
-    (await agent.replay("t")).raise_for_difference()
+    (await timetravel.replay(agent, "t")).raise_for_difference()
 
 
 async def test_each_of_several_calls_is_voted_on() -> None:
@@ -286,7 +287,7 @@ async def test_a_run_that_crashed_in_a_body_does_not_vote_again() -> None:
     result = await agent.resume("t")
     assert (ran, len(second.requests)) == (["a", "a"], 1)
     assert result.usage.total_tokens == 3 * 15
-    (await agent.replay("t")).raise_for_difference()
+    (await timetravel.replay(agent, "t")).raise_for_difference()
 
 
 async def test_wherever_a_run_dies_it_goes_on_with_the_votes_that_it_had() -> None:

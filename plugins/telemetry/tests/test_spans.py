@@ -15,6 +15,7 @@ from opentelemetry.semconv._incubating.attributes import error_attributes, gen_a
 from opentelemetry.semconv._incubating.metrics import gen_ai_metrics
 from opentelemetry.trace import SpanKind, StatusCode
 
+import locus_plugin_timetravel as timetravel
 from locus import Agent, Hook, ModelError, ModelSettings, RunStartEvent, ToolContext
 from locus.core.messages import Usage
 from locus.hooks.builtin import TelemetryHook as Builtin
@@ -561,7 +562,7 @@ async def test_a_replay_is_as_recorded_and_traces_nothing(traced: Traced) -> Non
     await agent.run("?", thread_id="t")
     await agent.resume("t", "yes")
     traced.spans_in.clear()
-    replay = await Traced().agent(ScriptedModel(), tools=[ask], checkpointer=store).replay("t")
+    replay = await timetravel.replay(Traced().agent(ScriptedModel(), tools=[ask], checkpointer=store), "t")
     assert replay.ok, replay.difference
     assert traced.spans == []
 

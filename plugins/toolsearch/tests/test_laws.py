@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import locus_plugin_timetravel as timetravel
 from locus import Agent, AgentState, Hook
 from locus.core.executions import ToolExecution
 from locus.journal import MemoryStore
@@ -71,7 +72,7 @@ def test_the_tools_of_a_request_begin_with_those_of_the_one_before(
         one = agent(model, store, **options, keep=1000)
         for prompt in prompts:
             await one.run(prompt, thread_id="t")
-        return (await one.replay("t")).ok
+        return (await timetravel.replay(one, "t")).ok
 
     assert anyio.run(converse), "a replay shows no difference"
     lists = sent(model.requests)
@@ -98,10 +99,14 @@ def test_a_run_that_died_anywhere_goes_on_with_the_tools_that_it_had(
         other = agent(after, store, **{**options, "top": 7})
         if await store.peek("t") is None:
             return sent(before.requests), [], True
-        history = await other.history("t")
+        history = await timetravel.history(other, "t")
         if history.open_node is not None:
             await other.resume("t")
-        return sent(before.requests), sent(after.requests), (await agent(after, store, **options).replay("t")).ok
+        return (
+            sent(before.requests),
+            sent(after.requests),
+            (await timetravel.replay(agent(after, store, **options), "t")).ok,
+        )
 
     expected = anyio.run(whole)
     before, after, same = anyio.run(torn)
@@ -144,12 +149,12 @@ async def test_the_prompt_is_ranked_once_wherever_the_run_dies_and_never_by_a_re
         store = Dying(at)
         if await until_it_dies(agent(before, store).run(prompt, thread_id="t")):
             died += 1
-            if (await agent(after, store).history("t")).open_node is not None:
+            if (await timetravel.history(agent(after, store), "t")).open_node is not None:
                 await agent(after, store).resume("t")
         if before.requests:
             assert ranked.count(prompt) == 1
         asked = len(ranked)
-        assert (await agent(after, store).replay("t")).ok
+        assert (await timetravel.replay(agent(after, store), "t")).ok
         assert len(ranked) == asked
     assert died > 4
 
@@ -166,7 +171,7 @@ async def test_a_think_that_another_wrapper_runs_twice_chooses_once() -> None:
     for number, hooks in enumerate(([Twice(), ToolSearchHook()], [ToolSearchHook(), Twice()])):
         one = Agent(model, tools=TOOLS, catalogue=INSTALLED, checkpointer=store, hooks=hooks)
         await one.run("Set an alarm for 7", thread_id=str(number))
-        assert (await one.replay(str(number))).ok
+        assert (await timetravel.replay(one, str(number))).ok
     lists = sent(model.requests)
     assert lists[: len(lists) // 2] == lists[len(lists) // 2 :]
     assert all(is_prefix(lists[0], names) for names in lists)
@@ -207,9 +212,9 @@ async def test_tools_that_are_known_only_once_a_run_begins_are_found_and_indexed
             model, catalogue=INSTALLED, checkpointer=store, toolsearch={"top": 1, "results": 1}, hooks=[Server()]
         )
         await until_it_dies(one.run("Set an alarm for 7", thread_id="t"))
-        if await store.peek("t") is not None and (await one.history("t")).open_node is not None:
+        if await store.peek("t") is not None and (await timetravel.history(one, "t")).open_node is not None:
             await one.resume("t")
-        assert (await one.replay("t")).ok
+        assert (await timetravel.replay(one, "t")).ok
     lists = sent(model.requests)
     assert [SEARCH, "set_alarm"] in lists
     assert all(is_prefix(names, [SEARCH, "set_alarm", "git_diff"]) for names in lists)
@@ -231,11 +236,11 @@ async def test_a_fork_goes_on_with_the_tools_of_its_thread() -> None:
     model, store = ScriptedModel(following(script), after="repeat"), MemoryStore()
     one = agent(model, store, top=1)
     await one.run("Set an alarm for 7", thread_id="t")
-    await one.fork("t", at=3, into="fork")
+    await timetravel.fork(one, "t", at=3, into="fork")
     await one.resume("fork")
     lists = sent(model.requests)
     assert lists[3:] == lists[1:3]
-    assert (await one.replay("fork")).ok
+    assert (await timetravel.replay(one, "fork")).ok
 
 
 def test_what_the_last_turn_asked_for_is_read_without_the_turns_before() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+import locus_plugin_timetravel as timetravel
 from locus.core.errors import SettingsError
 from locus.journal import MemoryStore
 from locus_plugin_verifier import VerifierSettings
@@ -75,7 +76,7 @@ async def test_a_command_is_run_once_and_not_again_on_a_replay(folder: Path) -> 
     result = await made.run("Do it.", thread_id="t")
     assert (result.reports["verifier"].verdict, result.reports["verifier"].refused) == ("unverified", 2)
     assert (folder / "runs").read_text() == "..."
-    (await made.replay("t")).raise_for_difference()
+    (await timetravel.replay(made, "t")).raise_for_difference()
     assert (folder / "runs").read_text() == "..."
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+import locus_plugin_timetravel as timetravel
 from locus import Agent, HookFailedEvent
 from locus.core.errors import ModelError, SettingsError
 from locus.core.events import event_from_json, event_to_json
@@ -248,7 +249,7 @@ async def test_a_judge_that_cannot_be_understood_verifies_nothing(answer: Any) -
     result = await made.run("Do it.", thread_id="t")
     report = result.reports["verifier"]
     assert (report.verdict, report.refused, report.failures) == ("unchecked", 1, 2)
-    (await made.replay("t")).raise_for_difference()
+    (await timetravel.replay(made, "t")).raise_for_difference()
 
 
 async def test_a_budget_that_is_spent_buys_no_verdict() -> None:
@@ -304,7 +305,7 @@ async def test_wherever_a_run_dies_it_ends_as_if_it_had_not(end: Any, judged: bo
         assert (report.verdict, report.refused) == ("verified", 1)
         asked = [r for r in made.runtime.model.requests if r.purpose == "verifier"]  # type: ignore[attr-defined]
         assert len(asked if judged else looked) <= 3, "two checks, and one more for the one that was lost"
-        (await made.replay("t")).raise_for_difference()
+        (await timetravel.replay(made, "t")).raise_for_difference()
 
 
 async def test_runs_side_by_side_are_checked_for_themselves() -> None:

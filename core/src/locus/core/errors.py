@@ -377,7 +377,7 @@ class ReplayDiffers(JournalError):
 
     Args:
         thread_id: the thread.
-        difference: the first `locus.travel.Difference`.
+        difference: what differs first, a value of the package that replayed it.
     """
 
     def __init__(self, thread_id: str, difference: Any) -> None:

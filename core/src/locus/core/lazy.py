@@ -14,9 +14,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.machinery import ModuleSpec
 from typing import Any
 
-__all__ = ["Lazy", "exports"]
+__all__ = ["Lazy", "exports", "find_missing"]
 
 
 class Lazy:
@@ -60,3 +61,26 @@ def exports(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any
         return sorted({*vars(sys.modules[package]), *homes})
 
     return getattr_, dir_
+
+
+def find_missing(package: str, finder: str) -> None:
+    """Have another module find what is imported below a package and is not there.
+
+    Args:
+        package: the package's name.
+        finder: the module, imported when something is missing; its ``find_top_level(fullname)`` gives a spec or None.
+    """
+    sys.meta_path.append(_Missing(package, finder))  # the last to be asked
+
+
+class _Missing:
+    """Asks a module that is imported on first use."""
+
+    def __init__(self, package: str, finder: str) -> None:
+        self._package, self._finder = package, finder
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if fullname.rpartition(".")[0] != self._package:
+            return None
+        found: ModuleSpec | None = import_module(self._finder).find_top_level(fullname)
+        return found

@@ -3,7 +3,8 @@
 ``from locus.hooks.builtin import X`` and ``import locus.reasoning.y`` are written in programs that do not care
 which distribution has X. The packages behind these paths have no names of their own: names are looked up among
 what the manifests of the installed plugins offer under that path, and imported on first use. Nothing else can be
-imported through them. A package becomes a compat path by calling `forward_names`; there is no list of paths.
+imported through them. A package becomes a compat path by calling `forward_names`, and a module that the kernel does
+not have, directly below its package, by being offered; there is no list of paths.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from importlib.abc import Loader
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
@@ -19,7 +20,9 @@ from locus.core.errors import PluginLoadError, closest
 from locus.plugins.discovery import Catalogue, pip_hint
 from locus.plugins.reference import load
 
-__all__ = ["forward_names"]
+__all__ = ["find_top_level", "forward_names"]
+
+_KERNEL = __name__.partition(".")[0]
 
 
 def forward_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -72,12 +75,29 @@ class _Finder:
                 would swallow the text.
         """
         parent, _, name = fullname.rpartition(".")
-        if parent not in self.packages or name.startswith("__"):
-            return None
-        offers = _offers()
-        if not any(_within(offer[1], (fullname,)) for offer in offers):
-            raise ImportError(_missing(parent, name, offers), name=fullname)
-        return ModuleSpec(fullname, _Loader(), origin="the installed plugins", is_package=True)
+        return _found(fullname) if parent in self.packages and not name.startswith("__") else None
+
+
+def find_top_level(fullname: str) -> ModuleSpec | None:
+    """The spec of a module directly below the kernel's package that the kernel does not have.
+
+    Args:
+        fullname: such as ``"locus.graphs"``.
+
+    Raises:
+        ImportError: no installed plugin offers names under it.
+    """
+    # Names of modules are written in lower case: a class that is missing is not a missing plugin.
+    name = fullname.rpartition(".")[2]
+    return _found(fullname) if name.islower() and not name.startswith("_") else None
+
+
+def _found(fullname: str) -> ModuleSpec:
+    parent, _, name = fullname.rpartition(".")
+    offers = _offers()
+    if not any(_within(offer[1], (fullname,)) for offer in offers):
+        raise ImportError(_missing(parent, name, offers), name=fullname)
+    return ModuleSpec(fullname, _Loader(), origin="the installed plugins", is_package=True)
 
 
 def _finder() -> _Finder:
@@ -115,9 +135,16 @@ def _offers() -> list[Offer]:
     for manifest in Catalogue().manifests():
         for offered, reference in manifest.compat_paths.items():
             path, _, name = offered.partition(":")
-            if _within(path, packages):
+            if _within(path, packages) or not _is_of_kernel(path):
                 offers.append((manifest.name, path, name, reference))
     return offers
+
+
+def _is_of_kernel(path: str) -> bool:
+    """Whether the first module of a path below the kernel's package is one of the kernel's own."""
+    package, _, rest = path.partition(".")
+    top = f"{package}.{rest.partition('.')[0]}"
+    return package != _KERNEL or PathFinder.find_spec(top, sys.modules[_KERNEL].__path__) is not None
 
 
 def _within(path: str, packages: Iterable[str]) -> bool:

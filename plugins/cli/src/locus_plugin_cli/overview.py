@@ -15,10 +15,9 @@ from attrs import frozen
 from locus.core.errors import LocusError
 from locus.core.journal import END, FORK, Asked, Paused
 from locus.core.messages import Usage
-from locus.journal import JournalStore, ThreadInfo
+from locus.journal import History, JournalStore, ThreadInfo
 from locus.journal.host import JournalHost
 from locus.journal.poison import set_aside
-from locus.travel import History
 from locus_plugin_cli.remembered import KEY
 from locus_plugin_cli.text import clock, one_line
 

@@ -11,14 +11,14 @@ from attrs import evolve
 
 from locus.core import encode_data
 from locus.core.errors import NotSerialisable
+from locus.journal import History, read_history
 from locus.schema.text import shown
-from locus.travel import Act, History, history
-from locus.travel import diff as diff_threads
 from locus_plugin_cli import status
 from locus_plugin_cli.commands.threads.base import as_json_option, journals_of, threads, wants_json, with_store
 from locus_plugin_cli.filled import FILLED
 from locus_plugin_cli.given import Given, common_options
 from locus_plugin_cli.journals import Journals
+from locus_plugin_cli.lazy import resolve
 from locus_plugin_cli.options import AgentOptions, checkpointer_option, resuming_options
 from locus_plugin_cli.output import Output, print_json
 from locus_plugin_cli.remembered import as_begun
@@ -45,7 +45,7 @@ def replay(ctx: click.Context, *, thread_id: str, options: AgentOptions, as_json
     with journals_of(ctx, options.checkpointer) as journals:
         begun, project = as_begun(journals.found(thread_id).state, options, ctx.ensure_object(Given))
         agent = Session.open(begun, project, journals).agent()
-        found = journals.run(agent.replay(thread_id))
+        found = journals.run(resolve("locus.timetravel:replay")(agent, thread_id))
     first = found.difference
     if wants_json(ctx, as_json=as_json):
         told = None
@@ -86,7 +86,7 @@ def diff(ctx: click.Context, *, thread_a: str, thread_b: str, as_json: bool, che
     Exit status: 0 both said and did the same; 1 they did not.
     """
     with journals_of(ctx, checkpointer) as journals:
-        found = diff_threads(_past(journals, thread_a), _past(journals, thread_b))
+        found = resolve("locus.timetravel:diff")(_past(journals, thread_a), _past(journals, thread_b))
     if wants_json(ctx, as_json=as_json):
         rows = [{"same": row.same, "a": _act(row.a), "b": _act(row.b)} for row in found.rows]
         print_json({"a": thread_a, "b": thread_b, "same": found.same, "rows": rows})
@@ -97,10 +97,10 @@ def diff(ctx: click.Context, *, thread_a: str, thread_b: str, as_json: bool, che
 
 def _past(journals: Journals, thread_id: str) -> History:
     journals.found(thread_id)
-    return journals.run(history(journals.store, thread_id))
+    return journals.run(read_history(journals.store, thread_id))
 
 
-def _act(act: Act | None) -> dict[str, Any] | None:
+def _act(act: Any) -> dict[str, Any] | None:
     if act is None:
         return None
     return {

@@ -8,11 +8,11 @@ import sys
 import click
 from attrs import evolve
 
-from locus.travel import fork as fork_thread
 from locus_plugin_cli import status
 from locus_plugin_cli.commands.threads.base import as_json_option, journals_of, threads, wants_json, with_store
 from locus_plugin_cli.filled import FILLED
 from locus_plugin_cli.given import Given, common_options
+from locus_plugin_cli.lazy import resolve
 from locus_plugin_cli.one_turn import Shown, resume_thread
 from locus_plugin_cli.options import AgentOptions, checkpointer_option, resuming_options
 from locus_plugin_cli.output import Output, print_json, say
@@ -74,7 +74,7 @@ def fork(
     """
     with journals_of(ctx, checkpointer) as journals:
         journals.found(thread_id)
-        made = journals.run(fork_thread(journals.store, thread_id, at, into))
+        made = journals.run(resolve("locus.timetravel:fork")(journals.store, thread_id, at=at, into=into))
         is_open = journals.found(made).open_node is not None
         store = () if journals.kept.text is None else ("--checkpointer", journals.kept.text)
     if wants_json(ctx, as_json=as_json):

@@ -12,13 +12,13 @@ from pathlib import Path
 import click
 
 from locus.core.errors import CheckpointError, InputError, JournalError, ThreadBusy
-from locus.travel import export_thread, import_thread
 from locus_plugin_cli import status
 from locus_plugin_cli.commands.threads.base import as_json_option, journals_of, threads, wants_json
 from locus_plugin_cli.failures import told
 from locus_plugin_cli.filled import FILLED
 from locus_plugin_cli.given import common_options
 from locus_plugin_cli.journals import Journals
+from locus_plugin_cli.lazy import resolve
 from locus_plugin_cli.options import checkpointer_option
 from locus_plugin_cli.output import Output, OutputClosed, print_json, say
 from locus_plugin_cli.person import present
@@ -39,7 +39,7 @@ def export(ctx: click.Context, *, thread_id: str, output: str | None, checkpoint
     """Write the thread ID as JSON lines, with nothing lost; `locus threads import` reads them."""
     with journals_of(ctx, checkpointer) as journals:
         journals.found(thread_id)
-        lines = journals.run(export_thread(journals.store, thread_id))
+        lines = journals.run(resolve("locus.timetravel:export_thread")(journals.store, thread_id))
         if output is None or output == "-":
             _write_out(lines)
         else:
@@ -93,7 +93,7 @@ def import_(ctx: click.Context, *, source: str, into: str | None, as_json: bool,
     """
     with journals_of(ctx, checkpointer, writes=True) as journals:
         try:
-            made = journals.run(import_thread(journals.store, _lines(source), into))
+            made = journals.run(resolve("locus.timetravel:import_thread")(journals.store, _lines(source), into=into))
         except CheckpointError as e:
             e.add_note(f"in {'what was read' if source == '-' else source}")
             raise

@@ -12,7 +12,7 @@ from locus.core import encode_data
 from locus.core.errors import NotSerialisable
 from locus.core.journal import FORK, START, Intent, Outcome
 from locus.core.messages import Message, Role, Usage, text_of
-from locus.travel import History, Moment, history
+from locus.journal import History, HistoryEntry, read_history
 from locus_plugin_cli import status
 from locus_plugin_cli.commands.threads.base import as_json_option, journals_of, threads, wants_json
 from locus_plugin_cli.filled import FILLED
@@ -43,7 +43,7 @@ def show(ctx: click.Context, *, thread_id: str, messages: bool, as_json: bool, c
     """
     with journals_of(ctx, checkpointer) as journals:
         found = _overview(journals, thread_id)
-        past = journals.run(history(journals.store, thread_id))
+        past = journals.run(read_history(journals.store, thread_id))
     if wants_json(ctx, as_json=as_json):
         print_json(_as_json(found, past, messages=messages))
         return status.OK
@@ -78,7 +78,7 @@ def _print(found: Overview, past: History, out: Output) -> None:
         out.piece(f"asks ({question.interrupt_id}): {shortened(question.question)}{safe(choice)}\n")
 
 
-def _print_moment(moment: Moment, before: datetime | None, out: Output) -> None:
+def _print_moment(moment: HistoryEntry, before: datetime | None, out: Output) -> None:
     when = clock(moment.at)
     if before is not None and moment.node not in (START, FORK):
         when = seconds(max(0.0, (moment.at - before).total_seconds() * 1000))
@@ -144,7 +144,7 @@ def _as_json(found: Overview, past: History, *, messages: bool) -> dict[str, Any
     return form
 
 
-def _moment(moment: Moment) -> dict[str, Any]:
+def _moment(moment: HistoryEntry) -> dict[str, Any]:
     return {
         "n": moment.n,
         "run_id": moment.run_id,

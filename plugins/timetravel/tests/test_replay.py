@@ -6,10 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.loop.hook_kit import question
-from tests.loop.kit import add, bodies, confirm, results
-from tests.travel.kit import Answer, Strict, dead, made, same
 
+import locus_plugin_timetravel as timetravel
 from locus import (
     AgentState,
     Budget,
@@ -37,6 +35,8 @@ from locus.plugin import Plugin, RunContext, hookimpl
 from locus.plugins.discovery import Catalogue
 from locus_plugin_conversation import SlidingWindowManager, SummarizingManager
 from locus_testkit import FakeClock, ScriptedModel, call
+
+from .kit import Answer, Strict, add, bodies, confirm, dead, made, question, results, same
 
 pytestmark = pytest.mark.anyio
 
@@ -108,7 +108,7 @@ async def test_a_thread_is_replayed_while_a_run_holds_it(store: MemoryStore) -> 
     checked = []
     async for _ in agent.run("x", thread_id="t"):
         if await store.read("t"):
-            found = await agent.replay("t")
+            found = await timetravel.replay(agent, "t")
             assert found, str(found)
             checked.append(found.checked)
     assert checked[-1] == 5
@@ -368,11 +368,11 @@ async def test_what_observers_spend_is_in_the_record(store: MemoryStore) -> None
     result = await agent.run("x", thread_id="t")
     assert result.usage.total_tokens > 10 * 15
     await same(dead(store))
-    assert not await dead(store, termination=TokenLimit(100)).replay("t")
+    assert not await timetravel.replay(dead(store, termination=TokenLimit(100)), "t")
 
 
 async def test_a_model_that_is_named_needs_no_provider(store: MemoryStore) -> None:
-    acme = Plugin(name="acme", api=(1, 0), summary="Judges.", provides={"model": "tests.travel.kit:judge"})
+    acme = Plugin(name="acme", api=(1, 0), summary="Judges.", provides={"model": "plugins.timetravel.tests.kit:judge"})
 
     class Judging(Hook):
         @hookimpl
@@ -431,7 +431,7 @@ async def test_a_diverted_route(store: MemoryStore) -> None:
 
     agent = made(store, call("add", a=1), call("add", a=2), "3", hooks=[Divert()])
     await agent.run("x", thread_id="t")
-    assert [m.why for m in await agent.history("t")][2] == "instead of think"
+    assert [m.why for m in await timetravel.history(agent, "t")][2] == "instead of think"
     await same(dead(store, hooks=[Never()]))
 
 
@@ -445,7 +445,7 @@ async def test_a_wrapper_that_changes_states_is_a_part_of_the_code(store: Memory
     agent = made(store, call("add", a=1), "2", hooks=[Stamp()])
     await agent.run("x", thread_id="t")
     await same(dead(store, hooks=[Stamp()]))
-    found = (await dead(store).replay("t")).difference
+    found = (await timetravel.replay(dead(store), "t")).difference
     assert found is not None
     assert (found.n, found.step, found.recorded, found.actual) == (2, "state.metadata['seen']", ("think",), None)
 
@@ -476,7 +476,7 @@ async def test_child_runs(store: MemoryStore) -> None:
     assert results(result) == ["MaxIterations: "]
     await same(dead(store, tools=[consult]))
     # The child's own limits are on its own record.
-    (child,) = (await agent.history("t"))[2].children
+    (child,) = (await timetravel.history(agent, "t"))[2].children
     await same(dead(store, name="expert"), child)
 
 
@@ -502,7 +502,7 @@ async def test_a_limit_without_a_form_is_given_again(store: MemoryStore) -> None
     agent = made(store, call("add", a=1), call("add", a=2), "3")
     assert (await agent.run("x", thread_id="t", termination=limit())).stop_reason == "OneCall"
     await same(dead(store), termination=limit())
-    found = (await dead(store).replay("t")).difference
+    found = (await timetravel.replay(dead(store), "t")).difference
     assert found is not None
     assert (found.n, found.step) == (3, "the next node")
 
@@ -513,7 +513,7 @@ async def test_what_one_run_was_called_with_is_given_again(store: MemoryStore) -
     how: Any = {"output_schema": Answer, "model_settings": ModelSettings(temperature=0.0)}
     await same(dead(store), **how)
     for missing, what in (("output_schema", "the output schema"), ("model_settings", "the model settings")):
-        found = (await dead(store).replay("t", **{k: v for k, v in how.items() if k != missing})).difference
+        found = (await timetravel.replay(dead(store), "t", **{k: v for k, v in how.items() if k != missing})).difference
         assert found is not None
         assert found.step == "0/think/model"
         assert found.recorded.startswith(what)
@@ -536,7 +536,7 @@ async def test_nodes_of_a_plugin_and_their_dependencies(store: MemoryStore) -> N
     await agent.run("x", thread_id="t", deps="us")
     await same(dead(store, hooks=[Planner()]), deps="us")
     assert planned == ["us"]
-    found = (await dead(store, hooks=[Planner()]).replay("t", deps="them")).difference
+    found = (await timetravel.replay(dead(store, hooks=[Planner()]), "t", deps="them")).difference
     assert found is not None
     assert (found.step, found.recorded, found.actual) == ("state.metadata['for']", "us", "them")
 
@@ -553,8 +553,8 @@ async def test_a_node_that_failed(store: MemoryStore) -> None:
     agent = made(store, hooks=[Broken("lost")])
     assert (await agent.run("x", thread_id="t")).stop_reason == "NodeError"
     await same(dead(store, hooks=[Broken("lost")]))
-    assert not await dead(store, hooks=[Broken("found")]).replay("t")
-    assert not await dead(store).replay("t")
+    assert not await timetravel.replay(dead(store, hooks=[Broken("found")]), "t")
+    assert not await timetravel.replay(dead(store), "t")
 
 
 async def test_a_seed_and_a_transcript(store: MemoryStore) -> None:
@@ -595,9 +595,9 @@ async def test_a_resumed_run_of_another_setup_is_told_where_it_began(store: Memo
     await made(store, [call("confirm", what="go"), call("add", a=1)], "done").run("x", thread_id="t")
     upgraded: Any = {"tools": [better, confirm]}
     await made(store, "done", **upgraded).resume("t", "yes")
-    found = (await dead(store).replay("t")).difference
+    found = (await timetravel.replay(dead(store), "t")).difference
     assert found is not None
     assert (found.n, found.step) == (4, "1/think/model")
-    found = (await dead(store, **upgraded).replay("t")).difference
+    found = (await timetravel.replay(dead(store, **upgraded), "t")).difference
     assert found is not None
     assert (found.n, found.step) == (2, "0/think/model")

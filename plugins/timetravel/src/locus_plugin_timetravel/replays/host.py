@@ -1,6 +1,6 @@
-"""`Rehearsal`: stands where the journal's host stands, answers from the record and compares in place of writing.
+"""`ReplayHost`: stands where the journal's host stands, answers from the record and compares in place of writing.
 
-What is not in the record as such, `Passage` reads from it: when a hook asked for another try, when the run was
+What is not in the record as such, `NodeTrace` reads from it: when a hook asked for another try, when the run was
 cancelled, that a model failed.
 """
 
@@ -12,25 +12,25 @@ from locus.core.errors import JournalError, ModelError, OutcomeUnknown, ReplayDi
 from locus.core.fingerprint import PARTS, bare, parts_of
 from locus.core.journal import Body, Intent, Outcome, delta
 from locus.core.messages import Usage
+from locus.journal import Claim
 from locus.journal.host import JournalHost
-from locus.journal.store import Claim
 from locus.loop.router import Node
 from locus.tools.outcome import CallOutcome
-from locus.travel.difference import Difference, differing_field, same
-from locus.travel.record import Spending, attempt_of
-from locus.travel.text import call_text
+from locus_plugin_timetravel.difference import Difference, differing_field, same
+from locus_plugin_timetravel.text import call_text
+from locus_plugin_timetravel.traces import Spending, attempt_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from locus.core.messages import ToolCall
     from locus.core.state import AgentState
+    from locus.journal import JournalStore
     from locus.journal.steps import When
-    from locus.journal.store import JournalStore
-    from locus.travel.record import Passage
-    from locus.travel.rehearsed import RecordedClock, RehearsedRun
+    from locus_plugin_timetravel.replays.run import RecordedClock, ReplayRun
+    from locus_plugin_timetravel.traces import NodeTrace
 
-__all__ = ["EndOfRecord", "Rehearsal"]
+__all__ = ["EndOfRecord", "ReplayHost"]
 
 _NOTHING = Usage()
 
@@ -39,7 +39,7 @@ class EndOfRecord(JournalError):
     """The journal leaves a node in the middle, and this is where."""
 
 
-class Rehearsal(JournalHost):
+class ReplayHost(JournalHost):
     """The journal's host of a replay: it writes nothing, and raises `ReplayDiffers` at the first difference.
 
     Args:
@@ -60,8 +60,8 @@ class Rehearsal(JournalHost):
         "_suspect",
         "_unexplained",
         "clock",
-        "passage",
         "run",
+        "trace",
     )
 
     def __init__(self, store: JournalStore, thread_id: str, clock: RecordedClock) -> None:
@@ -69,46 +69,46 @@ class Rehearsal(JournalHost):
         self.clock = clock
         # What was spent by then and is charged to the next node.
         self._carried: Spending = ()
-        self.passage: Passage
-        self.run: RehearsedRun
+        self.trace: NodeTrace
+        self.run: ReplayRun
 
     # -- one node ---------------------------------------------------------------------------------
 
-    def enter(self, passage: Passage, run: RehearsedRun) -> None:
+    def enter(self, trace: NodeTrace, run: ReplayRun) -> None:
         """Be ready for a node: what it had on record, the time it began, what others had spent by then."""
-        self.passage, self.run, self.stopped = passage, run, None
+        self.trace, self.run, self.stopped = trace, run, None
         self._steps, self.asked, self._answers = {}, {}, {}
         # A node that was run twice by what wraps it has written its steps twice.
         self._again: dict[str, list[Outcome]] = {}
-        for body in passage.bodies:
+        for body in trace.bodies:
             self._take(body)
             if isinstance(body, Outcome) and body.run_id == self.run_id:
                 self._again.setdefault(body.step_id, []).append(body)
         self._steps.update((i, outcomes[0]) for i, outcomes in self._again.items() if len(outcomes) > 1)
         # What is charged here, what to the next node, and what attempts have spent that came to nothing. A segment that
         # was resumed does not know what was spent before its node.
-        carried = () if passage.resumed else self._carried
-        self._due, self._left, self._unexplained = passage.charges(carried)
+        carried = () if trace.resumed else self._carried
+        self._due, self._left, self._unexplained = trace.charges(carried)
         self._asked_for: list[str] = []
         # The attempt at the model that was asked for last, and how often calls were asked to run again.
         self._attempt, self._rounds, self._called = -1, 0, False
         # A model call that the record does not have: it failed then, or it is new.
         self._suspect: Difference | None = None
-        self.clock.show(passage.before)
-        run.take_up(passage)
-        if not (self._ahead if passage.node == Node.THINK else self._due):
-            self.clock.show(passage.after)
+        self.clock.show(trace.before)
+        run.take_up(trace)
+        if not (self._ahead if trace.node == Node.THINK else self._due):
+            self.clock.show(trace.after)
         if run.halted:
             self.spend()
 
-    def pass_by(self, passage: Passage) -> None:
+    def pass_by(self, trace: NodeTrace) -> None:
         """Take a transition as it stands: no node made it."""
-        for body in passage.bodies:
+        for body in trace.bodies:
             self._take(body)
-        assert passage.transition is not None
-        self._note(passage.transition)
-        self.state = passage.after
-        self._carried = passage.spending
+        assert trace.transition is not None
+        self._note(trace.transition)
+        self.state = trace.after
+        self._carried = trace.spending
 
     def spend(self, until: str | None = None) -> None:
         """Charge what the record has as spent, up to a step and including it; None = all of it."""
@@ -124,13 +124,13 @@ class Rehearsal(JournalHost):
     @property
     def _ahead(self) -> bool:
         """Whether the model was still to be asked, with an answer or in vain."""
-        passage = self.passage
-        return any(k > self._attempt for k in passage.attempts) or (passage.failure is not None and not self._called)
+        trace = self.trace
+        return any(k > self._attempt for k in trace.attempts) or (trace.failure is not None and not self._called)
 
     def differs(self, step: str, recorded: Any, actual: Any) -> ReplayDiffers:
         """Stop here, by raising this; the first difference that was suspected is the one to tell."""
-        passage = self.passage
-        found = Difference(n=passage.n, node=str(passage.node), step=step, recorded=recorded, actual=actual)
+        trace = self.trace
+        found = Difference(n=trace.n, node=str(trace.node), step=step, recorded=recorded, actual=actual)
         error = ReplayDiffers(self.claim.thread_id, self._suspect or found)
         self.stop(error)
         return error
@@ -148,8 +148,8 @@ class Rehearsal(JournalHost):
         self._asked_for.append(step_id)
         if found is not None:
             self._compare(step_id, found.digest, digest)
-        elif self.passage.node == Node.EXECUTE and self.passage.cancelled is not None:
-            self.run.cancel(self.passage.cancelled)  # a call that was not run any more
+        elif self.trace.node == Node.EXECUTE and self.trace.cancelled is not None:
+            self.run.cancel(self.trace.cancelled)  # a call that was not run any more
         return found
 
     def _compare(self, step_id: str, recorded: str, actual: str) -> None:
@@ -169,7 +169,7 @@ class Rehearsal(JournalHost):
     async def step(self, step_id: str, fn: Callable[[], Awaitable[Any]], policy: Any, digest: str = "") -> Any:
         """The recorded result."""
         found = self.recorded(step_id, digest)
-        attempt = attempt_of(step_id, self.passage.before.iteration)
+        attempt = attempt_of(step_id, self.trace.before.iteration)
         if attempt is not None:
             self._attempt = attempt
         if isinstance(found, Outcome):
@@ -177,7 +177,7 @@ class Rehearsal(JournalHost):
             if found.error is not None:
                 raise StepFailed(found.error)
             return found.value
-        if self.passage.transition is None:
+        if self.trace.transition is None:
             raise self._ended()
         if policy == "model":
             raise self._unanswered(step_id, digest, think=attempt is not None)
@@ -191,23 +191,23 @@ class Rehearsal(JournalHost):
             self._steps[step_id] = self._again[step_id][0]
         self.spend(step_id)
         if think and not self._ahead:
-            self.clock.show(self.passage.after)
+            self.clock.show(self.trace.after)
 
     def _unanswered(self, step_id: str, digest: str, *, think: bool) -> ModelError:
         # A model call that fails leaves no step behind; whether it did shows in what the node made of it.
-        passage = self.passage
-        if not think or passage.failure is None:
-            asked = Difference(n=passage.n, node=str(passage.node), step=step_id, recorded=None, actual=bare(digest))
+        trace = self.trace
+        if not think or trace.failure is None:
+            asked = Difference(n=trace.n, node=str(trace.node), step=step_id, recorded=None, actual=bare(digest))
             self._suspect = self._suspect or asked
         if think:
             self.run.charge(self._unexplained)
             self._unexplained = _NOTHING
-            self._called = not any(k > self._attempt for k in passage.attempts)
+            self._called = not any(k > self._attempt for k in trace.attempts)
             if not self._ahead:
                 self.spend()
                 # Where the failure is the reason, no limit of time had passed when it came.
-                self.clock.show(passage.before if passage.gave_up else passage.after)
-        return ModelError(passage.failure if think and passage.failure is not None else "the record has no answer")
+                self.clock.show(trace.before if trace.gave_up else trace.after)
+        return ModelError(trace.failure if think and trace.failure is not None else "the record has no answer")
 
     async def settle(
         self, step_id: str, value: Any, digest: str = "", error: str | None = None, *, when: When = "now"
@@ -217,7 +217,7 @@ class Rehearsal(JournalHost):
 
     async def _append(self, *bodies: Body) -> None:
         # The code comes to something that the record does not have, and would write it.
-        if self.passage.transition is None:
+        if self.trace.transition is None:
             raise self._ended()
         body = bodies[0]
         value = getattr(body, "value", None)
@@ -228,40 +228,40 @@ class Rehearsal(JournalHost):
 
     def unheard_of(self, call: ToolCall) -> JournalError:
         """A call is about to be run that the record does not have."""
-        if self.passage.transition is None:
+        if self.trace.transition is None:
             return self._ended()
         return self.differs(self._asked_for[-1], None, call_text(call.name, call.arguments))
 
     def retried(self) -> bool:
         """Whether a hook asked for another try here."""
-        passage = self.passage
-        if passage.node == Node.EXECUTE:
+        trace = self.trace
+        if trace.node == Node.EXECUTE:
             self._rounds += 1
-            return passage.rerun(self._rounds)
-        return passage.node == Node.THINK and self._attempt >= 0 and passage.retried(self._attempt)
+            return trace.rerun(self._rounds)
+        return trace.node == Node.THINK and self._attempt >= 0 and trace.retried(self._attempt)
 
-    def before_call(self, run: RehearsedRun) -> None:
+    def before_call(self, run: ReplayRun) -> None:
         """Right before the model is asked: cancelled here, if it was."""
-        passage = self.passage
-        if passage.node != Node.THINK or self._ahead:
+        trace = self.trace
+        if trace.node != Node.THINK or self._ahead:
             return
         self.spend()
-        if passage.cancelled is not None:
-            run.cancel(passage.cancelled)
+        if trace.cancelled is not None:
+            run.cancel(trace.cancelled)
 
-    def closed(self, run: RehearsedRun) -> None:
+    def closed(self, run: ReplayRun) -> None:
         """The node is done: cancelled by now, if it was, and every verdict on record was asked for."""
-        passage = self.passage
+        trace = self.trace
         self.spend()
-        if passage.cancelled is not None:
-            run.cancel(passage.cancelled)
+        if trace.cancelled is not None:
+            run.cancel(trace.cancelled)
         for step_id, found in self._steps.items():
             if "/step/review/" in step_id and step_id not in self._asked_for:
                 raise self.differs(step_id, getattr(found, "value", None), None)
 
     def diverted(self, node: str, state: AgentState, proposed: str) -> str | None:
         """The route that a hook decided on."""
-        return self.passage.diverted(proposed)
+        return self.trace.diverted(proposed)
 
     # -- the transition ---------------------------------------------------------------------------
 
@@ -282,14 +282,14 @@ class Rehearsal(JournalHost):
         """Compare the transition with the recorded one, and go on from that."""
         if self.stopped is not None:
             raise self.stopped
-        made, after = self.passage.transition, self.passage.after
+        made, after = self.trace.transition, self.trace.after
         if made is None:
             raise self._ended()
         if next_node != made.next_node:
             raise self.differs("the next node", _route(made.next_node, made.why), _route(next_node, why))
         if next_node in (Node.TERMINATE, "end") and (why, satisfied) != (made.why, made.satisfied):
             raise self.differs("the reason", (made.why, *made.satisfied), (why, *satisfied))
-        if self.passage.failure is None and not same(made.error, error):
+        if self.trace.failure is None and not same(made.error, error):
             raise self.differs("the error", made.error, error)
         change = delta(old, new)
         found = differing_field(after, new.with_iteration(iteration), made.delta, change)

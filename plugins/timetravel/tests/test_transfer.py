@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.loop.hook_kit import Crash
-from tests.loop.kit import results
-from tests.travel.kit import dead, made, same
 
 from locus import ToolContext, tool
 from locus.core.errors import CheckpointError, CheckpointTooNew, InputError, JournalError, NothingToResume
 from locus.core.journal import Body
 from locus.journal import Appended, Claim, MemoryStore
-from locus.travel import export_thread, history, import_thread
+from locus_plugin_timetravel import export_thread, history, import_thread
 from locus_testkit import call
+
+from .kit import Crash, dead, made, results, same
 
 pytestmark = pytest.mark.anyio
 

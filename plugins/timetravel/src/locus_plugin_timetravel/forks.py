@@ -9,45 +9,45 @@ under way is no part of the fork, because no transition is: there that node runs
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 from attrs import evolve
 
 from locus.core.journal import END, FORK, StateDelta, Transition
+from locus.journal import History, recorded_entries
 from locus.loop.input import thread_name
 from locus.loop.router import Node
-from locus.travel.moments import History, recorded_entries
-
-if TYPE_CHECKING:
-    from locus.journal.store import JournalStore
+from locus_plugin_timetravel.histories import Source, store_of
 
 __all__ = ["fork"]
 
 
-async def fork(store: JournalStore, thread_id: str, at: int | None = None, into: str | None = None) -> str:
+async def fork(source: Source, thread_id: str, *, at: int | None = None, into: str | None = None) -> str:
     """Make another thread out of the beginning of one; gives its id.
 
     An ended run stays as it is, and ``agent.run(prompt, thread_id=...)`` takes the next turn; an open one is open in
     the fork too, and ``agent.resume`` goes on with it, as a run of its own.
 
     Args:
-        store: where both are kept.
+        source: the agent, or the store where both are kept.
         thread_id: the thread to fork; a run may hold it meanwhile.
         at: the number of the last transition that the fork has, as in `History`; None = the newest.
         into: the new thread's id; None = the old one with a few letters behind it.
 
     Raises:
-        NothingToResume: nothing stands under ``thread_id``.
+        ConfigError: the agent has no checkpointer.
+        NothingToResume: there is no such thread.
         JournalError: there is no such transition, ``into`` is taken, or the store keeps no history.
-        InputError: ``into`` is no name.
+        InputError: ``into`` is not a valid name.
     """
+    store = store_of(source)
     entries = await recorded_entries(store, thread_id)
     past = History.of(thread_id, entries)
-    moment = past.at(len(past) if at is None else at)
+    entry = past.at(len(past) if at is None else at)
     name = f"{thread_id}~{uuid4().hex[:8]}" if into is None else thread_name(into)
-    last: Any = entries[moment.entry - entries[0].n].body
-    await store.fork(thread_id, moment.entry, name, _parted(last, f"forked from {thread_id!r} at {moment.n}"))
+    last: Any = entries[entry.entry - entries[0].n].body
+    await store.fork(thread_id, entry.entry, name, _parted(last, f"forked from {thread_id!r} at {entry.n}"))
     return name
 
 

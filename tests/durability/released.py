@@ -1,4 +1,4 @@
-"""Writes the threads that a version leaves behind: ``python -m tests.travel.released tests/data/journals/0.1.0``.
+"""Writes the threads that a version leaves behind: ``python -m tests.durability.released tests/data/journals/0.1.0``.
 
 Run once a release, by that release. Between them the threads hold every kind of entry and every kind of block.
 """
@@ -13,12 +13,13 @@ from typing import Any
 import anyio
 from tests.loop.kit import add, confirm
 
+import locus_plugin_timetravel as timetravel
 from locus import Agent, ToolContext, tool
 from locus.core.journal import BLANK, fold
 from locus.core.messages import Block, MediaBlock, RawBlock, TextBlock, ThinkingBlock
 from locus.journal import MemoryStore
-from locus.travel import export_thread
 from locus_plugin_conversation import SummarizingManager
+from locus_plugin_timetravel import export_thread
 from locus_testkit import ScriptedModel, call, malformed_call
 
 __all__ = ["AWKWARD", "agent"]
@@ -83,8 +84,8 @@ async def written() -> MemoryStore:
     await talk.resume("talk", "yes")
     await talk.run("And again?", thread_id="talk")
     await agent(store, call("confirm", what="stop")).run("Stop?", thread_id="open")
-    await talk.fork("open", into="fork")
-    await talk.fork("talk", at=3, into="early")
+    await timetravel.fork(talk, "open", into="fork")
+    await timetravel.fork(talk, "talk", at=3, into="early")
     return store
 
 

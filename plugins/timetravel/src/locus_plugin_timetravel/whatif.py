@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Literal
 
 from attrs import evolve, frozen
 
+from locus import Agent
 from locus.core.errors import ConditionError, ConfigError, JournalError
 from locus.core.journal import END, FORK, START, Entry
 from locus.core.messages import Usage
 from locus.core.termination import NoToolCalls, Satisfied, TerminationCondition, effective
+from locus.journal import recorded_entries
 from locus.loop.router import Node, Route, Router
-from locus.travel.moments import recorded_entries
-from locus.travel.record import Passage, passages
-from locus.travel.text import spent
+from locus_plugin_timetravel.histories import Source, store_of
+from locus_plugin_timetravel.text import spent
+from locus_plugin_timetravel.traces import NodeTrace, node_traces
 
 if TYPE_CHECKING:
     from locus.core.state import AgentState
-    from locus.journal.store import JournalStore
-    from locus.loop.runtime import AgentRuntime
 
 __all__ = ["WhatIf", "what_if"]
 
@@ -85,31 +85,34 @@ class WhatIf:
 
 
 async def what_if(
-    store: JournalStore,
+    source: Source,
     thread_id: str,
     *,
     termination: TerminationCondition | None = None,
     router: RouterLike | None = None,
     run_id: str | None = None,
-    runtime: AgentRuntime | None = None,
 ) -> WhatIf:
     """Where a run would have stopped under another rule.
 
     Args:
-        store: where the thread is kept.
+        source: the agent, or the store where the thread is kept. With an agent its reflect policies are asked too, and
+            with neither ``termination`` nor ``router`` its own rule.
         thread_id: the thread.
         termination: the condition, in place of the one that the run had. What every agent stops at stays, as in
             ``Agent(termination=...)``: its terminal tools, and an answer without tool calls.
         router: in place of both condition and reflect policies: a `Router`, or any pure function
             ``(node, state) -> Route``.
         run_id: which of the thread's runs; None = the last one.
-        runtime: the agent's wiring, where there is one: its reflect policies, and whether an answer ends its runs.
 
     Raises:
-        ConfigError: neither a condition nor a router is given, or both, or something else.
-        NothingToResume: nothing stands under that id.
+        ConfigError: both a condition and a router are given, or for a store neither of them, or something else; or the
+            agent has no checkpointer.
+        NothingToResume: there is no such thread.
         JournalError: the thread has no such run, or the store keeps no history.
     """
+    store, runtime = store_of(source), source.runtime if isinstance(source, Agent) else None
+    if termination is None and router is None and runtime is not None:
+        router = runtime.router
     if (termination is None) == (router is None):
         raise ConfigError("say under which rule: either termination=<a condition> or router=<a router>")
     if termination is not None and not isinstance(termination, TerminationCondition):
@@ -127,15 +130,15 @@ async def what_if(
     return _Asked(thread_id, run, router, follow=False).answer()
 
 
-def _run(thread_id: str, entries: Sequence[Entry], run_id: str | None) -> list[Passage]:
-    """The passages of one run, forks of it included."""
-    runs: list[list[Passage]] = []
-    for passage in passages(entries):
-        if passage.transition is None:
+def _run(thread_id: str, entries: Sequence[Entry], run_id: str | None) -> list[NodeTrace]:
+    """The node_traces of one run, forks of it included."""
+    runs: list[list[NodeTrace]] = []
+    for trace in node_traces(entries):
+        if trace.transition is None:
             continue
-        if passage.node == START:
+        if trace.node == START:
             runs.append([])
-        runs[-1].append(passage)
+        runs[-1].append(trace)
     for run in reversed(runs):
         if run_id is None or any(p.transition is not None and p.transition.run_id == run_id for p in run):
             return run
@@ -147,12 +150,12 @@ class _Asked:
 
     Args:
         thread_id: the thread.
-        run: its passages.
+        run: its node_traces.
         router: the rule.
         follow: the rule is about stopping only: where it does not, the record's routes are followed.
     """
 
-    def __init__(self, thread_id: str, run: list[Passage], router: RouterLike, *, follow: bool) -> None:
+    def __init__(self, thread_id: str, run: list[NodeTrace], router: RouterLike, *, follow: bool) -> None:
         self._thread_id, self._run, self._router, self._follow = thread_id, run, router, follow
         self._final = run[-1].after
         #: The transition in which the run turned to its end, or None when it has not.
@@ -160,90 +163,90 @@ class _Asked:
 
     def answer(self) -> WhatIf:
         """Where it would have stopped."""
-        for passage in self._run:
-            if passage.node in (START, FORK, Node.TERMINATE):
+        for trace in self._run:
+            if trace.node in (START, FORK, Node.TERMINATE):
                 continue
-            found = self._at(passage)
+            found = self._at(trace)
             if found is not None:
                 return found
         last = self._run[-1]
         return self._beyond(_next(last)) if _next(last) != END else self._told(last)
 
-    def _at(self, passage: Passage) -> WhatIf | None:
-        made = passage.transition
+    def _at(self, trace: NodeTrace) -> WhatIf | None:
+        made = trace.transition
         assert made is not None
-        if passage.node == Node.THINK:
-            early = self._before_call(passage)
+        if trace.node == Node.THINK:
+            early = self._before_call(trace)
             if early is not None:
                 return early
-        if passage.failure is not None and passage.cancelled is None:
-            return self._failed(passage)
-        if self._ended_otherwise(passage):
-            return self._told(passage)
+        if trace.failure is not None and trace.cancelled is None:
+            return self._failed(trace)
+        if self._ended_otherwise(trace):
+            return self._told(trace)
         try:
-            route = self._route(passage, made.next_node)
+            route = self._route(trace, made.next_node)
         except ConditionError:
-            return self._stopped(passage, passage.after, "ConditionError", ())
+            return self._stopped(trace, trace.after, "ConditionError", ())
         if route is None or route.next == made.next_node != Node.TERMINATE:
             return None
         if route.next == Node.TERMINATE:
             found = route.satisfied or Satisfied(route.why, ())
-            return self._stopped(passage, passage.after, found.reason, found.leaves)
+            return self._stopped(trace, trace.after, found.reason, found.leaves)
         if made.next_node == Node.TERMINATE:
             return self._beyond(route.next)
         if made.why == f"instead of {route.next}":
             return None
-        return self._found("diverged", route.next, passage, passage.after)
+        return self._found("diverged", route.next, trace, trace.after)
 
-    def _before_call(self, passage: Passage) -> WhatIf | None:
+    def _before_call(self, trace: NodeTrace) -> WhatIf | None:
         """Whether it would have stopped where Think checks the budgets."""
         condition = getattr(self._router, "condition", None)
         if condition is None:
             return None
-        silent = not passage.attempts and passage.failure is None and not passage.answered
-        if silent and passage.cancelled is not None:
+        silent = not trace.attempts and trace.failure is None and not trace.answered
+        if silent and trace.cancelled is not None:
             return None  # the cancellation came first
         # Where the model was not asked, what had passed by then, time and tokens, is what the transition has.
-        seen = passage.after if silent else passage.before
+        seen = trace.after if silent else trace.before
         try:
             found = condition.evaluate(seen)
         except ConditionError:
             found = Satisfied("ConditionError", ())
         if found is not None:
-            stop = self._stopped(passage, seen, found.reason, found.leaves)
+            stop = self._stopped(trace, seen, found.reason, found.leaves)
             return evolve(stop, verdict=stop.verdict if silent else "earlier", before_call=True)
         # It was not asked, for a reason that this rule does not share: what it would have said nobody knows.
-        stopped = _next(passage) == Node.TERMINATE and not self._ended_otherwise(passage)
+        stopped = _next(trace) == Node.TERMINATE and not self._ended_otherwise(trace)
         return self._beyond(Node.THINK) if stopped and silent else None
 
-    def _failed(self, passage: Passage) -> WhatIf:
+    def _failed(self, trace: NodeTrace) -> WhatIf:
         """The model had failed, and where the rule explains the end better, it does."""
-        condition, state = getattr(self._router, "condition", None), passage.after
-        if passage.gave_up:  # no limit of time had passed when it came
-            before = passage.before
+        condition, state = getattr(self._router, "condition", None), trace.after
+        if trace.gave_up:  # no limit of time had passed when it came
+            before = trace.before
             state = state.at(updated_at=before.updated_at, active_seconds=before.active_seconds)
         try:
             found = condition.evaluate(state) if condition is not None else None
         except ConditionError:
             found = Satisfied("ConditionError", ())
         found = found or Satisfied("ModelError", ())
-        return self._stopped(passage, passage.after, found.reason, found.leaves)
+        return self._stopped(trace, trace.after, found.reason, found.leaves)
 
     @staticmethod
-    def _ended_otherwise(passage: Passage) -> bool:
+    def _ended_otherwise(trace: NodeTrace) -> bool:
         """Whether the run ended here for a reason that no condition gave."""
-        made = passage.transition
+        made = trace.transition
         if made is None or made.next_node != Node.TERMINATE:
             return False
-        return passage.cancelled is not None or made.why in _OTHER_ENDS
+        return trace.cancelled is not None or made.why in _OTHER_ENDS
 
-    def _route(self, passage: Passage, followed: str) -> Route | None:
+    def _route(self, trace: NodeTrace, followed: str) -> Route | None:
         """Where the rule goes from here; None = as the record does."""
         # The router sees the state before its transition stamps time and iteration on it.
-        before = passage.before
-        state = passage.after.at(updated_at=before.updated_at, active_seconds=before.active_seconds)
+        before = trace.before
+        state = trace.after.at(updated_at=before.updated_at, active_seconds=before.active_seconds)
         state = state.with_iteration(before.iteration)
-        node = Node(passage.node)
+        node = Node(trace.node)
         if not self._follow or followed == Node.TERMINATE:
             return self._router(node, state)
         condition: TerminationCondition = self._router.condition  # type: ignore[attr-defined]
@@ -254,23 +257,23 @@ class _Asked:
 
     # -- answers ----------------------------------------------------------------------------------
 
-    def _stopped(self, passage: Passage, state: AgentState, reason: str, satisfied: tuple[str, ...]) -> WhatIf:
-        verdict: Verdict = "same" if passage.n == self._end else "earlier"
-        return evolve(self._found(verdict, reason, passage, state), satisfied=satisfied)
+    def _stopped(self, trace: NodeTrace, state: AgentState, reason: str, satisfied: tuple[str, ...]) -> WhatIf:
+        verdict: Verdict = "same" if trace.n == self._end else "earlier"
+        return evolve(self._found(verdict, reason, trace, state), satisfied=satisfied)
 
-    def _told(self, passage: Passage) -> WhatIf:
-        made = passage.transition
+    def _told(self, trace: NodeTrace) -> WhatIf:
+        made = trace.transition
         assert made is not None
-        return self._stopped(passage, passage.after, made.why, made.satisfied)
+        return self._stopped(trace, trace.after, made.why, made.satisfied)
 
-    def _found(self, verdict: Verdict, reason: str, passage: Passage | None, state: AgentState) -> WhatIf:
+    def _found(self, verdict: Verdict, reason: str, trace: NodeTrace | None, state: AgentState) -> WhatIf:
         return WhatIf(
             thread_id=self._thread_id,
             run_id=self._final.run_id,
             verdict=verdict,
-            n=passage.n if passage is not None else None,
-            node=str(passage.node) if passage is not None else "",
-            iteration=passage.before.iteration if passage is not None else self._final.iteration,
+            n=trace.n if trace is not None else None,
+            node=str(trace.node) if trace is not None else "",
+            iteration=trace.before.iteration if trace is not None else self._final.iteration,
             reason=str(reason),
             usage=state.usage,
             saved=self._final.usage - state.usage,
@@ -280,5 +283,5 @@ class _Asked:
         return self._found("beyond", node, None, self._final)
 
 
-def _next(passage: Passage) -> str:
-    return passage.transition.next_node if passage.transition is not None else ""
+def _next(trace: NodeTrace) -> str:
+    return trace.transition.next_node if trace.transition is not None else ""

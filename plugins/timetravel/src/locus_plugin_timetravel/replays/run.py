@@ -1,4 +1,4 @@
-"""The live part of a replay: `RehearsedRun` stands where the run stands, between the same nodes, router and driver.
+"""The live part of a replay: `ReplayRun` stands where the run stands, between the same nodes, router and driver.
 
 No model is called and no tool's body entered; observers, deciders and the wrappers of calls are not asked, because what
 they decided is in the record. Time is the record's.
@@ -25,13 +25,12 @@ if TYPE_CHECKING:
     from locus.core.events import Event
     from locus.core.messages import ToolCall, Usage
     from locus.core.state import AgentState
-    from locus.loop.context import Sink
     from locus.loop.runtime import AgentRuntime, NodeFunction
-    from locus.models.protocol import Model, ModelRequest, ModelResponse
-    from locus.travel.record import Passage
-    from locus.travel.rehearsal import Rehearsal
+    from locus.models import Model, ModelRequest, ModelResponse
+    from locus_plugin_timetravel.replays.host import ReplayHost
+    from locus_plugin_timetravel.traces import NodeTrace
 
-__all__ = ["RecordedClock", "RehearsedRun", "rehearsed"]
+__all__ = ["RecordedClock", "ReplayRun", "replay_runtime"]
 
 _ACCEPT = {"type": "accept"}
 
@@ -57,12 +56,12 @@ class RecordedClock:
         return self._state.active_seconds
 
 
-class RehearsedRun(ActiveRun):
+class ReplayRun(ActiveRun):
     """The live part of a replay: nobody hears of it, and whom it would ask is answered for by the record."""
 
     __slots__ = ("_next", "_verdicts")
 
-    host: Rehearsal
+    host: ReplayHost
 
     def __init__(self, runtime: AgentRuntime, thread_id: str, **what: Any) -> None:
         super().__init__(runtime, thread_id, **what)
@@ -71,15 +70,15 @@ class RehearsedRun(ActiveRun):
         # The step that a plugin's model call is about to be.
         self._next = ""
 
-    def take_up(self, passage: Passage) -> None:
+    def take_up(self, trace: NodeTrace) -> None:
         """A node begins, as if nothing had been tried before."""
         self.stop, self._cancel, self._pending = None, None, None
-        self.state = passage.before
+        self.state = trace.before
         self.elapsed()
-        if passage.cancelled is not None and passage.idle:
-            self.cancel(passage.cancelled)
+        if trace.cancelled is not None and trace.idle:
+            self.cancel(trace.cancelled)
 
-    def show_to(self, sink: Sink | None) -> None:
+    def show_to(self, sink: Any) -> None:
         """Show nothing to anybody."""
         self.sink = None
         self.hears = _to_nobody
@@ -145,7 +144,7 @@ def _to_nobody(event: type[Event]) -> bool:
     return False
 
 
-def rehearsed(runtime: AgentRuntime, nodes: Mapping[Node, NodeFunction], host: Rehearsal) -> AgentRuntime:
+def replay_runtime(runtime: AgentRuntime, nodes: Mapping[Node, NodeFunction], host: ReplayHost) -> AgentRuntime:
     """An agent's runtime as a replay runs it: on the record's time, with the routes that hooks decided on.
 
     Args:
@@ -161,7 +160,7 @@ def rehearsed(runtime: AgentRuntime, nodes: Mapping[Node, NodeFunction], host: R
     return evolve(runtime, hooks=hooks, nodes=closing, clock=host.clock)
 
 
-def _closing(function: NodeFunction, host: Rehearsal) -> NodeFunction:
+def _closing(function: NodeFunction, host: ReplayHost) -> NodeFunction:
     async def node(state: AgentState, run: Any) -> AgentState:
         try:
             new = await function(state, run)

@@ -5,15 +5,17 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from tests.loop.kit import add, confirm
 
+import locus_plugin_timetravel as timetravel
 from locus import Agent, AgentState, Message, Role, ToolContext, Usage, tool
 from locus.core.errors import ConfigError, JournalError, NothingToResume
 from locus.core.journal import BLANK, Intent, fold
 from locus.journal import MemoryStore
 from locus.models.protocol import Price
-from locus.travel import History, Moment, history, state_at
+from locus_plugin_timetravel import History, HistoryEntry, history, state_at
 from locus_testkit import FakeClock, ScriptedModel, call
+
+from .kit import add, confirm
 
 pytestmark = pytest.mark.anyio
 
@@ -23,7 +25,7 @@ async def told(store: MemoryStore, *script: object, clock: FakeClock | None = No
     return Agent(model, tools=[add, confirm], checkpointer=store, clock=clock)
 
 
-async def test_each_transition_is_a_moment() -> None:
+async def test_each_transition_is_an_entry_of_the_history() -> None:
     store, clock = MemoryStore(), FakeClock()
 
     @tool
@@ -34,7 +36,7 @@ async def test_each_transition_is_a_moment() -> None:
 
     agent = Agent(ScriptedModel(call("wait", seconds=60), "Done."), tools=[wait], checkpointer=store, clock=clock)
     result = await agent.run("Wait.", thread_id="t")
-    past = await agent.history("t")
+    past = await timetravel.history(agent, "t")
 
     assert [m.n for m in past] == [1, 2, 3, 4, 5]
     assert [(m.node, m.next_node) for m in past] == [
@@ -51,7 +53,7 @@ async def test_each_transition_is_a_moment() -> None:
     start = past[0].at
     assert [m.at - start for m in past] == [timedelta(seconds=s) for s in (0, 0, 60, 60, 60)]
     assert [[e.tool_name for e in m.calls] for m in past] == [[], [], ["wait"], [], []]
-    assert [[m.role for m in moment.messages] for moment in past] == [
+    assert [[m.role for m in entry.messages] for entry in past] == [
         [Role.USER],
         [Role.ASSISTANT],
         [Role.TOOL],
@@ -65,7 +67,7 @@ async def test_what_was_spent_is_told_by_transition_and_in_all() -> None:
     agent = await told(store, call("add", a=1), "2", "hello")
     await agent.run("x", thread_id="t")
     await agent.run("y", thread_id="t")
-    past = await agent.history("t")
+    past = await timetravel.history(agent, "t")
     once = Usage(prompt_tokens=10, completion_tokens=5, cost=20 / 1_000_000)
     assert [m.usage.total_tokens for m in past] == [0, 15, 0, 15, 0, 0, 15, 0]
     assert past[1].usage == once
@@ -80,23 +82,23 @@ async def test_a_state_that_was_brought_along_was_paid_for_elsewhere() -> None:
     agent = await told(store, "hello")
     seed = AgentState(messages=[Message(Role.USER, "hi")], prompt_tokens_used=1000)
     await agent.run(seed, thread_id="t")
-    past = await agent.history("t")
+    past = await timetravel.history(agent, "t")
     assert [m.usage.total_tokens for m in past] == [0, 15, 0]
     assert past.state.total_tokens_used == 1015
 
 
-async def test_a_moment_has_its_state() -> None:
+async def test_an_entry_has_its_state() -> None:
     store = MemoryStore()
     agent = await told(store, call("add", a=1), "2", "hello")
     await agent.run("x", thread_id="t")
     result = await agent.run("y", thread_id="t")
-    past = await agent.history("t")
+    past = await timetravel.history(agent, "t")
     bodies = [e.body for e in await store.read("t")]
     assert past.state == past[-1].state == result.state == fold(BLANK, bodies)
-    for moment in (past[4], past[0], past[6], past[2], *past, *reversed(past)):
-        assert moment.state == fold(BLANK, bodies[: moment.entry])
-        assert moment.state == await agent.state_at("t", moment.n)
-        assert moment.state.updated_at == moment.at
+    for entry in (past[4], past[0], past[6], past[2], *past, *reversed(past)):
+        assert entry.state == fold(BLANK, bodies[: entry.entry])
+        assert entry.state == await timetravel.state_at(agent, "t", entry.n)
+        assert entry.state.updated_at == entry.at
 
 
 async def test_going_back_and_forth_in_a_long_thread_finds_the_same_states() -> None:
@@ -104,12 +106,12 @@ async def test_going_back_and_forth_in_a_long_thread_finds_the_same_states() -> 
     script = [call("add", a=n) for n in range(120)]
     agent = Agent(ScriptedModel(*script, "done"), tools=[add], checkpointer=store, max_iterations=200)
     await agent.run("x", thread_id="t")
-    past = await agent.history("t")
+    past = await timetravel.history(agent, "t")
     forward = [m.state for m in past]
     assert len(forward) == 243
     for n in (243, 1, 64, 65, 63, 128, 200, 127, 129, 192, 2, 243):
         assert past.at(n).state == forward[n - 1]
-    fresh = await agent.history("t")
+    fresh = await timetravel.history(agent, "t")
     assert fresh.at(200).state == forward[199]
     assert fresh.at(199).state == forward[198]
 
@@ -118,13 +120,13 @@ async def test_a_history_is_a_sequence() -> None:
     store = MemoryStore()
     agent = await told(store, "hello")
     await agent.run("x", thread_id="t")
-    past = await agent.history("t")
+    past = await timetravel.history(agent, "t")
     assert isinstance(past, History)
     assert len(past) == 3
     assert past[0] is past.at(1)
     assert past[-1] is past.at(3)
     assert past[1:] == tuple(past)[1:]
-    assert isinstance(past[0], Moment)
+    assert isinstance(past[0], HistoryEntry)
     assert past == await history(store, "t")
     for wrong in (0, 4, -1, True, "1"):
         with pytest.raises(JournalError, match="transitions 1 to 3"):
@@ -139,7 +141,7 @@ async def test_runs_are_told_apart() -> None:
     first = await agent.run("x", thread_id="t")
     second = await agent.run("y", thread_id="t")
     await agent.resume("t", "yes")
-    past = await agent.history("t")
+    past = await timetravel.history(agent, "t")
     assert [{m.run_id for m in run} for run in past.runs] == [{first.run_id}, {second.run_id}]
     assert [m.segment for m in past] == [0, 0, 0, 0, 0, 1, 1, 1]
 
@@ -148,11 +150,11 @@ async def test_what_the_node_under_way_has_done_is_pending() -> None:
     store = MemoryStore()
     agent = await told(store, [call("add", a=1), call("confirm", what="go")], "done")
     await agent.run("x", thread_id="t")
-    past = await agent.history("t")
+    past = await timetravel.history(agent, "t")
     assert past.open_node == "execute"
     assert [type(b).__name__ for b in past.pending][-1] == "Paused"
     await agent.resume("t", "yes")
-    past = await agent.history("t")
+    past = await timetravel.history(agent, "t")
     assert past.open_node is None
     assert past.pending == ()
 
@@ -169,12 +171,12 @@ async def test_children_are_linked() -> None:
 
     agent = Agent(ScriptedModel([call("consult"), call("consult")], "done"), tools=[consult], checkpointer=store)
     await agent.run("x", thread_id="t")
-    past = await agent.history("t")
+    past = await timetravel.history(agent, "t")
     linked = [m.children for m in past if m.children]
     assert len(linked) == 1
     assert len(linked[0]) == 2
     for thread in linked[0]:
-        inner = await agent.history(thread)
+        inner = await timetravel.history(agent, thread)
         assert inner.state.last_assistant == Message(Role.ASSISTANT, "42")
     assert past[2].usage.total_tokens == 30
 
@@ -183,7 +185,7 @@ async def test_a_person_can_read_it() -> None:
     store = MemoryStore()
     agent = await told(store, [call("add", a=1, b=2), call("add", a="x")], "It is\n3.")
     await agent.run("1 + 2?", thread_id="t")
-    lines = str(await agent.history("t")).splitlines()
+    lines = timetravel.format_history(await timetravel.history(agent, "t")).splitlines()
     assert lines[0] == "thread t"
     assert lines[2].split() == ["1", "1", "start", "think", "'1", "+", "2?'"]
     assert "add(a=1, b=2), add(a='x')" in lines[3]
@@ -199,16 +201,16 @@ async def test_a_thread_whose_first_turn_never_began_has_an_empty_history() -> N
     await store.release(claim)
     past = await history(store, "t")
     assert (len(past), past.open_node, past.usage, past.runs) == (0, None, Usage(), ())
-    assert "nothing was committed yet" in str(past)
-    with pytest.raises(JournalError, match="it has none yet"):
+    assert "nothing was committed yet" in timetravel.format_history(past)
+    with pytest.raises(JournalError, match="none was committed yet"):
         _ = past.state
 
 
 async def test_there_must_be_something_to_tell() -> None:
     agent = await told(MemoryStore(), "hello")
     with pytest.raises(NothingToResume, match="no thread 'nowhere'"):
-        await agent.history("nowhere")
+        await timetravel.history(agent, "nowhere")
     with pytest.raises(JournalError, match="MemoryStore keeps the newest state of a thread and no history"):
         await history(MemoryStore(history=False), "t")
     with pytest.raises(ConfigError, match="checkpointer="):
-        await Agent(ScriptedModel()).history("t")
+        await timetravel.history(Agent(ScriptedModel()), "t")

@@ -10,11 +10,11 @@ from locus.core.messages import Role, text_of
 from locus.schema.text import shown
 
 if TYPE_CHECKING:
-    from locus.core.executions import ToolExecution
     from locus.core.messages import Message, Usage
-    from locus.travel.moments import History, Moment
+    from locus.core.state import ToolExecution
+    from locus.journal import History, HistoryEntry
 
-__all__ = ["call_text", "deed", "listing", "one_line", "outcome_text", "said", "spent", "table"]
+__all__ = ["call_text", "deed", "format_history", "one_line", "outcome_text", "said", "spent", "table"]
 
 
 def one_line(text: str, limit: int = 60) -> str:
@@ -51,20 +51,20 @@ def said(message: Message) -> str:
     return ", ".join(parts) or "nothing"
 
 
-def deed(moment: Moment) -> str:
+def deed(entry: HistoryEntry) -> str:
     """What one transition did, in a line."""
-    if moment.node == FORK:
-        return moment.why
-    if moment.calls:
-        return "; ".join(f"{call_text(c.tool_name, c.arguments)} = {outcome_text(c)}" for c in moment.calls)
-    last = Role.USER if moment.node == START else Role.ASSISTANT
-    messages = [m for m in moment.messages if m.role is last] or moment.messages
+    if entry.node == FORK:
+        return entry.why
+    if entry.calls:
+        return "; ".join(f"{call_text(c.tool_name, c.arguments)} = {outcome_text(c)}" for c in entry.calls)
+    last = Role.USER if entry.node == START else Role.ASSISTANT
+    messages = [m for m in entry.messages if m.role is last] or entry.messages
     if messages:
         return said(messages[-1])
-    return moment.error or (moment.why if moment.next_node == END else "")
+    return entry.error or (entry.why if entry.next_node == END else "")
 
 
-def listing(history: History) -> str:
+def format_history(history: History) -> str:
     """A history as a table, one line a transition."""
     rows = [("n", "iteration", "node", "then", "spent", "what")]
     for m in history:

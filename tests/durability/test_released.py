@@ -9,14 +9,14 @@ from typing import Any, get_args
 
 import pytest
 from attrs import fields, has
+from tests.durability.released import agent, written
 from tests.loop.kit import results
-from tests.travel.released import agent, written
 
 from locus.core.journal import BLANK, FORK, Body, Transition, entry_from_json, entry_to_json, fold
 from locus.core.messages import Block
 from locus.core.state import AgentState
 from locus.journal import MemoryStore
-from locus.travel import export_thread, import_thread
+from locus_plugin_timetravel import export_thread, import_thread
 from locus_testkit import assert_valid_history
 
 pytestmark = pytest.mark.anyio

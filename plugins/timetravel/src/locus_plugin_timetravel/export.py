@@ -17,13 +17,13 @@ import anyio
 from locus.core.errors import CheckpointError, CheckpointTooNew, Fenced, JournalError
 from locus.core.journal import Body, entry_from_json, entry_to_json
 from locus.core.state import SCHEMA
-from locus.journal.store import Appended
+from locus.journal import Appended, recorded_entries
 from locus.loop.input import thread_name
-from locus.travel.moments import recorded_entries
+from locus_plugin_timetravel.histories import Source, store_of
 
 if TYPE_CHECKING:
     from locus.core.journal import Entry
-    from locus.journal.store import JournalStore
+    from locus.journal import JournalStore
 
 __all__ = ["FORMAT", "export_thread", "import_thread"]
 
@@ -33,18 +33,18 @@ FORMAT = 1
 _KIND = "locus.thread"
 
 
-async def export_thread(store: JournalStore, thread_id: str) -> Iterator[str]:
+async def export_thread(source: Source, thread_id: str) -> Iterator[str]:
     """The lines of a thread, without line ends: a header, and one line an entry. Each is made when it is asked for.
 
     Args:
-        store: where the thread is kept; a run may hold it meanwhile.
+        source: the agent, or the store where the thread is kept; a run may hold it meanwhile.
         thread_id: the thread. The threads of child runs are threads of their own.
 
     Raises:
-        NothingToResume: nothing stands under that id.
+        NothingToResume: there is no such thread.
         JournalError: the store keeps no history.
     """
-    return _lines(thread_id, await recorded_entries(store, thread_id))
+    return _lines(thread_id, await recorded_entries(store_of(source), thread_id))
 
 
 def _lines(thread_id: str, entries: Sequence[Entry]) -> Iterator[str]:
@@ -58,13 +58,13 @@ def _form(entry: Entry) -> dict[str, Any]:
     return {"n": entry.n, "writer": entry.writer, "parent": entry.parent, "body": entry_to_json(entry.body)}
 
 
-async def import_thread(store: JournalStore, lines: Iterable[str] | AsyncIterable[str], into: str | None = None) -> str:
+async def import_thread(source: Source, lines: Iterable[str] | AsyncIterable[str], *, into: str | None = None) -> str:
     """Store a thread that was exported; gives its id.
 
     All of it is read and checked before anything is stored, and it is stored in one write.
 
     Args:
-        store: where to.
+        source: the agent, or the store that is to keep it.
         lines: what `export_thread` gave, or the lines of a file with it.
         into: another id than the thread had.
 
@@ -72,8 +72,9 @@ async def import_thread(store: JournalStore, lines: Iterable[str] | AsyncIterabl
         CheckpointError: the text is damaged, cut off or out of order; the message says at which line.
         CheckpointTooNew: a newer version wrote it.
         JournalError: there is a thread of that id, or the store keeps no history.
-        InputError: ``into`` is no name.
+        InputError: ``into`` is not a valid name.
     """
+    store = store_of(source)
     bodies, exported = _read([line async for line in lines] if isinstance(lines, AsyncIterable) else lines)
     name = exported if into is None else thread_name(into)
     if not store.keeps_history:

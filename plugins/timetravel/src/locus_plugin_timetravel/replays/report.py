@@ -6,7 +6,7 @@ is compared with what the journal has after it. The first difference is told, an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
@@ -16,6 +16,7 @@ from locus.core.frozen import thaw
 from locus.core.journal import FORK, START
 from locus.core.messages import Role
 from locus.core.termination import TerminationCondition, condition_from_json
+from locus.journal import recorded_entries
 from locus.journal.poison import LIMITS
 from locus.loop.budget import tightened
 from locus.loop.router import Node
@@ -23,19 +24,21 @@ from locus.loop.thread import Stop, recorded_error
 from locus.loop.transition import advance_node
 from locus.models.output import output_schema
 from locus.models.request_fingerprint import standing
+from locus.options import RunOptions
 from locus.tools.session_tools import again
-from locus.travel.difference import Difference, same
-from locus.travel.moments import recorded_entries
-from locus.travel.record import passages
-from locus.travel.rehearsal import EndOfRecord, Rehearsal
-from locus.travel.rehearsed import RecordedClock, RehearsedRun, rehearsed
+from locus_plugin_timetravel.difference import Difference, same
+from locus_plugin_timetravel.histories import store_of
+from locus_plugin_timetravel.replays.host import EndOfRecord, ReplayHost
+from locus_plugin_timetravel.replays.run import RecordedClock, ReplayRun, replay_runtime
+from locus_plugin_timetravel.traces import node_traces
 
 if TYPE_CHECKING:
+    from locus import Agent
     from locus.core.messages import Message
-    from locus.journal.store import JournalStore
+    from locus.journal import JournalStore
     from locus.loop.runtime import AgentRuntime
-    from locus.options import RunOptions
-    from locus.travel.record import Passage
+    from locus.models import ModelSettings
+    from locus_plugin_timetravel.traces import NodeTrace
 
 __all__ = ["Replay", "replay"]
 
@@ -80,114 +83,126 @@ class Replay:
         return self
 
 
-async def replay(runtime: AgentRuntime, store: JournalStore, thread_id: str, options: RunOptions) -> Replay:
-    """Run an agent's code against the journal of a thread.
+async def replay(
+    agent: Agent[Any, Any],
+    thread_id: str,
+    *,
+    deps: Any = None,
+    model_settings: ModelSettings | None = None,
+    output_schema: Any = None,
+    termination: TerminationCondition | None = None,
+) -> Replay:
+    """Run an agent's code against a thread's journal; no model is called and no tool's body entered.
+
+    Nodes, router, conversation manager and the binding of arguments run as ever; observers, deciders, reviewers
+    and the wrappers of calls do not, because what they decided is in the journal.
 
     Args:
-        runtime: the agent.
-        store: where the thread is kept; nothing is written to it.
-        thread_id: the thread.
-        options: what the thread's runs were called with, where that was no part of the agent.
+        agent: the agent, with the store where the thread is kept.
+        thread_id: the thread; nothing is written to it.
+        deps: what plugins' nodes get as ``run.deps``.
+        model_settings: what its runs were called with.
+        output_schema: what its runs were called with.
+        termination: what its runs were called with, where that has no JSON form and so is not in the journal.
 
     Raises:
-        NothingToResume: nothing stands under that id.
-        JournalError: the store keeps no history.
+        ConfigError, NothingToResume, JournalError: as for `history`. A difference is not an exception.
     """
+    store = store_of(agent)
+    options = RunOptions(deps=deps, model_settings=model_settings, output_schema=output_schema, termination=termination)
     entries = await recorded_entries(store, thread_id)
-    walk, checked = _Walk(runtime, store, thread_id, options), 0
-    for passage in passages(entries):
-        found = await walk.check(passage)
+    walk, checked = _Walk(agent.runtime, store, thread_id, options), 0
+    for trace in node_traces(entries):
+        found = await walk.check(trace)
         if found is not None:
             return Replay(thread_id, checked, found)
-        checked += passage.transition is not None
+        checked += trace.transition is not None
     return Replay(thread_id, checked)
 
 
 class _Walk:
-    """A replay on its way along the passages of a thread."""
+    """A replay on its way along the node_traces of a thread."""
 
     def __init__(self, runtime: AgentRuntime, store: JournalStore, thread_id: str, options: RunOptions) -> None:
         self._runtime, self._thread_id, self._options = runtime, thread_id, options
         self._output = None if options.output_schema is None else output_schema(options.output_schema)
-        self._host = Rehearsal(store, thread_id, RecordedClock())
-        self._run: RehearsedRun
+        self._host = ReplayHost(store, thread_id, RecordedClock())
+        self._run: ReplayRun
         # The runtime of the segment with its nodes as plugins wrap them, or None where nobody does.
         self._wrapped: AgentRuntime | None = None
 
-    async def check(self, passage: Passage) -> Difference | None:
-        """What one passage differs in, or None."""
-        if passage.transition is not None and passage.node in (START, FORK):
-            self._host.pass_by(passage)
-            if passage.node == FORK:
+    async def check(self, trace: NodeTrace) -> Difference | None:
+        """What one trace differs in, or None."""
+        if trace.transition is not None and trace.node in (START, FORK):
+            self._host.pass_by(trace)
+            if trace.node == FORK:
                 return None
-            return self._begun(passage) or self._segment(passage)
-        if passage.resumed:
-            unreadable = self._segment(passage)
+            return self._begun(trace) or self._segment(trace)
+        if trace.resumed:
+            unreadable = self._segment(trace)
             if unreadable is not None:
                 return unreadable
         run = self._run
         run.runtime, wrapped = self._bare, self._wrapped
-        found = await self._node(passage, run)
+        found = await self._node(trace, run)
         if found is None or wrapped is None:
             return found
         # A wrapper of nodes that only watches is not wanted here. One that changes states is a part of the code.
         run.runtime = wrapped
-        return await self._node(passage, run)
+        return await self._node(trace, run)
 
-    async def _node(self, passage: Passage, run: RehearsedRun) -> Difference | None:
-        self._host.enter(passage, run)
-        last = passage.last
-        if passage.node == Node.TERMINATE and last is not None:
+    async def _node(self, trace: NodeTrace, run: ReplayRun) -> Difference | None:
+        self._host.enter(trace, run)
+        last = trace.last
+        if trace.node == Node.TERMINATE and last is not None:
             run.stop = Stop(last.why, last.satisfied, error=recorded_error(last))
         try:
-            await advance_node(run, passage.before, Node(passage.node))
+            await advance_node(run, trace.before, Node(trace.node))
         except ReplayDiffers as e:
             found: Difference = e.difference
             return found
         except EndOfRecord:
             return None
         except Suspended:
-            if passage.transition is not None:
-                return self._differs(passage, "the next node", passage.transition.next_node, "asks a person")
+            if trace.transition is not None:
+                return self._differs(trace, "the next node", trace.transition.next_node, "asks a person")
         return None
 
     # -- beginnings -------------------------------------------------------------------------------
 
-    def _begun(self, passage: Passage) -> Difference | None:
+    def _begun(self, trace: NodeTrace) -> Difference | None:
         """What the agent would begin a run with otherwise."""
-        state, agent = passage.after, self._runtime
+        state, agent = trace.after, self._runtime
         for name, value in agent.template.items():
             if name not in _NAMES and not same(getattr(state, name), value):
-                return self._differs(passage, f"state.{name}", getattr(state, name), value)
+                return self._differs(trace, f"state.{name}", getattr(state, name), value)
         first = state.messages[0] if state.messages else None
         if agent.system is not None and first != agent.system:
-            return self._differs(passage, "the system prompt", _prompt(first), agent.system.text)
+            return self._differs(trace, "the system prompt", _prompt(first), agent.system.text)
         return None
 
-    def _segment(self, passage: Passage) -> Difference | None:
+    def _segment(self, trace: NodeTrace) -> Difference | None:
         """Begin a segment of a run, with what it was called with."""
         runtime = self._runtime
-        note = passage.noted(LIMITS)
+        note = trace.noted(LIMITS)
         if note is not None:
             try:
                 limits = self._limits(note.value)
             except LocusError as e:
-                return self._differs(passage, note.step_id, thaw(note.value), f"cannot be read: {e}")
+                return self._differs(trace, note.step_id, thaw(note.value), f"cannot be read: {e}")
             runtime = tightened(runtime, *limits) if limits else runtime
         host, output = self._host, self._output
-        self._bare = rehearsed(runtime, runtime.unwrapped(), host)
+        self._bare = replay_runtime(runtime, runtime.unwrapped(), host)
         wraps = runtime.hooks.impls("locus_wrap_node")
-        self._wrapped = rehearsed(runtime, runtime.nodes, host) if wraps else None
+        self._wrapped = replay_runtime(runtime, runtime.nodes, host) if wraps else None
         options = self._options
-        run = RehearsedRun(
-            self._bare, self._thread_id, deps=options.deps, settings=options.model_settings, output=output
-        )
+        run = ReplayRun(self._bare, self._thread_id, deps=options.deps, settings=options.model_settings, output=output)
         run.host = host
-        state = passage.after if passage.node == START else passage.before
+        state = trace.after if trace.node == START else trace.before
         try:
             run.registry = runtime.tools.with_tools(*again(state))
         except LocusError as e:
-            return self._differs(passage, "the tools", None, f"cannot be read: {e}")
+            return self._differs(trace, "the tools", None, f"cannot be read: {e}")
         spec = run.output.spec if run.output is not None else None
         run.standing = standing(state, self._runtime.system, run.registry, run.settings, spec)
         self._run = run
@@ -200,8 +215,8 @@ class _Walk:
         return tuple(condition_from_json(form) for form in forms)
 
     @staticmethod
-    def _differs(passage: Passage, step: str, recorded: object, actual: object) -> Difference:
-        return Difference(n=passage.n, node=str(passage.node), step=step, recorded=recorded, actual=actual)
+    def _differs(trace: NodeTrace, step: str, recorded: object, actual: object) -> Difference:
+        return Difference(n=trace.n, node=str(trace.node), step=step, recorded=recorded, actual=actual)
 
 
 def _prompt(message: Message | None) -> str | None:

@@ -1,4 +1,4 @@
-"""`Passage`: what a journal tells of one node's work, and what follows from that about what it does not tell.
+"""`NodeTrace`: what a journal tells of one node's work, and what follows from that about what it does not tell.
 
 A journal holds effects and transitions. It does not hold when a hook asked for another try, when somebody cancelled,
 or that a model failed: those show in what the transition says of the state, and here they are read from it.
@@ -15,13 +15,13 @@ from typing import Any
 from attrs import frozen
 
 from locus.core.journal import BLANK, END, START, Body, Entry, Outcome, Resumed, StateDelta, Transition, apply
-from locus.core.messages import ASSISTANT, Message, Usage
+from locus.core.messages import Message, Role, Usage
 from locus.core.state import AgentState
 from locus.loop.router import Node
 from locus.models.call import Called, Spent
 from locus.tools.outcome import CallOutcome
 
-__all__ = ["Passage", "Spending", "attempt_of", "passages"]
+__all__ = ["NodeTrace", "Spending", "attempt_of", "node_traces"]
 
 #: Steps by their ids, with what they have spent, in order.
 Spending = tuple[tuple[str, Usage], ...]
@@ -36,7 +36,7 @@ _PASSING = frozenset(
 
 
 @frozen(kw_only=True)
-class Passage:
+class NodeTrace:
     """One node's work as the journal has it.
 
     Args:
@@ -108,7 +108,7 @@ class Passage:
     @cached_property
     def answered(self) -> bool:
         """Whether an answer of the model stood."""
-        return any(m.role is ASSISTANT for m in self._grown("messages"))
+        return any(m.role is Role.ASSISTANT for m in self._grown("messages"))
 
     @cached_property
     def spending(self) -> Spending:
@@ -209,7 +209,7 @@ def attempt_of(step_id: str, iteration: int) -> int | None:
     return int(number or 0) if name == f"{iteration}/think/model" and (number or "0").isdigit() else None
 
 
-def passages(entries: Iterable[Entry]) -> Iterator[Passage]:
+def node_traces(entries: Iterable[Entry]) -> Iterator[NodeTrace]:
     """The work of each node in order: every transition, and every node that was left in its middle."""
     state, last, n = BLANK, None, 1
     bodies: list[Body] = []
@@ -220,12 +220,12 @@ def passages(entries: Iterable[Entry]) -> Iterator[Passage]:
             continue
         if body.node == START and last is not None and last.next_node != END:
             # A new turn was begun in place of going on: what the open node had done is there all the same.
-            yield Passage(n=n, before=state, last=last, bodies=tuple(bodies), transition=None, after=state)
+            yield NodeTrace(n=n, before=state, last=last, bodies=tuple(bodies), transition=None, after=state)
         after = _committed(apply(state, body.delta))
-        yield Passage(n=n, before=state, last=last, bodies=tuple(bodies), transition=body, after=after)
+        yield NodeTrace(n=n, before=state, last=last, bodies=tuple(bodies), transition=body, after=after)
         state, last, n, bodies = after, body, n + 1, []
     if last is not None and last.next_node != END:
-        yield Passage(n=n, before=state, last=last, bodies=tuple(bodies), transition=None, after=state)
+        yield NodeTrace(n=n, before=state, last=last, bodies=tuple(bodies), transition=None, after=state)
 
 
 def _committed(state: AgentState) -> AgentState:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from plugins.timetravel.tests.kit import Answer, Strict, made
 from tests.loop.hook_kit import Crash
 from tests.loop.kit import add, confirm
-from tests.travel.kit import Answer, Strict, made
 
+import locus_plugin_timetravel as timetravel
 from locus import Agent, AgentState, Hook, Message, ModelSettings, Role, ToolContext, tool
 from locus.core.errors import StepMismatch
 from locus.core.fingerprint import bare, fingerprint, parts_of, short_hash
@@ -215,4 +216,4 @@ async def test_a_note_is_no_step_of_the_run() -> None:
     result = await agent.resume("t", "yes", termination=MaxIterations(9))
     assert result.text == "gone"
     assert list(await notes(store)) == ["limits/0", "limits/1", "limits/2", "limits/3", "limits/4"]
-    assert await agent.replay("t")
+    assert await timetravel.replay(agent, "t")

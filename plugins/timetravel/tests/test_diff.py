@@ -1,18 +1,19 @@
-"""`locus.diff`: two runs side by side, and where they part."""
+"""`diff`: two runs side by side, and where they part."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from tests.travel.kit import made
 
-import locus
-from locus import Usage, diff
+import locus_plugin_timetravel as timetravel
+from locus import Agent, Usage
 from locus.core.errors import InputError, NothingToResume
 from locus.core.termination import MaxIterations
 from locus.journal import MemoryStore
 from locus_testkit import call
+
+from .kit import made
 
 pytestmark = pytest.mark.anyio
 
@@ -28,11 +29,15 @@ async def test_two_runs_that_did_the_same_are_the_same() -> None:
     a, b = await ran(store, "a", *SCRIPT), await ran(store, "b", *SCRIPT)
     agent = made(store)
     assert a.run_id != b.run_id
-    for found in (await agent.diff("a", "b"), diff(a, b), diff(await agent.history("a"), b)):
+    for found in (
+        await timetravel.diff_threads(agent, "a", "b"),
+        timetravel.diff(a, b),
+        timetravel.diff(await timetravel.history(agent, "a"), b),
+    ):
         assert found.same
         assert found.first is None
         assert str(found).endswith("no difference")
-    found = await agent.diff("a", "b")
+    found = await timetravel.diff_threads(agent, "a", "b")
     assert len(found.rows) == 7
     assert all(row.same for row in found.rows)
     assert found.usage_a == found.usage_b == Usage(prompt_tokens=30, completion_tokens=15)
@@ -42,7 +47,7 @@ async def test_the_first_difference_is_marked() -> None:
     store = MemoryStore()
     await ran(store, "a", *SCRIPT)
     await ran(store, "b", SCRIPT[0], call("add", a=3), "done, too")
-    found = await made(store).diff("a", "b")
+    found = await timetravel.diff_threads(made(store), "a", "b")
     assert not found.same
     assert [row.same for row in found.rows] == [True, True, True, False, False, False, True]
     first = found.first
@@ -63,7 +68,7 @@ async def test_one_run_may_be_longer() -> None:
     store = MemoryStore()
     await ran(store, "a", *SCRIPT)
     await ran(store, "b", *SCRIPT, termination=MaxIterations(1))
-    found = await made(store).diff("a", "b")
+    found = await timetravel.diff_threads(made(store), "a", "b")
     assert [(row.a is None, row.b is None) for row in found.rows] == [(False, False)] * 4 + [(False, True)] * 3
     first = found.first
     assert first is not None
@@ -80,12 +85,12 @@ async def test_a_fork_parts_from_its_origin_where_it_does_something_else() -> No
     store = MemoryStore()
     agent = made(store, call("add", a=1), call("add", a=2), "done", call("add", a=2), "done otherwise")
     await agent.run("x", thread_id="t")
-    fork = await agent.fork("t", at=3)
-    same = await agent.diff("t", fork)
+    fork = await timetravel.fork(agent, "t", at=3)
+    same = await timetravel.diff_threads(agent, "t", fork)
     # It has not gone on yet: nothing of what it has differs.
     assert all(row.same for row in same.rows[:3])
     await agent.resume(fork)
-    found = await agent.diff("t", fork)
+    found = await timetravel.diff_threads(agent, "t", fork)
     first = found.first
     assert first is not None
     assert first.a is not None
@@ -99,7 +104,7 @@ async def test_results_are_compared_by_their_last_run() -> None:
     await ran(store, "a", "hello")
     a = await made(store, *SCRIPT).run("Add.", thread_id="a")
     b = await made(None, SCRIPT[0], "done").run("Add.")
-    found = diff(a, b)
+    found = timetravel.diff(a, b)
     # What one of them did in between stands by itself; both come to the same answer.
     assert [(row.same, row.b is None) for row in found.rows] == [
         (True, False),
@@ -111,32 +116,32 @@ async def test_results_are_compared_by_their_last_run() -> None:
     ]
     assert found.a == f"run {a.run_id[:8]} on a"
     assert (found.usage_a.total_tokens, found.usage_b.total_tokens) == (45, 30)
-    assert diff(b, b).same
+    assert timetravel.diff(b, b).same
 
 
 async def test_ids_times_and_what_was_counted_are_no_differences() -> None:
     store = MemoryStore()
     await ran(store, "a", *SCRIPT)
-    model = locus.Agent(
+    model = Agent(
         made(store, *SCRIPT).runtime.model, tools=made(store).runtime.tools, checkpointer=store, name="another"
     )
     await model.run("Add.", thread_id="b")
-    assert (await model.diff("a", "b")).same
+    assert (await timetravel.diff_threads(model, "a", "b")).same
 
 
 async def test_only_runs_can_be_compared() -> None:
     store = MemoryStore()
     result = await ran(store, "a", "hello")
-    with pytest.raises(InputError, match=r"await agent\.diff"):
-        diff(result, "a")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"await diff_threads\(agent, thread_a, thread_b\)"):
+        timetravel.diff(result, "a")  # type: ignore[arg-type]
     with pytest.raises(NothingToResume):
-        await made(store).diff("a", "nowhere")
+        await timetravel.diff_threads(made(store), "a", "nowhere")
 
 
 async def test_long_lines_are_cut_for_people_only() -> None:
     store = MemoryStore()
     await ran(store, "a", "x" * 500)
     await ran(store, "b", "x" * 500 + "y")
-    found = await made(store).diff("a", "b")
+    found = await timetravel.diff_threads(made(store), "a", "b")
     assert not found.same
     assert max(map(len, str(found).splitlines())) < 140

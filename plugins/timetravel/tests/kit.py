@@ -2,16 +2,77 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from attrs import frozen
-from tests.loop.kit import add, confirm
 
-from locus import Agent, Hook, Message, ModelRequest, ModelResponse, Revise
+import locus_plugin_timetravel as timetravel
+from locus import (
+    Agent,
+    AgentResult,
+    AgentState,
+    Hook,
+    Message,
+    ModelRequest,
+    ModelResponse,
+    Revise,
+    Role,
+    ToolContext,
+    tool,
+)
 from locus.plugin import hookimpl
 from locus_testkit import ScriptedModel
 
-__all__ = ["Answer", "Dead", "Strict", "dead", "judge", "made", "same"]
+__all__ = [
+    "Answer",
+    "Crash",
+    "Dead",
+    "Strict",
+    "add",
+    "bodies",
+    "confirm",
+    "dead",
+    "judge",
+    "made",
+    "question",
+    "results",
+    "same",
+]
+
+
+#: How often the bodies below were entered; a test that counts clears it first.
+bodies: Counter[str] = Counter()
+
+
+@tool
+async def add(a: int, b: int = 1) -> int:
+    """Add two numbers."""
+    bodies["add"] += 1
+    return a + b
+
+
+@tool
+async def confirm(what: str, ctx: ToolContext[Any]) -> str:
+    """Ask a person."""
+    bodies["confirm"] += 1
+    return f"{what}: {ctx.interrupt(f'Shall I {what}?')}"
+
+
+class Crash(BaseException):
+    """The process dies here: no clean-up of the run may count on it."""
+
+
+def results(done: AgentState | AgentResult[Any]) -> list[str]:
+    """The texts of the tool results, in order."""
+    state = done if isinstance(done, AgentState) else done.state
+    found = [result for message in state.messages for result in message.tool_results]
+    return [r.content if isinstance(r.content, str) else repr(r.content) for r in found]
+
+
+def question(text: str) -> ModelRequest:
+    """A request of a plugin."""
+    return ModelRequest(messages=(Message(Role.USER, text),), purpose="judge")
 
 
 @frozen
@@ -59,6 +120,6 @@ def judge(name: str, settings: Any) -> ScriptedModel:
 
 async def same(agent: Agent[Any, Any], thread: str = "t", **how: Any) -> None:
     """A replay finds no difference."""
-    found = await agent.replay(thread, **how)
+    found = await timetravel.replay(agent, thread, **how)
     assert found, str(found)
-    assert (found.difference, found.checked) == (None, len(await agent.history(thread)))
+    assert (found.difference, found.checked) == (None, len(await timetravel.history(agent, thread)))

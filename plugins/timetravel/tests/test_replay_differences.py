@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from tests.loop.kit import add, bodies, confirm
-from tests.travel.kit import Answer, Strict, dead, made, same
 
+import locus_plugin_timetravel as timetravel
 from locus import (
     Agent,
     Hook,
@@ -23,6 +22,8 @@ from locus.journal import MemoryStore
 from locus.plugin import hookimpl
 from locus_plugin_conversation import SlidingWindowManager
 from locus_testkit import ScriptedModel, call
+
+from .kit import Answer, Strict, add, bodies, confirm, dead, made, same
 
 pytestmark = pytest.mark.anyio
 
@@ -95,7 +96,7 @@ class Rude(Hook):
 )
 async def test_a_change_is_found_where_it_shows(told: MemoryStore, changes: Any, n: int, step: str) -> None:
     agent = dead(told, **{"system_prompt": "Add.", "hooks": [Strict()], **changes})
-    replay = await agent.replay("t")
+    replay = await timetravel.replay(agent, "t")
     assert not replay
     assert not replay.ok
     found = replay.difference
@@ -110,7 +111,7 @@ async def test_another_binding_of_arguments_is_found(store: MemoryStore) -> None
     """Also where nothing else tells: the journals of this test have no fingerprints."""
     await made(store, call("add", a=1), "2").run("x", thread_id="t")
     agent = dead(store, tools=[add_with_another_default, confirm])
-    found = (await agent.replay("t")).difference
+    found = (await timetravel.replay(agent, "t")).difference
     assert found is not None
     assert (found.step, found.recorded[:10]) == ("0/think/model", "the tools ")
 
@@ -119,7 +120,7 @@ async def test_another_binding_of_arguments_is_found(store: MemoryStore) -> None
     await bare.append(claim, [_without_fingerprint(e.body) for e in await store.read("t")])
     await bare.release(claim)
     await same(dead(bare))
-    found = (await dead(bare, tools=[add_with_another_default, confirm]).replay("t")).difference
+    found = (await timetravel.replay(dead(bare, tools=[add_with_another_default, confirm]), "t")).difference
     assert found is not None
     assert (found.n, found.node, found.step) == (3, "execute", "0/execute/0")
 
@@ -139,7 +140,7 @@ async def test_a_call_that_is_not_on_record_is_not_run(store: MemoryStore) -> No
     script = [[call("book", n=1), call("book", n=1)], "done"]
     await made(store, *script, tools=[once]).run("x", thread_id="t")
     assert bodies["book"] == 1
-    found = (await dead(store, tools=[each]).replay("t")).difference
+    found = (await timetravel.replay(dead(store, tools=[each]), "t")).difference
     assert found is not None
     assert (found.n, found.step, found.recorded, found.actual) == (3, "0/execute/1", None, "book(n=1)")
     assert bodies["book"] == 1
@@ -148,7 +149,7 @@ async def test_a_call_that_is_not_on_record_is_not_run(store: MemoryStore) -> No
 async def test_another_model_is_found(store: MemoryStore) -> None:
     await made(store, "hi").run("x", thread_id="t")
     other = Agent(ScriptedModel(name="other:model"), tools=[add, confirm], checkpointer=store)
-    found = (await other.replay("t")).difference
+    found = (await timetravel.replay(other, "t")).difference
     assert found is not None
     assert (found.step, found.recorded, found.actual) == ("0/think/model", "scripted:model:1", "other:model:1")
 
@@ -167,7 +168,7 @@ async def test_a_journal_that_was_changed_is_found(store: MemoryStore) -> None:
     entries[place] = evolve(transition, delta=StateDelta(transition.delta.changed, grown))
     await forged.append(claim, entries)
     await forged.release(claim)
-    found = (await dead(forged).replay("t")).difference
+    found = (await timetravel.replay(dead(forged), "t")).difference
     assert found is not None
     assert (found.n, found.step, found.recorded) == (3, "state.messages[2]", lie)
 
@@ -186,10 +187,10 @@ async def test_a_difference_in_what_a_run_left_behind_is_found(store: MemoryStor
 
 async def test_a_difference_can_be_raised(store: MemoryStore) -> None:
     await made(store, "hi").run("x", thread_id="t")
-    replay = await dead(store).replay("t")
+    replay = await timetravel.replay(dead(store), "t")
     assert replay.raise_for_difference() is replay
     assert str(replay) == "thread t: 3 transitions came out as recorded"
-    other = await dead(store, system_prompt="Be.").replay("t")
+    other = await timetravel.replay(dead(store, system_prompt="Be."), "t")
     with pytest.raises(ReplayDiffers, match=r"thread 't': transition 1 \(start\), the system prompt") as caught:
         other.raise_for_difference()
     assert caught.value.difference is other.difference
@@ -198,11 +199,11 @@ async def test_a_difference_can_be_raised(store: MemoryStore) -> None:
 
 async def test_there_must_be_a_journal(store: MemoryStore) -> None:
     with pytest.raises(NothingToResume):
-        await dead(store).replay("nowhere")
+        await timetravel.replay(dead(store), "nowhere")
     with pytest.raises(JournalError, match="no history"):
-        await dead(MemoryStore(history=False)).replay("t")
+        await timetravel.replay(dead(MemoryStore(history=False)), "t")
     with pytest.raises(ConfigError, match="checkpointer="):
-        await dead(None).replay("t")
+        await timetravel.replay(dead(None), "t")
 
 
 async def test_a_limit_that_cannot_be_read_is_a_difference(store: MemoryStore) -> None:
@@ -215,7 +216,7 @@ async def test_a_limit_that_cannot_be_read_is_a_difference(store: MemoryStore) -
     entries[0] = evolve(note, value=[{"type": "OfAPluginThatIsNotHere"}])
     await other.append(claim, entries)
     await other.release(claim)
-    found = (await dead(other).replay("t")).difference
+    found = (await timetravel.replay(dead(other), "t")).difference
     assert found is not None
     assert (found.n, found.step) == (1, "limits/0")
     assert "OfAPluginThatIsNotHere" in found.actual

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
+from locus import AgentResult
 from locus.core.errors import InputError
 from locus.core.journal import END, FORK
 from locus.core.messages import Message, Role, Usage
-from locus.result import AgentResult
-from locus.travel.moments import History
-from locus.travel.text import call_text, one_line, outcome_text, spent, table
+from locus.journal import History
+from locus_plugin_timetravel.histories import Source, history
+from locus_plugin_timetravel.text import call_text, one_line, outcome_text, spent, table
 
 if TYPE_CHECKING:
-    from locus.core.executions import ToolExecution
-    from locus.core.state import AgentState
-    from locus.travel.moments import Moment
+    from locus.core.state import AgentState, ToolExecution
+    from locus.journal import HistoryEntry
 
-__all__ = ["Act", "Diff", "Row", "diff"]
+__all__ = ["Act", "Diff", "Row", "diff", "diff_threads"]
 
 _WIDTH = 56
 
@@ -137,13 +137,27 @@ def diff(a: Side, b: Side) -> Diff:
         if not isinstance(side, History | AgentResult):
             raise InputError(
                 f"diff compares histories and results, not {type(side).__name__}; for threads there is "
-                "await agent.diff(thread_a, thread_b)"
+                "await diff_threads(agent, thread_a, thread_b)"
             )
     if isinstance(a, History) and isinstance(b, History):
         left, right = _acts(a), _acts(b)
     else:
         left, right = list(_told(a.state)), list(_told(b.state))
     return Diff(a=_name(a), b=_name(b), rows=tuple(_rows(left, right)), usage_a=a.usage, usage_b=b.usage)
+
+
+async def diff_threads(source: Source, thread_a: str, thread_b: str) -> Diff:
+    """Two threads side by side, and where they part.
+
+    Args:
+        source: the agent, or the store where both are kept.
+        thread_a: the one.
+        thread_b: the other.
+
+    Raises:
+        ConfigError, NothingToResume, JournalError: as for `history`.
+    """
+    return diff(await history(source, thread_a), await history(source, thread_b))
 
 
 def _rows(left: Sequence[Act], right: Sequence[Act]) -> Iterator[Row]:
@@ -160,22 +174,22 @@ def _name(side: Side) -> str:
     return f"thread {side.thread_id}" if isinstance(side, History) else f"run {side.run_id[:8]} on {side.thread_id}"
 
 
-def _acts(history: History) -> list[Act]:
+def _acts(past: History) -> list[Act]:
     # Where a fork parts nothing was done, and its origin has no such transition.
-    return [_act(moment) for moment in history if moment.node != FORK]
+    return [_act(entry) for entry in past if entry.node != FORK]
 
 
-def _act(moment: Moment) -> Act:
-    said, asked = _said(moment.messages)
+def _act(entry: HistoryEntry) -> Act:
+    said, asked = _said(entry.messages)
     return Act(
-        node=moment.node,
-        next_node=moment.next_node,
+        node=entry.node,
+        next_node=entry.next_node,
         said=said,
         asked=asked,
-        calls=_calls(moment.calls),
-        why=moment.why if moment.next_node == END else "",
-        n=moment.n,
-        usage=moment.usage,
+        calls=_calls(entry.calls),
+        why=entry.why if entry.next_node == END else "",
+        n=entry.n,
+        usage=entry.usage,
     )
 
 

@@ -17,17 +17,15 @@ from locus.core.errors import JournalError, NothingToResume
 from locus.core.executions import ToolExecution
 from locus.core.journal import BLANK, END, START, Body, Entry, Outcome, StateDelta, Transition, apply
 from locus.core.messages import Message, Usage
-from locus.models.call import Spent
-from locus.travel.text import listing
 
 if TYPE_CHECKING:
     from locus.core.state import AgentState
     from locus.journal.store import JournalStore
 
-__all__ = ["History", "Moment", "history", "recorded_entries", "state_at"]
+__all__ = ["History", "HistoryEntry", "read_history", "recorded_entries"]
 
-#: The fields of a state that a moment tells without folding it.
-_TOLD = ("iteration", "updated_at", "prompt_tokens_used", "completion_tokens_used", "cached_tokens_used", "cost")
+#: The fields of a state that an entry of the history has without folding it.
+_READ = ("iteration", "updated_at", "prompt_tokens_used", "completion_tokens_used", "cached_tokens_used", "cost")
 
 #: A folded state is kept for every so many transitions, so that going back is cheap and memory stays linear.
 _KEPT_EVERY = 64
@@ -40,7 +38,7 @@ class _Fold:
 
     def __init__(self, changes: Sequence[StateDelta]) -> None:
         self._changes = changes
-        # The states after 0, 64, 128, ... transitions, as far as anybody has gone.
+        # The states after 0, 64, 128, ... transitions, as far as they were asked for.
         self._kept: list[AgentState] = [BLANK]
         self._last = (0, BLANK)
 
@@ -59,7 +57,7 @@ class _Fold:
 
 
 @frozen(kw_only=True)
-class Moment:
+class HistoryEntry:
     """One transition of a thread.
 
     Args:
@@ -106,41 +104,41 @@ class Moment:
 
 
 @frozen
-class History(Sequence[Moment]):
+class History(Sequence[HistoryEntry]):
     """The transitions of a thread, oldest first; ``history[0].n == 1``.
 
     Args:
         thread_id: the thread.
-        moments: its transitions.
+        entries: its transitions.
         pending: what the journal holds of the node under way: steps, questions, answers, pauses.
     """
 
     thread_id: str
-    moments: tuple[Moment, ...] = field(repr=False)
+    entries: tuple[HistoryEntry, ...] = field(repr=False)
     pending: tuple[Body, ...] = field(default=(), repr=False)
 
     @classmethod
     def of(cls, thread_id: str, entries: Iterable[Entry]) -> History:
-        """The history that the entries of a thread tell."""
+        """The history in the journal entries of a thread."""
         changes: list[StateDelta] = []
         fold = _Fold(changes)
-        moments: list[Moment] = []
+        found: list[HistoryEntry] = []
         pending: list[Body] = []
-        told = {name: getattr(BLANK, name) for name in _TOLD}
+        now = {name: getattr(BLANK, name) for name in _READ}
         so_far = Usage()
         for entry in entries:
             body = entry.body
             if type(body) is not Transition:
                 pending.append(body)
                 continue
-            before, told = told, {name: body.delta.changed.get(name, told[name]) for name in _TOLD}
+            before, now = now, {name: body.delta.changed.get(name, now[name]) for name in _READ}
             began = body.node == START
             # A new run counts from nothing, and what a state that it was given has spent was spent elsewhere.
-            usage = Usage() if began else _usage(told) - _usage(before)
+            usage = Usage() if began else _usage(now) - _usage(before)
             so_far += usage
             changes.append(body.delta)
-            moments.append(
-                Moment(
+            found.append(
+                HistoryEntry(
                     n=len(changes),
                     entry=entry.n,
                     run_id=body.run_id,
@@ -150,8 +148,8 @@ class History(Sequence[Moment]):
                     why=body.why,
                     satisfied=body.satisfied,
                     error=body.error,
-                    at=told["updated_at"],
-                    iteration=(told if began else before)["iteration"],
+                    at=now["updated_at"],
+                    iteration=(now if began else before)["iteration"],
                     messages=_added(body.delta, "messages"),
                     calls=_added(body.delta, "tool_executions"),
                     children=_children(pending, body.run_id),
@@ -161,31 +159,31 @@ class History(Sequence[Moment]):
                 )
             )
             pending = []
-        return cls(thread_id, tuple(moments), tuple(pending))
+        return cls(thread_id, tuple(found), tuple(pending))
 
     @overload
-    def __getitem__(self, index: int) -> Moment: ...
+    def __getitem__(self, index: int) -> HistoryEntry: ...
     @overload
-    def __getitem__(self, index: slice) -> tuple[Moment, ...]: ...
-    def __getitem__(self, index: int | slice) -> Moment | tuple[Moment, ...]:
-        return self.moments[index]
+    def __getitem__(self, index: slice) -> tuple[HistoryEntry, ...]: ...
+    def __getitem__(self, index: int | slice) -> HistoryEntry | tuple[HistoryEntry, ...]:
+        return self.entries[index]
 
     def __len__(self) -> int:
-        return len(self.moments)
+        return len(self.entries)
 
-    def __iter__(self) -> Iterator[Moment]:
-        return iter(self.moments)
+    def __iter__(self) -> Iterator[HistoryEntry]:
+        return iter(self.entries)
 
-    def at(self, n: int) -> Moment:
+    def at(self, n: int) -> HistoryEntry:
         """The transition of that number.
 
         Raises:
-            JournalError: there is none.
+            JournalError: there is no such transition.
         """
-        if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= len(self.moments):
-            have = f"it has the transitions 1 to {len(self.moments)}" if self.moments else "it has none yet"
+        if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= len(self.entries):
+            have = f"it has the transitions 1 to {len(self.entries)}" if self.entries else "none was committed yet"
             raise JournalError(f"thread {self.thread_id!r} has no transition {n!r}; {have}")
-        return self.moments[n - 1]
+        return self.entries[n - 1]
 
     @property
     def state(self) -> AgentState:
@@ -194,28 +192,25 @@ class History(Sequence[Moment]):
         Raises:
             JournalError: no transition was committed.
         """
-        return self.at(len(self.moments)).state
+        return self.at(len(self.entries)).state
 
     @property
     def usage(self) -> Usage:
         """Tokens and dollars of the whole thread."""
-        return self.moments[-1].so_far if self.moments else Usage()
+        return self.entries[-1].so_far if self.entries else Usage()
 
     @property
     def open_node(self) -> str | None:
         """The node where the unfinished run goes on, or None when it has ended."""
-        if not self.moments or self.moments[-1].next_node == END:
+        if not self.entries or self.entries[-1].next_node == END:
             return None
-        return self.moments[-1].next_node
+        return self.entries[-1].next_node
 
     @property
-    def runs(self) -> tuple[tuple[Moment, ...], ...]:
+    def runs(self) -> tuple[tuple[HistoryEntry, ...], ...]:
         """The transitions by run: one run for each user turn, what it was forked from included."""
-        starts = [i for i, moment in enumerate(self.moments) if moment.node == START]
-        return tuple(self.moments[a:b] for a, b in pairwise([*starts, len(self.moments)]))
-
-    def __str__(self) -> str:
-        return listing(self)
+        starts = [i for i, entry in enumerate(self.entries) if entry.node == START]
+        return tuple(self.entries[a:b] for a, b in pairwise([*starts, len(self.entries)]))
 
 
 def _added(change: StateDelta, name: str) -> tuple[Any, ...]:
@@ -223,25 +218,27 @@ def _added(change: StateDelta, name: str) -> tuple[Any, ...]:
     return grown[1] if grown is not None else ()
 
 
-def _usage(told: dict[str, Any]) -> Usage:
+def _usage(now: dict[str, Any]) -> Usage:
     return Usage(
-        prompt_tokens=told["prompt_tokens_used"],
-        completion_tokens=told["completion_tokens_used"],
-        cached_tokens=told["cached_tokens_used"],
-        cost=told["cost"] or None,
+        prompt_tokens=now["prompt_tokens_used"],
+        completion_tokens=now["completion_tokens_used"],
+        cached_tokens=now["cached_tokens_used"],
+        cost=now["cost"] or None,
     )
 
 
 def _children(steps: Iterable[Body], run_id: str) -> tuple[str, ...]:
-    spent = [b.value for b in steps if isinstance(b, Outcome) and b.run_id == run_id and isinstance(b.value, Spent)]
-    return tuple(each.thread_id for each in spent if each.thread_id)
+    # What a child run spent is recorded with its thread, in a value of an upper layer; no other value has one.
+    values = [b.value for b in steps if isinstance(b, Outcome) and b.run_id == run_id]
+    names = (getattr(value, "thread_id", None) for value in values)
+    return tuple(name for name in names if isinstance(name, str) and name)
 
 
 async def recorded_entries(store: JournalStore, thread_id: str) -> tuple[Entry, ...]:
     """Everything that a thread's journal holds.
 
     Raises:
-        NothingToResume: nothing stands under that id.
+        NothingToResume: there is no such thread.
         JournalError: the store keeps no history.
     """
     if not store.keeps_history:
@@ -255,7 +252,7 @@ async def recorded_entries(store: JournalStore, thread_id: str) -> tuple[Entry, 
     return entries
 
 
-async def history(store: JournalStore, thread_id: str) -> History:
+async def read_history(store: JournalStore, thread_id: str) -> History:
     """What happened on a thread.
 
     Args:
@@ -263,17 +260,7 @@ async def history(store: JournalStore, thread_id: str) -> History:
         thread_id: the thread; a run may hold it meanwhile.
 
     Raises:
-        NothingToResume: nothing stands under that id.
+        NothingToResume: there is no such thread.
         JournalError: the store keeps no history.
     """
     return History.of(thread_id, await recorded_entries(store, thread_id))
-
-
-async def state_at(store: JournalStore, thread_id: str, n: int) -> AgentState:
-    """The state that a thread's n-th transition committed.
-
-    Raises:
-        NothingToResume: nothing stands under that id.
-        JournalError: there is no such transition, or the store keeps no history.
-    """
-    return (await history(store, thread_id)).at(n).state

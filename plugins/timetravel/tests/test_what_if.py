@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.loop.kit import add, confirm
-from tests.travel.kit import dead, made
 
 from locus import AgentState, Event, Hook, Message, Role, Usage, tool
 from locus.core.errors import ConfigError, JournalError, ModelError, NothingToResume
@@ -16,8 +14,10 @@ from locus.journal import MemoryStore
 from locus.loop.router import Node, Route, Router
 from locus.models.protocol import Price
 from locus.plugin import hookimpl
-from locus.travel import WhatIf, what_if
+from locus_plugin_timetravel import WhatIf, fork, history, what_if
 from locus_testkit import FakeClock, ScriptedModel, call
+
+from .kit import add, confirm, dead, made
 
 pytestmark = pytest.mark.anyio
 
@@ -50,7 +50,7 @@ def where(found: WhatIf) -> tuple[str, int | None, str, int]:
     ],
 )
 async def test_another_condition(store: MemoryStore, condition: Any, wanted: Any) -> None:
-    found = await dead(store).what_if("t", termination=condition)
+    found = await what_if(dead(store), "t", termination=condition)
     assert where(found) == wanted
     assert found.usage + found.saved == Usage(prompt_tokens=30, completion_tokens=15)
     # What the journal says by itself is what the agent says.
@@ -64,17 +64,17 @@ async def test_another_condition(store: MemoryStore, condition: Any, wanted: Any
 
 
 async def test_the_agents_own_condition_is_asked_when_no_other_is_given(store: MemoryStore) -> None:
-    found = await dead(store).what_if("t")
+    found = await what_if(dead(store), "t")
     assert where(found) == ("same", 6, "NoToolCalls", 45)
     assert (found.node, found.iteration, found.before_call, found.saved) == ("think", 2, False, Usage())
-    tighter = await dead(store, max_iterations=1).what_if("t")
+    tighter = await what_if(dead(store, max_iterations=1), "t")
     assert where(tighter) == ("earlier", 3, "MaxIterations", 15)
-    looser = await dead(store, stop_on_text=False).what_if("t")
+    looser = await what_if(dead(store, stop_on_text=False), "t")
     assert where(looser) == ("beyond", None, "think", 45)
 
 
 async def test_an_answer_ends_a_run_where_it_ends_the_agents(store: MemoryStore) -> None:
-    found = await dead(store, stop_on_text=False).what_if("t", termination=MaxIterations(9))
+    found = await what_if(dead(store, stop_on_text=False), "t", termination=MaxIterations(9))
     assert where(found) == ("beyond", None, "think", 45)
 
 
@@ -82,7 +82,7 @@ async def test_a_looser_limit_leads_beyond_the_record() -> None:
     store = MemoryStore()
     agent = made(store, call("add", a=1), call("add", a=2), max_iterations=2)
     assert (await agent.run("x", thread_id="t")).stop_reason == "MaxIterations"
-    found = await dead(store, max_iterations=2).what_if("t", termination=MaxIterations(5))
+    found = await what_if(dead(store, max_iterations=2), "t", termination=MaxIterations(5))
     assert where(found) == ("beyond", None, "think", 30)
     assert "beyond the record" in str(found)
 
@@ -91,7 +91,7 @@ async def test_terminal_tools_stay_terminal() -> None:
     store = MemoryStore()
     options: Any = {"terminal_tools": ["add"]}
     await made(store, call("add", a=1), **options).run("x", thread_id="t")
-    found = await dead(store, **options).what_if("t", termination=MaxIterations(9))
+    found = await what_if(dead(store, **options), "t", termination=MaxIterations(9))
     assert where(found) == ("same", 3, "ToolCalled", 15)
 
 
@@ -99,8 +99,13 @@ async def test_a_run_that_waits_would_have_gone_on_waiting() -> None:
     store = MemoryStore()
     await made(store, call("add", a=1), call("confirm", what="go")).run("x", thread_id="t")
     agent = dead(store)
-    assert where(await agent.what_if("t", termination=MaxIterations(9))) == ("beyond", None, "execute", 30)
-    assert where(await agent.what_if("t", termination=MaxIterations(1))) == ("earlier", 3, "MaxIterations", 15)
+    assert where(await what_if(agent, "t", termination=MaxIterations(9))) == ("beyond", None, "execute", 30)
+    assert where(await what_if(agent, "t", termination=MaxIterations(1))) == (
+        "earlier",
+        3,
+        "MaxIterations",
+        15,
+    )
 
 
 async def test_an_end_that_no_condition_gave_stays() -> None:
@@ -112,9 +117,9 @@ async def test_an_end_that_no_condition_gave_stays() -> None:
         if event.type == "tool_start":
             run.cancel("enough")
     for thread, n, reason in (("failed", 4, "ModelError"), ("cancelled", 3, "Cancelled: enough")):
-        found = await dead(store).what_if(thread, termination=MaxIterations(9))
+        found = await what_if(dead(store), thread, termination=MaxIterations(9))
         assert where(found)[:3] == ("same", n, reason)
-        earlier = await dead(store).what_if(thread, termination=TokenLimit(0))
+        earlier = await what_if(dead(store), thread, termination=TokenLimit(0))
         assert where(earlier)[:3] == ("earlier", 2, "TokenLimit")
 
 
@@ -129,24 +134,24 @@ async def test_time_is_that_of_the_record() -> None:
     script = [call("add", a=1), call("add", a=2), "done"]
     await made(store, *script, clock=clock, hooks=[Slow()]).run("x", thread_id="t")
     for seconds, n, before_call in ((0.0, 2, True), (5.0, 4, True), (15.0, 6, True)):
-        found = await dead(store).what_if("t", termination=TimeLimit(seconds) | MaxIterations(9))
+        found = await what_if(dead(store), "t", termination=TimeLimit(seconds) | MaxIterations(9))
         assert (found.n, found.before_call, found.reason) == (n, before_call, "TimeLimit")
     limit = TimeLimit(5.0) | MaxIterations(9)
     agent = made(store, *script, clock=clock, hooks=[Slow()], termination=limit)
     real = await agent.run("x", thread_id="u")
-    found = await agent.what_if("t")
+    found = await what_if(agent, "t")
     assert (real.stop_reason, real.usage) == (found.reason, found.usage)
-    assert where(await agent.what_if("u"))[:3] == ("same", 4, "TimeLimit")
+    assert where(await what_if(agent, "u"))[:3] == ("same", 4, "TimeLimit")
     # Where the time was over before the call, another rule would have called.
-    assert where(await agent.what_if("u", termination=MaxIterations(9)))[:3] == ("beyond", None, "think")
+    assert where(await what_if(agent, "u", termination=MaxIterations(9)))[:3] == ("beyond", None, "think")
 
 
 async def test_another_router(store: MemoryStore) -> None:
     agent = dead(store)
-    same = await agent.what_if("t", router=agent.runtime.router)
+    same = await what_if(agent, "t", router=agent.runtime.router)
     assert where(same) == ("same", 6, "NoToolCalls", 45)
     reflecting = Router(agent.condition, EveryIterations(1))
-    found = await agent.what_if("t", router=reflecting)
+    found = await what_if(agent, "t", router=reflecting)
     assert where(found) == ("diverged", 3, "reflect", 15)
     assert "would have gone to reflect" in str(found)
 
@@ -155,7 +160,7 @@ async def test_another_router(store: MemoryStore) -> None:
             return Route(Node.TERMINATE, "two calls are enough")
         return agent.runtime.router(node, state)
 
-    found = await agent.what_if("t", router=impatient)
+    found = await what_if(agent, "t", router=impatient)
     assert where(found) == ("earlier", 5, "two calls are enough", 30)
 
 
@@ -168,8 +173,12 @@ async def test_a_diverted_route_is_followed() -> None:
     store = MemoryStore()
     agent = made(store, call("add", a=1), "2", hooks=[Divert()])
     await agent.run("x", thread_id="t")
-    assert where(await agent.what_if("t"))[:3] == ("same", 5, "NoToolCalls")
-    assert where(await agent.what_if("t", termination=MaxIterations(1)))[:3] == ("earlier", 4, "MaxIterations")
+    assert where(await what_if(agent, "t"))[:3] == ("same", 5, "NoToolCalls")
+    assert where(await what_if(agent, "t", termination=MaxIterations(1)))[:3] == (
+        "earlier",
+        4,
+        "MaxIterations",
+    )
 
 
 async def test_a_rule_that_fails_stops_there(store: MemoryStore) -> None:
@@ -178,29 +187,29 @@ async def test_a_rule_that_fails_stops_there(store: MemoryStore) -> None:
             raise LookupError("no idea")
         return False
 
-    found = await dead(store).what_if("t", termination=CustomCondition(picky) | MaxIterations(9))
+    found = await what_if(dead(store), "t", termination=CustomCondition(picky) | MaxIterations(9))
     assert where(found) == ("earlier", 3, "ConditionError", 15)
 
 
 async def test_any_run_of_a_thread_can_be_asked_about(store: MemoryStore) -> None:
     agent = made(store, "hello")
-    first = (await agent.history("t"))[0].run_id
+    first = (await history(agent, "t"))[0].run_id
     second = await agent.run("hi", thread_id="t")
-    assert where(await agent.what_if("t")) == ("same", 9, "NoToolCalls", 15)
-    assert (await agent.what_if("t")).run_id == second.run_id
-    found = await agent.what_if("t", termination=MaxIterations(1), run_id=first)
+    assert where(await what_if(agent, "t")) == ("same", 9, "NoToolCalls", 15)
+    assert (await what_if(agent, "t")).run_id == second.run_id
+    found = await what_if(agent, "t", termination=MaxIterations(1), run_id=first)
     assert (*where(found), found.run_id) == ("earlier", 3, "MaxIterations", 15, first)
     with pytest.raises(JournalError, match="has no run 'nobody'"):
-        await agent.what_if("t", run_id="nobody")
+        await what_if(agent, "t", run_id="nobody")
 
 
 async def test_a_fork_is_one_run_with_its_beginning(store: MemoryStore) -> None:
     agent = made(store, "another end")
-    origin = (await agent.history("t"))[0].run_id
-    fork = await agent.fork("t", at=3)
-    result = await agent.resume(fork)
+    origin = (await history(agent, "t"))[0].run_id
+    parted = await fork(agent, "t", at=3)
+    result = await agent.resume(parted)
     for run_id in (None, origin, result.run_id):
-        found = await agent.what_if(fork, termination=MaxIterations(1), run_id=run_id)
+        found = await what_if(agent, parted, termination=MaxIterations(1), run_id=run_id)
         assert where(found) == ("earlier", 3, "MaxIterations", 15)
         assert found.saved.total_tokens == 15
         assert found.run_id == result.run_id
@@ -210,7 +219,7 @@ async def test_a_seed_that_is_over_already_is_stopped_before_the_first_call() ->
     store = MemoryStore()
     seed = AgentState(messages=[Message(Role.USER, "x")], prompt_tokens_used=100)
     await made(store, "done").run(seed, thread_id="t")
-    found = await dead(store).what_if("t", termination=TokenLimit(50))
+    found = await what_if(dead(store), "t", termination=TokenLimit(50))
     assert (*where(found), found.before_call) == ("earlier", 2, "TokenLimit", 100, True)
     assert found.saved.total_tokens == 15
     assert str(found) == (
@@ -221,15 +230,15 @@ async def test_a_seed_that_is_over_already_is_stopped_before_the_first_call() ->
 async def test_a_rule_must_be_given_and_be_one(store: MemoryStore) -> None:
     agent = dead(store)
     with pytest.raises(ConfigError, match="either termination"):
-        await agent.what_if("t", termination=MaxIterations(1), router=agent.runtime.router)
+        await what_if(agent, "t", termination=MaxIterations(1), router=agent.runtime.router)
     with pytest.raises(ConfigError, match="either termination"):
         await what_if(store, "t")
     with pytest.raises(ConfigError, match="termination is 3"):
-        await agent.what_if("t", termination=3)  # type: ignore[arg-type]
+        await what_if(agent, "t", termination=3)  # type: ignore[arg-type]
     with pytest.raises(NothingToResume):
-        await agent.what_if("nowhere")
+        await what_if(agent, "nowhere")
     with pytest.raises(JournalError, match="no history"):
-        await dead(MemoryStore(history=False)).what_if("t")
+        await what_if(dead(MemoryStore(history=False)), "t")
 
 
 async def test_dollars_are_told() -> None:
@@ -242,7 +251,7 @@ async def test_dollars_are_told() -> None:
     agent = made(store, "x", tools=[add, confirm, noop])
     priced = type(agent)(model, tools=[add, confirm, noop], checkpointer=store)
     await priced.run("x", thread_id="t")
-    found = await priced.what_if("t", termination=MaxIterations(1))
+    found = await what_if(priced, "t", termination=MaxIterations(1))
     assert found.cost == pytest.approx(0.015)
     assert found.saved.cost == pytest.approx(0.015)
     assert "15 tokens, $0.015 saved" in str(found)
