@@ -41,7 +41,6 @@ MODULES = (
     "locus.models",
     "locus.models.output",
     "locus.plugins.discovery",
-    "locus.plugins.redaction",
     "locus.plugins.report",
     "locus.plugins.secret",
     "locus.tools",

@@ -18,10 +18,9 @@ from locus.core.errors import (
     UnknownName,
 )
 from locus.hooks.manager import HookManager
-from locus.plugins.activation import Activation, Wanted, activate
+from locus.plugins.activation import Activation, PluginRequest, activate, listed, select
 from locus.plugins.discovery import Catalogue
 from locus.plugins.manifest import Plugin
-from locus.plugins.selection import listed, select
 from locus.plugins.settings import Layer
 
 __all__ = ["shelf"]
@@ -84,7 +83,7 @@ class NoScan(Catalogue):
 
 
 def test_nothing_is_looked_for_when_nothing_is_asked_for() -> None:
-    assert activate(Wanted(), NoScan()) == Activation()
+    assert activate(PluginRequest(), NoScan()) == Activation()
 
 
 def test_each_layer_may_switch_on_and_off_what_weaker_ones_said() -> None:
@@ -125,14 +124,14 @@ def test_what_is_required_is_on_and_cannot_be_switched_off() -> None:
             select([("required", ("a",)), ("environment", (off,))])
 
 
-@pytest.mark.parametrize("wanted", [Wanted(cli=("no:adit",)), Wanted(plugins=("no:adit",))])
-def test_switching_off_what_is_not_there_is_a_typing_mistake(audit: Shelf, wanted: Wanted) -> None:
+@pytest.mark.parametrize("wanted", [PluginRequest(cli=("no:adit",)), PluginRequest(plugins=("no:adit",))])
+def test_switching_off_what_is_not_there_is_a_typing_mistake(audit: Shelf, wanted: PluginRequest) -> None:
     with pytest.raises(UnknownName, match="unknown plugin 'adit'; did you mean 'audit'"):
         activate(wanted)
 
 
 def test_the_environment_hears_of_it_in_a_report(audit: Shelf) -> None:
-    activation = activate(Wanted(enabled=("audit",), env="no:adit"))
+    activation = activate(PluginRequest(enabled=("audit",), env="no:adit"))
 
     (report,) = [each for each in activation.reports if each.name == "adit"]
     assert (report.status, "did you mean 'audit'?" in report.detail) == ("missing", True)
@@ -141,9 +140,15 @@ def test_the_environment_hears_of_it_in_a_report(audit: Shelf) -> None:
 
 @pytest.mark.parametrize(
     "wanted",
-    [Wanted(enabled=("gone",), cli=("no:gone",)), Wanted(env="gone", cli=("no:*",)), Wanted(cli=("gone", "no:gone"))],
+    [
+        PluginRequest(enabled=("gone",), cli=("no:gone",)),
+        PluginRequest(env="gone", cli=("no:*",)),
+        PluginRequest(cli=("gone", "no:gone")),
+    ],
 )
-def test_what_somebody_asks_for_can_be_switched_off_although_it_is_not_installed(audit: Shelf, wanted: Wanted) -> None:
+def test_what_somebody_asks_for_can_be_switched_off_although_it_is_not_installed(
+    audit: Shelf, wanted: PluginRequest
+) -> None:
     assert [(each.name, each.status) for each in activate(wanted).reports] == [("gone", "disabled")]
 
 
@@ -156,7 +161,7 @@ def test_an_item_that_names_nothing_is_refused(item: str) -> None:
 def test_only_what_is_on_is_imported(audit: Shelf) -> None:
     audit.plugin("beacon", hooks="raise AssertionError('off')")
 
-    activation = activate(Wanted(enabled=("audit", "beacon"), env="no:beacon"))
+    activation = activate(PluginRequest(enabled=("audit", "beacon"), env="no:beacon"))
 
     assert names(activation) == ["audit"]
     assert audit.imported() == {"toy_audit", "toy_audit_hooks", "toy_audit_settings"}
@@ -166,7 +171,7 @@ def test_only_what_is_on_is_imported(audit: Shelf) -> None:
 
 
 def test_an_activated_plugin_reaches_the_hook_table_with_its_version(audit: Shelf) -> None:
-    activation = activate(Wanted(enabled=("audit",)))
+    activation = activate(PluginRequest(enabled=("audit",)))
 
     manager = HookManager.build(activation.plugins, reports=activation.reports)
 
@@ -178,7 +183,7 @@ def test_a_manifest_may_be_passed_in_code(shelf: Shelf) -> None:
     shelf.module("toy_mine", "from locus.plugin import hookimpl\n@hookimpl\ndef locus_on_think(event): ...")
     mine = Plugin(name="mine", api=(1, 0), summary="Made here.", hooks=("toy_mine",))
 
-    activation = activate(Wanted(plugins=(mine,)), Catalogue.only())
+    activation = activate(PluginRequest(plugins=(mine,)), Catalogue.only())
 
     assert names(activation) == ["mine"]
     assert activation.plugins[0].version == ""
@@ -187,7 +192,7 @@ def test_a_manifest_may_be_passed_in_code(shelf: Shelf) -> None:
 @pytest.mark.parametrize("item", [7, None, Plugin])
 def test_what_is_no_name_and_no_manifest_is_refused(item: Any) -> None:
     with pytest.raises(ConfigError, match="use names, 'no:name', or"):
-        activate(Wanted(plugins=(item,)), Catalogue.only())
+        activate(PluginRequest(plugins=(item,)), Catalogue.only())
 
 
 # -- keywords --------------------------------------------------------------------------------------
@@ -206,7 +211,7 @@ def test_what_is_no_name_and_no_manifest_is_refused(item: Any) -> None:
 def test_a_keyword_that_names_a_plugin_switches_it_on_and_configures_it(
     audit: Shelf, keywords: dict[str, Any], expected: tuple[Any, ...]
 ) -> None:
-    activation = activate(Wanted(keywords=keywords))
+    activation = activate(PluginRequest(keywords=keywords))
 
     assert settings(activation) == expected
     assert activation.plugins[0].instances[0].settings is activation.settings["audit"]  # type: ignore[attr-defined]
@@ -215,27 +220,27 @@ def test_a_keyword_that_names_a_plugin_switches_it_on_and_configures_it(
 def test_settings_in_code_win_over_the_file_key_by_key(audit: Shelf) -> None:
     tables = {"audit": Layer("locus.toml", "plugins.audit", {"level": "WARN", "interval": 7})}
 
-    wanted = Wanted(tables=tables, keywords={"audit": {"level": "DEBUG"}})
+    wanted = PluginRequest(tables=tables, keywords={"audit": {"level": "DEBUG"}})
 
     assert settings(activate(wanted)) == ("DEBUG", 7)
 
 
 def test_an_instance_of_the_settings_class_stands_as_it_is(audit: Shelf) -> None:
     catalogue = Catalogue()
-    cls = type(activate(Wanted(keywords={"audit": True}), catalogue).settings["audit"])
+    cls = type(activate(PluginRequest(keywords={"audit": True}), catalogue).settings["audit"])
     tables = {"audit": Layer("locus.toml", "plugins.audit", {"level": "WARN"})}
 
-    activation = activate(Wanted(tables=tables, keywords={"audit": cls(interval=9)}), catalogue)
-    evolved = activate(Wanted(keywords={"audit": cls(level="X"), "audit_interval": 4}), catalogue)
+    activation = activate(PluginRequest(tables=tables, keywords={"audit": cls(interval=9)}), catalogue)
+    evolved = activate(PluginRequest(keywords={"audit": cls(level="X"), "audit_interval": 4}), catalogue)
 
     assert settings(activation) == ("INFO", 9)
     assert settings(evolved) == ("X", 4)
     with pytest.raises(SettingsError, match=r"Agent\(audit_interval=\.\.\.\): interval is 0"):
-        activate(Wanted(keywords={"audit": cls(), "audit_interval": 0}), catalogue)
+        activate(PluginRequest(keywords={"audit": cls(), "audit_interval": 0}), catalogue)
 
 
 def test_false_switches_a_plugin_off(audit: Shelf) -> None:
-    activation = activate(Wanted(enabled=("audit",), keywords={"audit": False}))
+    activation = activate(PluginRequest(enabled=("audit",), keywords={"audit": False}))
 
     assert names(activation) == []
     assert [(r.name, r.status, r.detail) for r in activation.reports] == [("audit", "disabled", "switched off by code")]
@@ -243,7 +248,7 @@ def test_false_switches_a_plugin_off(audit: Shelf) -> None:
 
 def test_a_keyword_of_a_plugin_that_is_switched_off_is_a_contradiction(audit: Shelf) -> None:
     with pytest.raises(ConfigError, match="audit_interval is given and audit=False; drop one"):
-        activate(Wanted(keywords={"audit": False, "audit_interval": 3}))
+        activate(PluginRequest(keywords={"audit": False, "audit_interval": 3}))
 
 
 @pytest.mark.parametrize(
@@ -252,7 +257,7 @@ def test_a_keyword_of_a_plugin_that_is_switched_off_is_a_contradiction(audit: Sh
 )
 def test_an_unknown_keyword_names_the_nearest_plugin_keyword_or_option(audit: Shelf, keyword: str, near: str) -> None:
     with pytest.raises(UnknownName) as caught:
-        activate(Wanted(keywords={keyword: 1}), options=("model", "max_iterations"))
+        activate(PluginRequest(keywords={keyword: 1}), options=("model", "max_iterations"))
 
     assert f"unknown option of Agent {keyword!r}; did you mean {near}?" in str(caught.value)
     assert "pip install" not in str(caught.value)
@@ -262,13 +267,13 @@ def test_a_keyword_that_two_plugins_declare_is_an_error_that_names_both(audit: S
     audit.plugin("rival", keywords="{'audit_interval': 'x'}")
 
     with pytest.raises(ConfigError, match="declared by more than one plugin: audit and rival"):
-        activate(Wanted(keywords={"audit_interval": 3}))
+        activate(PluginRequest(keywords={"audit_interval": 3}))
 
 
 @pytest.mark.parametrize(("value", "message"), [(None, "audit=None; use True"), (7, "audit=7; expected True, False")])
 def test_a_keyword_with_a_value_that_means_nothing_is_refused(audit: Shelf, value: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        activate(Wanted(keywords={"audit": value}))
+        activate(PluginRequest(keywords={"audit": value}))
 
 
 def test_the_settings_of_all_plugins_are_complained_about_at_once(audit: Shelf) -> None:
@@ -279,7 +284,7 @@ def test_the_settings_of_all_plugins_are_complained_about_at_once(audit: Shelf) 
     }
 
     with pytest.raises(SettingsError) as caught:
-        activate(Wanted(enabled=("audit", "beacon"), tables=tables, keywords={"audit_interval": "x"}))
+        activate(PluginRequest(enabled=("audit", "beacon"), tables=tables, keywords={"audit_interval": "x"}))
 
     assert caught.value.problems == (
         "locus.toml: plugins.audit.levle is no setting; did you mean 'level'?",
@@ -291,7 +296,7 @@ def test_the_settings_of_all_plugins_are_complained_about_at_once(audit: Shelf) 
 def test_a_table_for_a_plugin_that_is_off_is_not_read(audit: Shelf) -> None:
     tables = {"audit": Layer("locus.toml", "plugins.audit", {"levle": 1})}
 
-    assert names(activate(Wanted(env="no:audit", tables=tables))) == []
+    assert names(activate(PluginRequest(env="no:audit", tables=tables))) == []
 
 
 # -- order -----------------------------------------------------------------------------------------
@@ -302,7 +307,7 @@ def test_manifests_then_the_configured_list_then_the_name_decide_the_order(shelf
         shelf.plugin(name, after="('d',)" if name == "c" else "()")
 
     activation = activate(
-        Wanted(enabled=("c", "b"), env="d", plugins=("a",), keywords={"e": True, "b": True}), Catalogue()
+        PluginRequest(enabled=("c", "b"), env="d", plugins=("a",), keywords={"e": True, "b": True}), Catalogue()
     )
 
     assert names(activation) == ["b", "d", "c", "a", "e"]
@@ -313,7 +318,7 @@ def test_a_circle_is_refused_by_name(shelf: Shelf) -> None:
     shelf.plugin("b", after="('a',)")
 
     with pytest.raises(PluginError, match="circular: a after b after a"):
-        activate(Wanted(enabled=("a", "b")))
+        activate(PluginRequest(enabled=("a", "b")))
 
 
 # -- what cannot be --------------------------------------------------------------------------------
@@ -346,9 +351,9 @@ def broken(request: pytest.FixtureRequest, shelf: Shelf) -> tuple[type[Exception
     return error, status, message
 
 
-@pytest.mark.parametrize("wanted", [Wanted(enabled=("broken", "good")), Wanted(env="broken,good")])
+@pytest.mark.parametrize("wanted", [PluginRequest(enabled=("broken", "good")), PluginRequest(env="broken,good")])
 def test_what_the_file_or_the_environment_asks_for_may_fail_and_is_reported(
-    broken: tuple[type[Exception], str, str], wanted: Wanted
+    broken: tuple[type[Exception], str, str], wanted: PluginRequest
 ) -> None:
     _, status, message = broken
 
@@ -363,16 +368,16 @@ def test_what_the_file_or_the_environment_asks_for_may_fail_and_is_reported(
 @pytest.mark.parametrize(
     "wanted",
     [
-        Wanted(plugins=("broken",)),
-        Wanted(cli=("broken",)),
-        Wanted(required=("broken",)),
-        Wanted(enabled=("broken",), strict=True),
-        Wanted(enabled=("broken",), required=("broken",), env="broken"),
+        PluginRequest(plugins=("broken",)),
+        PluginRequest(cli=("broken",)),
+        PluginRequest(required=("broken",)),
+        PluginRequest(enabled=("broken",), strict=True),
+        PluginRequest(enabled=("broken",), required=("broken",), env="broken"),
     ],
     ids=["code", "command line", "required", "strict", "required and more"],
 )
 def test_what_is_asked_for_by_name_or_required_must_work(
-    broken: tuple[type[Exception], str, str], wanted: Wanted
+    broken: tuple[type[Exception], str, str], wanted: PluginRequest
 ) -> None:
     error, _, message = broken
 
@@ -386,7 +391,7 @@ def test_a_guard_that_cannot_run_is_never_left_out_silently(shelf: Shelf) -> Non
     shelf.plugin("door", hooks="raise RuntimeError('no display')", guard="True")
 
     with pytest.raises(PluginLoadError, match="no display"):
-        activate(Wanted(enabled=("door",)))
+        activate(PluginRequest(enabled=("door",)))
 
 
 def test_a_guard_whose_hooks_break_the_specification_breaks_the_build(shelf: Shelf) -> None:
@@ -394,10 +399,10 @@ def test_a_guard_whose_hooks_break_the_specification_breaks_the_build(shelf: She
     shelf.plugin("door", hooks=wrong, guard="True")
     shelf.plugin("plain", hooks=wrong)
 
-    plain = HookManager.build(activate(Wanted(enabled=("plain",))).plugins)
+    plain = HookManager.build(activate(PluginRequest(enabled=("plain",))).plugins)
     assert [r.status for r in plain.reports] == ["failed"]
     with pytest.raises(PluginError, match="locus_on_thinking is not a hook"):
-        HookManager.build(activate(Wanted(enabled=("door",))).plugins)
+        HookManager.build(activate(PluginRequest(enabled=("door",))).plugins)
 
 
 @pytest.mark.parametrize(
@@ -410,7 +415,7 @@ def test_a_guard_whose_hooks_break_the_specification_breaks_the_build(shelf: She
 def test_a_hook_object_that_cannot_be_made_is_the_plugins_error(shelf: Shelf, source: str, message: str) -> None:
     shelf.plugin("audit", hooks=source, references="('toy_audit_hooks:Audit',)")
 
-    (report,) = activate(Wanted(enabled=("audit",))).reports
+    (report,) = activate(PluginRequest(enabled=("audit",))).reports
 
     assert message in report.detail
 
@@ -429,7 +434,7 @@ def test_a_hook_class_may_refuse_its_settings(shelf: Shelf) -> None:
     shelf.plugin("audit", hooks=source, references="('toy_audit_hooks:Audit',)")
 
     with pytest.raises(SettingsError, match="audit: two files are one too many"):
-        activate(Wanted(enabled=("audit",)))
+        activate(PluginRequest(enabled=("audit",)))
 
 
 def test_hooks_may_be_modules_instances_and_classes_with_or_without_settings(shelf: Shelf) -> None:
@@ -457,7 +462,7 @@ def test_hooks_may_be_modules_instances_and_classes_with_or_without_settings(she
         "many", manifest=_manifest("many", *(f"toy_kinds:{n}" for n in ("Bare", "Own", "Optional", "instance")))
     )
 
-    instances: Any = activate(Wanted(enabled=("many",))).plugins[0].instances
+    instances: Any = activate(PluginRequest(enabled=("many",))).plugins[0].instances
 
     assert [type(i).__name__ for i in instances] == ["Bare", "Own", "Optional", "Bare"]
     assert instances[1].level == "own"

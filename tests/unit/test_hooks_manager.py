@@ -14,7 +14,7 @@ from locus.core.events import Event, IterationEvent, ModelChunkEvent, ThinkEvent
 from locus.hooks.hook import Hook
 from locus.hooks.manager import HookManager
 from locus.hooks.markers import hookimpl
-from locus.plugins.active import ActivePlugin
+from locus.plugins.activation import ActivePlugin
 from locus.plugins.manifest import Plugin
 
 RUN: Any = object()

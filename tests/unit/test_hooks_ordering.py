@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus.core.errors import PluginError
-from locus.plugins.ordering import in_order
+from locus.plugins.activation import in_order
 
 NAMES = st.sampled_from("abcdefgh")
 

@@ -13,7 +13,7 @@ from locus import Agent, ConfigError
 from locus.config import AgentDefaults, load_config, read_config
 from locus.plugin import Plugin
 from locus.plugins.discovery import Catalogue
-from locus.plugins.redaction import redacted, scrubbed
+from locus.plugins.secret import redacted, scrubbed
 from locus_testkit import ScriptedModel
 
 SECRET = "s3cr3t"

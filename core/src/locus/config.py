@@ -21,19 +21,24 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import asdict, field
 
 from locus.core.errors import ConfigError, LocusError, SettingsError, closest
 from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen, thaw
-from locus.plugins.activation import Wanted
+from locus.core.lazy import Lazy
+from locus.plugins.activation import PluginRequest
 from locus.plugins.discovery import Catalogue, pip_hint
 from locus.plugins.manifest import Plugin
 from locus.plugins.providers import plugin_settings
-from locus.plugins.redaction import redacted, shown_values
-from locus.plugins.reference import resolve
+from locus.plugins.secret import redacted, shown_values
 from locus.plugins.settings import Layer, structure
+
+if TYPE_CHECKING:
+    import tomllib
+else:
+    tomllib = Lazy("tomllib")
 
 __all__ = ["AgentDefaults", "Checked", "Config", "check_config", "load_config", "read_config"]
 
@@ -110,9 +115,9 @@ class Config:
         plugins: Sequence[str | Plugin] = (),
         keywords: Mapping[str, Any] = EMPTY,
         strict: bool = False,
-    ) -> Wanted:
-        """What is asked for: this configuration, and what stands above it (see `Wanted`)."""
-        return Wanted(
+    ) -> PluginRequest:
+        """What is asked for: this configuration, and what stands above it (see `PluginRequest`)."""
+        return PluginRequest(
             enabled=self.enabled,
             required=self.required,
             tables=self.plugin_settings,
@@ -236,7 +241,7 @@ def _tool(data: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def _read(path: Path) -> Mapping[str, Any]:
     try:
-        data: Mapping[str, Any] = resolve("tomllib:loads")(path.read_text(encoding="utf-8"))
+        data: Mapping[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as e:
         raise ConfigError(f"{path} cannot be read: {e.strerror or e}") from e
     except ValueError as e:  # no UTF-8, or no TOML

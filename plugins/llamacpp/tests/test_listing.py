@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from locus.plugins.reference import load
+from locus.plugins.manifest import load
 from locus_plugin_llamacpp import listing
 from locus_plugin_llamacpp.manifest import plugin
 from locus_plugin_llamacpp.model import Available, available

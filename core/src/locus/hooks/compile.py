@@ -48,7 +48,7 @@ from locus.hooks.table import PROJECT, HookTable, Impl, observer_hook
 from locus.plugins.report import PluginReport
 
 if TYPE_CHECKING:
-    from locus.plugins.active import ActivePlugin
+    from locus.plugins.activation import ActivePlugin
 
 __all__ = ["compile_hooks"]
 

@@ -6,11 +6,15 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from locus.core.events import HookFailedEvent
-from locus.plugins.reference import resolve
+from locus.core.lazy import Lazy
 from locus.plugins.report import HookFailure
 
 if TYPE_CHECKING:
+    import traceback
+
     from locus.hooks.table import Impl
+else:
+    traceback = Lazy("traceback")
 
 __all__ = ["STRIKES", "HookHealth"]
 
@@ -69,7 +73,7 @@ class HookHealth:
             error=text if known is None else known.error,
             count=count,
             quarantined=quarantined,
-            trace="".join(resolve("traceback:format_exception")(error)) if known is None else known.trace,
+            trace="".join(traceback.format_exception(error)) if known is None else known.trace,
         )
         if quarantined:
             self.quarantined |= {impl}

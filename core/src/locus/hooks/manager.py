@@ -14,7 +14,7 @@ from locus.plugins.report import PluginReport
 
 if TYPE_CHECKING:
     from locus.hooks import compile as compiler
-    from locus.plugins.active import ActivePlugin
+    from locus.plugins.activation import ActivePlugin
 else:
     # pluggy and the specifications: an agent without hooks needs neither.
     compiler = Lazy("locus.hooks.compile")

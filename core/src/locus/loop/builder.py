@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from locus.core.errors import ConfigError
 from locus.core.frozen import EMPTY, FrozenDict
+from locus.core.lazy import Lazy
 from locus.core.protocols import has_all_of
 from locus.core.reflect import AnyOf
 from locus.core.state import AgentState
@@ -25,10 +26,6 @@ from locus.loop.runtime import AgentRuntime
 from locus.models.output import output_schema
 from locus.models.protocol import ModelSettings
 from locus.models.registry import get_model
-from locus.plugins.activation import Activation, Wanted, activate
-from locus.plugins.discovery import Catalogue
-from locus.plugins.manifest import Plugin
-from locus.plugins.providers import provide
 from locus.plugins.report import run_report
 from locus.tools.registry import ToolRegistry
 
@@ -37,6 +34,15 @@ if TYPE_CHECKING:
 
     from locus.models.protocol import Model
     from locus.options import AgentOptions
+    from locus.plugins import activation, discovery, manifest, providers
+    from locus.plugins.activation import Activation
+    from locus.plugins.discovery import Catalogue
+else:
+    # An agent that asks for no plugin does without all of this.
+    activation = Lazy("locus.plugins.activation")
+    discovery = Lazy("locus.plugins.discovery")
+    manifest = Lazy("locus.plugins.manifest")
+    providers = Lazy("locus.plugins.providers")
 
 __all__ = ["build_runtime"]
 
@@ -49,13 +55,17 @@ def build_runtime(options: AgentOptions) -> AgentRuntime:
         PluginError: a plugin that was asked for cannot be used.
     """
     catalogue = options.catalogue
-    manifests = [plugin for plugin in options.plugins if isinstance(plugin, Plugin)]
+    manifests = [plugin for plugin in options.plugins if isinstance(plugin, manifest.Plugin)]
     if manifests:  # what they provide is found by its scheme, as with installed ones
-        catalogue = (Catalogue() if catalogue is None else catalogue).extended(manifests)
+        catalogue = (discovery.Catalogue() if catalogue is None else catalogue).extended(manifests)
     configured: Mapping[str, Any] = EMPTY if options.config is None else options.config.agent
     active = _activation(options, catalogue)
-    settings = {**(options.config.plugin_settings if options.config is not None else {}), **active.settings}
-    manager = HookManager.build(active.plugins, options.hooks, reports=active.reports)
+    settings: dict[str, Any] = {} if options.config is None else {**options.config.plugin_settings}
+    if active is None:
+        manager = HookManager.build((), options.hooks)
+    else:
+        settings |= active.settings
+        manager = HookManager.build(active.plugins, options.hooks, reports=active.reports)
     contributed = manager.contributed
     tools = ToolRegistry.of(options.tools)
     if contributed.tools:
@@ -95,15 +105,15 @@ def build_runtime(options: AgentOptions) -> AgentRuntime:
     )
 
 
-def _activation(options: AgentOptions, catalogue: Catalogue | None) -> Activation:
+def _activation(options: AgentOptions, catalogue: Catalogue | None) -> Activation | None:
     config, keywords = options.config, options.plugin_keywords
     if config is None and not options.plugins and not keywords:
-        return Activation()  # nothing was asked for: the installed plugins are not even listed
+        return None  # nothing was asked for: the installed plugins are not even listed
     if config is None:
-        wanted = Wanted(plugins=tuple(options.plugins), keywords=keywords)
+        wanted = activation.PluginRequest(plugins=tuple(options.plugins), keywords=keywords)
     else:
         wanted = config.wanted(plugins=tuple(options.plugins), keywords=keywords)
-    return activate(wanted, catalogue, environ=os.environ, options=options.keywords())
+    return activation.activate(wanted, catalogue, environ=os.environ, options=options.keywords())
 
 
 def _store(
@@ -114,7 +124,7 @@ def _store(
     folder = options.config.folder if options.config is not None and given is None else None
     store: Any = given if given is not None else configured.get("checkpointer")
     if isinstance(store, str | os.PathLike):
-        store = provide("checkpointer", store, catalogue=catalogue, settings=settings, folder=folder)
+        store = providers.provide("checkpointer", store, catalogue=catalogue, settings=settings, folder=folder)
     if store is not None and not has_all_of(store, JournalStore):
         raise ConfigError(
             f"checkpointer must have the methods of JournalStore, got {store!r}; wrap what saves and loads dicts "

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from locus.core.errors import ConfigError, PluginError
 from locus.core.frozen import EMPTY
+from locus.core.lazy import Lazy
 from locus.core.protocols import has_all_of
 from locus.models.protocol import Model
-from locus.plugins.discovery import Catalogue
-from locus.plugins.providers import provide
+
+if TYPE_CHECKING:
+    from locus.plugins import providers
+    from locus.plugins.discovery import Catalogue
+else:
+    providers = Lazy("locus.plugins.providers")
 
 __all__ = ["get_model"]
 
@@ -31,7 +36,7 @@ def get_model(
         PluginError: the plugin cannot be used.
     """
     if isinstance(model, str):
-        made: Any = provide("model", model, catalogue=catalogue, settings=settings or EMPTY)
+        made: Any = providers.provide("model", model, catalogue=catalogue, settings=settings or EMPTY)
         if not has_all_of(made, Model):
             raise PluginError(model.partition(":")[0], f"its factory made {made!r:.80}; it must make a Model")
         found: Model = made

@@ -7,32 +7,39 @@ a guard: an agent must not run without its guard as if nothing were amiss.
 
 from __future__ import annotations
 
+import heapq
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 from attrs import evolve, field
 
 from locus.core.errors import ConfigError, LocusError, PluginError, PluginLoadError, SettingsError, UnknownName
-from locus.core.frozen import EMPTY, FrozenDict, frozen
-from locus.plugins.active import ActivePlugin
+from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen
 from locus.plugins.discovery import Catalogue, pip_hint, report_of
-from locus.plugins.manifest import Plugin
-from locus.plugins.ordering import in_order
+from locus.plugins.manifest import Plugin, load
 from locus.plugins.providers import plugin_settings
-from locus.plugins.redaction import redacted
-from locus.plugins.reference import load
 from locus.plugins.report import PluginReport
-from locus.plugins.selection import Origin, Selection, listed, select
+from locus.plugins.secret import redacted
 from locus.plugins.settings import Layer
 
-__all__ = ["Activation", "Wanted", "activate"]
+__all__ = [
+    "Activation",
+    "ActivePlugin",
+    "Origin",
+    "PluginRequest",
+    "Selection",
+    "activate",
+    "in_order",
+    "listed",
+    "select",
+]
 
 
 @frozen(kw_only=True)
-class Wanted:
-    """Who asks for which plugins.
+class PluginRequest:
+    """Which plugins are asked for, and where.
 
     Args:
         enabled: names in the configuration file.
@@ -56,6 +63,25 @@ class Wanted:
     strict: bool = False
 
 
+@frozen(kw_only=True)
+class ActivePlugin:
+    """One chosen plugin.
+
+    Args:
+        manifest: what it says of itself.
+        instances: its hook objects and modules, in the manifest's order.
+        version: of its distribution; ``""`` when it was passed in code.
+        settings: its settings, or None when it has none.
+        fatal: if its hooks break the specification the agent is not built; otherwise it is left out and reported.
+    """
+
+    manifest: Plugin
+    instances: tuple[object, ...] = ()
+    version: str = ""
+    settings: object | None = None
+    fatal: bool = True
+
+
 @frozen
 class Activation:
     """The active plugins, in the order in which their hooks are called, and what became of the others."""
@@ -70,7 +96,7 @@ class Activation:
 
 
 @frozen(kw_only=True)
-class _Asked:
+class _CodeSettings:
     """What the code says about one plugin's settings: overrides by key, or an instance."""
 
     layers: tuple[Layer, ...] = ()
@@ -79,7 +105,7 @@ class _Asked:
 
 
 def activate(
-    wanted: Wanted,
+    wanted: PluginRequest,
     catalogue: Catalogue | None = None,
     *,
     environ: Mapping[str, str] | None = None,
@@ -88,7 +114,7 @@ def activate(
     """Choose, load, configure and order.
 
     Args:
-        wanted: who asks for what.
+        wanted: the request.
         catalogue: the installed plugins; a fresh scan when None, if one is needed at all.
         environ: where secrets come from; the process's environment when None.
         options: ``Agent``'s own keywords, for the nearest to an unknown one.
@@ -125,18 +151,18 @@ def _name(item: Any) -> str:
 
 def _keywords(
     keywords: Mapping[str, Any], catalogue: Catalogue, options: tuple[str, ...]
-) -> tuple[dict[str, _Asked], list[str]]:
+) -> tuple[dict[str, _CodeSettings], list[str]]:
     """What the keywords mean: settings by plugin, and which plugins they switch on or off."""
-    asked: dict[str, _Asked] = {}
+    asked: dict[str, _CodeSettings] = {}
     switches: dict[str, bool] = {}
     names = catalogue.names() if keywords else ()
     for keyword, value in keywords.items():
         if keyword in names:
             switches[keyword] = value is not False
-            asked[keyword] = evolve(_meaning(keyword, value), fields=asked.get(keyword, _Asked()).fields)
+            asked[keyword] = evolve(_meaning(keyword, value), fields=asked.get(keyword, _CodeSettings()).fields)
             continue
         plugin, setting = _declared(keyword, catalogue, options)
-        asked.setdefault(plugin, _Asked()).fields[setting] = (keyword, value)
+        asked.setdefault(plugin, _CodeSettings()).fields[setting] = (keyword, value)
     for plugin, one in asked.items():
         if one.fields and switches.setdefault(plugin, True) is False:
             keyword = next(iter(one.fields.values()))[0]
@@ -144,14 +170,14 @@ def _keywords(
     return asked, [name if on else f"no:{name}" for name, on in switches.items()]
 
 
-def _meaning(name: str, value: Any) -> _Asked:
+def _meaning(name: str, value: Any) -> _CodeSettings:
     if value is True or value is False:
-        return _Asked()
+        return _CodeSettings()
     if value is None:
         raise ConfigError(f"{name}=None; use True, False, a dict of settings, or an instance of its settings class")
     if isinstance(value, Mapping):
-        return _Asked(layers=(Layer(f"Agent({name}=...)", "", value),))
-    return _Asked(instance=value)
+        return _CodeSettings(layers=(Layer(f"Agent({name}=...)", "", value),))
+    return _CodeSettings(instance=value)
 
 
 def _declared(keyword: str, catalogue: Catalogue, options: tuple[str, ...]) -> tuple[str, str]:
@@ -173,10 +199,10 @@ class _Chooser:
 
     def __init__(
         self,
-        wanted: Wanted,
+        wanted: PluginRequest,
         catalogue: Catalogue,
         selection: Selection,
-        asked: Mapping[str, _Asked],
+        asked: Mapping[str, _CodeSettings],
         environ: Mapping[str, str] | None,
     ) -> None:
         self._wanted, self._catalogue, self._selection = wanted, catalogue, selection
@@ -232,7 +258,7 @@ class _Chooser:
 
     def _settings(self, manifest: Plugin) -> object | None:
         name = manifest.name
-        asked = self._asked.get(name, _Asked())
+        asked = self._asked.get(name, _CodeSettings())
         table = self._wanted.tables.get(name)
         if asked.instance is None:
             layers = [*(() if table is None else (table,)), *asked.layers]
@@ -292,3 +318,111 @@ def _takes_settings(cls: type) -> bool:
     ):
         return False
     return parameters[0].name == "settings" or parameters[0].default is inspect.Parameter.empty
+
+
+# -- which plugins -----------------------------------------------------------------------------------
+
+
+Origin = Literal["config", "required", "environment", "command line", "code"]
+
+_NOT = "no:"
+_ALL = "*"
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """The items of a comma-separated list, such as ``LOCUS_PLUGINS``; blanks around them do not count."""
+    return tuple(item for part in text.split(",") if (item := part.strip()))
+
+
+@frozen
+class Selection:
+    """What was chosen.
+
+    Args:
+        enabled: name -> who asked for it last, in the order in which the names were written down; what is
+            required stays so.
+        disabled: name -> who switched it off.
+    """
+
+    enabled: FrozenDict[str, Origin] = field(default=EMPTY, converter=freeze)
+    disabled: FrozenDict[str, Origin] = field(default=EMPTY, converter=freeze)
+
+
+def select(layers: Iterable[tuple[Origin, Sequence[str]]]) -> Selection:
+    """The plugins that are on after every layer has spoken.
+
+    Args:
+        layers: from the weakest to the strongest. An item is ``"name"``, ``"no:name"``, or ``"no:*"`` for
+            "nothing of what weaker layers asked for".
+
+    Raises:
+        ConfigError: a required plugin is switched off, or an item is empty.
+    """
+    enabled: dict[str, Origin] = {}
+    disabled: dict[str, Origin] = {}
+    required: set[str] = set()
+    for origin, items in layers:
+        before = tuple(enabled)
+        for item in items:
+            off = item.startswith(_NOT)
+            name = item.removeprefix(_NOT).strip()
+            if not name:
+                raise ConfigError(f"{item!r} ({origin}) names no plugin; write 'name' or 'no:name'")
+            if origin == "required":
+                required.add(name)
+            if not off:
+                enabled[name] = "required" if name in required else origin
+                disabled.pop(name, None)
+                continue
+            for gone in before if name == _ALL else (name,):
+                if gone in required:
+                    raise ConfigError(f"plugin {gone!r} is required and switched off by {item!r} ({origin}); drop one")
+                enabled.pop(gone, None)
+                disabled[gone] = origin
+    return Selection(enabled, disabled)
+
+
+# -- in which order ----------------------------------------------------------------------------------
+
+
+def in_order(after: Mapping[str, Iterable[str]], configured: Sequence[str] = ()) -> tuple[str, ...]:
+    """The names in the order in which their hooks are called.
+
+    Args:
+        after: for each name the names that come before it; those that are not among the keys do not count.
+        configured: the order the user wrote down; what is not in it follows, by name.
+
+    Raises:
+        PluginError: the names are in a circle; the message shows it.
+    """
+    place = {name: i for i, name in reversed(list(enumerate(configured)))}
+    waiting = {name: {a for a in wanted if a in after} for name, wanted in after.items()}
+    followers: dict[str, list[str]] = {name: [] for name in after}
+    for name, before in waiting.items():
+        for earlier in before:
+            followers[earlier].append(name)
+    ready = [(place.get(name, len(place)), name) for name, before in waiting.items() if not before]
+    heapq.heapify(ready)
+    order: list[str] = []
+    while ready:
+        _, name = heapq.heappop(ready)
+        order.append(name)
+        for follower in followers[name]:
+            waiting[follower].discard(name)
+            if not waiting[follower]:
+                heapq.heappush(ready, (place.get(follower, len(place)), follower))
+    if len(order) < len(after):
+        circle = _circle({name: before for name, before in waiting.items() if before})
+        shown = " after ".join((*circle, circle[0]))
+        raise PluginError(circle[0], f"the order of plugins is circular: {shown}; disable one of them")
+    return tuple(order)
+
+
+def _circle(waiting: Mapping[str, set[str]]) -> list[str]:
+    """One circle among names each of which waits for another of them."""
+    seen: list[str] = []
+    name = min(waiting)
+    while name not in seen:
+        seen.append(name)
+        name = min(n for n in waiting[name] if n in waiting)
+    return seen[seen.index(name) :]

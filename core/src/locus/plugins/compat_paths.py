@@ -18,7 +18,7 @@ from typing import Any
 
 from locus.core.errors import PluginLoadError, closest
 from locus.plugins.discovery import Catalogue, pip_hint
-from locus.plugins.reference import load
+from locus.plugins.manifest import load
 
 __all__ = ["find_top_level", "forward_names"]
 

@@ -7,15 +7,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import field
 
 from locus.core.errors import PluginError, PluginIncompatible, PluginLoadError, UnknownName, closest
 from locus.core.frozen import EMPTY, frozen
-from locus.plugins.manifest import API, Plugin
-from locus.plugins.reference import load, resolve
+from locus.core.lazy import Lazy
+from locus.plugins.manifest import API, Plugin, load
 from locus.plugins.report import PluginReport
+
+if TYPE_CHECKING:
+    import traceback
+
+    import importlib_metadata
+else:
+    # Each costs as much as a good part of the kernel, and a program that names no plugin needs neither.
+    importlib_metadata = Lazy("importlib_metadata")
+    traceback = Lazy("traceback")
 
 __all__ = ["GROUP", "Catalogue", "pip_hint"]
 
@@ -184,7 +193,7 @@ class Catalogue:
 
 
 def _entry_points() -> Iterable[Any]:
-    points: Iterable[Any] = resolve("importlib_metadata:entry_points")(group=GROUP)
+    points: Iterable[Any] = importlib_metadata.entry_points(group=GROUP)
     return points
 
 
@@ -221,5 +230,5 @@ def report_of(name: str, version: str, error: Exception) -> PluginReport:
         version=version,
         status="incompatible" if isinstance(error, PluginIncompatible) else "failed",
         detail=str(error),
-        trace="".join(resolve("traceback:format_exception")(error.__cause__)) if error.__cause__ is not None else "",
+        trace="".join(traceback.format_exception(error.__cause__)) if error.__cause__ is not None else "",
     )

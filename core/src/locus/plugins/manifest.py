@@ -1,16 +1,21 @@
-"""`Plugin`: the light manifest behind an entry point. Its parts are dotted references, imported when used."""
+"""`Plugin`: the light manifest behind an entry point. Its parts are dotted references, imported when used.
+
+This is the one place where a reference becomes an object: `resolve`, and `load` for a part of a plugin.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from importlib import import_module
 from typing import Any
 
 from attrs import Attribute, field
 
+from locus.core.errors import PluginLoadError, closest
 from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen
 
-__all__ = ["API", "Plugin"]
+__all__ = ["API", "Plugin", "load", "resolve"]
 
 #: Version of the plugin API: the major breaks, the minor adds hooks or event fields.
 API = (1, 0)
@@ -86,3 +91,36 @@ class Plugin:
     after: tuple[str, ...] = field(default=(), converter=_texts)
     hook_timeout: float | None = None
     buffers: bool = False
+
+
+def resolve(reference: str) -> Any:
+    """The object behind ``"package.module"`` or ``"package.module:name.attribute"``.
+
+    Raises:
+        ImportError: the module or the name does not exist.
+        Exception: whatever the module raises while it is imported.
+    """
+    module_name, _, path = reference.partition(":")
+    found: Any = import_module(module_name)
+    for name in path.split(".") if path else ():
+        try:
+            found = getattr(found, name)
+        except AttributeError as e:
+            near = closest(name, dir(found))
+            hint = f"; did you mean {near!r}?" if near else ""
+            raise ImportError(f"{module_name!r} has no {path!r}{hint}", name=module_name) from e
+    return found
+
+
+def load(plugin: str, reference: str) -> Any:
+    """A part of a plugin; whatever goes wrong while it is imported is that plugin's failure.
+
+    Raises:
+        PluginLoadError: it cannot be imported; the cause is chained.
+    """
+    try:
+        return resolve(reference)
+    # A module may raise anything at import, and a script without a main guard calls sys.exit().
+    except (Exception, SystemExit) as e:
+        hint = f"; install what it needs: {e.name!r}" if isinstance(e, ModuleNotFoundError) else ""
+        raise PluginLoadError(plugin, f"{reference} cannot be imported: {type(e).__name__}: {e}{hint}") from e

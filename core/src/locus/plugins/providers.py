@@ -13,9 +13,8 @@ from typing import Any
 from locus.core.errors import ConfigError, PluginLoadError, SettingsError
 from locus.core.frozen import EMPTY
 from locus.plugins.discovery import Catalogue
-from locus.plugins.manifest import Plugin
-from locus.plugins.redaction import redacted
-from locus.plugins.reference import load
+from locus.plugins.manifest import Plugin, load
+from locus.plugins.secret import redacted
 from locus.plugins.settings import Layer, structure
 
 __all__ = ["plugin_settings", "provide", "scheme_of"]

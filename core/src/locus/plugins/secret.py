@@ -1,10 +1,17 @@
-"""`Secret`: a value that is used and never shown."""
+"""What is used and never shown: a `Secret`, and passwords within the texts that name stores and models.
+
+Such texts are other people's formats, so whatever looks like a secret is taken for one: hiding a password too many
+costs less than showing one in a log.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from functools import cache
 from typing import Any, NoReturn
 
-__all__ = ["Secret"]
+__all__ = ["Secret", "redacted", "scrubbed", "shown_values"]
 
 
 class Secret:
@@ -41,3 +48,56 @@ class Secret:
 
     def __deepcopy__(self, memo: Any) -> Secret:
         return self
+
+
+_HIDDEN = "***"
+
+_NAMES = r"password|passwd|passphrase|pwd|secret|token|credentials?|api[_-]?key|access[_-]?key|auth|signature"
+#: Where a secret is, and none itself: ``api_key = { env = "NAME" }``.
+_PLACE = r"\{\s*env\s*=\s*\"\w+\"\s*\}"
+#: ``token=``, ``db_password =``; the short ones only where a query has them: ``key=`` may be anything elsewhere.
+_NAMED = rf"((?:^|[^\w.-])[\w.-]*(?:{_NAMES})\s*=\s*+(?!{_PLACE})|[?&;](?:key|pass|sig|code)=)"
+
+
+@cache  # compiling these takes a millisecond, and most programs show no such text
+def _whole() -> tuple[re.Pattern[str], ...]:
+    # Of a text that is known to be one connection, everything between the user and the last "@" is the password.
+    return (
+        re.compile(r"(//[^\s:/@]*:).*@", re.DOTALL),
+        re.compile(r"(^[\w+.-]+:[^\s:/\\@]+:)[^/\\]*@", re.DOTALL),
+        re.compile(rf"{_NAMED}('[^']*'|\"[^\"]*\"|[^&;\s]*)", re.IGNORECASE),
+    )
+
+
+@cache
+def _within() -> tuple[re.Pattern[str], ...]:
+    # In prose it ends with the word.
+    return (
+        re.compile(r"(//[^\s:/@'\"]*:)\S*@"),
+        re.compile(rf"{_NAMED}('[^']*'|\"[^\"]*\"|[^&;\s'\")\]}}]*)", re.IGNORECASE),
+    )
+
+
+def redacted(text: str) -> str:
+    """The text that names a store or a model, such as ``"pg://user:***@host/db?token=***"``.
+
+    Args:
+        text: nothing but that, however it is written: passwords of a user, and parameters called after a secret.
+    """
+    return _hidden(text, _whole())
+
+
+def scrubbed(text: str) -> str:
+    """The same for prose and tracebacks in which such texts may stand."""
+    return _hidden(text, _within())
+
+
+def shown_values(values: Mapping[str, Any]) -> str:
+    """The `repr` of a table in which such texts may stand."""
+    return repr({key: redacted(value) if isinstance(value, str) else value for key, value in values.items()})
+
+
+def _hidden(text: str, patterns: tuple[re.Pattern[str], ...]) -> str:
+    for pattern in patterns:
+        text = pattern.sub(lambda found: f"{found[1]}{_HIDDEN}{'@' if found[0].endswith('@') else ''}", text)
+    return text

@@ -12,16 +12,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from types import SimpleNamespace, UnionType
-from typing import Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin
 
 import attrs
-from cattrs import Converter
-from cattrs.errors import StructureHandlerNotFoundError
 
 from locus.core.errors import ConfigError, SettingsError, closest
 from locus.core.frozen import freeze, frozen, thaw
-from locus.plugins.redaction import redacted, shown_values
-from locus.plugins.secret import Secret
+from locus.core.lazy import Lazy
+from locus.plugins.secret import Secret, redacted, shown_values
+
+if TYPE_CHECKING:
+    import cattrs
+else:
+    cattrs = Lazy("cattrs")  # a program without plugins reads no settings
 
 __all__ = ["Layer", "structure"]
 
@@ -139,7 +142,7 @@ class _Reader:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
-        self._converter = Converter(detailed_validation=False)
+        self._converter = cattrs.Converter(detailed_validation=False)
         hook: Callable[[Callable[[Any], bool], Callable[[Any, Any], Any]], object]
         hook = self._converter.register_structure_hook_func
         # The last one registered is asked first.
@@ -165,7 +168,7 @@ class _Reader:
         """
         try:
             return self._converter.structure(value, cls)
-        except StructureHandlerNotFoundError:
+        except cattrs.StructureHandlerNotFoundError:
             raise ConfigError(f"a setting of type {cls} cannot be read; use plain types and attrs classes") from None
 
     def _plain(self, value: Any, cls: Any) -> Any:

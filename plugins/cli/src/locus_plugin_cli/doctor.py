@@ -12,9 +12,9 @@ from locus.config import check_config
 from locus.core.errors import LocusError, SettingsError
 from locus.hooks.manager import HookManager
 from locus.plugin import Plugin
-from locus.plugins.activation import Wanted, activate
-from locus.plugins.redaction import redacted, scrubbed
-from locus.plugins.reference import load
+from locus.plugins.activation import PluginRequest, activate
+from locus.plugins.manifest import load
+from locus.plugins.secret import redacted, scrubbed
 from locus_plugin_cli import foreign
 from locus_plugin_cli.failures import told
 from locus_plugin_cli.offers import choose, unusable
@@ -75,7 +75,7 @@ def _plugin(project: Project, manifest: Plugin) -> list[Finding]:
         attempt(lambda: load(name, str(manifest.settings)))
     try:
         table = project.config.plugin_settings
-        active = activate(Wanted(plugins=(name,), tables=table), project.catalogue, environ=os.environ)
+        active = activate(PluginRequest(plugins=(name,), tables=table), project.catalogue, environ=os.environ)
         HookManager.build(active.plugins)
     except SettingsError as e:
         if name in table:

@@ -13,7 +13,7 @@ from locus.core.events import event_types
 from locus.hooks.manager import HookManager
 from locus.hooks.specs import HOOKS, HookInfo, observer_info
 from locus.plugin import Plugin
-from locus.plugins.reference import load
+from locus.plugins.manifest import load
 from locus.plugins.report import PluginReport
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.text import one_line

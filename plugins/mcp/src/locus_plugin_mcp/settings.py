@@ -9,8 +9,7 @@ from typing import Any, Literal
 from attrs import Attribute, field, frozen
 
 from locus.core import FrozenDict
-from locus.plugins.redaction import redacted
-from locus.plugins.secret import Secret
+from locus.plugins.secret import Secret, redacted
 from locus_kit.validators import integer, optional, seconds
 
 __all__ = ["McpSettings", "ServerSettings"]

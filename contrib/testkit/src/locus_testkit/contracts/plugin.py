@@ -19,9 +19,9 @@ from locus.core.errors import SettingsError
 from locus.core.events import HookFailedEvent, TerminateEvent
 from locus.hooks.manager import HookManager
 from locus.plugin import Plugin
-from locus.plugins.activation import Wanted, activate
+from locus.plugins.activation import PluginRequest, activate
 from locus.plugins.discovery import GROUP, Catalogue
-from locus.plugins.reference import load
+from locus.plugins.manifest import load
 from locus.plugins.settings import Layer, structure
 from locus_testkit.contracts.base import Contract
 from locus_testkit.imports import brought_by
@@ -108,7 +108,7 @@ class PluginContract(Contract):
 
     def test_hooks_are_accepted(self, catalogue: Catalogue) -> None:
         """Every hook exists, takes arguments that the specification has, and is ordered without a circle."""
-        wanted = Wanted(keywords={self.name: self._enabled()}, strict=True)
+        wanted = PluginRequest(keywords={self.name: self._enabled()}, strict=True)
         active = activate(wanted, catalogue)
         HookManager.build(active.plugins, reports=active.reports)
         assert [plugin.manifest.name for plugin in active.plugins] == [self.name]

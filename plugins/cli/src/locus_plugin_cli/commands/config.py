@@ -16,8 +16,7 @@ import click
 from locus.config import check_config, read_config
 from locus.core.errors import LocusError
 from locus.plugins.providers import plugin_settings
-from locus.plugins.redaction import redacted, scrubbed
-from locus.plugins.secret import Secret
+from locus.plugins.secret import Secret, redacted, scrubbed
 from locus.plugins.settings import Layer
 from locus_plugin_cli import status
 from locus_plugin_cli.failures import told
