@@ -47,8 +47,8 @@ for each further one, in one call that holds the interpreter's lock and cannot b
 references unless told otherwise. And none makes this code unnecessary: the messages with the nearest valid name, the
 leniency and the description of what is expected would stay, in front of a second opinion of what is valid. Speed is
 not the point either, since valid data never comes here. So the checker implements the assertions of draft 2020-12
-itself, within bounds (depth, schemas visited, problems named). What it does not know (``format``, ``unevaluated*``,
-``$dynamicRef``) restricts nothing.
+itself, within bounds (depth, schemas visited, problems named), and ``jsonschema`` is the oracle of its property tests.
+What it does not know (``format``, ``unevaluated*``, ``$dynamicRef``) restricts nothing.
 
 **Schemas of strangers**, such as those of tools behind a protocol, are not checked in depth by anybody here:
 `schema_tool` looks at the names and the plain types at their top, and whoever wrote the schema checks the rest. No

@@ -186,6 +186,8 @@ def of_json_schema(schema: Mapping[str, Any]) -> JsonSchemaAdapter:
         todo: list[Mapping[str, Any]] = [root, *root.get("$defs", {}).values()]
         while todo:
             node = todo.pop()
+            if isinstance(node, bool):
+                continue
             ref = node.get("$ref", "#")
             if lookup(ref, root) is None:
                 raise InvalidSchema(f"refers to {ref!r}, which is not in it; put that into its '$defs'")

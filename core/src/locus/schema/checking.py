@@ -31,7 +31,7 @@ __all__ = ["TOO_DEEP", "Problem", "ValidationError", "explain", "find_problems",
 # The bounds of a check, whatever the schema and the data are: problems named, depth, and schemas looked at.
 _MOST_PROBLEMS = 20
 _DEEPEST = 100
-_MOST_VISITS = 1_000_000
+_MOST_VISITS = 100_000
 
 
 @frozen
@@ -94,6 +94,10 @@ class _Check:
         self._visits = 0
 
     def faults(self, schema: Any, data: Any, path: str, depth: int) -> Iterator[Problem]:
+        if isinstance(schema, Mapping) and "$ref" in schema and len(schema) > 1:  # what stands beside it counts, too
+            beside = {key: each for key, each in schema.items() if key not in ("$ref", "$defs")}
+            yield from self.faults(beside, data, path, depth + 1)
+            schema = {"$ref": schema["$ref"]}
         schema = resolve(schema, self._root)
         self._visits += 1
         if depth > _DEEPEST or self._visits > _MOST_VISITS:
@@ -119,9 +123,13 @@ class _Check:
     def _combined(self, schema: Schema, data: Any, path: str, depth: int) -> Iterator[Problem]:
         for part in schema.get("allOf", ()):
             yield from self.faults(part, data, path, depth)
-        arms = alternatives(schema)
-        if arms:
-            yield from self._closest_arm(arms, data, path, depth)
+        for key in ("anyOf", "oneOf"):
+            if key in schema:
+                yield from self._closest_arm(schema[key], data, path, depth)
+        if "oneOf" in schema:
+            fitting = sum(self._fits(arm, data, depth) for arm in schema["oneOf"])
+            if fitting > 1:
+                yield Problem(path, f"expected a value that fits exactly one alternative, got one that fits {fitting}")
         if "not" in schema and self._fits(schema["not"], data, depth):
             yield Problem(
                 path, f"expected a value that is not {describe(schema['not'], self._root)}, got {_found(data)}"
@@ -140,7 +148,10 @@ class _Check:
                     fewest = found
                 if not found:
                     break
-        yield from fewest or ()
+        if fewest is None:
+            expected = " or ".join(dict.fromkeys(describe(arm, self._root) for arm in arms))
+            fewest = [Problem(path, f"expected {expected}, got {_found(data)}")]
+        yield from fewest
 
     def _object(self, schema: Schema, data: Mapping[str, Any], path: str, depth: int) -> Iterator[Problem]:
         properties = schema.get("properties", {})

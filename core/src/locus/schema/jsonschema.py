@@ -29,8 +29,10 @@ __all__ = [
 
 Schema = Mapping[str, Any]
 
-# References that lead to references, or alternatives within alternatives; more of them go in a circle.
+# References that lead to references; more of them go in a circle.
 _LONGEST_CHAIN = 100
+# Alternatives within alternatives that are looked into to tell whether a value has a type that they name.
+_MOST_NESTED = 6
 # The keywords that hold schemas by name, in a list, and directly.
 _BY_NAME = ("properties", "patternProperties", "dependentSchemas")
 _LISTED = ("anyOf", "oneOf", "allOf", "prefixItems")
@@ -125,17 +127,18 @@ def alternatives(schema: Schema) -> Sequence[Any]:
     return found
 
 
-def admits(schema: Any, value: Any, root: Schema, depth: int = _LONGEST_CHAIN) -> bool:
+def admits(schema: Any, value: Any, root: Schema, depth: int = _MOST_NESTED) -> bool:
     """Whether a value has a JSON type (or is one of the values) that the schema names at its top."""
     schema = resolve(schema, root)
-    if "const" in schema:
-        return bool(identity(schema["const"]) == identity(value))
+    if "const" in schema and identity(schema["const"]) != identity(value):
+        return False
     if "enum" in schema:
         it = identity(value)
-        return any(identity(each) == it for each in schema["enum"])
+        if all(identity(each) != it for each in schema["enum"]):
+            return False
     arms = alternatives(schema)
     if arms and not any(admits(arm, value, root, depth - 1) for arm in arms if depth):
-        return not depth  # alternatives that hold themselves say nothing
+        return not depth  # further down, alternatives say nothing
     kinds = schema.get("type")
     if kinds is None:
         return True
