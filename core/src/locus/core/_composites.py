@@ -7,9 +7,8 @@ from typing import Any, ClassVar, final
 
 from attrs import field
 
-from locus.core._bounds import Bounds, all_of, any_of
+from locus.core._answers import Bounds, Explanation, Satisfied, all_of, any_of
 from locus.core._condition import OPERATORS, TerminationCondition, condition_from_json, register_condition
-from locus.core._explain import Explanation, Satisfied
 from locus.core.frozen import frozen
 from locus.core.state import AgentState
 

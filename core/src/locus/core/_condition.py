@@ -2,31 +2,127 @@
 
 Every question has two sides, `evaluate` (does it hold, and why) and `refute` (does it not hold, and why), so
 that a negation can name the leaves that decided and De Morgan's laws hold for reasons as well as outcomes.
+
+Functions inside conditions are kept by their dotted names, and called so that a mistake is a named error.
 """
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from functools import reduce
+from importlib import import_module
+from inspect import iscoroutine, iscoroutinefunction
 from typing import Any, ClassVar, NoReturn, TypeVar
 
 from attrs import NOTHING, Attribute, fields, has
 
-from locus.core._bounds import Bounds
-from locus.core._explain import Explanation, Reading, Satisfied
-from locus.core._functions import dotted_name
+from locus.core._answers import Bounds, Explanation, Reading, Satisfied
 from locus.core.data import decode_data, encode_data
 from locus.core.errors import ConditionError, ConfigError, LocusError, NotSerialisable, UnknownName
+from locus.core.frozen import frozen
 from locus.core.state import AgentState
 
 __all__ = [
     "OPERATORS",
+    "ArgsTest",
     "TerminationCondition",
+    "ask",
     "condition_from_json",
     "condition_types",
+    "dotted_name",
+    "function",
     "register_condition",
 ]
+
+
+def dotted_name(fn: Any) -> str | None:
+    """The name under which a function can be imported, or None: a lambda, a local, a bound method."""
+    module, qualname = getattr(fn, "__module__", None), getattr(fn, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(qualname, str):
+        return None
+    try:
+        found = reduce(getattr, qualname.split("."), sys.modules[module])
+    except (KeyError, AttributeError):
+        return None
+    name = f"{module}.{qualname}"
+    return name if found is fn and _parts(name) else None
+
+
+def function(given: Any) -> Any:
+    """A function from itself or from its dotted name.
+
+    Raises:
+        ConfigError: nothing can be imported under that name.
+        TypeError: it cannot be called, is a coroutine function, or cannot be hashed.
+    """
+    fn = _imported(given) if isinstance(given, str) else given
+    if not callable(fn):
+        raise TypeError(f"{given!r} is no function; give one that returns True or False, or its dotted name")
+    if iscoroutinefunction(fn):
+        raise TypeError(f"{given!r} is a coroutine function; conditions are pure, use a plain function")
+    try:
+        hash(fn)
+    except TypeError:
+        raise TypeError(f"{given!r} cannot be hashed, as a condition must be; use a plain function") from None
+    return fn
+
+
+def _parts(name: str) -> list[str]:
+    """The parts of a dotted name; empty when it is none."""
+    parts = name.split(".")
+    return parts if len(parts) > 1 and all(map(str.isidentifier, parts)) else []
+
+
+def _imported(name: str) -> Any:
+    parts = _parts(name)
+    if not parts:
+        raise ConfigError(f"{name!r} is no dotted name of a function; write 'package.module.function'")
+    for end in range(len(parts) - 1, 0, -1):
+        try:
+            module = import_module(".".join(parts[:end]))
+        except ModuleNotFoundError as e:
+            if e.name is not None and f"{name}.".startswith(f"{e.name}."):
+                continue
+            raise
+        try:
+            return reduce(getattr, parts[end:], module)
+        except AttributeError as e:
+            raise ConfigError(f"cannot find the function {name!r}: {e}") from e
+    raise ConfigError(f"cannot find the function {name!r}: there is no module {parts[0]!r}; is it installed?")
+
+
+def ask(name: str, fn: Callable[[Any], bool], about: Any) -> bool:
+    """The answer of a predicate.
+
+    Raises:
+        ConditionError: it raised, or answered with something else than True or False.
+    """
+    try:
+        answer = fn(about)
+    except Exception as e:
+        raise ConditionError(name, e) from e
+    if answer is True or answer is False:
+        return answer
+    shown = repr(answer)
+    if iscoroutine(answer):
+        answer.close()
+    cause = TypeError(f"it returned {shown}; a predicate returns True or False (wrap the value in bool(...))")
+    raise ConditionError(name, cause) from cause
+
+
+@frozen
+class ArgsTest:
+    """A predicate on a call's arguments, asked through `ask`; equal predicates share their answers."""
+
+    name: str
+    predicate: Callable[[Mapping[str, Any]], bool]
+
+    def __call__(self, arguments: Mapping[str, Any]) -> bool:
+        return ask(self.name, self.predicate, arguments)
+
 
 R = TypeVar("R")
 

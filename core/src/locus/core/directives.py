@@ -41,7 +41,7 @@ class Cancel:
 
 @frozen
 class Retry:
-    """Run the last node again: Think, or in Execute the calls that are safe to repeat (resolution A21)."""
+    """Run the last node again: Think, or in Execute the calls that are safe to repeat ."""
 
     reason: str = ""
 

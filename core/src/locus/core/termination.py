@@ -8,7 +8,7 @@ being satisfied, `TerminationCondition.bounds` which ceiling the whole tree guar
 
 from __future__ import annotations
 
-from locus.core._bounds import Bound, Bounds
+from locus.core._answers import Bound, Bounds, Explanation, Reading, Satisfied
 from locus.core._composites import AndCondition, NotCondition, OrCondition
 from locus.core._condition import (
     TerminationCondition,
@@ -16,11 +16,21 @@ from locus.core._condition import (
     condition_types,
     register_condition,
 )
-from locus.core._effective import DEFAULT_ITERATIONS, effective
-from locus.core._explain import Explanation, Reading, Satisfied
-from locus.core._goals import ConfidenceMet, CustomCondition, NoToolCalls, TextMention, ToolCalled
-from locus.core._limits import CostLimit, Deadline, MaxIterations, TimeLimit, TokenLimit
-from locus.core._progress import NoProgress, same_call
+from locus.core._leaves import (
+    ConfidenceMet,
+    CostLimit,
+    CustomCondition,
+    Deadline,
+    MaxIterations,
+    NoProgress,
+    NoToolCalls,
+    TextMention,
+    TimeLimit,
+    TokenLimit,
+    ToolCalled,
+    same_call,
+)
+from locus.core.budget import DEFAULT_ITERATIONS, effective
 
 __all__ = [
     "DEFAULT_ITERATIONS",

@@ -143,8 +143,8 @@ class ActiveRun:
         #: How many attempts at the Think under way are void.
         self.attempt = 0
         #: What the condition guarantees.
-        self.bounds: Bounds = runtime.ceiling.bounds
-        self._timed = runtime.ceiling.timed
+        self.bounds: Bounds = runtime.budget.bounds
+        self._timed = runtime.budget.timed
         #: The committed state that the router let into Think.
         self.cleared: AgentState | None = None
         self._cancel: str | None = None
@@ -182,7 +182,7 @@ class ActiveRun:
     @property
     def rates(self) -> tuple[tuple[Impl, ...], float | None]:
         """Who knows prices, and what calls without one are charged, dollars per million tokens, or None."""
-        return self.runtime.hooks.prices, self.runtime.ceiling.unknown_price
+        return self.runtime.hooks.prices, self.runtime.budget.unknown_price
 
     @property
     def reports(self) -> dict[str, Any]:
@@ -241,7 +241,7 @@ class ActiveRun:
         return found is not None
 
     def barred(self, more: Usage | None = None) -> str | None:
-        """Why a model may not be asked now: the run ends, or a ceiling is reached. Goals are the loop's matter."""
+        """Why a model may not be asked now: the run ends, or its budget is used up. Goals are the loop's matter."""
         if self.halted:
             return self.ending
         state = self.charged(self.state, take=False)

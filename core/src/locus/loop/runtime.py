@@ -5,7 +5,7 @@ Invariants:
 - It is immutable, but for the set of runs that are active now, which is there for ``cancel``. One runtime serves any
   number of concurrent runs, in any number of threads.
 - Names are resolved when it is built (`locus.loop.builder`): hooks are tuples, tools have their schemas, the condition
-  has its ceiling, and the nodes are chosen and wrapped. A run looks nothing up by name.
+  has its budget, and the nodes are chosen and wrapped. A run looks nothing up by name.
 - A run with limits of its own, or a child that must stay within what its parent has left, gets a copy with a
   tightened router. It shares everything else, the set of active runs included.
 
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field
 
-from locus.core.ceiling import Ceiling
+from locus.core.budget import RunBudget
 from locus.core.errors import ConfigError, NothingToResume
 from locus.core.frozen import EMPTY, FrozenDict, frozen
 from locus.core.journal import BLANK
@@ -138,7 +138,7 @@ class AgentRuntime:
     nodes: Mapping[Node, NodeFunction] = field(default=_KERNEL)
     active: _ActiveRuns = field(factory=_ActiveRuns, repr=False)
 
-    ceiling: Ceiling = field(init=False)
+    budget: RunBudget = field(init=False)
     #: Whether a plugin may divert routes.
     diverts: bool = field(init=False)
     #: Whether a plugin decides about tool calls.
@@ -146,9 +146,9 @@ class AgentRuntime:
     #: Whether a plugin wraps tool bodies.
     wraps_tools: bool = field(init=False)
 
-    @ceiling.default
-    def _ceiling(self) -> Ceiling:
-        return Ceiling.of(self.router.condition)
+    @budget.default
+    def _budget(self) -> RunBudget:
+        return RunBudget.of(self.router.condition)
 
     @diverts.default
     def _diverts(self) -> bool:

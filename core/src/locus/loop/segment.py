@@ -371,7 +371,7 @@ def _deadline(run: ActiveRun, state: AgentState) -> None:
     deadline = None
     if bound is not None:
         deadline = anyio.current_time() + max(0.0, bound.limit - state.active_seconds)
-    at = run.runtime.ceiling.stops_at
+    at = run.runtime.budget.stops_at
     if at is not None:
         left = anyio.current_time() + max(0.0, (at - run.runtime.clock.now()).total_seconds())
         deadline = left if deadline is None else min(deadline, left)

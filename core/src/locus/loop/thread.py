@@ -195,5 +195,5 @@ def _misnamed(host: JournalHost, given: Mapping[Any, Any]) -> str | None:
 
 
 def cancel_reason(reason: str) -> str:
-    """``"Cancelled"``, with the reason behind it when there is one (resolution A26)."""
+    """``"Cancelled"``, with the reason behind it when there is one."""
     return f"Cancelled: {reason}" if reason else "Cancelled"

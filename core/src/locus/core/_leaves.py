@@ -1,0 +1,501 @@
+"""The leaves: limits on what a run may use, goals that say when it is done, and one that says it goes nowhere."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar, final
+
+from attrs import field
+
+from locus.core._answers import Bound, Bounds, Reading
+from locus.core._condition import ArgsTest, TerminationCondition, ask, function, register_condition
+from locus.core.executions import ToolExecution
+from locus.core.frozen import frozen
+from locus.core.messages import ASSISTANT, Message
+from locus.core.state import AgentState
+
+__all__ = [
+    "ConfidenceMet",
+    "CostLimit",
+    "CustomCondition",
+    "Deadline",
+    "MaxIterations",
+    "NoProgress",
+    "NoToolCalls",
+    "TextMention",
+    "TimeLimit",
+    "TokenLimit",
+    "ToolCalled",
+    "same_call",
+]
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{name} is {value!r}; it is an integer, {least} or more")
+    return value
+
+
+def _amount(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        raise ValueError(f"{name} is {value!r}; it is a finite number, 0 or more")
+    return float(value)
+
+
+def _iterations(value: int) -> int:
+    return _whole("MaxIterations(n)", value, 1)
+
+
+@final
+@register_condition
+@frozen(repr=False)
+class MaxIterations(TerminationCondition):
+    """Stop after n iterations: the n-th may finish its tools and its reflection, Think n + 1 does not start.
+
+    Args:
+        n: iterations, 1 or more.
+    """
+
+    n: int = field(converter=_iterations)
+
+    def check(self, state: AgentState) -> bool:
+        """Whether n iterations are finished; the router asks with the count as Think would find it."""
+        return state.iteration >= self.n
+
+    def reading(self, state: AgentState) -> Reading:
+        """Finished iterations."""
+        done = state.iteration
+        return Reading(done, self.n, max(0, self.n - done), f"{done} of {self.n} iterations")
+
+    def bounds(self) -> Bounds:
+        """Exactly n iterations."""
+        return Bounds(iterations=self.n, guarantees_halt=True)
+
+
+def _tokens(value: int | None) -> int | None:
+    return None if value is None else _whole("TokenLimit(n)", value, 0)
+
+
+@final
+@register_condition
+@frozen(repr=False)
+class TokenLimit(TerminationCondition):
+    """Stop when the run has used more than n tokens, prompt and completion together.
+
+    Args:
+        n: tokens, 0 or more; None reads `AgentState.token_budget`, and where that is None never stops.
+    """
+
+    reads_iteration: ClassVar[bool] = False
+
+    n: int | None = field(default=None, converter=_tokens)
+
+    def check(self, state: AgentState) -> bool:
+        """Whether the limit is exceeded."""
+        limit = state.token_budget if self.n is None else self.n
+        return limit is not None and state.total_tokens_used > limit
+
+    def reading(self, state: AgentState) -> Reading:
+        """Tokens used."""
+        limit, used = state.token_budget if self.n is None else self.n, state.total_tokens_used
+        if limit is None:
+            return Reading(used, text=f"{used:,} tokens, no limit (the state has no token_budget)")
+        return Reading(used, limit, max(0, limit + 1 - used), f"{used:,} of {limit:,} tokens")
+
+    def bounds(self) -> Bounds:
+        """No call starts beyond n tokens; a budget that stands in the state is not known here."""
+        if self.n is None:
+            return Bounds()
+        return Bounds(tokens=Bound(self.n, "the tokens of the calls under way when it is exceeded"))
+
+
+def _seconds(value: float | timedelta) -> float:
+    return _amount("TimeLimit(seconds)", value.total_seconds() if isinstance(value, timedelta) else value)
+
+
+@final
+@register_condition
+@frozen(repr=False)
+class TimeLimit(TerminationCondition):
+    """Stop when the run has been at work for so long; waiting for a person and downtime do not count.
+
+    Args:
+        seconds: a number, or a timedelta.
+    """
+
+    reads_iteration: ClassVar[bool] = False
+
+    seconds: float = field(converter=_seconds)
+
+    def check(self, state: AgentState) -> bool:
+        """Whether the time is used up."""
+        return state.active_seconds >= self.seconds
+
+    def reading(self, state: AgentState) -> Reading:
+        """Seconds at work."""
+        at_work = state.active_seconds
+        left = max(0.0, self.seconds - at_work)
+        return Reading(at_work, self.seconds, left, f"{at_work:.1f} of {self.seconds:g} seconds at work")
+
+    def bounds(self) -> Bounds:
+        """No call starts once the time is used up."""
+        overshoot = "the time that calls under way need to end; their timeouts are capped to what is left"
+        return Bounds(seconds=Bound(self.seconds, overshoot), guarantees_halt=True)
+
+
+def _instant(value: datetime | str) -> datetime:
+    at = datetime.fromisoformat(value) if isinstance(value, str) else value
+    if not isinstance(at, datetime):
+        raise ValueError(f"Deadline(at) is {value!r}; it is a datetime with a time zone")
+    if at.tzinfo is None:
+        raise ValueError(f"Deadline(at) is {value!r}, without a time zone; use {at.replace(tzinfo=UTC)!r}")
+    return at.astimezone(UTC)
+
+
+@final
+@register_condition
+@frozen(repr=False)
+class Deadline(TerminationCondition):
+    """Stop at a moment, however long the run has been at work.
+
+    Args:
+        at: a datetime with a time zone, or its ISO 8601 form; kept in UTC.
+    """
+
+    reads_iteration: ClassVar[bool] = False
+
+    at: datetime = field(converter=_instant)
+
+    def check(self, state: AgentState) -> bool:
+        """Whether the last transition was stamped at that moment or later."""
+        return state.updated_at >= self.at
+
+    def reading(self, state: AgentState) -> Reading:
+        """Seconds to go at the last transition."""
+        left = max(0.0, (self.at - state.updated_at).total_seconds())
+        at = self.at.isoformat()
+        return Reading(state.updated_at.isoformat(), at, left, f"{left:.1f} seconds before {at}")
+
+    def bounds(self) -> Bounds:
+        """The run ends; how much time at work that leaves depends on when it starts."""
+        return Bounds(guarantees_halt=True)
+
+
+def _dollars(value: float) -> float:
+    return _amount("CostLimit(dollars)", value)
+
+
+def _price(value: float | None) -> float | None:
+    return None if value is None else _amount("CostLimit(unknown_price)", value)
+
+
+@final
+@register_condition
+@frozen(repr=False)
+class CostLimit(TerminationCondition):
+    """Stop when the run has cost so much.
+
+    Args:
+        dollars: the limit, 0 or more; reaching it stops, so that no call starts on an empty purse.
+        unknown_price: dollars per million tokens, of the request and the answer alike, to charge for a model
+            whose price is not known. Without it, an agent with such a model is refused when it is built.
+    """
+
+    reads_iteration: ClassVar[bool] = False
+
+    dollars: float = field(converter=_dollars)
+    unknown_price: float | None = field(default=None, converter=_price)
+
+    def check(self, state: AgentState) -> bool:
+        """Whether the money is spent."""
+        return state.cost >= self.dollars
+
+    def reading(self, state: AgentState) -> Reading:
+        """Dollars spent."""
+        left = max(0.0, self.dollars - state.cost)
+        return Reading(state.cost, self.dollars, left, f"${state.cost:.4f} of ${self.dollars:g}")
+
+    def bounds(self) -> Bounds:
+        """No call starts once the money is spent."""
+        return Bounds(dollars=Bound(self.dollars, "the price of the calls under way when it is reached"))
+
+
+def _answer(state: AgentState) -> Message | None:
+    """The assistant message that would stand as the final one: the newest message, asking for no tool."""
+    if state.pending_revision or not state.messages:
+        return None
+    last = state.messages[-1]
+    return last if last.role is ASSISTANT and not last.tool_calls else None
+
+
+@final
+@register_condition
+@frozen(repr=False)
+class NoToolCalls(TerminationCondition):
+    """Stop when the model answers without asking for a tool: the natural "I am done".
+
+    An answer that a reviewer has sent back (`AgentState.pending_revision`) does not count.
+    """
+
+    reads_iteration: ClassVar[bool] = False
+
+    def check(self, state: AgentState) -> bool:
+        """Whether the newest message is such an answer."""
+        if state.pending_revision or not state.messages:
+            return False
+        last = state.messages[-1]
+        return last.role is ASSISTANT and not last.tool_calls
+
+    def reading(self, state: AgentState) -> Reading:
+        """The number of tool calls that the newest message asks for."""
+        if state.pending_revision:
+            return Reading(text="the answer was sent back for revision")
+        if not state.messages or state.messages[-1].role is not ASSISTANT:
+            return Reading(text="the newest message is not the model's")
+        calls = len(state.messages[-1].tool_calls)
+        text = f"the model asks for {calls} tool(s)" if calls else "the model has answered"
+        return Reading(calls, 0, calls, text)
+
+
+def _tool(value: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"ToolCalled(name) is {value!r}; it is the name of a tool")
+    return value
+
+
+def _predicate(
+    value: Callable[[Mapping[str, Any]], bool] | str | None,
+) -> Callable[[Mapping[str, Any]], bool] | None:
+    found: Callable[[Mapping[str, Any]], bool] | None = None if value is None else function(value)
+    return found
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"require_success is {value!r}; it is True or False")
+    return value
+
+
+@final
+@register_condition
+@frozen(repr=False)
+class ToolCalled(TerminationCondition):
+    """Stop when a tool was called.
+
+    Args:
+        name: the tool's name (kept as ``tool``).
+        predicate: a pure function of the call's arguments, or its dotted name; it returns True or False.
+        require_success: only a call that succeeded, from the cache or not, counts; with False one that failed
+            in its body counts too. A call that was refused or rejected never counts.
+    """
+
+    reads_iteration: ClassVar[bool] = False
+
+    tool: str = field(alias="name", converter=_tool)
+    predicate: Callable[[Mapping[str, Any]], bool] | None = field(default=None, converter=_predicate)
+    require_success: bool = field(default=True, converter=_flag)
+    _test: ArgsTest | None = field(init=False, eq=False)
+
+    @_test.default
+    def _make_test(self) -> ArgsTest | None:
+        return None if self.predicate is None else ArgsTest(self.name, self.predicate)
+
+    def _found(self, state: AgentState) -> ToolExecution | None:
+        return state.first_execution(self.tool, self._test, require_success=self.require_success)
+
+    def check(self, state: AgentState) -> bool:
+        """Whether such a call was made in this run."""
+        return self._found(state) is not None
+
+    def reading(self, state: AgentState) -> Reading:
+        """The first such call."""
+        found = self._found(state)
+        if found is None:
+            how = " successfully" if self.require_success else ""
+            which = "" if self.predicate is None else " with matching arguments"
+            return Reading(value=False, threshold=True, text=f"{self.tool} was not called{how}{which} yet")
+        text = f"{self.tool} was called in iteration {found.iteration + 1}"
+        return Reading(value=True, threshold=True, text=text)
+
+
+def _threshold(value: float | None) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ValueError(f"ConfidenceMet(threshold) is {value!r}; it is a number from 0.0 to 1.0")
+    return float(value)
+
+
+@final
+@register_condition
+@frozen(repr=False)
+class ConfidenceMet(TerminationCondition):
+    """Stop when the confidence is at least the threshold.
+
+    Args:
+        threshold: 0.0 to 1.0; None reads `AgentState.confidence_threshold`.
+    """
+
+    reads_iteration: ClassVar[bool] = False
+
+    threshold: float | None = field(default=None, converter=_threshold)
+
+    def _limit(self, state: AgentState) -> float:
+        return state.confidence_threshold if self.threshold is None else self.threshold
+
+    def check(self, state: AgentState) -> bool:
+        """Whether the threshold is reached."""
+        return state.confidence >= self._limit(state)
+
+    def reading(self, state: AgentState) -> Reading:
+        """The confidence."""
+        limit = self._limit(state)
+        text = f"confidence {state.confidence:.2f}, needs {limit:.2f}"
+        return Reading(state.confidence, limit, max(0.0, limit - state.confidence), text)
+
+
+def _regex(value: str) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"TextMention(regex) is {value!r}; it is a string, flags inside: '(?i)done'")
+    try:
+        re.compile(value)
+    except re.error as e:
+        raise ValueError(f"TextMention(regex) is {value!r}, no regular expression: {e}; see re.escape") from e
+    return value
+
+
+@final
+@register_condition
+@frozen(repr=False)
+class TextMention(TerminationCondition):
+    """Stop when the final message matches a regular expression anywhere.
+
+    The final message is the newest one, when it is the model's and asks for no tool: words beside a tool call
+    are not an answer yet, and stopping there would leave the call without its result.
+
+    Args:
+        regex: in the syntax of `re`, case-sensitive unless it starts with ``(?i)``.
+    """
+
+    reads_iteration: ClassVar[bool] = False
+
+    regex: str = field(converter=_regex)
+    _pattern: re.Pattern[str] = field(init=False, eq=False)
+
+    @_pattern.default
+    def _compile(self) -> re.Pattern[str]:
+        return re.compile(self.regex)
+
+    def _match(self, state: AgentState) -> re.Match[str] | None:
+        answer = _answer(state)
+        return None if answer is None else self._pattern.search(answer.text)
+
+    def check(self, state: AgentState) -> bool:
+        """Whether the final message matches."""
+        return self._match(state) is not None
+
+    def reading(self, state: AgentState) -> Reading:
+        """The text that matches."""
+        found = self._match(state)
+        if found is not None:
+            return Reading(found.group(), self.regex, text=f"the answer mentions {found.group()!r}")
+        missing = "there is no answer yet" if _answer(state) is None else f"no match of {self.regex!r}"
+        return Reading(None, self.regex, text=missing)
+
+
+def _state_predicate(value: Callable[[AgentState], bool] | str) -> Callable[[AgentState], bool]:
+    found: Callable[[AgentState], bool] = function(value)
+    return found
+
+
+def _label(value: str | None) -> str | None:
+    if value is not None and (not isinstance(value, str) or not value):
+        raise ValueError(f"CustomCondition(name) is {value!r}; it is what the stop is reported as")
+    return value
+
+
+@final
+@register_condition
+@frozen(repr=False)
+class CustomCondition(TerminationCondition):
+    """Stop when a function of the state says so.
+
+    Args:
+        fn: ``(state) -> bool``, pure, or its dotted name. One that raises, or returns something else, ends
+            the run with `ConditionError`.
+        name: what a stop is reported as; the default is ``"CustomCondition"`` (kept as ``label``).
+    """
+
+    fn: Callable[[AgentState], bool] = field(converter=_state_predicate)
+    label: str | None = field(default=None, alias="name", converter=_label)
+
+    @property
+    def name(self) -> str:
+        """The given name, or the name of the class."""
+        return self.label or type(self).__name__
+
+    def check(self, state: AgentState) -> bool:
+        """What the function says."""
+        return ask(self.name, self.fn, state)
+
+    def reading(self, state: AgentState) -> Reading:
+        """What the function says."""
+        said = self.check(state)
+        name = getattr(self.fn, "__qualname__", type(self.fn).__qualname__)
+        return Reading(value=said, threshold=True, text=f"{name} returned {said}")
+
+
+def same_call(a: ToolExecution, b: ToolExecution) -> bool:
+    """Whether two executions were asked for with the same tool and arguments, cached or not."""
+    # Executions built by hand, and calls that were refused before they had a key, are compared in full.
+    if a.key or b.key:
+        return a.key == b.key
+    return a.tool_name == b.tool_name and a.arguments == b.arguments
+
+
+def _window(value: int | None) -> int | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 2):
+        raise ValueError(f"NoProgress(window) is {value!r}; it is an integer, 2 or more")
+    return value
+
+
+@final
+@register_condition
+@frozen(repr=False)
+class NoProgress(TerminationCondition):
+    """Stop when the last calls were all the same tool with the same arguments; cache hits count.
+
+    Args:
+        window: how many identical calls in a row, 2 or more; None reads `AgentState.tool_loop_threshold`,
+            where less than 2 means never.
+    """
+
+    reads_iteration: ClassVar[bool] = False
+
+    window: int | None = field(default=None, converter=_window)
+
+    def _needed(self, state: AgentState) -> int:
+        return state.tool_loop_threshold if self.window is None else self.window
+
+    def _repeated(self, state: AgentState, most: int) -> int:
+        executions = state.tool_executions[-most:]
+        count = 0
+        while count < len(executions) and same_call(executions[-1], executions[-1 - count]):
+            count += 1
+        return count
+
+    def check(self, state: AgentState) -> bool:
+        """Whether that many identical calls stand at the end."""
+        needed = self._needed(state)
+        return 2 <= needed <= len(state.tool_executions) and self._repeated(state, needed) == needed
+
+    def reading(self, state: AgentState) -> Reading:
+        """Identical calls at the end, counted up to the window."""
+        needed = self._needed(state)
+        if needed < 2:
+            return Reading(None, needed, text=f"off (tool_loop_threshold is {needed})")
+        count = self._repeated(state, needed)
+        return Reading(count, needed, needed - count, f"{count} of {needed} identical calls in a row")
