@@ -8,16 +8,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol, TypeVar, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload, runtime_checkable
 
 from locus.core.errors import ConfigError, LocusError
-from locus.core.frozen import frozen
+from locus.core.frozen import frozen, thaw
+from locus.core.lazy import Lazy
 from locus.models.extract import LONGEST, json_values
 from locus.models.protocol import OutputSpec
-from locus.schema.adapter import InvalidSchema, JsonSchemaAdapter, TypeAdapter, UnsupportedType, of, of_json_schema
-from locus.schema.checking import Problem, ValidationError, explain, plain
-from locus.schema.jsonschema import describe
 from locus.schema.text import shown
+
+if TYPE_CHECKING:
+    from locus.schema import adapter, checking, jsonschema
+    from locus.schema.adapter import JsonSchemaAdapter, TypeAdapter
+    from locus.schema.checking import Problem
+else:
+    adapter = Lazy("locus.schema.adapter")
+    checking = Lazy("locus.schema.checking")
+    jsonschema = Lazy("locus.schema.jsonschema")
 
 __all__ = ["OutputError", "OutputSchema", "output_schema"]
 
@@ -38,7 +45,7 @@ class OutputError(LocusError):
 
     def __init__(self, name: str, problems: tuple[Problem, ...]) -> None:
         self.name, self.problems = name, problems
-        super().__init__(explain(problems))
+        super().__init__(checking.explain(problems))
 
 
 @runtime_checkable
@@ -76,15 +83,15 @@ def output_schema(source: Any) -> OutputSchema[Any]:
     """
     if isinstance(source, Mapping):
         try:
-            adapter = of_json_schema(source)
-        except InvalidSchema as e:
+            schema = adapter.of_json_schema(source)
+        except adapter.InvalidSchema as e:
             raise ConfigError(f"output_schema {e}") from e
-        return _Output.of(str(adapter.schema.get("title", "")), adapter)
+        return _Output.of(str(schema.schema.get("title", "")), schema)
     if isinstance(source, OutputSchema) and not isinstance(source, type):
         return source
     try:
-        of_type = of(source)
-    except UnsupportedType as e:
+        of_type = adapter.of(source)
+    except adapter.UnsupportedType as e:
         raise ConfigError(
             f"output_schema is {shown(source)}, for which no JSON Schema can be made: {e}; use a class made by "
             "attrs, dataclass, TypedDict or pydantic, a list or union of them, or a JSON Schema"
@@ -114,19 +121,19 @@ class _Output:
     """An `OutputSchema` made of an adapter."""
 
     spec: OutputSpec
-    adapter: TypeAdapter | JsonSchemaAdapter
+    checked: TypeAdapter | JsonSchemaAdapter
 
     @classmethod
-    def of(cls, name: str, adapter: TypeAdapter | JsonSchemaAdapter) -> _Output:
+    def of(cls, name: str, checked: TypeAdapter | JsonSchemaAdapter) -> _Output:
         named = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_")[:64] or "answer"
-        return cls(spec=OutputSpec(name=named, schema=_object(adapter.schema)), adapter=adapter)
+        return cls(spec=OutputSpec(name=named, schema=_object(checked.schema)), checked=checked)
 
     def parse(self, answer: Any) -> Any:
         first: tuple[Problem, ...] = ()
         for data in self._readings(answer):
             try:
-                return self.adapter.check(data)
-            except ValidationError as e:
+                return self.checked.check(data)
+            except checking.ValidationError as e:
                 first = first or e.problems
         raise OutputError(self.spec.name, first or (self._no_json(answer),))
 
@@ -134,8 +141,8 @@ class _Output:
         """What an answer may mean, the likeliest first."""
         if isinstance(answer, bytes | bytearray):
             answer = answer.decode("utf-8", "replace")
-        bare = not _is_object(self.adapter.schema)
-        for data in json_values(answer) if isinstance(answer, str) else (plain(answer),):
+        bare = not _is_object(self.checked.schema)
+        for data in json_values(answer) if isinstance(answer, str) else (thaw(answer),):
             if bare and isinstance(data, dict) and data.keys() == {_VALUE}:
                 yield data[_VALUE]
             yield data
@@ -144,7 +151,6 @@ class _Output:
 
     def _no_json(self, answer: str) -> Problem:
         if len(answer) > LONGEST:
-            return Problem("$", f"the answer has {len(answer):,} characters; at most {LONGEST:,} are read")
-        return Problem(
-            "$", f"expected JSON ({describe(self.adapter.schema, self.adapter.schema)}), got {shown(answer, 200)}"
-        )
+            return checking.Problem("$", f"the answer has {len(answer):,} characters; at most {LONGEST:,} are read")
+        expected = jsonschema.describe(self.checked.schema, self.checked.schema)
+        return checking.Problem("$", f"expected JSON ({expected}), got {shown(answer, 200)}")

@@ -14,16 +14,18 @@ from attrs import evolve
 
 from locus.core.frozen import freeze, frozen
 from locus.core.lazy import Lazy
-from locus.schema.checking import Problem, ValidationError, explain
-from locus.schema.jsonschema import describe
 from locus.tools.context import ToolContext
 from locus.tools.spec import Effect, ToolExample, ToolSpec
 
 if TYPE_CHECKING:
     from msgspec import structs
 
+    from locus.schema import checking, jsonschema
     from locus.schema.arguments import Parameters
+    from locus.schema.checking import Problem
 else:
+    checking = Lazy("locus.schema.checking")
+    jsonschema = Lazy("locus.schema.jsonschema")
     structs = Lazy("msgspec.structs")
 
 __all__ = ["RESULT_CHARS", "ArgumentError", "Bound", "Idempotent", "Tool"]
@@ -56,7 +58,7 @@ class ArgumentError:
     usage: str = ""
 
     def __str__(self) -> str:
-        text = f"the arguments of {self.tool} are wrong: {explain(self.problems)}"
+        text = f"the arguments of {self.tool} are wrong: {checking.explain(self.problems)}"
         return f"{text}. Parameters: {self.usage}" if 0 < len(self.usage) <= _LONGEST_USAGE else text
 
 
@@ -200,10 +202,10 @@ class Tool(Generic[P, R]):
             better = freeze(parameters.repair(arguments))
             values = parameters.convert(better)
             return Bound(self, parameters.key(self.name, values, better), values, better)
-        except ValidationError as e:
+        except checking.ValidationError as e:
             return ArgumentError(self.name, e.problems, self.usage)
         except Exception as e:  # noqa: BLE001  as in bind
-            return ArgumentError(self.name, (Problem("$", str(e) or type(e).__name__),), self.usage)
+            return ArgumentError(self.name, (checking.Problem("$", str(e) or type(e).__name__),), self.usage)
 
     @property
     def usage(self) -> str:
@@ -214,7 +216,7 @@ class Tool(Generic[P, R]):
             "none"
             if not self.spec.properties
             else ", ".join(
-                f"{name} ({describe(each, schema)}{'' if name in required else ', optional'})"
+                f"{name} ({jsonschema.describe(each, schema)}{'' if name in required else ', optional'})"
                 for name, each in self.spec.properties.items()
             )
         )
