@@ -34,6 +34,7 @@ TOP_LEVEL = {
     "tox.ini",
     "README.md",
     "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "LICENSE",
 }
 

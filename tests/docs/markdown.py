@@ -54,13 +54,17 @@ class Block:
 
 
 def documents() -> list[Path]:
-    """The README of the checkout, and that of each distribution."""
+    """The README of the checkout, its guide for contributors, and the README of each distribution."""
     folders = [
         ROOT / "core",
         *sorted((ROOT / "plugins").iterdir()),
         *sorted((ROOT / "contrib").iterdir()),
     ]
-    return [ROOT / "README.md", *(f / "README.md" for f in folders if (f / "pyproject.toml").is_file())]
+    return [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        *(f / "README.md" for f in folders if (f / "pyproject.toml").is_file()),
+    ]
 
 
 def blocks(path: Path) -> list[Block]:
