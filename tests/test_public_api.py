@@ -62,7 +62,6 @@ NOT_YET_PUBLIC = {
     "plugins/cli/src/locus_plugin_cli/offers.py: locus.plugins.settings.Layer",
     "plugins/cli/src/locus_plugin_cli/one_turn.py: locus.journal.host.JournalHost",
     "plugins/cli/src/locus_plugin_cli/overview.py: locus.journal.host.JournalHost",
-    "plugins/cli/src/locus_plugin_cli/overview.py: locus.journal.poison.set_aside",
     "plugins/cli/src/locus_plugin_cli/project.py: locus.hooks.manager.HookManager",
     "plugins/cli/src/locus_plugin_cli/project.py: locus.plugins.activation.Activation",
     "plugins/cli/src/locus_plugin_cli/project.py: locus.plugins.activation.activate",

@@ -26,7 +26,7 @@ from tests.durability.points import Points
 from tests.durability.recorded import Recording, recorded
 from tests.durability.subjects import Sqlite
 
-from locus.core.journal import Body, Outcome
+from locus.core.journal import Body, Outcome, StepId
 from locus.journal.store import Appended, Claim, JournalStore
 from locus_plugin_sqlite import FileProblem, SqliteStore
 from locus_plugin_sqlite import file as opening
@@ -243,7 +243,7 @@ class _Use:
         # No two alike, and none that can be compressed.
         self.number += 1
         return [
-            Outcome(run_id="run", step_id=f"{self.number}.{i}", value=self.random.randbytes(size // 2).hex())
+            Outcome(run_id="run", step_id=StepId(0, f"{self.number}.{i}"), value=self.random.randbytes(size // 2).hex())
             for i in range(self.random.randint(1, 3))
         ]
 
@@ -372,7 +372,7 @@ async def _usable(store: JournalStore, found: State) -> list[str]:
     return []
 
 
-_AFTER = Outcome(run_id="run", step_id="after", value="the power is back")
+_AFTER = Outcome(run_id="run", step_id=StepId(0, "after"), value="the power is back")
 
 
 async def _state(store: JournalStore) -> State:

@@ -18,7 +18,7 @@ from tests.durability.pointed import digest
 from tests.durability.world import EFFECTS, MARK, unmarked
 from tests.loop.kit import assert_valid_history
 
-from locus.core.journal import BLANK, END, START, Body, Entry, Outcome, Transition, fold
+from locus.core.journal import BLANK, END, START, Body, Entry, Outcome, StepId, Transition, fold
 from locus.core.state import AgentState
 
 __all__ = ["UNKNOWN", "Verdict", "judge", "same_but_for_the_unknown"]
@@ -241,7 +241,7 @@ def _not_again(bodies: Sequence[Body], log: Log, thread: str) -> list[str]:
     wrong = []
     for line in log.lines():
         if line["kind"] == "acked" and line["thread"] == thread:
-            acked.update(_call(step) for step in line["settled"])
+            acked.update(_call(StepId.parse(step)) for step in line["settled"])
         elif line["kind"] == "enter" and acked[line["call"]] >= recorded[line["call"]] > 0:
             wrong.append(f"effects: {line['tool']} {line['call']} was entered although it had finished")
         elif line["kind"] == "told" and not line["replayed"]:
@@ -251,7 +251,6 @@ def _not_again(bodies: Sequence[Body], log: Log, thread: str) -> list[str]:
     return wrong
 
 
-def _call(step_id: str) -> str:
+def _call(step_id: StepId) -> str:
     """``"2/execute/1#1"`` belongs to the call ``"2.1"``."""
-    iteration, _, ordinal = step_id.partition("#")[0].partition("/execute/")
-    return f"{iteration}.{ordinal}"
+    return f"{step_id.iteration}.{step_id.ordinal}" if step_id.node == "execute" else ""

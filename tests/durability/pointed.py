@@ -110,7 +110,7 @@ class Pointed:
     def heard(self, claim: Claim, bodies: Sequence[Body], got: Appended) -> None:
         """Note what the loop is told of an append."""
         if got is Appended.OK:
-            settled = [body.step_id for body in bodies if isinstance(body, Outcome)]
+            settled = [str(body.step_id) for body in bodies if isinstance(body, Outcome)]
             digests = [digest(body) for body in bodies]
             self.log.add("acked", thread=claim.thread_id, writer=claim.token, digests=digests, settled=settled)
         else:

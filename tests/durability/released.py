@@ -15,8 +15,21 @@ from tests.loop.kit import add, confirm
 
 import locus_plugin_timetravel as timetravel
 from locus import Agent, ToolContext, tool
-from locus.core.journal import BLANK, fold
-from locus.core.messages import Block, MediaBlock, RawBlock, TextBlock, ThinkingBlock
+from locus.core.directives import Cancel, Retry
+from locus.core.errors import ModelError
+from locus.core.events import ModelErrorEvent, ToolCompleteEvent
+from locus.core.journal import BLANK, Submitted, fold
+from locus.core.messages import (
+    Block,
+    MediaBlock,
+    Message,
+    RawBlock,
+    Role,
+    TextBlock,
+    ThinkingBlock,
+    Usage,
+)
+from locus.hooks.hook import Hook
 from locus.journal import MemoryStore
 from locus_plugin_conversation import SummarizingManager
 from locus_plugin_timetravel import export_thread
@@ -51,6 +64,16 @@ def lose(n: int) -> str:
     raise LookupError(f"lost {n}")
 
 
+class Stubborn(Hook):
+    """Tries a model again that fails, and ends a turn that is to be stopped."""
+
+    def on_model_error(self, event: ModelErrorEvent) -> Retry:
+        return Retry("busy")
+
+    def on_tool_complete(self, event: ToolCompleteEvent, run: Any) -> Cancel | None:
+        return Cancel("stopped") if "stop" in run.state.metadata else None
+
+
 def agent(store: Any, *script: Any) -> Agent[Any, Any]:
     """The agent of all threads."""
     summariser = ScriptedModel("They spoke of pictures.", name="scripted:summary", after="repeat")
@@ -60,6 +83,7 @@ def agent(store: Any, *script: Any) -> Agent[Any, Any]:
         system_prompt="Be brief.",
         checkpointer=store,
         conversation_manager=SummarizingManager(6, 2, model=summariser),
+        hooks=[Stubborn()],
     )
 
 
@@ -79,10 +103,16 @@ async def written() -> MemoryStore:
         [signed, "done"],
         call("add", a=2),
         "again",
+        ModelError("busy", retryable=True, usage=Usage(prompt_tokens=3)),
+        call("add", a=3),
     )
     await talk.run(asked, thread_id="talk", metadata={"awkward": AWKWARD})
     await talk.resume("talk", "yes")
     await talk.run("And again?", thread_id="talk")
+    await talk.run("Stop.", thread_id="talk", metadata={"stop": True})
+    claim = await store.claim("talk", "w")
+    await store.append(claim, [Submitted(run_id="later", prompt=Message(Role.USER, "Later."), agent="talk")])
+    await store.release(claim)
     await agent(store, call("confirm", what="stop")).run("Stop?", thread_id="open")
     await timetravel.fork(talk, "open", into="fork")
     await timetravel.fork(talk, "talk", at=3, into="early")

@@ -24,7 +24,7 @@ import pytest
 from attrs import define, field
 
 from locus import Agent, tool
-from locus.core.journal import BLANK, Body, Outcome, fold
+from locus.core.journal import BLANK, Body, Outcome, StepId, fold
 from locus.journal.store import Appended, Claim
 from locus.models.protocol import ModelRequest
 from locus_plugin_sqlite import SqliteStore
@@ -313,7 +313,7 @@ class Whole(SqliteStore):
 
     async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
         self.state = fold(self.state, bodies)
-        whole = Outcome(run_id="", step_id="", value=self.state.to_checkpoint())
+        whole = Outcome(run_id="", step_id=StepId(0, "none"), value=self.state.to_checkpoint())
         return await super().append(claim, [*bodies, whole])
 
 

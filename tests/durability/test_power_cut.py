@@ -24,7 +24,7 @@ from tests.durability.recorded import Recording, recorded
 from tests.durability.subjects import Sqlite
 from tests.durability.writer import Full
 
-from locus.core.journal import Body, Outcome
+from locus.core.journal import Body, Outcome, StepId
 from locus.journal.store import Appended, Claim
 from locus_plugin_sqlite import SqliteStore
 
@@ -174,7 +174,7 @@ def test_everything_that_is_written_is_recorded(tmp_path: Path) -> None:
             store = subject.open(Points())
             claim = await store.claim("t", "w")
             for n in range(300):
-                await store.append(claim, [Outcome(run_id="run", step_id=str(n), value="x" * 9000)])
+                await store.append(claim, [Outcome(run_id="run", step_id=StepId(0, str(n)), value="x" * 9000)])
             *_, (_, disk, _) = recording.moments()
             names = ("runs.db", "runs.db-wal")
             assert disk.cut("kept", Random(0)) == {name: (tmp_path / name).read_bytes() for name in names}

@@ -196,7 +196,7 @@ async def test_cancelling_the_caller_reaches_the_tools_and_the_hooks(how: str, c
     assert (end.reason, end.satisfied) == ("Cancelled", ("Cancelled",))
     last = (await store.read("t"))[-1].body
     assert isinstance(last, Paused)
-    assert last.reason == "Cancelled"
+    assert (last.kind, last.reason) == ("cancelled", "")
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])

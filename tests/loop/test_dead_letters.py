@@ -33,7 +33,7 @@ class Dying:
         return getattr(self._store, name)
 
     async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
-        if any(isinstance(body, Outcome) and body.step_id == self.step for body in bodies):
+        if any(isinstance(body, Outcome) and str(body.step_id) == self.step for body in bodies):
             raise OSError("killed")
         got: Appended = await self._store.append(claim, bodies)
         return got
@@ -86,7 +86,7 @@ async def test_after_so_many_attempts_a_worker_sets_the_run_aside_with_the_cause
     assert len(ENTERED) == 3
     newest = (await dying.read("t"))[-1].body
     assert isinstance(newest, Paused)
-    assert newest.reason == f"DeadLetter: {caught.value.cause}"
+    assert (newest.kind, newest.reason) == ("dead_letter", caught.value.cause)
 
 
 async def test_it_stays_set_aside_for_workers_and_nothing_more_is_written(dying: Dying) -> None:
@@ -181,7 +181,7 @@ async def test_a_limit_of_the_segment_is_no_progress() -> None:
 
 
 async def test_a_model_that_kills_is_found_too() -> None:
-    dying = Dying(MemoryStore(), "0/think/model")
+    dying = Dying(MemoryStore(), "0/think/0")
     one = agent(dying, *["x"] * 9)
     await dies(one.run("x", thread_id="t"))
     await dies(one.resume("t", max_attempts=2))

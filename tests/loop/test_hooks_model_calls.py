@@ -523,7 +523,7 @@ async def test_the_same_question_twice_in_one_node_is_two_calls_on_record() -> N
     dies.alive = True
     await agent.resume("t")
     assert heard == ["one", "two", "one", "two"]
-    asked = [e.body for e in await store.read("t") if isinstance(e.body, Outcome) and "/p/" in e.body.step_id]
+    asked = [e.body for e in await store.read("t") if isinstance(e.body, Outcome) and e.body.step_id.purpose == "p"]
     assert len(asked) == len({o.step_id for o in asked}) == 2
 
 

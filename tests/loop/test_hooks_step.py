@@ -192,9 +192,9 @@ async def test_a_step_of_another_node_is_another_step() -> None:
 async def test_steps_are_in_the_journal_before_and_after() -> None:
     store = MemoryStore()
     await Agent(script(), tools=[add], hooks=[Effect("reflect")], checkpointer=store).run("x", thread_id="t")
-    steps = [e.body for e in await store.read("t") if isinstance(e.body, Intent | Outcome)]
-    steps = [s for s in steps if s.step_id.endswith("/effect")]
-    assert [type(s) for s in steps] == [Intent, Outcome]
+    bodies = [e.body for e in await store.read("t")]
+    steps = [b for b in bodies if isinstance(b, Intent | Outcome) and b.step_id.name == "effect"]
+    assert [type(s).__name__ for s in steps] == ["Intent", "Outcome"]
     assert len({s.step_id for s in steps}) == 1
     assert steps[1].value == {"number": 1}  # type: ignore[union-attr]
 

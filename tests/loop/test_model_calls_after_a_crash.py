@@ -110,6 +110,6 @@ async def test_answers_that_come_at_the_same_time_are_all_recorded() -> None:
 
     bodies = [entry.body for entry in await store.read("t")]
 
-    steps = [body.step_id.split("/")[1] for body in bodies if isinstance(body, Outcome)]
-    assert sorted(steps) == ["judge"] * 4 + ["step", "think"]  # and the review itself
+    steps = [body.step_id.purpose or body.step_id.node for body in bodies if isinstance(body, Outcome)]
+    assert sorted(steps) == ["judge"] * 4 + ["review", "think"]  # and the review itself
     assert sum(isinstance(body, Transition) for body in bodies) == 3

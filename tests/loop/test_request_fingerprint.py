@@ -86,7 +86,7 @@ async def test_what_a_model_is_told_of_tools_is_their_digest() -> None:
 
 async def digests(store: MemoryStore, thread: str = "t") -> list[str]:
     bodies = [e.body for e in await store.read(thread)]
-    return [b.digest for b in bodies if isinstance(b, Outcome) and "/think/" in b.step_id]
+    return [b.digest for b in bodies if isinstance(b, Outcome) and b.step_id.node == "think"]
 
 
 async def test_every_answer_has_its_fingerprint() -> None:
@@ -164,7 +164,7 @@ async def test_another_conversation_is_still_another_question() -> None:
 
 async def notes(store: MemoryStore, thread: str = "t") -> dict[str, Any]:
     bodies = [e.body for e in await store.read(thread)]
-    return {b.step_id: b.value for b in bodies if isinstance(b, Outcome) and b.step_id.startswith("limits/")}
+    return {str(b.step_id): b.value for b in bodies if isinstance(b, Outcome) and b.step_id.name == "limits"}
 
 
 async def test_the_limits_of_one_run_are_written_with_its_beginning() -> None:
@@ -174,8 +174,8 @@ async def test_the_limits_of_one_run_are_written_with_its_beginning() -> None:
     await agent.resume("t", "yes", termination=MaxIterations(4))
     await agent.run("y", thread_id="t")
     assert {name: [c["n"] for c in value] for name, value in (await notes(store)).items()} == {
-        "limits/0": [5],
-        "limits/1": [4],
+        "0/segment/0:limits": [5],
+        "0/segment/1:limits": [4],
     }
     # In one write with what they belong to: no entry stands between.
     bodies = [type(e.body).__name__ for e in await store.read("t")]
@@ -186,7 +186,7 @@ async def test_the_limits_of_one_run_are_written_with_its_beginning() -> None:
 async def test_a_limit_without_a_form_leaves_a_trace() -> None:
     store = MemoryStore()
     await made(store, "hi").run("x", thread_id="t", termination=CustomCondition(lambda state: False, name="Never"))
-    assert await notes(store) == {"limits/0": ()}
+    assert await notes(store) == {"0/segment/0:limits": ()}
 
 
 async def test_the_limits_of_a_child_are_written_in_its_journal() -> None:
@@ -201,7 +201,7 @@ async def test_the_limits_of_a_child_are_written_in_its_journal() -> None:
     await made(store, call("consult"), "done", tools=[consult], max_iterations=7).run("x", thread_id="t")
     (thread,) = [t.thread_id for t in await store.threads() if t.thread_id != "t"]
     found = await notes(store, thread)
-    assert [(c["type"], c["n"]) for c in found["limits/0"]] == [("MaxIterations", 7)]
+    assert [(c["type"], c["n"]) for c in found["0/segment/0:limits"]] == [("MaxIterations", 7)]
     assert await notes(store) == {}
 
 
@@ -215,5 +215,5 @@ async def test_a_note_is_no_step_of_the_run() -> None:
         assert len(result.interrupts) == 1
     result = await agent.resume("t", "yes", termination=MaxIterations(9))
     assert result.text == "gone"
-    assert list(await notes(store)) == ["limits/0", "limits/1", "limits/2", "limits/3", "limits/4"]
+    assert list(await notes(store)) == [f"0/segment/{n}:limits" for n in range(5)]
     assert await timetravel.replay(agent, "t")

@@ -107,15 +107,17 @@ async def test_every_effect_is_a_step_written_before_and_after() -> None:
     model = ScriptedModel([call("add", a=1), call("look")], "done")
     await Agent(model, tools=[add, look], checkpointer=store, tool_execution="sequential").run("x", thread_id="t")
     steps = [b for b in await journal(store) if isinstance(b, Intent | Outcome)]
-    calls = [(type(b).__name__, b.step_id) for b in steps if "execute" in b.step_id]
+    calls = [(type(b).__name__, str(b.step_id)) for b in steps if b.step_id.node == "execute"]
     assert calls == [
         ("Intent", "0/execute/0"),
         ("Outcome", "0/execute/0"),
         ("Outcome", "0/execute/1"),  # nothing is announced that may happen again anyway
     ]
-    assert all(isinstance(b.value, CallOutcome) for b in steps if isinstance(b, Outcome) and "execute" in b.step_id)
+    assert all(
+        isinstance(b.value, CallOutcome) for b in steps if isinstance(b, Outcome) and b.step_id.node == "execute"
+    )
     models = [b for b in steps if isinstance(b, Outcome) and isinstance(b.value, Called)]
-    assert [b.step_id for b in models] == ["0/think/model", "1/think/model"]
+    assert [str(b.step_id) for b in models] == ["0/think/0", "1/think/0"]
 
 
 async def test_an_entry_holds_what_the_node_added_and_not_what_the_run_holds() -> None:
@@ -478,7 +480,7 @@ class Full(MemoryStore):
     full = True
 
     async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
-        if self.full and any(isinstance(b, Outcome) and "execute" in b.step_id for b in bodies):
+        if self.full and any(isinstance(b, Outcome) and b.step_id.node == "execute" for b in bodies):
             raise OSError("no space left on device")
         return await super().append(claim, bodies)
 

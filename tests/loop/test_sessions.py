@@ -72,7 +72,7 @@ def broken(store: Any, step: str) -> Any:
     append, failed = store.append, list[bool]()
 
     async def fail(claim: Claim, bodies: Sequence[Body]) -> Appended:
-        if not failed and any(isinstance(body, Outcome) and body.step_id == step for body in bodies):
+        if not failed and any(isinstance(body, Outcome) and str(body.step_id) == step for body in bodies):
             failed.append(True)
             raise OSError(28, "no space left on device")
         done: Appended = await append(claim, bodies)
@@ -189,7 +189,7 @@ async def test_a_session_that_cannot_be_opened_is_raised_before_anything_is_save
 
 
 async def test_a_run_that_cannot_open_its_session_again_stays_open() -> None:
-    store = broken(MemoryStore(), "0/think/model")
+    store = broken(MemoryStore(), "0/think/0")
     with pytest.raises(StoreError):
         await Agent(ScriptedModel("done"), hooks=[Bringer(brought("far"))], checkpointer=store).run("?", thread_id="t")
     entries = await store.read("t")

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from locus.core.errors import JournalError, NothingToResume, ThreadBusy
-from locus.core.journal import BLANK, Body, Entry, Intent, StateDelta, Transition, fold
+from locus.core.journal import BLANK, Body, Entry, Intent, StateDelta, StepId, Transition, fold
 from locus.journal import Appended, JournalStore, MemoryStore, SnapshotAdapter
 
 pytestmark = pytest.mark.anyio
 
 
 def steps(*names: str) -> list[Body]:
-    return [Intent(run_id="r", step_id=name) for name in names]
+    return [Intent(run_id="r", step_id=StepId(0, name)) for name in names]
 
 
 def move(n: int) -> Transition:
@@ -47,8 +47,8 @@ async def test_what_follows_belongs_to_one_of_them_only() -> None:
     await store.fork("t", 1, "f")
     await written(store, "t", *steps("c"))
     await written(store, "f", *steps("x", "y", "z"))
-    assert [e.body.step_id for e in await store.read("t")] == ["a", "b", "c"]  # type: ignore[union-attr]
-    assert [e.body.step_id for e in await store.read("f")] == ["a", "x", "y", "z"]  # type: ignore[union-attr]
+    assert [e.body.step_id.node for e in await store.read("t")] == ["a", "b", "c"]  # type: ignore[union-attr]
+    assert [e.body.step_id.node for e in await store.read("f")] == ["a", "x", "y", "z"]  # type: ignore[union-attr]
     for thread in ("t", "f"):
         entries = await store.read(thread)
         assert [e.parent for e in entries] == ["", *ids(entries)[:-1]]
@@ -59,7 +59,7 @@ async def test_what_is_written_with_a_fork_stands_behind_its_beginning() -> None
     await written(store, "t", *steps("a", "b"))
     await store.fork("t", 1, "f", steps("first of the fork"))
     first, second = await store.read("f")
-    assert second.body.step_id == "first of the fork"  # type: ignore[union-attr]
+    assert second.body.step_id.node == "first of the fork"  # type: ignore[union-attr]
     assert (second.n, second.parent) == (2, first.id)
     assert second.writer != first.writer
     assert len(await store.read("t")) == 2
@@ -116,7 +116,7 @@ async def test_a_fork_takes_no_name_that_is_taken(into: str) -> None:
     await store.claim("held", "a worker that is about to begin")
     with pytest.raises(JournalError, match=f"'{into}'"):
         await store.fork("t", 1, into)
-    assert [e.body.step_id for e in await store.read("other")] == ["b"]  # type: ignore[union-attr]
+    assert [e.body.step_id.node for e in await store.read("other")] == ["b"]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("at", [0, -1, 3, 100])

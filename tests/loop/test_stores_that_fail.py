@@ -15,7 +15,7 @@ from tests.loop.kit import Recorder, add, answers, confirm, kinds, of, results
 
 from locus import Agent, Hook, HookFailedEvent, Role, ToolCall, ToolContext, tool
 from locus.core.errors import Fenced, JournalError, OutcomeUnknown, StoreError, ThreadBusy
-from locus.core.journal import Body, Intent, Outcome, Paused, Transition
+from locus.core.journal import Body, Intent, Outcome, Paused, StepId, Transition
 from locus.core.state import AgentState
 from locus.journal import MemoryStore, SnapshotAdapter
 from locus.journal.store import Appended, Claim
@@ -268,7 +268,7 @@ async def test_the_error_is_one_and_keeps_its_cause_also_where_calls_run_side_by
             self.waiting, self.both = 0, anyio.Event()
 
         async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
-            if any(isinstance(b, Outcome) and "execute" in b.step_id for b in bodies):
+            if any(isinstance(b, Outcome) and b.step_id.node == "execute" for b in bodies):
                 self.waiting += 1
                 if self.waiting == 2:
                     self.both.set()
@@ -289,7 +289,7 @@ class Steps(Failing):
     """Cannot keep the steps of bodies and hooks."""
 
     async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
-        if self.at and any(isinstance(b, Intent | Outcome) and b.step_id.endswith("/mine") for b in bodies):
+        if self.at and any(isinstance(b, Intent | Outcome) and b.step_id.name == "mine" for b in bodies):
             raise full()
         self.writes += 1
         return await MemoryStore.append(self, claim, bodies)
@@ -326,7 +326,7 @@ async def test_a_failure_in_a_step_of_a_body_is_not_the_errors_of_the_body(calls
     model = ScriptedModel([call(name) for name in calls], "done")
     agent = Agent(model, tools=[stepping, waits], hooks=[recorder], checkpointer=store)
     done.clear()
-    with anyio.fail_after(5), pytest.raises(StoreError, match=r"Intent 0/execute/0/mine.*no space left"):
+    with anyio.fail_after(5), pytest.raises(StoreError, match=r"Intent 0/execute/0/step/0:mine.*no space left"):
         await agent.run("x", thread_id="t")
     assert done["step"] == 0
     assert "tool_complete" not in kinds(recorder.events)
@@ -553,8 +553,8 @@ async def test_a_model_answer_is_kept_although_a_step_after_it_had_no_json_form(
     store = Strict()
     result = await Agent(ScriptedModel("hi"), hooks=[Stores()], checkpointer=store).run("x", thread_id="t")
     assert result.message == "hi"
-    steps = [e.body.step_id for e in await store.read("t") if isinstance(e.body, Outcome)]
-    assert steps == ["0/think/model"]
+    steps = [str(e.body.step_id) for e in await store.read("t") if isinstance(e.body, Outcome)]
+    assert steps == ["0/think/0"]
 
 
 async def test_what_an_adapter_could_not_save_is_not_there_for_the_next_claim() -> None:
@@ -578,13 +578,13 @@ async def test_an_adapter_forgets_a_step_that_it_could_not_save() -> None:
     claim = await store.claim("t", "w")
     disk.full = True
     with pytest.raises(OSError, match=FULL):
-        await store.append(claim, [Outcome(run_id="r", step_id="lost")])
+        await store.append(claim, [Outcome(run_id="r", step_id=StepId(0, "lost"))])
     disk.full = False
-    await store.append(claim, [Outcome(run_id="r", step_id="kept")])
+    await store.append(claim, [Outcome(run_id="r", step_id=StepId(0, "kept"))])
     await store.release(claim)
-    steps = [e.body.step_id for e in (await disk.store().claim("t", "w")).entries if isinstance(e.body, Outcome)]
-    assert steps[-1] == "kept"
-    assert "lost" not in steps
+    steps = [str(e.body.step_id) for e in (await disk.store().claim("t", "w")).entries if isinstance(e.body, Outcome)]
+    assert steps[-1] == "0/kept/0"
+    assert "0/lost/0" not in steps
 
 
 async def test_an_unknown_outcome_is_an_ordinary_error_of_the_body_that_asks_for_it() -> None:
@@ -614,7 +614,7 @@ async def test_an_unknown_outcome_is_an_ordinary_error_of_the_body_that_asks_for
     assert result.message == "sorry"
     [told] = answers(result.state)
     assert told.is_error
-    assert str(told.content).startswith("Error: OutcomeUnknown: step '0/execute/0/pay'")
+    assert str(told.content).startswith("Error: OutcomeUnknown: step '0/execute/0/step/0:pay'")
 
 
 async def test_nothing_is_written_after_an_append_that_nobody_knows_of() -> None:

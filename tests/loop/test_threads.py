@@ -30,10 +30,10 @@ async def test_threads_are_listed_by_their_last_change_also_while_they_are_held(
     claims = {name: await store.claim(name, "w") for name in ("a", "b", "c")}
     assert await listed() == ["c", "b", "a"]
     for name in ("a", "b", "a", "a"):
-        await store.append(claims[name], [Paused(run_id="r", segment=0, reason="")])
+        await store.append(claims[name], [Paused(run_id="r", segment=0, kind="yielded")])
     assert await listed() == ["a", "b", "c"]
     await store.release(claims["c"])
-    await store.append(claims["b"], [Paused(run_id="r", segment=0, reason="")])
+    await store.append(claims["b"], [Paused(run_id="r", segment=0, kind="yielded")])
     assert await listed() == ["b", "c", "a"]
     await store.release(claims["b"])
     await store.delete("b")

@@ -15,7 +15,7 @@ from anyio import wait_all_tasks_blocked
 from locus import Agent, Hook, tool
 from locus.core.errors import Fenced, NotSerialisable, StoreError
 from locus.core.events import CheckpointEvent, IterationEvent, TerminateEvent, ToolCompleteEvent
-from locus.core.journal import BLANK, Body, Transition, entry_to_json, fold
+from locus.core.journal import BLANK, Body, StepId, Transition, entry_to_json, fold
 from locus.core.state import AgentState
 from locus.journal import MemoryStore
 from locus.journal.host import JournalHost
@@ -59,12 +59,12 @@ async def test_an_iteration_is_written_before_its_effect_and_after_it(effect: An
 
     await Agent(ScriptedModel(call("act", n=1), "done"), tools=[act], checkpointer=store).run("x")
     intent = [] if effect == "pure" else ["Intent 0/execute/0"]
-    assert before == [["Outcome 0/think/model", "think > execute", *intent]]
+    assert before == [["Outcome 0/think/0", "think > execute", *intent]]
     assert store.writes == [
         ["start > think"],
         *before,
         ["Outcome 0/execute/0", "execute > think"],
-        ["Outcome 1/think/model", "think > terminate", "terminate > end"],
+        ["Outcome 1/think/0", "think > terminate", "terminate > end"],
     ]
 
 
@@ -125,7 +125,7 @@ async def test_a_result_that_no_journal_can_hold_is_the_next_ones_to_bear_and_ta
     model = ScriptedModel(call("act", n=1), "done")
     result = await Agent(model, tools=[act], checkpointer=store, hooks=[Strange()]).run("x")
     assert result.message == "done"
-    assert ["Outcome 0/think/model", "think > execute"] in store.writes
+    assert ["Outcome 0/think/0", "think > execute"] in store.writes
 
 
 async def _strange() -> object:
@@ -259,7 +259,7 @@ async def test_nothing_is_stored_or_done_behind_a_post_that_was_not_stored(at: i
     store, ends, untouched = Beginning(fails, at), Ends(), Beginning()
     await noting(untouched).run("x", thread_id="t")
     assert untouched.posts == 6
-    assert untouched.writes[-1] == ["Outcome 2/think/model", "think > terminate", "terminate > end"]
+    assert untouched.writes[-1] == ["Outcome 2/think/0", "think > terminate", "terminate > end"]
     # when
     with pytest.raises(raised) as caught:
         await noting(store).run("x", thread_id="t")
@@ -310,9 +310,9 @@ async def test_a_run_that_is_cancelled_while_it_is_written_loses_nothing() -> No
 
         await Agent(ScriptedModel(script, after="repeat"), tools=[note], checkpointer=store).run("x", thread_id="t")
     assert [each for each in _entries(store.writes) if each.startswith("Outcome")] == [
-        "Outcome 0/think/model",
+        "Outcome 0/think/0",
         "Outcome 0/execute/0",
-        "Outcome 1/think/model",
+        "Outcome 1/think/0",
     ]
     assert _entries(store.writes)[-1] == "Paused "
     result = await noting(store).resume("t")
@@ -350,15 +350,15 @@ async def test_no_model_is_asked_before_what_the_one_before_it_said_is_stored(fo
     host.begin("run")
     state = AgentState(agent_id="a", run_id="run")
     state = await host.commit(BLANK, state, node="start", next_node="think")
-    await host.step("0/reflect/judge", _judged, "model")
+    await host.step(StepId(0, "call", name="judge"), _judged, "model")
     # when
     await host.commit(state, state, node="reflect", next_node=following, when="meanwhile")
     # then only what no model is asked behind is still being written
     assert [_named(body) for each in store.begun for body in each.bodies] == (
-        ["Outcome 0/reflect/judge", "reflect > end"] if following == "end" else []
+        ["Outcome 0/call/0:judge", "reflect > end"] if following == "end" else []
     )
     await host.flush()
-    assert _entries(store.writes) == ["start > think", "Outcome 0/reflect/judge", f"reflect > {following}"]
+    assert _entries(store.writes) == ["start > think", "Outcome 0/call/0:judge", f"reflect > {following}"]
 
 
 async def _judged() -> str:

@@ -19,11 +19,16 @@ from locus.core.journal import (
     Answered,
     Asked,
     Body,
+    Cancelled,
     Intent,
+    ModelFailed,
     Outcome,
     Paused,
     Resumed,
+    Retried,
     StateDelta,
+    StepId,
+    Submitted,
     Transition,
     delta,
 )
@@ -184,24 +189,57 @@ changes: st.SearchStrategy[Callable[[AgentState], AgentState]] = st.one_of(
 
 # -- journal ----------------------------------------------------------------------------------------
 
+step_ids = st.recursive(
+    st.builds(StepId, counts, texts.filter(bool), counts, counts, texts),
+    lambda parents: st.builds(StepId.inner, parents, texts.filter(bool), counts, texts),
+    max_leaves=3,
+)
 deltas = st.builds(delta, states, states) | st.just(StateDelta())
 bodies: st.SearchStrategy[Body] = st.one_of(
     st.builds(
-        Intent, run_id=texts, step_id=texts, digest=texts, policy=st.sampled_from(["pure", "keyed", "once", "model"])
+        Intent, run_id=texts, step_id=step_ids, digest=texts, policy=st.sampled_from(["pure", "keyed", "once", "model"])
     ),
-    st.builds(Outcome, run_id=texts, step_id=texts, digest=texts, value=data.map(freeze), error=st.none() | texts),
+    st.builds(Outcome, run_id=texts, step_id=step_ids, digest=texts, value=data.map(freeze), error=st.none() | texts),
     st.builds(
         Asked,
         run_id=texts,
         interrupt_id=texts,
-        step_id=texts,
+        step_id=step_ids,
         question=texts,
         options=st.lists(texts, max_size=2).map(tuple),
         tool_name=texts,
         call_id=texts,
     ),
     st.builds(Answered, run_id=texts, interrupt_id=texts, answer=data.map(freeze)),
-    st.builds(Paused, run_id=texts, segment=counts, reason=texts),
+    st.builds(
+        Paused,
+        run_id=texts,
+        segment=counts,
+        kind=st.sampled_from(["interrupted", "cancelled", "dead_letter", "yielded"]),
+        reason=texts,
+        not_before=st.none() | moments,
+    ),
+    st.builds(
+        ModelFailed,
+        run_id=texts,
+        step_id=step_ids,
+        digest=texts,
+        error_type=texts,
+        error=texts,
+        retryable=st.booleans(),
+        usage=st.none() | usages,
+    ),
+    st.builds(Retried, run_id=texts, step_id=step_ids, reason=texts),
+    st.builds(Cancelled, run_id=texts, reason=texts),
+    st.builds(
+        Submitted,
+        run_id=texts,
+        prompt=messages,
+        metadata=st.dictionaries(texts, data, max_size=2),
+        agent=texts,
+        version=texts,
+        queue=texts,
+    ),
     st.builds(Resumed, run_id=texts, segment=counts),
     st.builds(
         Transition,
@@ -214,6 +252,10 @@ bodies: st.SearchStrategy[Body] = st.one_of(
         segment=counts,
         error=st.none() | texts,
         not_before=st.none() | moments,
+        detail=texts,
+        instead_of=texts,
+        uncharged=st.none() | usages,
+        request_id=texts,
     ),
 )
 

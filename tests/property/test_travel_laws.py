@@ -18,7 +18,7 @@ from tests.property.test_resume_laws import Case, scripts
 
 import locus_plugin_timetravel as timetravel
 from locus import Agent, ModelSettings
-from locus.core.journal import BLANK, END, FORK, START, fold
+from locus.core.journal import BLANK, END, FORK, START, Outcome, fold
 from locus.core.termination import MaxIterations
 from locus.journal import JournalStore, MemoryStore
 from locus_plugin_timetravel import diff, export_thread, fork, history, import_thread
@@ -216,7 +216,7 @@ def test_what_was_changed_is_found(backend: str, load: Load, change: str) -> Non
     async def main() -> None:
         loaded, store = await ran(load)
         past = await history(store, "t")
-        answered = any("/think/model" in str(getattr(e.body, "step_id", "")) for e in await store.read("t"))
+        answered = any(isinstance(e.body, Outcome) and e.body.step_id.node == "think" for e in await store.read("t"))
         assume(answered)
         changes: dict[str, dict[str, Any]] = {
             "prompt": {"system_prompt": "Other."},
@@ -231,6 +231,6 @@ def test_what_was_changed_is_found(backend: str, load: Load, change: str) -> Non
         if change == "prompt":
             assert (replay.difference.n, replay.difference.step) == (1, "the system prompt")
         elif change != "tools":
-            assert "/think/model" in replay.difference.step
+            assert "/think/0" in replay.difference.step
 
     anyio.run(main, backend=backend)

@@ -30,6 +30,7 @@ from locus.core.journal import (
     Intent,
     Outcome,
     StateDelta,
+    StepId,
     Transition,
     entry_from_json,
     entry_to_json,
@@ -114,14 +115,14 @@ def test_an_answer_is_the_same_live_and_read_back() -> None:
 
 def test_lists_given_to_an_entry_are_kept_as_tuples() -> None:
     options = ["yes"]
-    asked = Asked(run_id="r", interrupt_id="i", step_id="s", question="?", options=options)
+    asked = Asked(run_id="r", interrupt_id="i", step_id=StepId(0, "s"), question="?", options=options)
     step = ReasoningStep(iteration=0, actions=options)
     options.append("no")
     assert asked.options == step.actions == ("yes",)
 
 
 def test_an_entry_has_an_id() -> None:
-    assert Entry(3, "w", "2:w", Intent(run_id="r", step_id="s")).id == "3:w"
+    assert Entry(3, "w", "2:w", Intent(run_id="r", step_id=StepId(0, "s"))).id == "3:w"
 
 
 def plain(form: Any) -> bool:
@@ -190,7 +191,7 @@ EXAMPLES: dict[type[BaseException], tuple[Any, ...]] = {
     errors.ConditionError: ("Even", ValueError("odd")),
     errors.ThreadBusy: ("thread", "worker", "2026-01-01"),
     errors.DeadLetter: ("thread", "three workers died in Think"),
-    errors.ReplayDiffers: ("thread", Difference(n=1, node="think", step="0/think/model", recorded="a", actual="b")),
+    errors.ReplayDiffers: ("thread", Difference(n=1, node="think", step="0/think/0", recorded="a", actual="b")),
 }
 _SHAPES = {errors.PluginError: ("retry", "broken"), errors.CheckpointError: ("entry", "damaged")}
 
@@ -246,7 +247,7 @@ def test_a_journal_is_read_by_a_program_that_has_built_no_agent() -> None:
     response = ModelResponse(message=Message(Role.ASSISTANT, "hi"), usage=usage)
     execution = ToolExecution(tool_name="t", arguments=EMPTY)
     recorded = [Called(response, usage, 1), Spent(usage), CallOutcome(execution=execution, content="x")]
-    forms = [entry_to_json(Outcome(run_id="r", step_id="s", value=value)) for value in recorded]
+    forms = [entry_to_json(Outcome(run_id="r", step_id=StepId(0, "s"), value=value)) for value in recorded]
 
     done = subprocess.run(
         [sys.executable, "-c", READS], input=json.dumps(forms), capture_output=True, text=True, check=False

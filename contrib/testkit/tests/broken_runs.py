@@ -19,6 +19,7 @@ from locus.core.journal import (
     Outcome,
     Resumed,
     StateDelta,
+    StepId,
     Transition,
     delta,
     fold,
@@ -89,11 +90,11 @@ class RepeatsAnEntry(Complete):
 class SortsByStep(Complete):
     async def claim(self, thread_id: str, worker: str) -> Claim:
         claim = await super().claim(thread_id, worker)
-        return evolve(claim, entries=tuple(sorted(claim.entries, key=lambda e: getattr(e.body, "step_id", ""))))
+        return evolve(claim, entries=tuple(sorted(claim.entries, key=lambda e: str(getattr(e.body, "step_id", "")))))
 
     async def read(self, thread_id: str, after: int = 0) -> tuple[Entry, ...]:
         entries = await super().read(thread_id, after)
-        return tuple(sorted(entries, key=lambda e: getattr(e.body, "step_id", "")))
+        return tuple(sorted(entries, key=lambda e: str(getattr(e.body, "step_id", ""))))
 
 
 class ReadsOnePage(Complete):
@@ -270,7 +271,9 @@ class FoldsCaseOfSteps(Complete):
         return evolve(claim, entries=tuple(evolve(e, body=self._folded(e.body)) for e in claim.entries))
 
     def _folded(self, body: Body) -> Body:
-        return evolve(body, step_id=body.step_id.casefold()) if isinstance(body, Intent | Outcome) else body
+        if not isinstance(body, Intent | Outcome):
+            return body
+        return evolve(body, step_id=evolve(body.step_id, name=body.step_id.name.casefold()))
 
 
 class NamesStepsItself(Complete):
@@ -279,7 +282,7 @@ class NamesStepsItself(Complete):
 
     def _named(self, entry: Entry) -> Body:
         body = entry.body
-        return evolve(body, step_id=f"step-{entry.n}") if isinstance(body, Intent | Outcome) else body
+        return evolve(body, step_id=StepId(0, "step", entry.n)) if isinstance(body, Intent | Outcome) else body
 
 
 class ForgetsDigests(Complete):

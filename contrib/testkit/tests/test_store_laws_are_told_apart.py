@@ -129,7 +129,9 @@ class FoldsCaseOfSteps(Complete):
 
 
 def _folded(body: Body) -> Body:
-    return evolve(body, step_id=body.step_id.casefold()) if isinstance(body, Intent | Outcome) else body
+    if not isinstance(body, Intent | Outcome):
+        return body
+    return evolve(body, step_id=evolve(body.step_id, name=body.step_id.name.casefold()))
 
 
 class ComparesTimesAsText(Complete):

@@ -63,7 +63,7 @@ def broken(store: Any, step: str) -> Any:
     append, failed = store.append, list[bool]()
 
     async def fail(claim: Claim, bodies: Sequence[Body]) -> Appended:
-        if not failed and any(isinstance(body, Outcome) and body.step_id == step for body in bodies):
+        if not failed and any(isinstance(body, Outcome) and str(body.step_id) == step for body in bodies):
             failed.append(True)
             raise OSError(28, "no space left on device")
         done: Appended = await append(claim, bodies)

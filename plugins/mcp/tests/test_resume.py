@@ -62,7 +62,7 @@ async def test_a_call_that_a_crash_interrupted_is_repeated_only_if_a_trusted_ser
 
 
 async def test_a_resumed_run_tells_the_model_of_the_same_tools_whatever_the_server_lists_by_now(tmp_path: Path) -> None:
-    kept, log = broken(MemoryStore(), "0/think/model"), tmp_path / "log"
+    kept, log = broken(MemoryStore(), "0/think/0"), tmp_path / "log"
     first = raw({"tools": [offered("b.c", readOnlyHint=True), offered("old")]}, trust=True)
     model = ScriptedModel("lost")
     with pytest.raises(StoreError):
@@ -85,7 +85,7 @@ async def test_a_resumed_run_tells_the_model_of_the_same_tools_whatever_the_serv
 
 
 async def test_a_run_goes_on_without_a_server_that_is_gone_and_not_without_one_that_it_requires(tmp_path: Path) -> None:
-    kept = broken(MemoryStore(), "0/think/model")
+    kept = broken(MemoryStore(), "0/think/0")
     servers = {"raw": raw()}
     with pytest.raises(StoreError):
         await Agent(ScriptedModel("lost"), mcp={"servers": servers}, checkpointer=kept).run("go", thread_id="t")

@@ -6,7 +6,7 @@ import sys
 
 import anyio
 
-from locus.core.journal import Outcome
+from locus.core.journal import Outcome, StepId
 from locus_plugin_oci import OCIBucketBackend, OciSettings
 
 
@@ -17,7 +17,7 @@ async def main(url: str, config: str) -> None:
     claim = await store.claim("t", "the other process")
     _say("claimed")
     while line := await anyio.to_thread.run_sync(sys.stdin.readline):
-        got = await store.append(claim, [Outcome(run_id="run", step_id=line.strip(), value=line.strip())])
+        got = await store.append(claim, [Outcome(run_id="run", step_id=StepId(0, line.strip()), value=line.strip())])
         _say(got.value)
     await store.aclose()
 

@@ -18,7 +18,7 @@ import pytest
 import locus_plugin_oci.bucket
 from locus import Agent
 from locus.core.errors import ConfigError, JournalError, NothingToResume, StoreError, ThreadBusy
-from locus.core.journal import Outcome
+from locus.core.journal import Outcome, StepId
 from locus.journal.store import Appended, Claim
 from locus.models import ModelRequest
 from locus.plugins.providers import provide
@@ -56,7 +56,7 @@ def anyio_backend() -> str:
 
 
 def said(*words: str) -> list[Outcome]:
-    return [Outcome(run_id="run", step_id=word, value=word) for word in words]
+    return [Outcome(run_id="run", step_id=StepId(0, word), value=word) for word in words]
 
 
 async def words(store: OCIBucketBackend, thread_id: str = "t", after: int = 0) -> list[Any]:

@@ -13,7 +13,7 @@ from typing import IO
 import pytest
 
 from locus.core.errors import ThreadBusy
-from locus.core.journal import Outcome
+from locus.core.journal import Outcome, StepId
 from locus.journal.store import Appended
 
 from .kit import Home
@@ -94,8 +94,10 @@ async def test_a_process_that_was_only_slow_writes_nothing_more(home: Home, othe
     home.bucket.advance(61)
     async with home.store() as store:
         claim = await store.claim("t", "here")
-        assert await store.append(claim, [Outcome(run_id="run", step_id="two", value="two")]) is Appended.OK
+        assert await store.append(claim, [Outcome(run_id="run", step_id=StepId(0, "two"), value="two")]) is Appended.OK
         other.signal(signal.SIGCONT)
         assert other.told("three") == "fenced"
-        assert await store.append(claim, [Outcome(run_id="run", step_id="four", value="four")]) is Appended.OK
+        assert (
+            await store.append(claim, [Outcome(run_id="run", step_id=StepId(0, "four"), value="four")]) is Appended.OK
+        )
     assert await words(home) == ["one", "two", "four"]

@@ -8,6 +8,7 @@ import pytest
 
 import locus_plugin_timetravel as timetravel
 from locus import Agent, tool
+from locus.core.journal import Intent, Outcome
 from locus.journal import MemoryStore
 from locus_testkit import Died, DyingStore, ScriptedModel, assert_valid_history, call, every_death
 
@@ -64,7 +65,8 @@ CALLS = {"planning": 2, "planning-step": 2, "think": 1}
 
 async def _written(store: DyingStore, purpose: str) -> int:
     """How many answers to a purpose the journal has."""
-    return sum(f"/{purpose}/" in getattr(entry.body, "step_id", "") for entry in await store.read("t"))
+    bodies = [entry.body for entry in await store.read("t")]
+    return sum(isinstance(body, Intent | Outcome) and body.step_id.purpose == purpose for body in bodies)
 
 
 async def test_wherever_a_run_dies_it_goes_on_with_the_same_plan() -> None:

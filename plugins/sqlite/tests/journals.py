@@ -17,8 +17,20 @@ from typing import Any
 import anyio
 
 from locus import Agent, tool
-from locus.core.journal import BLANK, Body, Intent, Outcome, entry_to_json, fold
-from locus.core.messages import MediaBlock, RawBlock, TextBlock, ThinkingBlock
+from locus.core.journal import (
+    BLANK,
+    Body,
+    Cancelled,
+    Intent,
+    ModelFailed,
+    Outcome,
+    Retried,
+    StepId,
+    Submitted,
+    entry_to_json,
+    fold,
+)
+from locus.core.messages import MediaBlock, Message, RawBlock, Role, TextBlock, ThinkingBlock
 from locus.tools import ToolContext
 from locus_plugin_conversation import SummarizingManager
 from locus_plugin_sqlite import SqliteStore
@@ -76,6 +88,16 @@ async def _everything(store: SqliteStore) -> None:
     )
     await talk.run([TextBlock("Draw this."), MediaBlock("document", url="https://a/b.pdf")], thread_id="all")
     await talk.resume("all", "yes")
+    await _append(
+        store,
+        "all",
+        [
+            ModelFailed(run_id="r", step_id=StepId(0, "think"), error_type="ModelError", error="busy"),
+            Retried(run_id="r", step_id=StepId(0, "think"), reason="busy"),
+            Cancelled(run_id="r", reason="stopped"),
+            Submitted(run_id="later", prompt=Message(Role.USER, "Later."), metadata={"n": 1}),
+        ],
+    )
 
 
 async def _append(store: SqliteStore, thread: str, *batches: Sequence[Body]) -> None:
@@ -88,23 +110,26 @@ async def _append(store: SqliteStore, thread: str, *batches: Sequence[Body]) -> 
 async def write(path: Path) -> None:
     """Every kind of entry and of row: plain, compressed, with blobs, snapshots, forks and the fork of what is gone."""
     async with SqliteStore(path) as store:
-        talk = agent(store, *(call("add", a=n, b=n) for n in range(40)), "done", "and again")
+        talk = agent(store, *(call("add", a=n, b=n) for n in range(90)), "done", "and again")
         await talk.run("Add.", thread_id="long", metadata={"awkward": AWKWARD})
         await talk.run("Again.", thread_id="long")
         await agent(store, [call("add", a=1, b=2), call("ask")]).run("Ask.", thread_id="open")
         await _append(
             store,
             "steps \U0001f600",
-            [Intent(run_id="r", step_id="1", policy="keyed")],
-            [Outcome(run_id="r", step_id="1", value=AWKWARD), Outcome(run_id="r", step_id="2", error="E: no")],
-            [Outcome(run_id="r", step_id="3", value="words " * 1000)],
-            [Outcome(run_id="r", step_id="4", value=["large " * 60_000, "\0", "large " * 60_000])],
-            [Outcome(run_id="r", step_id="5", value=list(range(60_000)))],
+            [Intent(run_id="r", step_id=StepId(0, "1"), policy="keyed")],
+            [
+                Outcome(run_id="r", step_id=StepId(0, "1"), value=AWKWARD),
+                Outcome(run_id="r", step_id=StepId(0, "2"), error="E: no"),
+            ],
+            [Outcome(run_id="r", step_id=StepId(0, "3"), value="words " * 1000)],
+            [Outcome(run_id="r", step_id=StepId(0, "4"), value=["large " * 60_000, "\0", "large " * 60_000])],
+            [Outcome(run_id="r", step_id=StepId(0, "5"), value=list(range(60_000)))],
         )
         await _everything(store)
         large = ["large " * 60_000, "words " * 10_000]
-        await _append(store, "large", [Outcome(run_id="r", step_id="1", value=large)])
-        await store.fork("long", 90, "fork")
+        await _append(store, "large", [Outcome(run_id="r", step_id=StepId(0, "1"), value=large)])
+        await store.fork("long", 300, "fork")
         await agent(store, "somewhere else").run("Hm.", thread_id="fork")
         await store.fork("fork", 3, "early")
         await store.fork("steps \U0001f600", 2, "of what is gone")

@@ -18,7 +18,7 @@ import anyio
 import anyio.to_thread
 
 from locus.core.errors import LocusError, ThreadBusy
-from locus.core.journal import Outcome
+from locus.core.journal import Outcome, StepId
 from locus.journal.store import Claim
 from locus_plugin_sqlite import SqliteStore
 
@@ -91,7 +91,7 @@ class Child:
 
 def step(number: int, size: int = 0) -> Outcome:
     """An entry."""
-    return Outcome(run_id="run", step_id=str(number), value="x" * size)
+    return Outcome(run_id="run", step_id=StepId(0, "step", number), value="x" * size)
 
 
 # -- in the other process -------------------------------------------------------------------------
@@ -129,7 +129,11 @@ class _Worker:
         await self.store.release(self.claims[thread])
 
     async def read(self, thread: str) -> Any:
-        return [entry.body.step_id for entry in await self.store.read(thread) if isinstance(entry.body, Outcome)]
+        return [
+            str(entry.body.step_id.ordinal)
+            for entry in await self.store.read(thread)
+            if isinstance(entry.body, Outcome)
+        ]
 
     async def threads(self) -> Any:
         return [[info.thread_id, info.head, info.holder] for info in await self.store.threads()]

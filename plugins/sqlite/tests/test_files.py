@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from locus.core.errors import ConfigError, StoreError
-from locus.core.journal import Outcome
+from locus.core.journal import Outcome, StepId
 from locus.journal.store import Appended, Claim
 from locus_plugin_sqlite import (
     DiskFull,
@@ -376,7 +376,7 @@ async def test_a_thread_that_cannot_be_given_back_is_free_all_the_same(path: Pat
 async def fill(store: SqliteStore, claim: Claim, kept: list[object]) -> None:
     for n in range(100):
         # Random text, which does not compress.
-        batch = [Outcome(run_id="run", step_id=f"{n}.{i}", value=os.urandom(2000).hex()) for i in range(3)]
+        batch = [Outcome(run_id="run", step_id=StepId(0, f"{n}.{i}"), value=os.urandom(2000).hex()) for i in range(3)]
         assert await store.append(claim, batch) is Appended.OK
         kept += batch
 
@@ -402,7 +402,7 @@ async def test_a_full_disk_loses_nothing_and_room_lets_it_go_on(path: Path) -> N
 async def test_what_fits_is_stored_beside_what_does_not(path: Path) -> None:
     async with SqliteStore(path, max_bytes=200_000) as store:
         small, large = await store.claim("small", "w"), await store.claim("large", "w")
-        huge = Outcome(run_id="run", step_id="huge", value=os.urandom(200_000).hex())
+        huge = Outcome(run_id="run", step_id=StepId(0, "huge"), value=os.urandom(200_000).hex())
         with pytest.raises(DiskFull):
             await store.append(large, [huge])
         assert await store.append(small, [step(1)]) is Appended.OK

@@ -212,6 +212,7 @@ async def test_a_store_that_waits_does_not_wake_up(path: Path) -> None:
 FORKS = """
 import os, sys, anyio
 from locus_plugin_sqlite import FileUnusable, SqliteStore
+from locus.core.journal import StepId
 from locus.core.journal import Outcome
 
 used, unused = SqliteStore(sys.argv[1]), SqliteStore(sys.argv[2])
@@ -219,11 +220,11 @@ used, unused = SqliteStore(sys.argv[1]), SqliteStore(sys.argv[2])
 async def write(store, *steps):
     claim = await store.claim("t", "w")
     for step in steps:
-        assert (await store.append(claim, [Outcome(run_id="r", step_id=step)])).value == "ok"
+        assert (await store.append(claim, [Outcome(run_id="r", step_id=StepId(0, step))])).value == "ok"
     await store.release(claim)
 
 async def steps(store):
-    return [e.body.step_id for e in await store.read("t")]
+    return [e.body.step_id.node for e in await store.read("t")]
 
 async def child():
     await write(unused, "2")

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine
 
-from locus.core.journal import BLANK, Body, Outcome, Transition, delta, fold
+from locus.core.journal import BLANK, Body, Outcome, StepId, Transition, delta, fold
 from locus.core.messages import Message, Role
 from locus.core.state import AgentState
 from locus.journal.store import Appended
@@ -147,8 +147,8 @@ async def test_a_large_text_is_kept_once_for_all_threads_and_goes_with_the_last(
     large, other = "a" * 300_000, "b" * 300_000
     async with SqliteStore(path) as store:
         for thread in ("one", "two"):
-            await add(store, thread, [Outcome(run_id="r", step_id="1", value=[large, {"again": large}])])
-        await add(store, "two", [Outcome(run_id="r", step_id="2", value=other)])
+            await add(store, thread, [Outcome(run_id="r", step_id=StepId(0, "1"), value=[large, {"again": large}])])
+        await add(store, "two", [Outcome(run_id="r", step_id=StepId(0, "2"), value=other)])
         assert rows(path, "SELECT count(*) FROM blobs") == [(2,)]
         assert rows(path, "SELECT max(length(body)) < 1000 FROM entries") == [(1,)]
         await store.delete("one")
@@ -162,7 +162,9 @@ async def test_a_large_text_is_kept_once_for_all_threads_and_goes_with_the_last(
 
 async def test_vacuum_gives_room_back(path: Path) -> None:
     async with SqliteStore(path) as store:
-        await add(store, "t", *([Outcome(run_id="r", step_id=str(n), value=f"{n}" * 40_000)] for n in range(100)))
+        await add(
+            store, "t", *([Outcome(run_id="r", step_id=StepId(0, "s", n), value=f"{n}" * 40_000)] for n in range(100))
+        )
         await store.delete("t")
         before = size(path)
         assert await store.vacuum() > 0

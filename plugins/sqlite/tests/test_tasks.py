@@ -18,7 +18,7 @@ import pytest
 from anyio import wait_all_tasks_blocked
 
 from locus.core.errors import NotSerialisable, ThreadBusy
-from locus.core.journal import Outcome
+from locus.core.journal import Outcome, StepId
 from locus.journal.store import Appended, Claim
 from locus_plugin_sqlite import DiskFull, SqliteStore
 from locus_plugin_sqlite.session import Session
@@ -205,8 +205,8 @@ async def test_what_cannot_be_stored_harms_nothing_that_waits_beside_it(path: Pa
         await store.release(claims["stale"])
         batches = {
             "good": step(1),
-            "strange": Outcome(run_id="r", step_id="x", value=Unstorable()),
-            "huge": Outcome(run_id="r", step_id="x", value=[f"{n:x}" for n in range(10**5)]),
+            "strange": Outcome(run_id="r", step_id=StepId(0, "x"), value=Unstorable()),
+            "huge": Outcome(run_id="r", step_id=StepId(0, "x"), value=[f"{n:x}" for n in range(10**5)]),
             "stale": step(1),
         }
         got: dict[str, object] = {}

@@ -9,7 +9,7 @@ import pytest
 import locus_plugin_timetravel as timetravel
 from locus import Agent, AgentState, Message, Role, ToolContext, Usage, tool
 from locus.core.errors import ConfigError, JournalError, NothingToResume
-from locus.core.journal import BLANK, Intent, fold
+from locus.core.journal import BLANK, Intent, StepId, fold
 from locus.journal import MemoryStore
 from locus.models.protocol import Price
 from locus_plugin_timetravel import History, HistoryEntry, history, state_at
@@ -197,7 +197,7 @@ async def test_a_person_can_read_it() -> None:
 async def test_a_thread_whose_first_turn_never_began_has_an_empty_history() -> None:
     store = MemoryStore()
     claim = await store.claim("t", "w")
-    await store.append(claim, [Intent(run_id="r", step_id="0/step/x")])
+    await store.append(claim, [Intent(run_id="r", step_id=StepId(0, "step", name="x"))])
     await store.release(claim)
     past = await history(store, "t")
     assert (len(past), past.open_node, past.usage, past.runs) == (0, None, Usage(), ())

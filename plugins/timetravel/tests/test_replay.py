@@ -515,7 +515,7 @@ async def test_what_one_run_was_called_with_is_given_again(store: MemoryStore) -
     for missing, what in (("output_schema", "the output schema"), ("model_settings", "the model settings")):
         found = (await timetravel.replay(dead(store), "t", **{k: v for k, v in how.items() if k != missing})).difference
         assert found is not None
-        assert found.step == "0/think/model"
+        assert found.step == "0/think/0"
         assert found.recorded.startswith(what)
         assert found.actual == f"{what} none"
 
@@ -597,7 +597,7 @@ async def test_a_resumed_run_of_another_setup_is_told_where_it_began(store: Memo
     await made(store, "done", **upgraded).resume("t", "yes")
     found = (await timetravel.replay(dead(store), "t")).difference
     assert found is not None
-    assert (found.n, found.step) == (4, "1/think/model")
+    assert (found.n, found.step) == (4, "1/think/0")
     found = (await timetravel.replay(dead(store, **upgraded), "t")).difference
     assert found is not None
-    assert (found.n, found.step) == (2, "0/think/model")
+    assert (found.n, found.step) == (2, "0/think/0")

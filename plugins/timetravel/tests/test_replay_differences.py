@@ -76,22 +76,22 @@ class Rude(Hook):
     ("changes", "n", "step"),
     [
         ({"system_prompt": "Subtract."}, 1, "the system prompt"),
-        ({"system_prompt": None}, 2, "0/think/model"),
-        ({"tools": [add_documented_otherwise, confirm]}, 2, "0/think/model"),
-        ({"tools": [add]}, 2, "0/think/model"),
-        ({"tools": [confirm, add]}, 2, "0/think/model"),
-        ({"model_settings": ModelSettings(max_tokens=10)}, 2, "0/think/model"),
-        ({"output_schema": Answer}, 2, "0/think/model"),
+        ({"system_prompt": None}, 2, "0/think/0"),
+        ({"tools": [add_documented_otherwise, confirm]}, 2, "0/think/0"),
+        ({"tools": [add]}, 2, "0/think/0"),
+        ({"tools": [confirm, add]}, 2, "0/think/0"),
+        ({"model_settings": ModelSettings(max_tokens=10)}, 2, "0/think/0"),
+        ({"output_schema": Answer}, 2, "0/think/0"),
         ({"confidence_threshold": 0.1}, 1, "state.confidence_threshold"),
         ({"token_budget": 10_000}, 1, "state.token_budget"),
         ({"termination": MaxIterations(1)}, 3, "the next node"),
         ({"termination": TokenLimit(16)}, 4, "the next node"),
         ({"stop_on_text": False}, 7, "the next node"),
         ({"max_revisions": 0}, 6, "the next node"),
-        ({"hooks": [Rude()]}, 6, "2/step/review/Rude/0"),
-        ({"hooks": []}, 6, "2/step/review/Strict/0"),
-        ({"hooks": [Strict(), Rude()]}, 6, "2/step/review/Rude/1"),
-        ({"conversation_manager": SlidingWindowManager(3)}, 6, "2/think/model"),
+        ({"hooks": [Rude()]}, 6, "2/review/0:review%2FRude%2F0"),
+        ({"hooks": []}, 6, "2/review/0:review%2FStrict%2F0"),
+        ({"hooks": [Strict(), Rude()]}, 6, "2/review/0:review%2FRude%2F1"),
+        ({"conversation_manager": SlidingWindowManager(3)}, 6, "2/think/0"),
     ],
 )
 async def test_a_change_is_found_where_it_shows(told: MemoryStore, changes: Any, n: int, step: str) -> None:
@@ -113,7 +113,7 @@ async def test_another_binding_of_arguments_is_found(store: MemoryStore) -> None
     agent = dead(store, tools=[add_with_another_default, confirm])
     found = (await timetravel.replay(agent, "t")).difference
     assert found is not None
-    assert (found.step, found.recorded[:10]) == ("0/think/model", "the tools ")
+    assert (found.step, found.recorded[:10]) == ("0/think/0", "the tools ")
 
     bare = MemoryStore()
     claim = await bare.claim("t", "w")
@@ -151,7 +151,7 @@ async def test_another_model_is_found(store: MemoryStore) -> None:
     other = Agent(ScriptedModel(name="other:model"), tools=[add, confirm], checkpointer=store)
     found = (await timetravel.replay(other, "t")).difference
     assert found is not None
-    assert (found.step, found.recorded, found.actual) == ("0/think/model", "scripted:model:1", "other:model:1")
+    assert (found.step, found.recorded, found.actual) == ("0/think/0", "scripted:model:1", "other:model:1")
 
 
 async def test_a_journal_that_was_changed_is_found(store: MemoryStore) -> None:
@@ -212,11 +212,11 @@ async def test_a_limit_that_cannot_be_read_is_a_difference(store: MemoryStore) -
     claim = await other.claim("t", "w")
     entries = [e.body for e in await store.read("t")]
     note: Any = entries[0]
-    assert note.step_id == "limits/0"
+    assert str(note.step_id) == "0/segment/0:limits"
     entries[0] = evolve(note, value=[{"type": "OfAPluginThatIsNotHere"}])
     await other.append(claim, entries)
     await other.release(claim)
     found = (await timetravel.replay(dead(other), "t")).difference
     assert found is not None
-    assert (found.n, found.step) == (1, "limits/0")
+    assert (found.n, found.step) == (1, "0/segment/0:limits")
     assert "OfAPluginThatIsNotHere" in found.actual

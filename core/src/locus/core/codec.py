@@ -18,16 +18,20 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
 
 from locus.core.data import decode_data, encode_data, register_value
 from locus.core.errors import CheckpointError, NotSerialisable
-from locus.core.frozen import FrozenDict
+from locus.core.frozen import EMPTY, FrozenDict
 from locus.core.journal import (
     Answered,
     Asked,
     Body,
+    Cancelled,
     Intent,
+    ModelFailed,
     Outcome,
     Paused,
     Resumed,
+    Retried,
     StateDelta,
+    Submitted,
     Transition,
 )
 from locus.core.messages import (
@@ -41,6 +45,7 @@ from locus.core.messages import (
     ToolResult,
 )
 from locus.core.state import GROWING, AgentState
+from locus.core.step_id import StepId
 
 __all__ = [
     "converter",
@@ -139,6 +144,8 @@ converter.register_unstructure_hook_func(lambda t: getattr(t, "__origin__", None
 converter.register_unstructure_hook(Role, lambda v: v.value)  # a StrEnum is no plain data by itself
 converter.register_unstructure_hook(datetime, datetime.isoformat)
 converter.register_structure_hook(datetime, lambda form, _: datetime.fromisoformat(form))
+converter.register_unstructure_hook(StepId, str)
+converter.register_structure_hook(StepId, lambda form, _: StepId.parse(form))
 converter.register_unstructure_hook(bytes, lambda v: base64.b64encode(v).decode())
 converter.register_structure_hook(bytes, lambda form, _: base64.b64decode(form))
 
@@ -217,7 +224,8 @@ register_whole(AgentState)
 DELTA_TYPES = {a.name: a.type for a in fields(resolve_types(AgentState))}
 
 
-_PUBLIC = frozenset(a.name for a in fields(AgentState) if a.init)
+_CHANGING = frozenset(a.name for a in fields(AgentState) if a.init) - {"metadata"}
+_PARTS = frozenset(a.name for a in fields(StateDelta))
 
 
 @cache
@@ -227,20 +235,44 @@ def _to_json_of(name: str) -> Callable[[Any], Any]:
 
 
 def _delta_to_json(change: StateDelta) -> dict[str, Any]:
-    return {
+    form: dict[str, Any] = {
         "changed": {k: _to_json_of(k)(v) for k, v in change.changed.items()},
         "grown": {k: [keep, _to_json_of(k)(v)] for k, (keep, v) in change.grown.items()},
     }
+    if change.entries:
+        form["entries"] = _pairs_to_json(change.entries)
+    if change.extended:
+        form["extended"] = _pairs_to_json(change.extended)
+    if change.dropped:
+        form["dropped"] = encode_data(change.dropped)
+    return form
+
+
+def _pairs_to_json(metadata: Mapping[str, Any]) -> Any:
+    # As one mapping: what its keys may be is the same here as in a checkpoint.
+    return encode_data(FrozenDict(metadata), "metadata")
 
 
 def _delta_from_json(form: Mapping[str, Any], _: Any) -> StateDelta:
-    unknown = (set(form["changed"]) - _PUBLIC) | (set(form["grown"]) - set(GROWING))
+    unknown = (set(form["changed"]) - _CHANGING) | (set(form["grown"]) - set(GROWING)) | (set(form) - _PARTS)
     if unknown:
         raise CheckpointError("delta", f"unknown field(s) {', '.join(sorted(unknown))}")
     return StateDelta(
         {k: converter.structure(v, DELTA_TYPES[k]) for k, v in form["changed"].items()},  # type: ignore[arg-type]
         {k: (keep, converter.structure(v, DELTA_TYPES[k])) for k, (keep, v) in form["grown"].items()},  # type: ignore[arg-type]
+        _mapping(form.get("entries"), "entries"),
+        _mapping(form.get("extended"), "extended", tuple),
+        decode_data(form.get("dropped", [])),
     )
+
+
+def _mapping(form: Any, name: str, of: type = object) -> FrozenDict[str, Any]:
+    if form is None:
+        return EMPTY
+    found = decode_data(form)
+    if not isinstance(found, FrozenDict) or not all(isinstance(value, of) for value in found.values()):
+        raise CheckpointError(f"delta.{name}", f"expected a mapping of {of.__name__}, got {form!r:.60}")
+    return found
 
 
 converter.register_unstructure_hook(StateDelta, _delta_to_json)
@@ -250,6 +282,10 @@ register_union(
     {
         "intent": Intent,
         "outcome": Outcome,
+        "model_failed": ModelFailed,
+        "retried": Retried,
+        "cancelled": Cancelled,
+        "submitted": Submitted,
         "asked": Asked,
         "answered": Answered,
         "paused": Paused,

@@ -12,7 +12,8 @@ LocusError
 ├── InputError                  a prompt or a value handed in cannot be used
 ├── NotSerialisable             a value has no lossless JSON form (`.path`)
 │   └── CheckpointError         a checkpoint cannot be read
-│       └── CheckpointTooNew    it was written by a newer version (`.found`, `.supported`)
+│       ├── CheckpointTooNew    it was written by a newer version (`.found`, `.supported`)
+│       └── CheckpointTooOld    a journal entry was written in a format that is not read any more
 ├── ModelError                  a model call failed (`.provider`, `.status`, `.retryable`, `.retry_after`, `.usage`)
 │   └── ContextOverflow         the request is longer than the model's window
 ├── ToolError                   a tool call failed in a way the model should hear of
@@ -54,6 +55,7 @@ __all__ = [
     "BudgetExceeded",
     "CheckpointError",
     "CheckpointTooNew",
+    "CheckpointTooOld",
     "ConditionError",
     "ConfigError",
     "ContextOverflow",
@@ -219,6 +221,23 @@ class CheckpointTooNew(CheckpointError):
             "schema",
             f"the checkpoint has schema version {found}, this installation reads up to {supported}; "
             "upgrade locus-core to read it (nothing was changed)",
+        )
+
+
+class CheckpointTooOld(CheckpointError):
+    """A journal entry was written in a format that is not read any more.
+
+    Args:
+        found: the version of the entry.
+        supported: the version that this installation reads and writes.
+    """
+
+    def __init__(self, found: int, supported: int) -> None:
+        self.found, self.supported = found, supported
+        super().__init__(
+            "v",
+            f"the entry was written in version {found} of the journal's format, this installation reads version "
+            f"{supported}; read it with the version of locus-core that wrote it, or start a new thread",
         )
 
 

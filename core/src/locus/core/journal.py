@@ -1,22 +1,29 @@
 """What a run is made of: a journal of entries, and the state as the fold over it.
 
-A *step* is an effect: its `Intent` (it is about to happen) and its `Outcome`. A *transition* is what a node
-did to the state, with the node that follows. Only transitions make the state; steps make a crash harmless: they
-say what happened in a node that did not get as far as its transition.
+A *step* is an effect: its `Intent` (it is about to happen) and its `Outcome`, or `ModelFailed`. A *transition* is what
+a node did to the state, with the node that follows. Only transitions make the state; steps make a crash harmless: they
+say what happened in a node that did not get as far as its transition. What a hook, a caller or a person decided is an
+entry as well (`Retried`, `Cancelled`, `Answered`), so that nobody who reads a journal has to guess it.
+
+An entry names the version of the format that it was written in (`FORMAT`). A later version adds fields with defaults,
+or a step to `UPGRADES`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from operator import is_
 from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import field
 
-from locus.core.errors import CheckpointError
-from locus.core.frozen import freeze, frozen
+from locus.core.errors import CheckpointError, CheckpointTooNew, CheckpointTooOld
+from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen
 from locus.core.lazy import Lazy
+from locus.core.messages import Message, Usage
 from locus.core.state import GROWING, AgentState
+from locus.core.step_id import StepId
 
 if TYPE_CHECKING:
     from locus.core import codec
@@ -27,17 +34,25 @@ __all__ = [
     "BLANK",
     "END",
     "FORK",
+    "FORMAT",
     "START",
+    "UPGRADES",
     "Answered",
     "Asked",
     "Body",
+    "Cancelled",
     "Entry",
     "Intent",
+    "ModelFailed",
     "Outcome",
+    "PauseKind",
     "Paused",
     "Policy",
     "Resumed",
+    "Retried",
     "StateDelta",
+    "StepId",
+    "Submitted",
     "Transition",
     "advance",
     "apply",
@@ -47,8 +62,18 @@ __all__ = [
     "fold",
 ]
 
+#: The version of the format in which entries are written.
+FORMAT = 2
+
+#: Version -> what makes the JSON form of an entry of that version one of the next. Version 1 was never released.
+UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+
 #: What may happen to an effect after a crash in its middle. ``"model"``: asked again, without an intent.
 Policy = Literal["pure", "keyed", "once", "model"]
+
+#: Why a segment ended and its run did not: it waits for a person, its caller went away, it was given up after too many
+#: attempts, or it made room for others.
+PauseKind = Literal["interrupted", "cancelled", "dead_letter", "yielded"]
 
 #: Pseudo-nodes: before the first node of a run, after Terminate, and where a fork of an open run goes its own way.
 START, END, FORK = "start", "end", "fork"
@@ -59,6 +84,7 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 BLANK = AgentState(run_id="", started_at=_EPOCH, updated_at=_EPOCH)
 
 _GROWING = frozenset(GROWING)
+_MISSING = object()
 
 
 def _texts(value: Iterable[str]) -> tuple[str, ...]:
@@ -70,12 +96,18 @@ class StateDelta:
     """The difference between two states, of the size of what changed.
 
     Args:
-        changed: new values of fields.
+        changed: new values of fields, metadata apart.
         grown: field -> (how many items of the old value stay, what follows them).
+        entries: metadata key -> its new value.
+        extended: metadata key whose value is a tuple that grew -> the items that were added at its end.
+        dropped: metadata keys that are gone.
     """
 
     changed: Mapping[str, Any] = field(factory=dict)
     grown: Mapping[str, tuple[int, tuple[Any, ...]]] = field(factory=dict)
+    entries: Mapping[str, Any] = EMPTY
+    extended: Mapping[str, tuple[Any, ...]] = EMPTY
+    dropped: tuple[str, ...] = ()
 
 
 def delta(old: AgentState, new: AgentState) -> StateDelta:
@@ -90,7 +122,7 @@ def delta(old: AgentState, new: AgentState) -> StateDelta:
     bound = new._base is old
     for name, after in after_all.items():
         before = before_all[name]
-        if before is after or name[0] == "_":
+        if before is after or name[0] == "_" or name == "metadata":
             continue
         if name in _GROWING:
             if not bound:
@@ -101,10 +133,30 @@ def delta(old: AgentState, new: AgentState) -> StateDelta:
                 keep = len(before)
             if keep != len(before) or keep != len(after):
                 grown[name] = (keep, after[keep:])
-        elif name == "metadata" or before != after:
-            # Free-form data can be equal and still be other data: 1 == True, 1 == 1.0.
+        elif before != after:
             changed[name] = after
-    return StateDelta(changed, grown)
+    if old.metadata is new.metadata:
+        return StateDelta(changed, grown)
+    return StateDelta(changed, grown, *_metadata_delta(old.metadata, new.metadata))
+
+
+def _metadata_delta(
+    old: Mapping[str, Any], new: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], Mapping[str, tuple[Any, ...]], tuple[str, ...]]:
+    """The entries that are new, those that grew, and those that are gone."""
+    entries, extended = {}, {}
+    for key, after in new.items():
+        before = old.get(key, _MISSING)
+        if before is after:
+            continue
+        # Free-form data can be equal and still be other data, 1 == True == 1.0: only what is the same object stays.
+        if type(after) is tuple and type(before) is tuple and before and len(before) < len(after):
+            kept = after[: len(before)]
+            if all(map(is_, before, kept)):
+                extended[key] = after[len(before) :]
+                continue
+        entries[key] = after
+    return entries, extended, tuple([key for key in old if key not in new])
 
 
 def advance(
@@ -118,7 +170,7 @@ def advance(
     if iteration != new.iteration:
         changed["iteration"] = iteration
     state = new.marked(updated_at=updated_at, active_seconds=active_seconds, iteration=iteration)
-    return StateDelta(changed, change.grown), state
+    return StateDelta(changed, change.grown, change.entries, change.extended, change.dropped), state
 
 
 def _common(before: tuple[Any, ...], after: tuple[Any, ...]) -> int:
@@ -141,18 +193,41 @@ def apply(state: AgentState, change: StateDelta) -> AgentState:
         for i, execution in enumerate(grown[1] if index is not None else ()):
             index = index.extended(grown[0] + i, execution) if index is not None else None
         changes["_index"] = index
+    if change.entries or change.extended or change.dropped:
+        changes["metadata"] = _changed_metadata(state.metadata, change)
     # No builder made it, so it proves nothing about what it starts with.
     return state._with(**changes, _base=None, _committed=False, _steps_kept=None)
 
 
+def _changed_metadata(old: Mapping[str, Any], change: StateDelta) -> FrozenDict[str, Any]:
+    metadata = {**old, **change.entries}
+    try:
+        for key, items in change.extended.items():
+            metadata[key] = metadata[key] + items
+        for key in change.dropped:
+            del metadata[key]
+    except (KeyError, TypeError) as e:
+        raise CheckpointError("metadata", f"the change does not fit the state before it: {e!r}") from e
+    return FrozenDict(metadata)
+
+
 @frozen(kw_only=True)
 class Intent:
-    """An effect is about to happen (written first for policy ``"once"`` and ``"keyed"``)."""
+    """An effect is about to happen (written first for policy ``"once"`` and ``"keyed"``).
+
+    Args:
+        run_id: the run.
+        step_id: the step.
+        digest: of its arguments as the model gave them, defaults not filled in.
+        policy: what may happen to it after a crash; this counts then, whatever the code says by that time.
+        key: the hash in the idempotency key that the body is given, ``""`` for a key that follows from the step's id.
+    """
 
     run_id: str
-    step_id: str
+    step_id: StepId
     digest: str = ""
     policy: Policy = "once"
+    key: str = ""
 
 
 @frozen(kw_only=True)
@@ -165,10 +240,77 @@ class Outcome:
     """
 
     run_id: str
-    step_id: str
+    step_id: StepId
     digest: str = ""
     value: Any = field(default=None, converter=freeze)
     error: str | None = None
+
+
+@frozen(kw_only=True)
+class ModelFailed:
+    """A model call failed, in all the attempts that the wrappers around it made.
+
+    Args:
+        run_id: the run.
+        step_id: the step.
+        digest: of what was asked, as in an `Outcome`.
+        error_type: the class of the error, by its name.
+        error: its text.
+        retryable: whether the same call may succeed later.
+        usage: what the attempts have used all the same, or None.
+    """
+
+    run_id: str
+    step_id: StepId
+    digest: str = ""
+    error_type: str = ""
+    error: str = ""
+    retryable: bool = False
+    usage: Usage | None = None
+
+
+@frozen(kw_only=True)
+class Retried:
+    """A hook asked for another try: what came of this attempt does not count.
+
+    Args:
+        run_id: the run.
+        step_id: the attempt: Think's model call, or a tool call that runs again.
+        reason: the hook's.
+    """
+
+    run_id: str
+    step_id: StepId
+    reason: str = ""
+
+
+@frozen(kw_only=True)
+class Cancelled:
+    """The run was cancelled, and the node under way was the last before its end."""
+
+    run_id: str
+    reason: str = ""
+
+
+@frozen(kw_only=True)
+class Submitted:
+    """A turn was handed in for a worker to run.
+
+    Args:
+        run_id: of the run that it will be.
+        prompt: the user's turn.
+        metadata: entries to set on the state before the first node.
+        agent: the name of the agent that is to run it.
+        version: the version of that agent, or ``""``.
+        queue: where it waits, or ``""``.
+    """
+
+    run_id: str
+    prompt: Message
+    metadata: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze)
+    agent: str = ""
+    version: str = ""
+    queue: str = ""
 
 
 @frozen(kw_only=True)
@@ -177,7 +319,7 @@ class Asked:
 
     run_id: str
     interrupt_id: str
-    step_id: str
+    step_id: StepId
     question: str
     options: tuple[str, ...] = field(default=(), converter=_texts)
     tool_name: str = ""
@@ -195,11 +337,21 @@ class Answered:
 
 @frozen(kw_only=True)
 class Paused:
-    """A segment ended and the run did not: it waits for a person, or its caller went away."""
+    """A segment ended and the run did not.
+
+    Args:
+        run_id: the run.
+        segment: which call of ``run`` or ``resume`` ended.
+        kind: why.
+        reason: the reason of a cancel, or the cause for which the run was given up; may be ``""``.
+        not_before: when it is to go on, or None: when somebody resumes it.
+    """
 
     run_id: str
     segment: int
-    reason: str
+    kind: PauseKind
+    reason: str = ""
+    not_before: datetime | None = None
 
 
 @frozen(kw_only=True)
@@ -222,6 +374,10 @@ class Transition:
         segment: which call of ``run`` or ``resume`` made it.
         error: what ended the run, when an error did.
         not_before: when the next node may start, or None.
+        detail: what the reason for the end says further.
+        instead_of: the node that the router chose, where a hook named another one.
+        uncharged: what was spent in the node and enters the state with the next one, or None.
+        request_id: what the caller named the turn by, in its first transition, or ``""``.
     """
 
     run_id: str
@@ -233,9 +389,15 @@ class Transition:
     segment: int = 0
     error: str | None = None
     not_before: datetime | None = None
+    detail: str = ""
+    instead_of: str = ""
+    uncharged: Usage | None = None
+    request_id: str = ""
 
 
-Body = Intent | Outcome | Asked | Answered | Paused | Resumed | Transition
+Body = (
+    Intent | Outcome | ModelFailed | Retried | Cancelled | Submitted | Asked | Answered | Paused | Resumed | Transition
+)
 
 
 @frozen
@@ -269,8 +431,9 @@ def fold(state: AgentState, bodies: Iterable[Body]) -> AgentState:
 
 
 def entry_to_json(body: Body) -> dict[str, Any]:
-    """The JSON form of what happened."""
+    """The JSON form of what happened, with the version of the format."""
     form: dict[str, Any] = codec.converter.unstructure(body, type(body))
+    form["v"] = FORMAT
     return form
 
 
@@ -278,12 +441,30 @@ def entry_from_json(form: Mapping[str, Any]) -> Body:
     """What happened, from its JSON form.
 
     Raises:
+        CheckpointTooNew: it was written by a newer version.
+        CheckpointTooOld: it was written by a version whose journals cannot be read any more.
         CheckpointError: it is damaged, or needs a package that is not imported.
     """
     try:
-        body: Body = codec.converter.structure(dict(form), Body)  # type: ignore[arg-type]
+        plain = dict(form)
+        version = plain.pop("v", 1)
+        if version != FORMAT:
+            plain = _upgraded(plain, version)
+        body: Body = codec.converter.structure(plain, Body)  # type: ignore[arg-type]
     except CheckpointError:
         raise
     except Exception as e:
         raise CheckpointError("entry", f"cannot be read: {e!r}") from e
     return body
+
+
+def _upgraded(form: dict[str, Any], version: Any) -> dict[str, Any]:
+    if type(version) is not int or version < 1:
+        raise CheckpointError("v", f"expected the version of an entry, got {version!r:.60}")
+    if version > FORMAT:
+        raise CheckpointTooNew(version, FORMAT)
+    for each in range(version, FORMAT):
+        if each not in UPGRADES:
+            raise CheckpointTooOld(version, FORMAT)
+        form = UPGRADES[each](form)
+    return form

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from operator import is_
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -246,6 +247,15 @@ class AgentState:
         Raises:
             NotSerialisable: the value has no JSON form and no registered converter.
         """
+        before = self.metadata.get(key)
+        if (
+            type(before) is tuple
+            and isinstance(value, tuple | list)
+            and len(before) <= len(value)
+            and all(map(is_, before, value))
+        ):  # only what is added need be looked at
+            added = before + _kept(key, tuple(value[len(before) :]))
+            return self._with(metadata=FrozenDict({**self.metadata, key: added}))
         return self._with(metadata=FrozenDict({**self.metadata, key: _kept(key, value)}))
 
     def with_token_usage(

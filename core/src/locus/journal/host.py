@@ -15,11 +15,11 @@ from locus.core.errors import (
     Fenced,
     JournalError,
     LocusError,
+    ModelError,
     NotSerialisable,
     OutcomeUnknown,
     StepFailed,
     StepMismatch,
-    StoreError,
 )
 from locus.core.fingerprint import bare
 from locus.core.frozen import freeze
@@ -31,28 +31,37 @@ from locus.core.journal import (
     Asked,
     Body,
     Intent,
+    ModelFailed,
     Outcome,
     Paused,
+    PauseKind,
     Policy,
     Resumed,
+    Retried,
     StateDelta,
     Transition,
     advance,
     apply,
 )
+from locus.core.step_id import WAIT, StepId
+from locus.journal.failures import ENDED, HELD, LEFT_OPEN, NOT_BEGUN, UNCHANGED, listed, refuse, store_error
 from locus.journal.pending import Writing
 from locus.journal.store import Appended, Claim, JournalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable
+    from collections.abc import Awaitable, Callable, Coroutine
     from typing import NoReturn
 
+    from locus.core.messages import Usage
     from locus.core.state import AgentState
     from locus.journal.steps import When
     from locus.journal.store import Posted
 
-__all__ = ["JournalHost"]
+__all__ = ["JournalHost", "Step"]
 
+
+#: What the journal says about a step.
+Step = Outcome | Intent | ModelFailed
 
 #: The delta of a transition whose state is handed to the store whole.
 _IN_THE_STATE = StateDelta()
@@ -71,6 +80,7 @@ class JournalHost:
         "_keeps",
         "_now",
         "_post",
+        "_retried",
         "_saved",
         "_solid",
         "_steps",
@@ -98,7 +108,9 @@ class JournalHost:
         self.last: Transition | None = None
         #: Open questions of the node under way, by interrupt id.
         self.asked: dict[str, Asked] = {}
-        self._steps: dict[str, Outcome | Intent] = {}
+        self._steps: dict[StepId, Step] = {}
+        #: The steps of the node under way that a hook has asked to be tried again.
+        self._retried: set[StepId] = set()
         self._answers: dict[str, Answered] = {}
         self.run_id, self.segment = "", 0
         if claim.snapshot is not None:
@@ -134,7 +146,7 @@ class JournalHost:
         except LocusError:
             raise
         except Exception as e:
-            raise _store_error(store, thread_id, "take the thread", e, _UNCHANGED) from e
+            raise store_error(store, thread_id, "take the thread", e, UNCHANGED) from e
         try:
             return cls(store, claim, now)
         except BaseException as e:
@@ -158,7 +170,7 @@ class JournalHost:
         except LocusError:
             raise
         except Exception as e:
-            raise _store_error(store, thread_id, "read the thread", e, _UNCHANGED) from e
+            raise store_error(store, thread_id, "read the thread", e, UNCHANGED) from e
         return None if found is None else cls(store, found)
 
     def _take(self, body: Body) -> None:
@@ -166,29 +178,35 @@ class JournalHost:
         if kind is Transition:
             self.state = apply(self.state, body.delta)  # type: ignore[union-attr]
             self._note(body)  # type: ignore[arg-type]
-        elif kind is Outcome or kind is Intent:
+        elif kind is Outcome or kind is Intent or kind is ModelFailed:
             # A new turn that died before its first transition may have left steps behind: they are not this run's.
             if body.run_id == self.run_id:
                 self._steps[body.step_id] = body  # type: ignore[union-attr, assignment]
+        elif kind is Retried:
+            if body.run_id == self.run_id:
+                self._retried.add(body.step_id)  # type: ignore[union-attr]
         elif kind is Asked:
             # The body was left in good order to ask: it may be entered again, and writes its intent anew.
             self._steps.pop(body.step_id, None)  # type: ignore[union-attr]
             self.asked[body.interrupt_id] = body  # type: ignore[union-attr, assignment]
         elif kind is Answered:
             self._answers[body.interrupt_id] = body  # type: ignore[union-attr, assignment]
-        else:
+        elif kind is Paused or kind is Resumed:
             self.segment = max(self.segment, body.segment)  # type: ignore[union-attr]
 
     def _note(self, transition: Transition) -> None:
         self.last, self.run_id = transition, transition.run_id
         self.segment = transition.segment if transition.node == START else max(self.segment, transition.segment)
-        if self._steps or self.asked or self._answers:
-            self._steps, self.asked, self._answers = {}, {}, {}
+        if self._steps or self.asked or self._answers or self._retried:
+            self._forget()
+
+    def _forget(self) -> None:
+        self._steps, self.asked, self._answers, self._retried = {}, {}, {}, set()
 
     def begin(self, run_id: str) -> None:
         """Start a run of its own: what the one before had on record in an unfinished node is not this one's."""
         self.run_id, self.segment = run_id, 0
-        self._steps, self.asked, self._answers = {}, {}, {}
+        self._forget()
 
     @property
     def open_node(self) -> str | None:
@@ -216,7 +234,7 @@ class JournalHost:
                 await self._apart(held, bodies[len(held) :], e)
             raise
         except Exception as e:  # noqa: BLE001  a store is somebody else's code
-            self._failed(e, f"save {_listed(bodies)}")
+            self._failed(e, f"save {listed(bodies)}")
         if got is not Appended.OK:
             self._fenced(got)
         self.head += len(bodies)
@@ -238,7 +256,7 @@ class JournalHost:
             try:
                 got = await first.known()
             except Exception as e:  # noqa: BLE001  a store is somebody else's code
-                self._failed(e, f"save {_listed(first.bodies)}")
+                self._failed(e, f"save {listed(first.bodies)}")
             if got is not None and self.stopped is None:
                 if got is not Appended.OK:
                     self._fenced(got)
@@ -256,13 +274,13 @@ class JournalHost:
                 error = e
             else:
                 return
-        self._failed(error, f"save {_listed(held)}")
+        self._failed(error, f"save {listed(held)}")
 
     async def _snapshot(self, state: AgentState, transition: Transition) -> bool:
         try:
             return await self._cache(self.claim, self.head, state, transition)
         except Exception as e:  # noqa: BLE001  a store is somebody else's code
-            self._failed(e, f"save the state after {_listed((transition,))}")
+            self._failed(e, f"save the state after {listed((transition,))}")
 
     def stop(self, error: JournalError) -> None:
         """Write nothing more: behind an entry that is missing, a later one would tell of what never was.
@@ -274,7 +292,7 @@ class JournalHost:
             self.stopped = error
             self._roll_back()
             # Here and not in a test before each write: every iteration would pay for that.
-            self._add = self._cache = partial(_refuse, error)
+            self._add = self._cache = partial(refuse, error)
 
     def _roll_back(self) -> None:
         """Stand where what is written stands."""
@@ -288,8 +306,8 @@ class JournalHost:
             raise error
         self._roll_back()
         begun = self.last is not None and self.last.run_id == self.run_id
-        meaning = _NOT_BEGUN if not begun else _ENDED if self.open_node is None else _LEFT_OPEN
-        told = _store_error(self.store, self.claim.thread_id, doing, error, meaning)
+        meaning = NOT_BEGUN if not begun else ENDED if self.open_node is None else LEFT_OPEN
+        told = store_error(self.store, self.claim.thread_id, doing, error, meaning)
         self.stop(told)
         raise told from error
 
@@ -302,7 +320,7 @@ class JournalHost:
         self.stop(error)
         raise error
 
-    def recorded(self, step_id: str, digest: str = "") -> Outcome | Intent | None:
+    def recorded(self, step_id: StepId, digest: str = "") -> Step | None:
         """What the journal says about a step of the node under way.
 
         Raises:
@@ -313,14 +331,14 @@ class JournalHost:
         found = self._steps.get(step_id)
         if found is not None and found.digest != digest and bare(found.digest) != bare(digest):
             error = StepMismatch(
-                f"step {step_id!r} was recorded for {found.digest!r} and is asked for {digest!r}; the code or its "
+                f"step {str(step_id)!r} was recorded for {found.digest!r} and is asked for {digest!r}; the code or its "
                 "configuration changed since: finish the run with the version that started it"
             )
             self.stop(error)
             raise error
         return found
 
-    def recorded_any(self, step_id: str) -> Outcome | Intent | None:
+    def recorded_any(self, step_id: StepId) -> Step | None:
         """What the journal says about a step, whatever its arguments were."""
         return self._steps.get(step_id)
 
@@ -329,12 +347,31 @@ class JournalHost:
         """What the journal says of the steps of the node under way that have ended."""
         return tuple(s for s in self._steps.values() if isinstance(s, Outcome))
 
-    def intend(self, step_id: str, policy: Policy, digest: str = "") -> Coroutine[Any, Any, None]:
+    @property
+    def failures(self) -> tuple[ModelFailed, ...]:
+        """What the journal says of the model calls of the node under way that have failed."""
+        return tuple(s for s in self._steps.values() if isinstance(s, ModelFailed))
+
+    def is_retried(self, step_id: StepId) -> bool:
+        """Whether it is on record that a hook asked for another try after this attempt."""
+        return step_id in self._retried
+
+    def retry(self, step_id: StepId, reason: str) -> None:
+        """Record, with what is written next, that a hook asked for another try."""
+        self._retried.add(step_id)
+        self.hold(Retried(run_id=self.run_id, step_id=step_id, reason=reason))
+
+    def hold(self, body: Body) -> None:
+        """Have an entry written together with what is written next."""
+        if self.stopped is None:
+            self._held += (body,)
+
+    def intend(self, step_id: StepId, policy: Policy, digest: str = "") -> Coroutine[Any, Any, None]:
         """Write that an effect is about to happen."""
         return self._append(Intent(run_id=self.run_id, step_id=step_id, digest=digest, policy=policy))
 
     async def settle(
-        self, step_id: str, value: Any, digest: str = "", error: str | None = None, *, when: When = "now"
+        self, step_id: StepId, value: Any, digest: str = "", error: str | None = None, *, when: When = "now"
     ) -> None:
         """Write what came of it."""
         outcome = Outcome(run_id=self.run_id, step_id=step_id, digest=digest, value=value, error=error)
@@ -350,11 +387,12 @@ class JournalHost:
         elif self._under_way:
             await self._written(self._under_way[-1])
 
-    async def step(self, step_id: str, fn: Callable[[], Awaitable[Any]], policy: Policy, digest: str = "") -> Any:
+    async def step(self, step_id: StepId, fn: Callable[[], Awaitable[Any]], policy: Policy, digest: str = "") -> Any:
         """Run an effect unless its result is recorded.
 
         Raises:
             StepFailed: it is recorded that it raised.
+            ModelError: it is recorded that this model call failed.
             OutcomeUnknown: policy ``"once"``, and a crash came between the effect and its record.
             NotSerialisable: its result has no JSON form, and the store needs one.
             Fenced, StepMismatch, StoreError: this worker must not go on, see `stopped`.
@@ -364,11 +402,13 @@ class JournalHost:
             if found.error is not None:
                 raise StepFailed(found.error)
             return found.value
+        if type(found) is ModelFailed:
+            raise ModelError(found.error, retryable=found.retryable)
         if policy == "once" or policy == "keyed":
             if found is None:
                 await self.intend(step_id, policy, digest)
             elif policy == "once":
-                raise OutcomeUnknown(step_id)
+                raise OutcomeUnknown(str(step_id))
         if policy == "model" and self._held:
             # A crash in the middle of this call must not repeat the one before it as well.
             await self._append()
@@ -400,6 +440,10 @@ class JournalHost:
         why: str = "",
         satisfied: tuple[str, ...] = (),
         error: str | None = None,
+        detail: str = "",
+        instead_of: str = "",
+        uncharged: Usage | None = None,
+        request_id: str = "",
         active_seconds: float = 0.0,
         iteration: int = 0,
         when: When = "now",
@@ -425,6 +469,10 @@ class JournalHost:
             satisfied=satisfied,
             segment=self.segment,
             error=error,
+            detail=detail,
+            instead_of=instead_of,
+            uncharged=uncharged,
+            request_id=request_id,
         )
         if when == "meanwhile" and (self._post is None or (self._answered and next_node != END)):
             # A crash in the middle of a model call must not repeat the one before it as well.
@@ -439,12 +487,12 @@ class JournalHost:
                 try:
                     self._begin(bodies, (state, transition))
                 except Exception as e:  # noqa: BLE001  a store is somebody else's code
-                    self._failed(e, f"save {_listed(bodies)}")
+                    self._failed(e, f"save {listed(bodies)}")
         elif self._keeps:
             try:
                 await self._append(transition)
             except NotSerialisable as e:  # the run cannot go on without it
-                self._failed(e, f"save {_listed((transition,))}")
+                self._failed(e, f"save {listed((transition,))}")
         else:
             self._held, self._answered = (), False  # the state holds what the model said
             self.head += 1
@@ -472,22 +520,22 @@ class JournalHost:
         await self._append(*given)
         self._answers.update((a.interrupt_id, a) for a in given)
 
-    def answers(self, step_id: str) -> tuple[Answered, ...]:
+    def answers(self, step_id: StepId) -> tuple[Answered, ...]:
         """The answers that a step of the node under way has got, in the order of its questions."""
         if not self._answers:
             return ()
         asked = (q for q in self.asked.values() if q.step_id == step_id)
         return tuple(self._answers[q.interrupt_id] for q in asked if q.interrupt_id in self._answers)
 
-    def waits(self, step_id: str) -> bool:
+    def waits(self, step_id: StepId) -> bool:
         """Whether a question of a step of the node under way has no answer yet."""
         return bool(self.asked) and any(q.step_id == step_id for q in self.open_questions.values())
 
-    async def pause(self, reason: str) -> None:
+    async def pause(self, kind: PauseKind, reason: str = "") -> None:
         """End the segment without ending the run."""
-        await self._append(Paused(run_id=self.run_id, segment=self.segment, reason=reason))
+        await self._append(Paused(run_id=self.run_id, segment=self.segment, kind=kind, reason=reason))
 
-    async def note(self, step_id: str, value: Any) -> None:
+    async def note(self, step_id: StepId, value: Any) -> None:
         """Keep something for those who read the journal, written together with what comes next.
 
         Args:
@@ -513,10 +561,13 @@ class JournalHost:
         Raises:
             Suspended: there is none yet.
         """
-        given = self.answers(name)
+        step_id = StepId(self.state.iteration, WAIT, name=name)
+        given = self.answers(step_id)
         if given:
             return given[0].answer
-        await self.ask(Asked(run_id=self.run_id, interrupt_id=name, step_id=name, question=question, options=options))
+        await self.ask(
+            Asked(run_id=self.run_id, interrupt_id=name, step_id=step_id, question=question, options=options)
+        )
         raise Suspended
 
     def now(self) -> datetime:
@@ -539,33 +590,4 @@ class JournalHost:
             raise
         except Exception as e:
             doing = "give the thread back"
-            raise _store_error(self.store, self.claim.thread_id, doing, e, _HELD) from e
-
-
-#: What a failure of the store means, and what to do.
-_UNCHANGED = "nothing was written; try again once the cause is gone"
-_NOT_BEGUN = "nothing of this run was saved; run it again once the cause is gone"
-_LEFT_OPEN = (
-    "what was committed before stands and the run is left open: once the cause is gone, resume(thread_id) goes on"
-)
-_ENDED = "the run has ended, and what it did is saved"
-_HELD = "what the run did is saved; the thread stays busy until the store finds that its holder is gone"
-
-
-def _store_error(store: JournalStore, thread_id: str, doing: str, error: Exception, meaning: str) -> StoreError:
-    name = type(store).__name__
-    what = f"{type(error).__name__}: {error}"
-    return StoreError(f"thread {thread_id!r}: {name} could not {doing}: {what}; {meaning}", store=name)
-
-
-def _listed(bodies: Iterable[Body]) -> str:
-    """What was to be written, for people."""
-    names = []
-    for body in bodies:
-        about = f"{body.node} -> {body.next_node}" if isinstance(body, Transition) else getattr(body, "step_id", "")
-        names.append(f"{type(body).__name__} {about}".rstrip())
-    return ", ".join(names)
-
-
-async def _refuse(error: JournalError, *_: object) -> NoReturn:
-    raise error
+            raise store_error(self.store, self.claim.thread_id, doing, e, HELD) from e

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from locus.core.errors import JournalError
-    from locus.core.journal import Answered, Asked, Intent, Outcome, Policy
+    from locus.core.journal import Answered, Asked, Intent, Outcome, PauseKind, Policy
     from locus.core.state import AgentState
+    from locus.core.step_id import StepId
 
 __all__ = ["WHEN", "StepHost", "When"]
 
@@ -36,16 +37,16 @@ class StepHost(Protocol):
         """What says that this worker must not go on, once something does; from then on nothing is written."""
         ...
 
-    def recorded(self, step_id: str, digest: str = "") -> Outcome | Intent | None:
+    def recorded(self, step_id: StepId, digest: str = "") -> Outcome | Intent | None:
         """What the journal says about a step of the node under way."""
         ...
 
-    async def intend(self, step_id: str, policy: Policy, digest: str = "") -> None:
+    async def intend(self, step_id: StepId, policy: Policy, digest: str = "") -> None:
         """Write that an effect is about to happen."""
         ...
 
     async def settle(
-        self, step_id: str, value: Any, digest: str = "", error: str | None = None, *, when: When = "now"
+        self, step_id: StepId, value: Any, digest: str = "", error: str | None = None, *, when: When = "now"
     ) -> None:
         """Write what came of it.
 
@@ -58,7 +59,7 @@ class StepHost(Protocol):
         """
         ...
 
-    async def step(self, step_id: str, fn: Callable[[], Awaitable[Any]], policy: Policy, digest: str = "") -> Any:
+    async def step(self, step_id: StepId, fn: Callable[[], Awaitable[Any]], policy: Policy, digest: str = "") -> Any:
         """Run an effect unless its result is recorded."""
         ...
 
@@ -87,15 +88,15 @@ class StepHost(Protocol):
         """Write a question to a person."""
         ...
 
-    def answers(self, step_id: str) -> tuple[Answered, ...]:
+    def answers(self, step_id: StepId) -> tuple[Answered, ...]:
         """The answers that a step of the node under way has got, in the order of its questions."""
         ...
 
-    def waits(self, step_id: str) -> bool:
+    def waits(self, step_id: StepId) -> bool:
         """Whether a question of a step of the node under way has no answer yet."""
         ...
 
-    async def pause(self, reason: str) -> None:
+    async def pause(self, kind: PauseKind, reason: str = "") -> None:
         """End the segment without ending the run."""
         ...
 
@@ -111,7 +112,7 @@ class StepHost(Protocol):
         """
         ...
 
-    async def note(self, step_id: str, value: Any) -> None:
+    async def note(self, step_id: StepId, value: Any) -> None:
         """Keep something for those who read the journal, written together with what comes next."""
         ...
 

@@ -10,10 +10,13 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from attrs import evolve
+
 from locus.core.directives import Allow, Cancel, Directive, Interrupt, Reject, Retry
 from locus.core.errors import BudgetExceeded, ConditionError, Fenced, ModelError, StepMismatch, StoreError, ThreadBusy
 from locus.core.events import Event, HookFailedEvent, ModelRestartEvent, RunStartEvent, stamp
 from locus.core.journal import BLANK
+from locus.core.step_id import REVIEW, STEP, THINK, StepId
 from locus.hooks.dispatch import decide_tool_call, notify, onion, suppress_own_events, suppressed, suppressing
 from locus.hooks.health import HookHealth
 from locus.hooks.hook import Stash
@@ -265,6 +268,15 @@ class ActiveRun:
         asked, self._retry = self._retry, False
         return asked
 
+    def retries(self, step_id: StepId) -> bool:
+        """Whether a hook asked for another try after an attempt, now or before a crash. The journal keeps it."""
+        asked, host = self.take_retry(), self.host
+        if host.is_retried(step_id):
+            return True
+        if asked:
+            host.retry(step_id, self.retry_reason)
+        return asked
+
     # -- events -----------------------------------------------------------------------------------
 
     def show_to(self, sink: Sink | None) -> None:
@@ -370,7 +382,7 @@ class ActiveRun:
         return onion(impls, core, after=(self,), returns=CallOutcome, health=self.health)
 
     async def run_child(
-        self, agent: ChildRunner, prompt: Any, budget: Any, step_id: str, answers: dict[str, Any] | None = None
+        self, agent: ChildRunner, prompt: Any, budget: Any, step_id: StepId, answers: dict[str, Any] | None = None
     ) -> Any:
         """Run or resume a child; its journal is its own thread, named after this one and the step."""
         thread_id = f"{self.thread_id}/{self.run_id[:8]}/{step_id}"
@@ -405,7 +417,7 @@ class ActiveRun:
         request = ModelRequest(
             messages=messages, tools=self.registry.specs, settings=self.settings, output=output, deadline=self.deadline
         )
-        step_id = f"{self.state.iteration}/think/model" + (f"#{attempt}" if attempt else "")
+        step_id = StepId(self.state.iteration, THINK, 0, attempt)
         return model_step(self, request, self.runtime.model, step_id=step_id, standing=self.standing)
 
     async def call_model(
@@ -422,9 +434,8 @@ class ActiveRun:
         if (exceeded := self.barred()) is not None:
             raise BudgetExceeded(exceeded)
         chosen = self.model_for(model)
-        about = self._about(request, purpose)
-        step_id = self._numbered(about)
-        self._asked = {**(self._asked or {}), about: self._times(about) + 1}
+        step_id = self._call_id(request, purpose)
+        self._asked = {**(self._asked or {}), step_id.name: step_id.ordinal + 1}
         with suppress_own_events(self):
             response, usage, replayed = await model_step(self, request, chosen, purpose=purpose, step_id=step_id)
         if not replayed:
@@ -446,15 +457,10 @@ class ActiveRun:
     # A plugin's call is named by what it asks, never by its number: a resumed node asks less, and concurrent calls in
     # any order.
 
-    def _about(self, request: ModelRequest, purpose: str) -> str:
-        return f"{self.state.iteration}/{purpose}/{question(request)}"
-
-    def _times(self, about: str) -> int:
-        return 0 if self._asked is None else self._asked.get(about, 0)
-
-    def _numbered(self, about: str) -> str:
-        times = self._times(about) + 1
-        return about if times == 1 else f"{about}#{times}"
+    def _call_id(self, request: ModelRequest, purpose: str) -> StepId:
+        first = StepId.of_call(self.state.iteration, purpose, question(request), 0)
+        times = 0 if self._asked is None else self._asked.get(first.name, 0)
+        return evolve(first, ordinal=times) if times else first
 
     def model_wraps(self) -> tuple[tuple[Impl, ...], bool]:
         """The wrappers of a Think call, and whether one must see the whole answer."""
@@ -473,6 +479,11 @@ class ActiveRun:
         """Charge tokens and dollars to the run; they enter the state with the node under way."""
         self._pending = usage if self._pending is None else self._pending + usage
 
+    @property
+    def uncharged(self) -> Usage | None:
+        """What was charged to the run and is not in its state yet, or None."""
+        return self._pending
+
     def charged(self, state: AgentState, *, take: bool = True) -> AgentState:
         """The state with what was charged since."""
         usage = self._pending
@@ -488,12 +499,13 @@ class ActiveRun:
 
     async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, effect: str = "once") -> T:
         """Run an effect once per node; after a crash its recorded result stands."""
-        result: T = await self.host.step(f"{self.state.iteration}/step/{name}", fn, effect)  # type: ignore[arg-type]
+        step_id = StepId(self.state.iteration, STEP, name=name)
+        result: T = await self.host.step(step_id, fn, effect)  # type: ignore[arg-type]
         return result
 
     async def hook_step(self, name: str, fn: Callable[[], Awaitable[Any]]) -> Any:
         """A step of the review and filter families."""
-        return await self.step(name, fn, effect="pure")
+        return await self.host.step(StepId(self.state.iteration, REVIEW, name=name), fn, "pure")
 
 
 def _always(_: type[Event]) -> bool:

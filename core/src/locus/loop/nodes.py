@@ -10,6 +10,7 @@ from locus.core.events import ThinkEvent
 from locus.core.lazy import Lazy
 from locus.core.messages import Message, Usage, plugin_message
 from locus.core.state import AgentState, ReasoningStep, not_run
+from locus.core.step_id import THINK, StepId
 from locus.hooks.dispatch import fold
 from locus.hooks.review import review
 
@@ -36,9 +37,6 @@ async def think(state: AgentState, run: ActiveRun, given: Message | None = None)
     """
     before = state
     for attempt in range(MAX_RETRIES + 1):
-        if run.resumed and _failed_before(run, attempt):
-            await run.restarted()
-            continue
         before = run.charged(before)  # with what hooks have spent since
         state, messages = before, before.messages
         if given is not None:
@@ -52,7 +50,7 @@ async def think(state: AgentState, run: ActiveRun, given: Message | None = None)
                 response, usage, replayed = await run.ask(messages, attempt)
             except (ModelError, StepFailed) as e:
                 state = run.charged(state)
-                if run.take_retry() and attempt < MAX_RETRIES:
+                if attempt < MAX_RETRIES and run.retries(StepId(state.iteration, THINK, 0, attempt)):
                     before = state
                     await run.restarted()
                     continue
@@ -72,7 +70,8 @@ async def think(state: AgentState, run: ActiveRun, given: Message | None = None)
                     replayed=replayed,
                 )
             )
-        if given is None and run.take_retry() and attempt < MAX_RETRIES and not run.halted:
+        again = given is None and attempt < MAX_RETRIES and not run.halted
+        if again and run.retries(StepId(state.iteration, THINK, 0, attempt)):
             # The answer is thrown away, its tokens are not.
             before = state.charged(usage)
             await run.restarted()
@@ -81,17 +80,6 @@ async def think(state: AgentState, run: ActiveRun, given: Message | None = None)
             return await _reviewed(answered, message, run)
         return answered
     return state
-
-
-def _failed_before(run: ActiveRun, attempt: int) -> bool:
-    """Whether an attempt failed before a crash and was made again: what fails leaves no record, what answers does.
-
-    The answer that came of it stands; asked again, this attempt might give another one.
-    """
-    step = f"{run.state.iteration}/think/model"
-    this, *later = (step if not k else f"{step}#{k}" for k in range(attempt, MAX_RETRIES + 1))
-    recorded = run.host.recorded_any
-    return recorded(this) is None and any(recorded(k) is not None for k in later)
 
 
 async def _view(state: AgentState, run: ActiveRun) -> tuple[AgentState, tuple[Message, ...]]:

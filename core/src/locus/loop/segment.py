@@ -19,9 +19,11 @@ from locus.core.events import InterruptEvent, RunStartEvent
 from locus.core.journal import BLANK, END, START
 from locus.core.messages import Message, Role
 from locus.core.state import AgentState
+from locus.core.step_id import SEGMENT, THINK, StepId
 from locus.hooks.review import filter_input
+from locus.journal import poison
 from locus.journal.host import JournalHost
-from locus.journal.poison import LIMITS, attempts_made, dead_letter, set_aside, where_they_died
+from locus.journal.poison import LIMITS
 from locus.loop.router import Node
 from locus.loop.sessions import Held
 from locus.loop.thread import (
@@ -240,8 +242,13 @@ async def _resume(run: ActiveRun, segment: Segment, held: Held) -> tuple[AgentSt
     for outcome in host.outcomes:
         # What recorded steps have spent is charged here, once; a replay of them charges nothing. (Think's own call
         # is charged with its answer.)
-        if isinstance(outcome.value, Called | Spent) and "/think/model" not in outcome.step_id:
+        if isinstance(outcome.value, Called | Spent) and outcome.step_id.node != THINK:
             run.charge(outcome.value.usage)
+    for failure in host.failures:
+        if failure.usage is not None:
+            run.charge(failure.usage)
+    if last is not None and last.uncharged is not None:
+        run.charge(last.uncharged)
     run.elapsed()
     run.state = host.state
     run.resumed = True
@@ -251,10 +258,10 @@ async def _resume(run: ActiveRun, segment: Segment, held: Held) -> tuple[AgentSt
 
 async def _give_up(host: JournalHost, thread_id: str, max_attempts: int) -> None:
     """Law 10: what kills its worker each time must not be given to a worker for ever."""
-    cause = set_aside(host.claim)
-    if cause is None and attempts_made(host.claim) >= max_attempts:
-        cause = where_they_died(host)
-        await host.pause(dead_letter(cause))
+    cause = poison.dead_letter(host.claim)
+    if cause is None and poison.attempts_made(host.claim) >= max_attempts:
+        cause = poison.cause(host)
+        await host.pause("dead_letter", cause)
     if cause is not None:
         raise DeadLetter(thread_id, cause)
 
@@ -271,7 +278,7 @@ async def _stand(run: ActiveRun, segment: Segment, state: AgentState, number: in
             limits = [limit.to_json() for limit in run.runtime.limits]
         except NotSerialisable:  # a lambda: then the record says only that there was something
             limits = []
-        await host.note(f"{LIMITS}/{number}", limits)
+        await host.note(StepId(0, SEGMENT, number, name=LIMITS), limits)
 
 
 async def _start_event(run: ActiveRun, prompt: str, *, resumed: bool) -> None:
@@ -316,7 +323,7 @@ async def _loop(run: ActiveRun, state: AgentState, node: Node) -> Ended:
 async def _suspended(run: ActiveRun) -> Ended:
     host = run.host
     questions = tuple(host.open_questions.values())
-    await host.pause("Interrupted")
+    await host.pause("interrupted")
     state = run.charged(host.state, take=False)
     run.state = state
     for q in questions:
@@ -348,7 +355,7 @@ async def _cancelled(run: ActiveRun, segment: Segment) -> None:
         reason, error = cancel_reason(run.cancelled or ""), None
         if _show_committed(run):
             try:
-                await host.pause(reason)
+                await host.pause("cancelled", run.cancelled or "")
             except JournalError as e:
                 error = e
                 _show_committed(run)  # what was being written is not

@@ -12,6 +12,7 @@ from locus.core.frozen import EMPTY, frozen
 from locus.core.journal import BLANK, Asked, Outcome
 from locus.core.messages import Message, Role
 from locus.core.state import not_run
+from locus.core.step_id import EXECUTE, StepId
 from locus.tools.outcome import CallOutcome
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def closed_state(host: JournalHost) -> AgentState:
         return state
     messages = []
     for ordinal, call in enumerate(state.unanswered):
-        found = host.recorded_any(f"{state.iteration}/execute/{ordinal}")
+        found = host.recorded_any(StepId(state.iteration, EXECUTE, ordinal))
         if isinstance(found, Outcome) and isinstance(found.value, CallOutcome):
             messages.append(found.value.message(call))
         else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from locus.core.directives import Cancel
 from locus.core.errors import ConditionError, StepFailed
 from locus.core.events import CheckpointEvent, IterationEvent, TerminateEvent
-from locus.core.journal import END, START
+from locus.core.journal import END, START, Cancelled
 from locus.core.state import AgentState
 from locus.hooks.dispatch import decide_route
 from locus.journal.steps import WHEN
@@ -52,9 +52,11 @@ async def advance_node(run: ActiveRun, state: AgentState, node: Node) -> tuple[A
         # Whatever stood in for Terminate: a history with open calls could not be gone on with.
         return await _finish(run, state, new.with_calls_closed(run.ending)), None
     route = _routed(run, node, new)
-    if route.next is not TERMINATE and run.runtime.diverts:
+    proposed = route.next
+    if proposed is not TERMINATE and run.runtime.diverts:
         route = await _diverted(run, node, new, route)
-    committed = await commit(run, state, new, node, route.next, route.why)
+    instead_of = "" if route.next is proposed else str(proposed)
+    committed = await commit(run, state, new, node, route.next, route.why, instead_of)
     return committed, route.next
 
 
@@ -101,11 +103,14 @@ def _settled(run: ActiveRun, route: Route) -> Route:
 def _stop_cancelled(run: ActiveRun) -> None:
     # An error or a condition that came first stays the reason.
     if run.stop is None and run.cancelled is not None:
+        run.host.hold(Cancelled(run_id=run.run_id, reason=run.cancelled))
         run.stop = Stop(cancel_reason(run.cancelled), ("Cancelled",))
 
 
-async def commit(run: ActiveRun, old: AgentState, new: AgentState, node: str, following: str, why: str) -> AgentState:
-    """Make a transition: one append, then the event that tells of it."""
+async def commit(
+    run: ActiveRun, old: AgentState, new: AgentState, node: str, following: str, why: str, instead_of: str = ""
+) -> AgentState:
+    """Make a transition: one append, then the event about it."""
     again = following == THINK and node != START
     stop, error = run.stop, None
     told = run.hears(CheckpointEvent) or (following == END and run.hears(TerminateEvent))
@@ -120,6 +125,9 @@ async def commit(run: ActiveRun, old: AgentState, new: AgentState, node: str, fo
         why=why,
         satisfied=stop.satisfied if stop is not None else (),
         error=_told(error),
+        detail=stop.detail if stop is not None and following in (TERMINATE, END) else "",
+        instead_of=instead_of,
+        uncharged=run.uncharged,
         active_seconds=new.active_seconds + run.elapsed(),
         iteration=new.iteration + 1 if again else new.iteration,
         when="now" if told else WHEN.get(following, "now"),

@@ -18,6 +18,7 @@ from locus.core.data import register_value
 from locus.core.errors import BudgetExceeded, ModelError, NotSerialisable, is_transient
 from locus.core.events import Event, ModelChunkEvent, ModelCompleteEvent, ModelErrorEvent
 from locus.core.frozen import frozen
+from locus.core.journal import ModelFailed
 from locus.core.lazy import Lazy
 from locus.core.messages import ASSISTANT, Message, Usage
 from locus.hooks.dispatch import is_failure, onion
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from locus.core import codec
     from locus.core.directives import Directive
+    from locus.core.step_id import StepId
     from locus.hooks.health import HookHealth
     from locus.hooks.table import Impl
     from locus.journal.clock import Clock
@@ -328,7 +330,7 @@ async def model_step(
     request: ModelRequest,
     model: Model,
     *,
-    step_id: str,
+    step_id: StepId,
     purpose: str = "think",
     standing: str = "",
 ) -> tuple[ModelResponse, Usage, bool]:
@@ -347,16 +349,29 @@ async def model_step(
     """
     calling = Calling(run, model, request, purpose)
     began = time.perf_counter()
+    digest = f"{model.name}:{len(request.messages)}{standing}"
     try:
-        digest = f"{model.name}:{len(request.messages)}{standing}"
         called: Called = await run.host.step(step_id, calling.step, "model", digest)
     except BaseException as e:
         if not is_failure(e) or run.host.stopped is not None:
             raise  # no failure of the model: this worker must not go on, another one may
         error = e if isinstance(e, ModelError) else _model_error(model, e)
-        if calling.usage is not _NOTHING:
-            run.charge(calling.usage)
-        await _tell_error(run, error, calling)
+        used = calling.usage if calling.usage is not _NOTHING else None
+        if used is not None:
+            run.charge(used)
+        if not calling.replayed:
+            failed = ModelFailed(
+                run_id=run.host.run_id,
+                step_id=step_id,
+                digest=digest,
+                error_type=type(error).__name__,
+                error=str(error),
+                retryable=error.retryable,
+                usage=used,
+            )
+            run.host.hold(failed)
+        if not run.host.is_retried(step_id):
+            await _tell_error(run, error, calling)
         if error is e:
             raise
         raise error from e

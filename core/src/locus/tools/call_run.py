@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from locus.core.directives import Decision, Directive
     from locus.core.events import Event
     from locus.core.messages import ToolCall
+    from locus.core.step_id import StepId
     from locus.tools.outcome import CallOutcome
     from locus.tools.registry import ToolRegistry
 
@@ -78,6 +79,11 @@ class CallRun(Protocol):
         """End the run at the next safe point."""
         ...
 
+    @property
+    def retry_reason(self) -> str:
+        """Why a hook asked for another try last."""
+        ...
+
     def take_retry(self) -> bool:
         """Whether a hook asked for another try."""
         ...
@@ -101,7 +107,7 @@ class CallRun(Protocol):
         ...
 
     async def run_child(
-        self, agent: Any, prompt: Any, budget: Any, step_id: str, answers: dict[str, Any] | None = None
+        self, agent: Any, prompt: Any, budget: Any, step_id: StepId, answers: dict[str, Any] | None = None
     ) -> Any:
         """Run or resume a child run."""
         ...

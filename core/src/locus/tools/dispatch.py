@@ -24,7 +24,9 @@ from locus.core.events import (
 )
 from locus.core.executions import ToolExecution
 from locus.core.journal import Answered, Asked, Outcome
+from locus.core.step_id import CHILD, EXECUTE, STEP, StepId
 from locus.schema.canonical import call_key
+from locus.tools.body import enter, failures, question, time_limit
 from locus.tools.cancellation import is_foreign_cancellation
 from locus.tools.context import ToolContext
 from locus.tools.definition import ArgumentError, Bound, Tool
@@ -58,7 +60,7 @@ class _Call:
     """One call on its way through the pipeline."""
 
     call: ToolCall
-    step_id: str
+    step_id: StepId
     state: AgentState
     tool: Tool[..., Any] | None = None
     bound: Bound | None = None
@@ -76,6 +78,11 @@ class _Call:
     usage: Usage | None = None
     # What ctx.interrupt raised, to tell it from an Interrupt that the body made itself.
     raised_by_context: Interrupt | None = None
+
+    @property
+    def at(self) -> StepId:
+        """The step of the attempt under way."""
+        return self.step_id if not self.attempt else self.step_id.at_attempt(self.attempt)
 
     def refused(self, error: str) -> CallOutcome:
         return self._ended(None, f"Error: {error}", error, 0.0, started=False)
@@ -113,7 +120,7 @@ class _Call:
 
     def placed(self, outcome: CallOutcome) -> CallOutcome:
         """The outcome with the place of its blocks, which later hits are given again from the conversation."""
-        return placed(outcome, self.state, int(self.step_id.rpartition("/")[2]))
+        return placed(outcome, self.state, self.step_id.ordinal)
 
     def raised(self, error: BaseException, duration_ms: float) -> CallOutcome:
         text = error_text(error)
@@ -127,7 +134,7 @@ class _Call:
         tool = self.tool
         if tool is not None and tool.idempotent:
             return f"{run.thread_id if tool.idempotent == 'thread' else run.run_id}/{self.key}"
-        return f"{run.run_id}/{self.step_id.replace('/execute', '')}"
+        return f"{run.run_id}/{self.step_id.iteration}/{self.step_id.ordinal}"
 
 
 async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallRun) -> list[CallOutcome | None]:
@@ -153,10 +160,13 @@ async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallR
     else:
         await _run_all(work, run)
     for _ in range(MAX_RETRIES):
-        again = [c for c in work if _repeatable(c)] if run.take_retry() else []
+        asked = run.take_retry()
+        again = [c for c in work if run.host.is_retried(c.at) or (asked and _repeatable(c))]
         if not again:
             break
         for c in again:
+            if not run.host.is_retried(c.at):
+                run.host.retry(c.at, run.retry_reason)
             c.outcome, c.attempt, c.answered = None, c.attempt + 1, 0
         await _run_all(again, run)
     for c in work:
@@ -173,7 +183,7 @@ def _repeatable(c: _Call) -> bool:
 
 
 def _prepare(ordinal: int, call: ToolCall, state: AgentState, run: CallRun) -> _Call:
-    c = _Call(call, f"{state.iteration}/execute/{ordinal}", state)
+    c = _Call(call, StepId(state.iteration, EXECUTE, ordinal), state)
     tool = run.registry.get(call.name)
     if tool is None:
         c.key = call_key(call.name, call.arguments)
@@ -274,7 +284,7 @@ async def _hit(c: _Call, earlier: ToolExecution, run: CallRun, content: str | tu
 
 async def _run_one(c: _Call, run: CallRun) -> None:
     """One call from its decision to its record; sets ``c.outcome`` or ``c.waiting``, or leaves both unset."""
-    step_id = c.step_id if not c.attempt else f"{c.step_id}#{c.attempt}"
+    step_id = c.at
     found = run.host.recorded(step_id, c.key)
     if type(found) is Outcome:
         c.outcome = found.value
@@ -334,7 +344,7 @@ def _earlier(c: _Call, run: CallRun) -> ToolExecution | None:
     return found
 
 
-async def _decided(c: _Call, run: CallRun, step_id: str) -> bool:
+async def _decided(c: _Call, run: CallRun, step_id: StepId) -> bool:
     """Ask the hooks; True when the call may run. Sets the outcome of a rejected call."""
     decision = await run.decide(c.call)
     if type(decision) is Allow:
@@ -365,7 +375,7 @@ def _approves(answer: Any) -> bool:
     )
 
 
-def _lost(c: _Call, run: CallRun, step_id: str, *, intended: bool) -> bool:
+def _lost(c: _Call, run: CallRun, step_id: StepId, *, intended: bool) -> bool:
     """Whether the body may have had an effect that happens once only, or a person was asked about that."""
     if c.tool is None or c.tool.effect != "once":
         return False
@@ -373,7 +383,7 @@ def _lost(c: _Call, run: CallRun, step_id: str, *, intended: bool) -> bool:
     return intended or _answer(c, run, step_id) is not None
 
 
-def _unknown(c: _Call, run: CallRun, step_id: str) -> None:
+def _unknown(c: _Call, run: CallRun, step_id: StepId) -> None:
     if c.tool is not None and c.tool.ask_on_unknown:
         c.question = "unknown"
         given = _answer(c, run, step_id)
@@ -392,7 +402,7 @@ async def _announced(c: _Call, run: CallRun) -> bool:
     return type(directive) is not Reject and type(directive) is not Cancel
 
 
-async def _wrapped(c: _Call, run: CallRun, step_id: str, call: ToolCall) -> CallOutcome:
+async def _wrapped(c: _Call, run: CallRun, step_id: StepId, call: ToolCall) -> CallOutcome:
     """The body inside the onion."""
     try:
         outcome = await run.wrapped(partial(_body, c, run, step_id))(call)
@@ -402,7 +412,7 @@ async def _wrapped(c: _Call, run: CallRun, step_id: str, call: ToolCall) -> Call
     return outcome if isinstance(outcome.content, str) else c.placed(outcome)
 
 
-async def _body(c: _Call, run: CallRun, step_id: str, call: ToolCall) -> CallOutcome:
+async def _body(c: _Call, run: CallRun, step_id: StepId, call: ToolCall) -> CallOutcome:
     """Enter the body: whatever it returns or raises becomes an outcome."""
     tool, bound = c.tool, c.bound
     assert tool is not None
@@ -416,24 +426,24 @@ async def _body(c: _Call, run: CallRun, step_id: str, call: ToolCall) -> CallOut
     if tool.context_parameter is not None:
         context = ToolContext(_BodyHost(c, run, step_id), call.id, c.idempotency_key(run))
     began = time.perf_counter()
-    limit = _limit(tool, run)
+    limit = time_limit(tool, run.deadline)
     try:
         if limit is None and tool.is_async:
             value = await bound.call(context)
         elif limit is None:
-            value = await _enter(tool, bound, context)
+            value = await enter(tool, bound, context)
         else:
             with anyio.move_on_after(limit) as scope:
-                value = await _enter(tool, bound, context)
+                value = await enter(tool, bound, context)
             if scope.cancelled_caught:
                 late = TimeoutError(f"the tool did not finish within {limit:.3g} s and was stopped")
                 return c.raised(late, (time.perf_counter() - began) * 1000)
     except (Exception, SystemExit) as e:  # noqa: BLE001 - whatever a body raises is its call's error
         return _raised(c, e, run, (time.perf_counter() - began) * 1000)
     except (Interrupt, BaseExceptionGroup) as e:
-        asking = _asking(e)
+        asking = question(e)
         if asking is None:
-            failed = _failed(e)
+            failed = failures(e)
             if failed is None:
                 raise
             return c.raised(failed, (time.perf_counter() - began) * 1000)
@@ -457,44 +467,7 @@ def _raised(c: _Call, error: BaseException, run: CallRun, duration_ms: float) ->
     return c.raised(error, duration_ms)
 
 
-def _failed(error: BaseException) -> ExceptionGroup[Exception] | None:
-    """What failed in a body's task group while it was cancelled; the cancellation comes again by itself."""
-    _, errors = error.split(anyio.get_cancelled_exc_class()) if isinstance(error, BaseExceptionGroup) else (None, None)
-    return errors if isinstance(errors, ExceptionGroup) else None
-
-
-def _asking(error: BaseException) -> Interrupt | None:
-    """The question, also where it left the body through a task group of its own."""
-    while isinstance(error, BaseExceptionGroup):
-        questions, others = error.split(Interrupt)
-        if questions is None or not (others is None or isinstance(others, ExceptionGroup)):
-            return None
-        error = questions.exceptions[0]
-    return error if isinstance(error, Interrupt) else None
-
-
-def _limit(tool: Tool[..., Any], run: CallRun) -> float | None:
-    deadline = run.deadline
-    if deadline is None:
-        return tool.timeout
-    left = max(0.0, deadline - anyio.current_time())
-    return left if tool.timeout is None else min(left, tool.timeout)
-
-
-async def _enter(tool: Tool[..., Any], bound: Bound, context: ToolContext[Any] | None) -> Any:
-    if tool.is_async:
-        return await bound.call(context)
-    (value,) = await anyio.to_thread.run_sync(_called, bound, context, abandon_on_cancel=True)
-    # A decorator that is a plain function hands on what the coroutine function under it gave it.
-    return await value if hasattr(type(value), "__await__") else value
-
-
-def _called(bound: Bound, context: ToolContext[Any] | None) -> tuple[Any]:
-    # In a tuple: trio takes a coroutine that comes out of a thread for a mistake.
-    return (bound.call(context),)
-
-
-def _answer(c: _Call, run: CallRun, step_id: str) -> Answered | None:
+def _answer(c: _Call, run: CallRun, step_id: StepId) -> Answered | None:
     answers = run.host.answers(step_id)
     if not answers:
         return None
@@ -502,7 +475,7 @@ def _answer(c: _Call, run: CallRun, step_id: str) -> Answered | None:
     return next((a for a in answers if a.interrupt_id == wanted), None)
 
 
-async def _ask(c: _Call, asking: Interrupt, run: CallRun, step_id: str) -> None:
+async def _ask(c: _Call, asking: Interrupt, run: CallRun, step_id: StepId) -> None:
     c.waiting = True
     await run.host.ask(
         Asked(
@@ -539,8 +512,9 @@ class _BodyHost:
 
     _c: _Call
     _run: CallRun
-    _step_id: str
+    _step_id: StepId
     _steps: set[str] = field(factory=set)
+    _children: int = 0
 
     @property
     def run_id(self) -> str:
@@ -571,12 +545,11 @@ class _BodyHost:
         if name in self._steps:
             raise ValueError(f"the step {name!r} ran already in this call; give each step its own name")
         self._steps.add(name)
-        return await self._run.host.step(f"{self._step_id}/{name}", fn, effect)
+        return await self._run.host.step(self._step_id.inner(STEP, name=name), fn, effect)
 
     async def run_child(self, agent: Any, prompt: Any, budget: Any) -> Any:
-        name = f"child{sum(s.startswith('child') for s in self._steps)}"
-        self._steps.add(name)
-        step_id = f"{self._step_id}/{name}"
+        step_id = self._step_id.inner(CHILD, self._children)
+        self._children += 1
         result = await self._run.run_child(agent, prompt, budget, step_id)
         while result.interrupts:
             # The child's questions surface here as this body's own; with their answers the child goes on.

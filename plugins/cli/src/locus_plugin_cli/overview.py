@@ -17,7 +17,6 @@ from locus.core.journal import END, FORK, Asked, Paused
 from locus.core.messages import Usage
 from locus.journal import History, JournalStore, ThreadInfo
 from locus.journal.host import JournalHost
-from locus.journal.poison import set_aside
 from locus_plugin_cli.remembered import KEY
 from locus_plugin_cli.text import clock, one_line
 
@@ -174,11 +173,12 @@ def _status(host: JournalHost, holder: str | None, questions: Sequence[Asked]) -
         return "waiting", "; ".join(q.question for q in questions)
     newest = host.claim.entries[-1].body if host.claim.entries else last
     if isinstance(newest, Paused):
-        cause = set_aside(host.claim)
-        if cause is not None:
-            return "dead", cause
+        if newest.kind == "dead_letter":
+            return "dead", newest.reason
         # Answered, but nobody went on: then it is ready to.
-        return ("crashed", "") if newest.reason == "Interrupted" else ("cancelled", newest.reason)
+        if newest.kind == "interrupted":
+            return "crashed", ""
+        return "cancelled", f"Cancelled: {newest.reason}" if newest.reason else "Cancelled"
     if newest is last and last.node == FORK:
         return "forked", last.why
     return "crashed", ""

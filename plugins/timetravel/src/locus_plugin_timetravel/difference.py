@@ -74,7 +74,7 @@ def differing_field(
         recorded: the change to the one.
         actual: the change to the other.
     """
-    touched = {*recorded.changed, *recorded.grown, *actual.changed, *actual.grown, "iteration"} - _STAMPS
+    touched = {*recorded.changed, *recorded.grown, *actual.changed, *actual.grown, "iteration", "metadata"} - _STAMPS
     for name in sorted(touched):
         if name in recorded.grown and recorded.grown.get(name) == actual.grown.get(name):
             continue

@@ -6,7 +6,6 @@ or that a model failed: those show in what the transition says of the state, and
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import accumulate
@@ -17,6 +16,7 @@ from attrs import frozen
 from locus.core.journal import BLANK, END, START, Body, Entry, Outcome, Resumed, StateDelta, Transition, apply
 from locus.core.messages import Message, Role, Usage
 from locus.core.state import AgentState
+from locus.core.step_id import EXECUTE, SEGMENT, THINK, StepId
 from locus.loop.router import Node
 from locus.models.call import Called, Spent
 from locus.tools.outcome import CallOutcome
@@ -24,7 +24,7 @@ from locus.tools.outcome import CallOutcome
 __all__ = ["NodeTrace", "Spending", "attempt_of", "node_traces"]
 
 #: Steps by their ids, with what they have spent, in order.
-Spending = tuple[tuple[str, Usage], ...]
+Spending = tuple[tuple[StepId, Usage], ...]
 
 _FAILED = "ModelError: "
 _CANCELLED = "Cancelled"
@@ -68,13 +68,13 @@ class NodeTrace:
         return any(type(b) is Resumed for b in self.bodies)
 
     @cached_property
-    def _outcomes(self) -> dict[str, Outcome]:
+    def _outcomes(self) -> dict[StepId, Outcome]:
         run_id = self.transition.run_id if self.transition is not None else self.last.run_id if self.last else ""
         return {b.step_id: b for b in self.bodies if isinstance(b, Outcome) and b.run_id == run_id}
 
     def noted(self, name: str) -> Outcome | None:
         """The newest note under a name, whatever number it has."""
-        return next((o for i, o in reversed(self._outcomes.items()) if i.startswith(f"{name}/")), None)
+        return next((o for i, o in reversed(self._outcomes.items()) if i.node == SEGMENT and i.name == name), None)
 
     # -- Think ------------------------------------------------------------------------------------
 
@@ -116,7 +116,7 @@ class NodeTrace:
 
         Think's answers bring their own charge, so that nothing stands beside their names.
         """
-        found: list[tuple[str, Usage]] = []
+        found: list[tuple[StepId, Usage]] = []
         for step_id, outcome in self._outcomes.items():
             if self._own(step_id):
                 found.append((step_id, Usage()))
@@ -124,7 +124,7 @@ class NodeTrace:
                 found.append((step_id, outcome.value.usage))
         return tuple(found)
 
-    def charges(self, carried: Spending) -> tuple[list[tuple[str, Usage]], Spending, Usage]:
+    def charges(self, carried: Spending) -> tuple[list[tuple[StepId, Usage]], Spending, Usage]:
         """What was spent by others than Think's answers: what is charged here, what later, and what nobody tells of.
 
         What the state has as spent says where the one ends and the other begins: what a hook spends after the last
@@ -145,22 +145,21 @@ class NodeTrace:
             here = total
         return due[:end], tuple(due[end:]), room - here
 
-    def _own(self, step_id: str) -> bool:
+    def _own(self, step_id: StepId) -> bool:
         return attempt_of(step_id, self.before.iteration) is not None
 
     # -- Execute ----------------------------------------------------------------------------------
 
     def rerun(self, times: int) -> bool:
         """Whether a hook had failed calls run again for the ``times``-th time."""
-        again = re.compile(rf"{self.before.iteration}/execute/\d+#{times}(/|\Z)")
-        return any(map(again.match, self._outcomes)) or (self.cancelled is not None and self._given_up(times - 1))
+        again = any(i.root.node == EXECUTE and i.root.attempt == times for i in self._outcomes)
+        return again or (self.cancelled is not None and self._given_up(times - 1))
 
     def _given_up(self, attempt: int) -> bool:
         """Whether a call's outcome does not stand: it was to run again, and the run was cancelled before it did."""
-        suffix = f"#{attempt}" if attempt else ""
         messages: tuple[Message, ...] = self._grown("messages")
         for ordinal, message in enumerate(messages):
-            outcome = self._outcomes.get(f"{self.before.iteration}/execute/{ordinal}{suffix}")
+            outcome = self._outcomes.get(StepId(self.before.iteration, EXECUTE, ordinal, attempt))
             results = message.tool_results
             if outcome is not None and isinstance(outcome.value, CallOutcome) and results:
                 told, stood = str(results[0].content), outcome.value.content
@@ -196,17 +195,17 @@ class NodeTrace:
     def idle(self) -> bool:
         """Whether the node did nothing at all."""
         change = self.transition.delta if self.transition is not None else StateDelta()
-        return not self.attempts and not change.grown and change.changed.keys() <= _PASSING
+        made = change.grown or change.entries or change.extended or change.dropped
+        return not self.attempts and not made and change.changed.keys() <= _PASSING
 
     def _grown(self, name: str) -> tuple[Any, ...]:
         grown = self.transition.delta.grown.get(name) if self.transition is not None else None
         return grown[1] if grown is not None else ()
 
 
-def attempt_of(step_id: str, iteration: int) -> int | None:
+def attempt_of(step_id: StepId, iteration: int) -> int | None:
     """Which attempt at Think's model a step is, from 0, or None when it is another step."""
-    name, _, number = step_id.partition("#")
-    return int(number or 0) if name == f"{iteration}/think/model" and (number or "0").isdigit() else None
+    return step_id.attempt if step_id.node == THINK and step_id.iteration == iteration else None
 
 
 def node_traces(entries: Iterable[Entry]) -> Iterator[NodeTrace]:

@@ -6,7 +6,7 @@ import anyio
 import anyio.lowlevel
 
 from locus.core.errors import ThreadBusy
-from locus.core.journal import Outcome
+from locus.core.journal import Outcome, StepId
 from locus.journal import JournalStore
 from locus_testkit.contracts._samples import NOON, folded, steps_since, story, texts
 from locus_testkit.contracts._store import StoreContract, add, reclaimed, tell
@@ -25,7 +25,7 @@ class CommitLaws(StoreContract):
         """A batch with a value that cannot be stored is stored whole or not at all, and the next one fits."""
         claim = await store.claim("t", "w")
         await add(store, claim, *texts(1))
-        bad = Outcome(run_id="run", step_id="bad", value=Unstorable())
+        bad = Outcome(run_id="run", step_id=StepId(0, "bad"), value=Unstorable())
         try:
             await store.append(claim, [*texts(1), bad, *texts(1)])
         except Exception:  # noqa: BLE001  # whatever a store raises for it

@@ -83,7 +83,11 @@ class ModelCallLaws(StoreContract):
             calls = sum(asked.values()) + sum(talks[case.thread_id].asked.values())
             assert calls <= 5, f"{case.died.crash}: more than the call in flight was repeated"
             for number in (0, 1):
-                stored = any(f"{number}/notes/" in b.step_id for b in case.died.arrived if isinstance(b, Outcome))
+                stored = any(
+                    (b.step_id.iteration, b.step_id.purpose) == (number, "notes")
+                    for b in case.died.arrived
+                    if isinstance(b, Outcome)
+                )
                 found += stored
                 assert asked[number] == 1 or not stored, f"{case.died.crash}: the answer was stored"
                 assert state.metadata[f"notes {number}"] == f"notes {number}, asked {asked[number]} times"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from locus import Agent
-from locus.core.journal import Answered, Asked, Body, Outcome, entry_to_json
+from locus.core.journal import Answered, Asked, Body, Outcome, StepId, entry_to_json
 from locus.core.messages import MediaBlock, Message, Role
 from locus.journal import JournalStore
 from locus_testkit.contracts._runs import Case, Talk, World, every_crash, heard
@@ -40,9 +40,9 @@ class SizeLaws(StoreContract):
             told = told.grown(state.with_metadata("long", long))
             await tell(store, claim, told)
             bodies: tuple[Body, ...] = (
-                Outcome(run_id="long", step_id="text", value=long),
-                Outcome(run_id="long", step_id="bytes", value=[b"\x01" * size]),
-                Asked(run_id="long", interrupt_id="i", step_id="s", question=long),
+                Outcome(run_id="long", step_id=StepId(0, "text"), value=long),
+                Outcome(run_id="long", step_id=StepId(0, "bytes"), value=[b"\x01" * size]),
+                Asked(run_id="long", interrupt_id="i", step_id=StepId(0, "s"), question=long),
                 Answered(run_id="long", interrupt_id="i", answer={long: long}),
             )
             await add(store, claim, *bodies)

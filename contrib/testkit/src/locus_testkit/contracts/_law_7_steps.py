@@ -43,7 +43,7 @@ class StepLaws(StoreContract):
 
         for case in await every_crash(make):
             for name in _NAMES:
-                stored = case.died.settled(f"0/execute/0/{name}")
+                stored = case.died.settled(f"0/execute/0/step/0:{name}")
                 assert marks[case.thread_id][name] in ((1,) if stored else (1, 2)), (case.died.crash, name)
             assert heard(await case.state())["act"] == "|".join(f"did {name}" for name in _NAMES)
 
@@ -56,15 +56,15 @@ class StepLaws(StoreContract):
         agent: Agent[object, object] = Agent(talk.model, tools=tools, checkpointer=store, tool_execution="sequential")
         await agent.run("Do it.", thread_id="t")
         bodies = [entry.body for entry in await store.read("t")]
-        assert [(type(b).__name__, b.step_id) for b in bodies if isinstance(b, Intent | Outcome)] == [
-            ("Outcome", "0/think/model"),
+        assert [(type(b).__name__, str(b.step_id)) for b in bodies if isinstance(b, Intent | Outcome)] == [
+            ("Outcome", "0/think/0"),
             ("Intent", "0/execute/0"),
             ("Outcome", "0/execute/0"),
             ("Intent", "0/execute/1"),
             ("Outcome", "0/execute/1"),
-            ("Outcome", "1/think/model"),
+            ("Outcome", "1/think/0"),
             ("Outcome", "1/execute/0"),
-            ("Outcome", "2/think/model"),
+            ("Outcome", "2/think/0"),
         ]
 
     async def test_law_7_changed_program_is_stopped_for_good(self, open_store: OpenStore) -> None:

@@ -6,7 +6,7 @@ from typing import cast
 
 import anyio
 
-from locus.core.journal import Outcome
+from locus.core.journal import Outcome, StepId
 from locus.journal import Appended, JournalStore
 from locus.journal.store import PostingStore
 from locus_testkit.contracts._law_2_commit import Unstorable
@@ -78,7 +78,7 @@ class PostLaws(StoreContract):
         """A batch with a value that cannot be stored is stored whole or not at all; those around it stand."""
         claim = await store.claim("t", "w")
         begun = _posting(store).post(claim, texts(1))
-        bad = Outcome(run_id="run", step_id="bad", value=Unstorable())
+        bad = Outcome(run_id="run", step_id=StepId(0, "bad"), value=Unstorable())
         stored = 0
         try:
             got = await _posting(store).post(claim, [*texts(1), bad, *texts(1)], after=begun).wait()

@@ -26,6 +26,7 @@ from locus.core.journal import (
     Paused,
     Resumed,
     StateDelta,
+    StepId,
     Transition,
     delta,
     fold,
@@ -181,27 +182,30 @@ def _acted(state: AgentState) -> AgentState:
 def steps(run_id: str = "run") -> tuple[Body, ...]:
     """One body of each kind that is no transition."""
     return (
-        Intent(run_id=run_id, step_id="0/execute/0", digest="d", policy="keyed"),
-        Outcome(run_id=run_id, step_id="0/execute/0", digest="d", value=AWKWARD),
-        Outcome(run_id=run_id, step_id="0/execute/1", error="ValueError: no"),
+        Intent(run_id=run_id, step_id=StepId(0, "execute", 0), digest="d", policy="keyed"),
+        Outcome(run_id=run_id, step_id=StepId(0, "execute", 0), digest="d", value=AWKWARD),
+        Outcome(run_id=run_id, step_id=StepId(0, "execute", 1), error="ValueError: no"),
         Asked(
             run_id=run_id,
             interrupt_id="0/execute/2?0",
-            step_id="0/execute/2",
+            step_id=StepId(0, "execute", 2),
             question="Really? \U0001f600",
             options=("yes", "no"),
             tool_name="look",
             call_id="call",
         ),
         Answered(run_id=run_id, interrupt_id="0/execute/2?0", answer=AWKWARD),
-        Paused(run_id=run_id, segment=0, reason="Interrupted"),
+        Paused(run_id=run_id, segment=0, kind="interrupted"),
         Resumed(run_id=run_id, segment=1),
     )
 
 
 def texts(n: int, run_id: str = "run", *, size: int = 1) -> tuple[Body, ...]:
     """``n`` outcomes that can be told apart, with a text of ``size`` characters each."""
-    return tuple(Outcome(run_id=run_id, step_id=f"{run_id}/{i}", value=f"{i:06}" + "x" * size) for i in range(n))
+    return tuple(
+        Outcome(run_id=run_id, step_id=StepId(0, "text", i, name=run_id), value=f"{i:06}" + "x" * size)
+        for i in range(n)
+    )
 
 
 def folded(claim: Claim) -> AgentState:

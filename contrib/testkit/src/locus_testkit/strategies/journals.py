@@ -16,24 +16,31 @@ from locus.core.journal import (
     Answered,
     Asked,
     Body,
+    Cancelled,
     Intent,
+    ModelFailed,
     Outcome,
     Paused,
+    PauseKind,
     Policy,
     Resumed,
+    Retried,
     StateDelta,
+    StepId,
+    Submitted,
     Transition,
     delta,
 )
 from locus.core.state import AgentState
 from locus_testkit.strategies.data import built_once, data, moments, texts
+from locus_testkit.strategies.messages import messages, usages
 from locus_testkit.strategies.states import growths, marked, state_pairs, states
 
 __all__ = ["Journal", "bodies", "deltas", "journals", "step_bodies"]
 
 _NODES = st.sampled_from(["think", "execute", "reflect", "terminate"])
 _RUNS = st.sampled_from(["run-1", "run-2"])
-_STEPS = st.sampled_from(["0/think", "0/execute/0", "0/execute/1", "1/think"])
+_STEPS = st.sampled_from([StepId(0, "think"), StepId(0, "execute"), StepId(0, "execute", 1), StepId(1, "think")])
 
 
 @built_once
@@ -62,7 +69,33 @@ def step_bodies() -> SearchStrategy[Body]:
             call_id=texts(),
         ),
         st.builds(Answered, **ask, answer=data()),
-        st.builds(Paused, **segment, reason=texts()),
+        st.builds(
+            ModelFailed,
+            **step,
+            digest=texts(),
+            error_type=texts(),
+            error=texts(),
+            retryable=st.booleans(),
+            usage=st.none() | usages(),
+        ),
+        st.builds(Retried, **step, reason=texts()),
+        st.builds(Cancelled, run_id=_RUNS, reason=texts()),
+        st.builds(
+            Submitted,
+            run_id=_RUNS,
+            prompt=messages(),
+            metadata=st.dictionaries(texts(), data(), max_size=2),
+            agent=texts(),
+            version=texts(),
+            queue=texts(),
+        ),
+        st.builds(
+            Paused,
+            **segment,
+            kind=st.sampled_from(get_args(PauseKind)),
+            reason=texts(),
+            not_before=st.none() | moments(),
+        ),
         st.builds(Resumed, **segment),
     )
 
@@ -79,6 +112,10 @@ def _transitions(change: SearchStrategy[StateDelta]) -> SearchStrategy[Transitio
         segment=st.integers(0, 5),
         error=st.none() | texts(),
         not_before=st.none() | moments(),
+        detail=texts(),
+        instead_of=_NODES | st.just(""),
+        uncharged=st.none() | usages(),
+        request_id=texts(),
     )
 
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from locus.core.errors import JournalError, ModelError, OutcomeUnknown, ReplayDiffers, StepFailed
 from locus.core.fingerprint import PARTS, bare, parts_of
-from locus.core.journal import Body, Intent, Outcome, delta
+from locus.core.journal import Body, Outcome, delta
 from locus.core.messages import Usage
+from locus.core.step_id import REVIEW
 from locus.journal import Claim
 from locus.journal.host import JournalHost
 from locus.loop.router import Node
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 
     from locus.core.messages import ToolCall
     from locus.core.state import AgentState
+    from locus.core.step_id import StepId
     from locus.journal import JournalStore
+    from locus.journal.host import Step
     from locus.journal.steps import When
     from locus_plugin_timetravel.replays.run import RecordedClock, ReplayRun
     from locus_plugin_timetravel.traces import NodeTrace
@@ -77,9 +80,9 @@ class ReplayHost(JournalHost):
     def enter(self, trace: NodeTrace, run: ReplayRun) -> None:
         """Be ready for a node: what it had on record, the time it began, what others had spent by then."""
         self.trace, self.run, self.stopped = trace, run, None
-        self._steps, self.asked, self._answers = {}, {}, {}
+        self._forget()
         # A node that was run twice by what wraps it has written its steps twice.
-        self._again: dict[str, list[Outcome]] = {}
+        self._again: dict[StepId, list[Outcome]] = {}
         for body in trace.bodies:
             self._take(body)
             if isinstance(body, Outcome) and body.run_id == self.run_id:
@@ -87,9 +90,8 @@ class ReplayHost(JournalHost):
         self._steps.update((i, outcomes[0]) for i, outcomes in self._again.items() if len(outcomes) > 1)
         # What is charged here, what to the next node, and what attempts have spent that came to nothing. A segment that
         # was resumed does not know what was spent before its node.
-        carried = () if trace.resumed else self._carried
-        self._due, self._left, self._unexplained = trace.charges(carried)
-        self._asked_for: list[str] = []
+        self._due, self._left, self._unexplained = trace.charges(self._carried)
+        self._asked_for: list[StepId] = []
         # The attempt at the model that was asked for last, and how often calls were asked to run again.
         self._attempt, self._rounds, self._called = -1, 0, False
         # A model call that the record does not have: it failed then, or it is new.
@@ -110,7 +112,7 @@ class ReplayHost(JournalHost):
         self.state = trace.after
         self._carried = trace.spending
 
-    def spend(self, until: str | None = None) -> None:
+    def spend(self, until: StepId | None = None) -> None:
         """Charge what the record has as spent, up to a step and including it; None = all of it."""
         ids = [step_id for step_id, _ in self._due]
         if until is not None and until not in ids:
@@ -127,10 +129,10 @@ class ReplayHost(JournalHost):
         trace = self.trace
         return any(k > self._attempt for k in trace.attempts) or (trace.failure is not None and not self._called)
 
-    def differs(self, step: str, recorded: Any, actual: Any) -> ReplayDiffers:
+    def differs(self, step: StepId | str, recorded: Any, actual: Any) -> ReplayDiffers:
         """Stop here, by raising this; the first difference that was suspected is the one to tell."""
         trace = self.trace
-        found = Difference(n=trace.n, node=str(trace.node), step=step, recorded=recorded, actual=actual)
+        found = Difference(n=trace.n, node=str(trace.node), step=str(step), recorded=recorded, actual=actual)
         error = ReplayDiffers(self.claim.thread_id, self._suspect or found)
         self.stop(error)
         return error
@@ -142,7 +144,7 @@ class ReplayHost(JournalHost):
 
     # -- steps ------------------------------------------------------------------------------------
 
-    def recorded(self, step_id: str, digest: str = "") -> Outcome | Intent | None:
+    def recorded(self, step_id: StepId, digest: str = "") -> Step | None:
         """What the journal says about a step; it must have been asked for the same then."""
         found = self._steps.get(step_id)
         self._asked_for.append(step_id)
@@ -152,7 +154,7 @@ class ReplayHost(JournalHost):
             self.run.cancel(self.trace.cancelled)  # a call that was not run any more
         return found
 
-    def _compare(self, step_id: str, recorded: str, actual: str) -> None:
+    def _compare(self, step_id: StepId, recorded: str, actual: str) -> None:
         if recorded == actual:
             return
         if bare(recorded) != bare(actual):
@@ -166,7 +168,7 @@ class ReplayHost(JournalHost):
             if then.get(letter) != now.get(letter):
                 raise self.differs(step_id, f"{what} {then.get(letter, 'none')}", f"{what} {now.get(letter, 'none')}")
 
-    async def step(self, step_id: str, fn: Callable[[], Awaitable[Any]], policy: Any, digest: str = "") -> Any:
+    async def step(self, step_id: StepId, fn: Callable[[], Awaitable[Any]], policy: Any, digest: str = "") -> Any:
         """The recorded result."""
         found = self.recorded(step_id, digest)
         attempt = attempt_of(step_id, self.trace.before.iteration)
@@ -182,10 +184,10 @@ class ReplayHost(JournalHost):
         if policy == "model":
             raise self._unanswered(step_id, digest, think=attempt is not None)
         if found is not None and policy == "once":
-            raise OutcomeUnknown(step_id)
+            raise OutcomeUnknown(str(step_id))
         raise self.differs(step_id, None, "asked for")
 
-    def _used(self, step_id: str, *, think: bool) -> None:
+    def _used(self, step_id: StepId, *, think: bool) -> None:
         if len(self._again.get(step_id, ())) > 1:
             self._again[step_id].pop(0)
             self._steps[step_id] = self._again[step_id][0]
@@ -193,11 +195,11 @@ class ReplayHost(JournalHost):
         if think and not self._ahead:
             self.clock.show(self.trace.after)
 
-    def _unanswered(self, step_id: str, digest: str, *, think: bool) -> ModelError:
+    def _unanswered(self, step_id: StepId, digest: str, *, think: bool) -> ModelError:
         # A model call that fails leaves no step behind; whether it did shows in what the node made of it.
         trace = self.trace
         if not think or trace.failure is None:
-            asked = Difference(n=trace.n, node=str(trace.node), step=step_id, recorded=None, actual=bare(digest))
+            asked = Difference(n=trace.n, node=str(trace.node), step=str(step_id), recorded=None, actual=bare(digest))
             self._suspect = self._suspect or asked
         if think:
             self.run.charge(self._unexplained)
@@ -210,10 +212,13 @@ class ReplayHost(JournalHost):
         return ModelError(trace.failure if think and trace.failure is not None else "the record has no answer")
 
     async def settle(
-        self, step_id: str, value: Any, digest: str = "", error: str | None = None, *, when: When = "now"
+        self, step_id: StepId, value: Any, digest: str = "", error: str | None = None, *, when: When = "now"
     ) -> None:
         """Compare what came of a step at once."""
         await super().settle(step_id, value, digest, error)
+
+    def hold(self, body: Body) -> None:
+        """Write nothing: the record has what was decided."""
 
     async def _append(self, *bodies: Body) -> None:
         # The code comes to something that the record does not have, and would write it.
@@ -256,7 +261,7 @@ class ReplayHost(JournalHost):
         if trace.cancelled is not None:
             run.cancel(trace.cancelled)
         for step_id, found in self._steps.items():
-            if "/step/review/" in step_id and step_id not in self._asked_for:
+            if step_id.node == REVIEW and step_id not in self._asked_for:
                 raise self.differs(step_id, getattr(found, "value", None), None)
 
     def diverted(self, node: str, state: AgentState, proposed: str) -> str | None:
@@ -275,6 +280,10 @@ class ReplayHost(JournalHost):
         why: str = "",
         satisfied: tuple[str, ...] = (),
         error: str | None = None,
+        detail: str = "",
+        instead_of: str = "",
+        uncharged: Usage | None = None,
+        request_id: str = "",
         active_seconds: float = 0.0,
         iteration: int = 0,
         when: When = "now",

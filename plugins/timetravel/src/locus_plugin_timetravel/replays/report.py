@@ -189,7 +189,7 @@ class _Walk:
             try:
                 limits = self._limits(note.value)
             except LocusError as e:
-                return self._differs(trace, note.step_id, thaw(note.value), f"cannot be read: {e}")
+                return self._differs(trace, str(note.step_id), thaw(note.value), f"cannot be read: {e}")
             runtime = tightened(runtime, *limits) if limits else runtime
         host, output = self._host, self._output
         self._bare = replay_runtime(runtime, runtime.unwrapped(), host)

@@ -14,6 +14,7 @@ from attrs import evolve, frozen
 
 from locus.core.fingerprint import bare
 from locus.core.journal import BLANK
+from locus.core.step_id import CALL, REVIEW, StepId
 from locus.hooks.health import STRIKES
 from locus.hooks.table import HookTable, Impl
 from locus.loop.context import ActiveRun
@@ -68,7 +69,7 @@ class ReplayRun(ActiveRun):
         #: How often each reviewer has let an answer pass.
         self._verdicts: Counter[str] = Counter()
         # The step that a plugin's model call is about to be.
-        self._next = ""
+        self._next = StepId(0, CALL)
 
     def take_up(self, trace: NodeTrace) -> None:
         """A node begins, as if nothing had been tried before."""
@@ -106,7 +107,7 @@ class ReplayRun(ActiveRun):
 
     async def call_model(self, request: ModelRequest, *, model: Any = None, purpose: str) -> ModelResponse:
         """A plugin's recorded call."""
-        self._next = self._numbered(self._about(request, purpose))
+        self._next = self._call_id(request, purpose)
         if self.host.recorded_any(self._next) is None:
             self.host.spend()
         return await super().call_model(request, model=model, purpose=purpose)
@@ -125,7 +126,7 @@ class ReplayRun(ActiveRun):
 
     async def hook_step(self, name: str, fn: Callable[[], Awaitable[Any]]) -> Any:
         """A reviewer's recorded verdict."""
-        step_id = f"{self.state.iteration}/step/{name}"
+        step_id = StepId(self.state.iteration, REVIEW, name=name)
         if self.host.recorded_any(step_id) is None and self._verdicts[name] >= STRIKES:
             return _ACCEPT  # it failed so often that it was not asked any more
         verdict = await super().hook_step(name, fn)

@@ -10,7 +10,7 @@ import click
 
 from locus.core import encode_data
 from locus.core.errors import NotSerialisable
-from locus.core.journal import FORK, START, Intent, Outcome
+from locus.core.journal import FORK, START, Intent, Outcome, StepId
 from locus.core.messages import Message, Role, Usage, text_of
 from locus.journal import History, HistoryEntry, read_history
 from locus_plugin_cli import status
@@ -112,8 +112,8 @@ def _under_way(past: History) -> list[str]:
     ended = {b.step_id for b in past.pending if isinstance(b, Outcome)}
     left = [b.step_id for b in past.pending if isinstance(b, Intent) and b.step_id not in ended]
     calls = past.state.unanswered if left else ()
-    named = {f"{past.state.iteration}/execute/{i}": called(c.name, c.arguments) for i, c in enumerate(calls)}
-    return [named.get(step, step) for step in dict.fromkeys(left)]
+    named = {StepId(past.state.iteration, "execute", i): called(c.name, c.arguments) for i, c in enumerate(calls)}
+    return [named.get(step, str(step)) for step in dict.fromkeys(left)]
 
 
 def _print_messages(messages: tuple[Message, ...], out: Output) -> None:

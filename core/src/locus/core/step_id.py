@@ -1,0 +1,128 @@
+"""`StepId`: the place of a step in a run, the same in every process and on every way back to it.
+
+This is the one place that makes a text of a step's id and reads it. The text is what the journal holds and what people
+see: ``0/execute/1`` is the second call of the first turn, ``0/execute/1#2`` its second repetition, and
+``0/execute/1#2/step/0:pay`` the step ``pay`` inside its body. Names are escaped, so that no name that a plugin or a
+tool chooses reads as the id of another step.
+"""
+
+from __future__ import annotations
+
+import re
+
+from locus.core.errors import CheckpointError
+from locus.core.frozen import frozen
+
+__all__ = ["CALL", "CHILD", "EXECUTE", "REVIEW", "SEGMENT", "STEP", "THINK", "WAIT", "StepId"]
+
+#: Where a step belongs: Think's own model call, a tool call, a plugin's model call, ``run.step`` or ``ctx.step``, a
+#: reviewer's verdict, a child run, a question of a node, and what a segment keeps for those who read the journal.
+THINK, EXECUTE, CALL, STEP, REVIEW, CHILD, WAIT, SEGMENT = (
+    "think",
+    "execute",
+    "call",
+    "step",
+    "review",
+    "child",
+    "wait",
+    "segment",
+)
+
+_LEVEL = re.compile(r"/([^/#:?]+)/(0|[1-9][0-9]*)(?:#([1-9][0-9]*))?(?::([^/?]+))?", re.ASCII)
+_ESCAPE = re.compile("%([0-9A-F]{2})")
+_ITERATION = re.compile(r"0|[1-9][0-9]*", re.ASCII)
+# What ends a part of the text. A name may hold ":" and "#": it begins at the first ":".
+_IN_NODES = str.maketrans({c: f"%{ord(c):02X}" for c in "%/#:?"})
+_IN_NAMES = str.maketrans({c: f"%{ord(c):02X}" for c in "%/?"})
+
+
+@frozen
+class StepId:
+    """Names one effect of a run.
+
+    Args:
+        iteration: 0-based index of the iteration.
+        node: where it belongs, `THINK`, `EXECUTE`, ... or what a plugin's node calls its own steps; not empty.
+        ordinal: which of several, from 0.
+        attempt: how often it was made before, because a hook asked for another try.
+        name: what its maker calls it, any text.
+        parent: the step inside whose body it happens, or None.
+    """
+
+    iteration: int
+    node: str
+    ordinal: int = 0
+    attempt: int = 0
+    name: str = ""
+    parent: StepId | None = None
+
+    def inner(self, node: str, ordinal: int = 0, name: str = "") -> StepId:
+        """The id of a step inside the body of this one."""
+        return StepId(self.iteration, node, ordinal, 0, name, self)
+
+    def at_attempt(self, attempt: int) -> StepId:
+        """The id of another attempt at this step, 0 for the first."""
+        return StepId(self.iteration, self.node, self.ordinal, attempt, self.name, self.parent)
+
+    @classmethod
+    def of_call(cls, iteration: int, purpose: str, question: str, times: int) -> StepId:
+        """The id of a plugin's model call, by what it asks and how often that was asked before.
+
+        Args:
+            iteration: 0-based index of the iteration.
+            purpose: what the call is for, any text.
+            question: a hash of the request, in hex digits.
+            times: how often the node under way has asked the same for the same purpose.
+        """
+        return cls(iteration, CALL, times, name=f"{question}:{purpose}")
+
+    @property
+    def purpose(self) -> str:
+        """What a plugin's model call is for, ``""`` for another step."""
+        return self.name.partition(":")[2] if self.node == CALL else ""
+
+    @property
+    def root(self) -> StepId:
+        """The outermost step that this one is inside of, itself where it is inside of none."""
+        step = self
+        while step.parent is not None:
+            step = step.parent
+        return step
+
+    def __str__(self) -> str:
+        """The text form; `parse` reads it."""
+        parent = self.parent
+        before = str(self.iteration) if parent is None else str(parent)
+        text = f"{before}/{_escaped(self.node, _IN_NODES)}/{self.ordinal}"
+        if self.attempt:
+            text += f"#{self.attempt}"
+        return f"{text}:{_escaped(self.name, _IN_NAMES)}" if self.name else text
+
+    @classmethod
+    def parse(cls, text: str) -> StepId:
+        """The id of which this is the text form.
+
+        Raises:
+            CheckpointError: it is not the text of a step id.
+        """
+        start = _ITERATION.match(text)
+        made: StepId | None = None
+        at = start.end() if start is not None else 0
+        while start is not None and at < len(text):
+            level = _LEVEL.match(text, at)
+            if level is None:
+                break
+            node, ordinal, attempt, name = level.groups()
+            made = cls(int(start[0]), _plain(node), int(ordinal), int(attempt or 0), _plain(name or ""), made)
+            at = level.end()
+        if made is None or at < len(text) or str(made) != text:
+            raise CheckpointError("step_id", f"{text!r:.120} is not the id of a step")
+        return made
+
+
+def _escaped(text: str, table: dict[int, str]) -> str:
+    return text if text.isalnum() else text.translate(table)
+
+
+def _plain(text: str) -> str:
+    return text if "%" not in text else _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
