@@ -23,7 +23,7 @@ from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen
 from locus.core.lazy import Lazy
 from locus.core.messages import Message, Usage
 from locus.core.state import GROWING, AgentState
-from locus.core.step_id import StepId
+from locus.core.step_id import CALL, CHILD, EXECUTE, REVIEW, SEGMENT, STEP, THINK, WAIT, StepId
 
 if TYPE_CHECKING:
     from locus.core import codec
@@ -32,11 +32,19 @@ else:
 
 __all__ = [
     "BLANK",
+    "CALL",
+    "CHILD",
     "END",
+    "EXECUTE",
     "FORK",
     "FORMAT",
+    "REVIEW",
+    "SEGMENT",
     "START",
+    "STEP",
+    "THINK",
     "UPGRADES",
+    "WAIT",
     "Answered",
     "Asked",
     "Body",

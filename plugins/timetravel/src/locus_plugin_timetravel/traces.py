@@ -13,10 +13,24 @@ from typing import Any
 
 from attrs import frozen
 
-from locus.core.journal import BLANK, END, START, Body, Entry, Outcome, Resumed, StateDelta, Transition, apply
+from locus.core.journal import (
+    BLANK,
+    END,
+    EXECUTE,
+    SEGMENT,
+    START,
+    THINK,
+    Body,
+    Entry,
+    Outcome,
+    Resumed,
+    StateDelta,
+    StepId,
+    Transition,
+    apply,
+)
 from locus.core.messages import Message, Role, Usage
 from locus.core.state import AgentState
-from locus.core.step_id import EXECUTE, SEGMENT, THINK, StepId
 from locus.loop.router import Node
 from locus.models.call import Called, Spent
 from locus.tools.outcome import CallOutcome

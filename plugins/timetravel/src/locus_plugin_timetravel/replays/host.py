@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from locus.core.errors import JournalError, ModelError, OutcomeUnknown, ReplayDiffers, StepFailed
 from locus.core.fingerprint import PARTS, bare, parts_of
-from locus.core.journal import Body, Outcome, delta
+from locus.core.journal import REVIEW, Body, Outcome, delta
 from locus.core.messages import Usage
-from locus.core.step_id import REVIEW
 from locus.journal import Claim
 from locus.journal.host import JournalHost
 from locus.loop.router import Node
@@ -24,9 +23,9 @@ from locus_plugin_timetravel.traces import Spending, attempt_of
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from locus.core.journal import StepId
     from locus.core.messages import ToolCall
     from locus.core.state import AgentState
-    from locus.core.step_id import StepId
     from locus.journal import JournalStore
     from locus.journal.host import Step
     from locus.journal.steps import When

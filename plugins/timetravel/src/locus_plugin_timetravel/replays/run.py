@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve, frozen
 
 from locus.core.fingerprint import bare
-from locus.core.journal import BLANK
-from locus.core.step_id import CALL, REVIEW, StepId
+from locus.core.journal import BLANK, CALL, REVIEW, StepId
 from locus.hooks.health import STRIKES
 from locus.hooks.table import HookTable, Impl
 from locus.loop.context import ActiveRun
