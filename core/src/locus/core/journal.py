@@ -59,6 +59,7 @@ __all__ = [
     "Resumed",
     "Retried",
     "StateDelta",
+    "Step",
     "StepId",
     "Submitted",
     "Transition",
@@ -402,6 +403,9 @@ class Transition:
     uncharged: Usage | None = None
     request_id: str = ""
 
+
+#: What the journal says about a step.
+Step = Outcome | Intent | ModelFailed
 
 Body = (
     Intent | Outcome | ModelFailed | Retried | Cancelled | Submitted | Asked | Answered | Paused | Resumed | Transition

@@ -39,6 +39,7 @@ from locus.core.journal import (
     Resumed,
     Retried,
     StateDelta,
+    Step,
     Transition,
     advance,
     apply,
@@ -57,11 +58,8 @@ if TYPE_CHECKING:
     from locus.journal.steps import When
     from locus.journal.store import Posted
 
-__all__ = ["JournalHost", "Step"]
+__all__ = ["JournalHost"]
 
-
-#: What the journal says about a step.
-Step = Outcome | Intent | ModelFailed
 
 #: The delta of a transition whose state is handed to the store whole.
 _IN_THE_STATE = StateDelta()

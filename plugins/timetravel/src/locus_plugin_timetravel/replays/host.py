@@ -23,11 +23,10 @@ from locus_plugin_timetravel.traces import Spending, attempt_of
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from locus.core.journal import StepId
+    from locus.core.journal import Step, StepId
     from locus.core.messages import ToolCall
     from locus.core.state import AgentState
     from locus.journal import JournalStore
-    from locus.journal.host import Step
     from locus.journal.steps import When
     from locus_plugin_timetravel.replays.run import RecordedClock, ReplayRun
     from locus_plugin_timetravel.traces import NodeTrace
