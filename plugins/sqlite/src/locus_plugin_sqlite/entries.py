@@ -146,14 +146,14 @@ class Snapping(Job[bool]):
 
 
 class Reading(Job[tuple["Entry", ...]]):
-    """The entries of a thread after a number."""
+    """The entries of a thread after a number, and up to one."""
 
-    __slots__ = ("_after", "_found", "_name")
+    __slots__ = ("_after", "_found", "_name", "_upto")
     writes = False
 
-    def __init__(self, name: str, after: int) -> None:
+    def __init__(self, name: str, after: int, upto: int = MASK) -> None:
         super().__init__(())
-        self._name, self._after = name, max(0, after)
+        self._name, self._after, self._upto = name, max(0, after), upto
         self._found: Journal | None = None
 
     def apply(self, session: Session) -> None:
@@ -161,9 +161,9 @@ class Reading(Job[tuple["Entry", ...]]):
         row = session.db.execute("SELECT id FROM threads WHERE name=?", (self._name,)).fetchone()
         self._found = None
         if row is not None:
-            self._found = journal(session.db, session.path, self._name, row[0], self._after)
+            self._found = journal(session.db, session.path, self._name, row[0], self._after, self._upto)
 
     def finish(self, session: Session) -> None:
         """Decode them."""
         if self._found is not None:
-            self.result = tuple(self._found.entries(self._after + 1))
+            self.result = tuple(self._found.entries(self._after + 1)[: self._upto - self._after])

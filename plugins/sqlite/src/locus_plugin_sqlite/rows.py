@@ -120,7 +120,7 @@ class Journal:
         )
 
 
-def journal(db: sqlite3.Connection, path: Path, name: str, thread: int, after: int | None) -> Journal:
+def journal(db: sqlite3.Connection, path: Path, name: str, thread: int, after: int | None, upto: int = MASK) -> Journal:
     """Read what is needed of a thread.
 
     Args:
@@ -129,6 +129,7 @@ def journal(db: sqlite3.Connection, path: Path, name: str, thread: int, after: i
         name: the thread.
         thread: its row.
         after: number of the last entry that is known; None: read the snapshots, and the entries from the newest on.
+        upto: number of the last entry that is wanted; the row that holds it is read whole.
     """
     parts = line(db, thread)
     chunks: list[tuple[int, bytes]] = []
@@ -144,19 +145,20 @@ def journal(db: sqlite3.Connection, path: Path, name: str, thread: int, after: i
         after = chunks[-1][0] if chunks else 0
     rows: list[Stored] = []
     for part in parts:
-        if part.upto >= after:
-            rows += _rows(db, part, max(after, part.after + 1), blobs)
+        if part.upto >= after and part.after < upto:
+            rows += _rows(db, part, max(after, part.after + 1), blobs, upto)
     return Journal(path, name, tuple(rows), tuple(chunks), blobs)
 
 
-def _rows(db: sqlite3.Connection, part: Part, start: int, blobs: dict[str, bytes]) -> list[Stored]:
+def _rows(db: sqlite3.Connection, part: Part, start: int, blobs: dict[str, bytes], upto: int) -> list[Stored]:
     """The rows with the entries from ``start`` on: the first and the last may hold others beside these."""
     base = part.thread << SHIFT
     last = base | MASK
-    if part.upto != MASK:
-        # The row that holds the last shared entry may end behind it.
+    stop = min(part.upto, upto)
+    if stop != MASK:
+        # The row that holds the last shared entry, or the last that is wanted, may end behind it.
         holds = "SELECT min(key) FROM entries WHERE key BETWEEN ? AND ?"
-        last = db.execute(holds, (base | part.upto, last)).fetchone()[0]
+        last = db.execute(holds, (base | stop, last)).fetchone()[0] or last
     within = "SELECT key, writer, body FROM entries WHERE key BETWEEN ? AND ? ORDER BY key"
     found = db.execute(within, (base | start, last)).fetchall()
     if found:

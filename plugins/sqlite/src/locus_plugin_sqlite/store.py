@@ -188,6 +188,16 @@ class SqliteStore:
         """The entries of a thread; empty for an unknown one."""
         return await self._do(Reading(thread_id, after))
 
+    async def read_page(self, thread_id: str, after: int, count: int) -> tuple[Entry, ...]:
+        """At most ``count`` entries of a thread, those after a number; it costs what these cost.
+
+        Args:
+            thread_id: the thread; empty for an unknown one.
+            after: number of the entry before the first one wanted, from 0.
+            count: 1 or more.
+        """
+        return await self._do(Reading(thread_id, after, max(0, after) + count))
+
     async def peek(self, thread_id: str) -> Claim | None:
         """What stands in a thread, without taking it."""
         return await self._do(Peeking(thread_id))

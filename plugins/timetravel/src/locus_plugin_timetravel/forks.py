@@ -9,16 +9,15 @@ under way is no part of the fork, because no transition is: there that node runs
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import uuid4
 
 from attrs import evolve
 
 from locus.core.journal import END, FORK, StateDelta, Transition
-from locus.journal import History, recorded_entries
 from locus.loop.input import thread_name
 from locus.loop.router import Node
 from locus_plugin_timetravel.histories import Source, store_of
+from locus_plugin_timetravel.pages import newest_transition, nth_transition
 
 __all__ = ["fork"]
 
@@ -42,12 +41,12 @@ async def fork(source: Source, thread_id: str, *, at: int | None = None, into: s
         InputError: ``into`` is not a valid name.
     """
     store = store_of(source)
-    entries = await recorded_entries(store, thread_id)
-    past = History.of(thread_id, entries)
-    entry = past.at(len(past) if at is None else at)
     name = f"{thread_id}~{uuid4().hex[:8]}" if into is None else thread_name(into)
-    last: Any = entries[entry.entry - entries[0].n].body
-    await store.fork(thread_id, entry.entry, name, _parted(last, f"forked from {thread_id!r} at {entry.n}"))
+    if at is None:
+        (number, last), where = await newest_transition(store, thread_id), ""
+    else:
+        (number, last), where = await nth_transition(store, thread_id, at), f" at {at}"
+    await store.fork(thread_id, number, name, _parted(last, f"forked from {thread_id!r}{where}"))
     return name
 
 

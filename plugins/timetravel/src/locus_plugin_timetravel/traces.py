@@ -35,7 +35,7 @@ from locus.loop.router import Node
 from locus.models.call import Called, Spent
 from locus.tools.outcome import CallOutcome
 
-__all__ = ["NodeTrace", "Spending", "attempt_of", "node_traces"]
+__all__ = ["NodeTrace", "Spending", "TraceReader", "attempt_of", "node_traces"]
 
 #: Steps by their ids, with what they have spent, in order.
 Spending = tuple[tuple[StepId, Usage], ...]
@@ -222,23 +222,43 @@ def attempt_of(step_id: StepId, iteration: int) -> int | None:
     return step_id.attempt if step_id.node == THINK and step_id.iteration == iteration else None
 
 
+class TraceReader:
+    """Makes the traces of a thread from its entries, which are given one after another."""
+
+    def __init__(self) -> None:
+        self._state, self._last, self._n = BLANK, None, 1
+        self._bodies: list[Body] = []
+
+    _last: Transition | None
+
+    def read(self, entry: Entry) -> tuple[NodeTrace, ...]:
+        """The nodes that this entry finishes, or of which it says that they were left in their middle."""
+        body, last = entry.body, self._last
+        if type(body) is not Transition:
+            self._bodies.append(body)
+            return ()
+        before, bodies = self._state, tuple(self._bodies)
+        after = _committed(apply(before, body.delta))
+        made = NodeTrace(n=self._n, before=before, last=last, bodies=bodies, transition=body, after=after)
+        # A new turn may begin in place of going on: what the open node had done is there all the same.
+        left = self.left() if body.node == START else ()
+        self._state, self._last, self._n, self._bodies = after, body, self._n + 1, []
+        return (*left, made)
+
+    def left(self) -> tuple[NodeTrace, ...]:
+        """The node that the entries so far leave in its middle, if they do."""
+        if self._last is None or self._last.next_node == END:
+            return ()
+        state, bodies = self._state, tuple(self._bodies)
+        return (NodeTrace(n=self._n, before=state, last=self._last, bodies=bodies, transition=None, after=state),)
+
+
 def node_traces(entries: Iterable[Entry]) -> Iterator[NodeTrace]:
     """The work of each node in order: every transition, and every node that was left in its middle."""
-    state, last, n = BLANK, None, 1
-    bodies: list[Body] = []
+    reader = TraceReader()
     for entry in entries:
-        body = entry.body
-        if type(body) is not Transition:
-            bodies.append(body)
-            continue
-        if body.node == START and last is not None and last.next_node != END:
-            # A new turn was begun in place of going on: what the open node had done is there all the same.
-            yield NodeTrace(n=n, before=state, last=last, bodies=tuple(bodies), transition=None, after=state)
-        after = _committed(apply(state, body.delta))
-        yield NodeTrace(n=n, before=state, last=last, bodies=tuple(bodies), transition=body, after=after)
-        state, last, n, bodies = after, body, n + 1, []
-    if last is not None and last.next_node != END:
-        yield NodeTrace(n=n, before=state, last=last, bodies=tuple(bodies), transition=None, after=state)
+        yield from reader.read(entry)
+    yield from reader.left()
 
 
 def _committed(state: AgentState) -> AgentState:

@@ -7,23 +7,26 @@ the record goes, and says so where it ends. No model is asked.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import evolve, frozen
 
 from locus import Agent
 from locus.core.errors import ConditionError, ConfigError, JournalError
-from locus.core.journal import END, FORK, START, Entry
+from locus.core.journal import BLANK, END, FORK, START, Entry, Transition, apply
 from locus.core.messages import Usage
 from locus.core.termination import NoToolCalls, Satisfied, TerminationCondition, effective
 from locus.journal import recorded_entries
 from locus.loop.router import Node, Route, Router
 from locus_plugin_timetravel.histories import Source, store_of
+from locus_plugin_timetravel.pages import Pages
 from locus_plugin_timetravel.text import spent
-from locus_plugin_timetravel.traces import NodeTrace, node_traces
+from locus_plugin_timetravel.traces import NodeTrace, TraceReader, node_traces
 
 if TYPE_CHECKING:
     from locus.core.state import AgentState
+    from locus.journal import JournalStore
 
 __all__ = ["WhatIf", "what_if"]
 
@@ -117,21 +120,57 @@ async def what_if(
         raise ConfigError("say under which rule: either termination=<a condition> or router=<a router>")
     if termination is not None and not isinstance(termination, TerminationCondition):
         raise ConfigError(f"termination is {termination!r}; use a condition, such as MaxIterations(3)")
+    claim = await store.peek(thread_id) if store.keeps_history else None
+    final = BLANK if claim is None or claim.snapshot is None else claim.snapshot.state
+    for entry in () if claim is None else claim.entries:
+        if isinstance(entry.body, Transition):
+            final = apply(final, entry.body.delta)
+    rule = partial(_rule, termination=termination, router=router, runtime=runtime)
+    if run_id in (None, final.run_id):
+        found = await _newest(store, thread_id, final, rule)
+        if found is not None:
+            return found
     run = _run(thread_id, await recorded_entries(store, thread_id), run_id)
-    if router is None:
-        leaves = [NoToolCalls()] if runtime is None else runtime.router.condition.leaves()
-        condition, _ = effective(
-            termination,
-            terminal_tools=run[0].after.terminal_tools,
-            implicit_no_tool_calls=any(isinstance(leaf, NoToolCalls) for leaf in leaves),
-        )
-        rule = Router(condition, None if runtime is None else runtime.router.reflect)
-        return _Asked(thread_id, run, rule, follow=True).answer()
-    return _Asked(thread_id, run, router, follow=False).answer()
+    asked = _Asked(thread_id, run[-1].after, *rule(run[0]))
+    return next(filter(None, map(asked.read, run)), None) or asked.end()
+
+
+def _rule(
+    start: NodeTrace, *, termination: TerminationCondition | None, router: RouterLike | None, runtime: Any
+) -> tuple[RouterLike, bool]:
+    """The rule for a run, and whether it is about stopping only: elsewhere the record's routes are followed."""
+    if router is not None:
+        return router, False
+    leaves = [NoToolCalls()] if runtime is None else runtime.router.condition.leaves()
+    condition, _ = effective(
+        termination,
+        terminal_tools=start.after.terminal_tools,
+        implicit_no_tool_calls=any(isinstance(leaf, NoToolCalls) for leaf in leaves),
+    )
+    return Router(condition, None if runtime is None else runtime.router.reflect), True
+
+
+async def _newest(
+    store: JournalStore, thread_id: str, final: AgentState, rule: Callable[[NodeTrace], tuple[RouterLike, bool]]
+) -> WhatIf | None:
+    """The answer for the newest run, read no further than to it; None where the run has another id than it began with.
+
+    A fork of a run has: there the whole record says which transitions are the run's.
+    """
+    pages, reader = Pages(store, thread_id), TraceReader()
+    asked: _Asked | None = None
+    while page := await pages.next():
+        for trace in (trace for entry in page for trace in reader.read(entry) if trace.transition is not None):
+            if asked is None and trace.node == START and _run_id(trace) == final.run_id:
+                asked = _Asked(thread_id, final, *rule(trace))
+            found = asked.read(trace) if asked is not None else None
+            if found is not None:
+                return found
+    return asked.end() if asked is not None else None
 
 
 def _run(thread_id: str, entries: Sequence[Entry], run_id: str | None) -> list[NodeTrace]:
-    """The node_traces of one run, forks of it included."""
+    """The traces of one run, forks of it included."""
     runs: list[list[NodeTrace]] = []
     for trace in node_traces(entries):
         if trace.transition is None:
@@ -150,26 +189,28 @@ class _Asked:
 
     Args:
         thread_id: the thread.
-        run: its node_traces.
+        final: the state that it came to.
         router: the rule.
         follow: the rule is about stopping only: where it does not, the record's routes are followed.
     """
 
-    def __init__(self, thread_id: str, run: list[NodeTrace], router: RouterLike, *, follow: bool) -> None:
-        self._thread_id, self._run, self._router, self._follow = thread_id, run, router, follow
-        self._final = run[-1].after
-        #: The transition in which the run turned to its end, or None when it has not.
-        self._end = next((p.n for p in run if _next(p) == Node.TERMINATE), None)
+    def __init__(self, thread_id: str, final: AgentState, router: RouterLike, follow: bool) -> None:  # noqa: FBT001
+        self._thread_id, self._final, self._router, self._follow = thread_id, final, router, follow
+        #: The transition in which the run turned to its end, or None as long as it has not.
+        self._end: int | None = None
+        self._last: NodeTrace | None = None
 
-    def answer(self) -> WhatIf:
-        """Where it would have stopped."""
-        for trace in self._run:
-            if trace.node in (START, FORK, Node.TERMINATE):
-                continue
-            found = self._at(trace)
-            if found is not None:
-                return found
-        last = self._run[-1]
+    def read(self, trace: NodeTrace) -> WhatIf | None:
+        """The answer, when it shows in this trace; the run's traces are read in order."""
+        self._last = trace
+        if self._end is None and _next(trace) == Node.TERMINATE:
+            self._end = trace.n
+        return None if trace.node in (START, FORK, Node.TERMINATE) else self._at(trace)
+
+    def end(self) -> WhatIf:
+        """The answer when no trace of the run showed it."""
+        last = self._last
+        assert last is not None
         return self._beyond(_next(last)) if _next(last) != END else self._told(last)
 
     def _at(self, trace: NodeTrace) -> WhatIf | None:
@@ -285,3 +326,7 @@ class _Asked:
 
 def _next(trace: NodeTrace) -> str:
     return trace.transition.next_node if trace.transition is not None else ""
+
+
+def _run_id(trace: NodeTrace) -> str:
+    return trace.transition.run_id if trace.transition is not None else ""

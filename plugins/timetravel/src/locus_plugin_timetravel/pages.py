@@ -1,0 +1,106 @@
+"""A thread read from its beginning, a page at a time: what is found early is found without reading the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from locus.core.errors import JournalError, NothingToResume
+from locus.core.journal import Transition
+
+if TYPE_CHECKING:
+    from locus.core.journal import Entry
+    from locus.journal import JournalStore
+
+__all__ = ["PagedStore", "Pages", "newest_transition", "nth_transition"]
+
+_COUNT = 256
+
+
+@runtime_checkable
+class PagedStore(Protocol):
+    """What a store may have beside the methods of `JournalStore`, for threads of any length."""
+
+    async def read_page(self, thread_id: str, after: int, count: int) -> tuple[Entry, ...]:
+        """At most ``count`` entries, those after number ``after``; it costs what these cost."""
+        ...
+
+
+class Pages:
+    """Reads a thread page by page; a store that is no `PagedStore` gives everything as the first page.
+
+    Args:
+        store: where the thread is kept.
+        thread_id: the thread.
+
+    Raises:
+        JournalError: the store keeps no history.
+    """
+
+    def __init__(self, store: JournalStore, thread_id: str) -> None:
+        if not store.keeps_history:
+            raise JournalError(
+                f"thread {thread_id!r}: {type(store).__name__} keeps the newest state of a thread and no history; "
+                "give the agent a checkpointer that does, such as MemoryStore()"
+            )
+        self._store, self._thread_id = store, thread_id
+        self._after, self._done = 0, False
+
+    async def next(self) -> tuple[Entry, ...]:
+        """The next entries, oldest first; empty at the end.
+
+        Raises:
+            NothingToResume: there is no such thread.
+        """
+        if self._done:
+            return ()
+        if isinstance(self._store, PagedStore):
+            page = await self._store.read_page(self._thread_id, self._after, _COUNT)
+        else:
+            page, self._done = await self._store.read(self._thread_id), True
+        if not page and not self._after:
+            raise NothingToResume(f"there is no thread {self._thread_id!r} in this {type(self._store).__name__}")
+        self._after += len(page)
+        return page
+
+
+async def nth_transition(store: JournalStore, thread_id: str, n: int) -> tuple[int, Transition]:
+    """The entry number of a thread's n-th transition, and the transition; costs what the thread has up to there.
+
+    Args:
+        store: where the thread is kept.
+        thread_id: the thread.
+        n: from 1, as in `History`.
+
+    Raises:
+        NothingToResume: there is no such thread.
+        JournalError: there is no such transition, or the store keeps no history.
+    """
+    pages, found = Pages(store, thread_id), 0
+    wanted = n if isinstance(n, int) and not isinstance(n, bool) else 0
+    while page := await pages.next():
+        for entry in page:
+            if isinstance(entry.body, Transition):
+                found += 1
+                if found == wanted:
+                    return entry.n, entry.body
+    have = f"it has the transitions 1 to {found}" if found else "none was committed yet"
+    raise JournalError(f"thread {thread_id!r} has no transition {n!r}; {have}")
+
+
+async def newest_transition(store: JournalStore, thread_id: str) -> tuple[int, Transition]:
+    """The same of a thread's newest transition, which a snapshot is near to.
+
+    Raises:
+        NothingToResume: there is no such thread.
+        JournalError: no transition was committed, or the store keeps no history.
+    """
+    shown = await store.peek(thread_id) if store.keeps_history else None
+    if shown is None:
+        return await nth_transition(store, thread_id, 1)  # which says what is wrong
+    snapshot = shown.snapshot
+    # With the entry of the snapshot itself: a snapshot keeps of it only what a claim needs.
+    entries = shown.entries if snapshot is None else await store.read(thread_id, snapshot.at - 1)
+    for entry in reversed(entries):
+        if isinstance(entry.body, Transition):
+            return entry.n, entry.body
+    raise JournalError(f"thread {thread_id!r} has no transition; none was committed yet")
