@@ -166,12 +166,12 @@ async def test_every_changed_character_is_found(store: MemoryStore) -> None:
     [
         ("", "no header"),
         ("nonsense", "line 1: it cannot be read"),
-        ("[]", "line 1: it is no JSON object"),
-        ("{}", "no exported thread"),
+        ("[]", "line 1: expected a JSON object"),
+        ("{}", "this is not an exported thread"),
         ('{"kind": "locus.thread"}', "format is None"),
         ('{"kind": "locus.thread", "format": true}', "format is True"),
         ('{"kind": "locus.thread", "format": 1, "schema": 1}', "checksum"),
-        ('{"kind": NaN}', "NaN is no JSON"),
+        ('{"kind": NaN}', "NaN is not JSON"),
         ("[" * 100_000, "cannot be read"),
     ],
 )

@@ -8,21 +8,23 @@ which services know its effects.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from locus.core.errors import CheckpointError, CheckpointTooNew, Fenced, JournalError
-from locus.core.journal import Body, entry_from_json, entry_to_json
+from locus.core.journal import BLANK, END, FORK, START, Body, Transition, apply, entry_from_json, entry_to_json
 from locus.core.state import SCHEMA
 from locus.journal import Appended, recorded_entries
 from locus.loop.input import thread_name
+from locus.loop.router import Node
 from locus_plugin_timetravel.histories import Source, store_of
 
 if TYPE_CHECKING:
     from locus.core.journal import Entry
+    from locus.core.state import AgentState
     from locus.journal import JournalStore
 
 __all__ = ["FORMAT", "export_thread", "import_thread"]
@@ -75,7 +77,8 @@ async def import_thread(source: Source, lines: Iterable[str] | AsyncIterable[str
         InputError: ``into`` is not a valid name.
     """
     store = store_of(source)
-    bodies, exported = _read([line async for line in lines] if isinstance(lines, AsyncIterable) else lines)
+    read = _Reading()
+    exported = read.thread([line async for line in lines] if isinstance(lines, AsyncIterable) else lines)
     name = exported if into is None else thread_name(into)
     if not store.keeps_history:
         raise JournalError(f"cannot import a thread into {type(store).__name__}: it keeps no history")
@@ -86,9 +89,12 @@ async def import_thread(source: Source, lines: Iterable[str] | AsyncIterable[str
     try:
         if claim.head:
             raise taken
-        got = await store.append(claim, bodies)
+        got = await store.append(claim, read.bodies)
         if got is not Appended.OK:
             raise Fenced(f"thread {name!r}: the import was not stored ({got.value}); import it again")
+        if read.last is not None:
+            # Else the first claim would fold the whole thread.
+            await store.snapshot(claim, read.at, read.state, read.last)
     except BaseException as e:
         with anyio.CancelScope(shield=True):
             await store.release(claim)
@@ -107,32 +113,84 @@ async def _undone(store: JournalStore, name: str, error: BaseException) -> None:
         error.add_note(f"thread {name!r} could not be deleted: {type(e).__name__}: {e}")
 
 
-def _read(lines: Iterable[str]) -> tuple[list[Body], str]:
-    chain, head, thread_id, number = _Chain(), None, "", 0
-    bodies: list[Body] = []
-    newest = ""
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        form = _parsed(line, number)
+class _Reading:
+    """Reads the lines of a thread, checks each, and folds the thread on trial.
+
+    What is decoded is of the right types, and may be nonsense all the same: a change of fields that the state does not
+    have, calls without arguments, a node that does not exist. It must not be found out by those who use the thread.
+    """
+
+    def __init__(self) -> None:
+        self.bodies: list[Body] = []
+        #: The newest transition, its number, and the state after it.
+        self.last: Transition | None = None
+        self.at, self.state = 0, BLANK
+
+    def thread(self, lines: Iterable[str]) -> str:
+        """The exported thread's id; its entries are in ``bodies`` then.
+
+        Raises:
+            CheckpointError, CheckpointTooNew: as for `import_thread`.
+        """
+        chain, head, thread_id, number = _Chain(), None, "", 0
+        newest = ""
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            form = _parsed(line, number)
+            if head is None:
+                _readable(form)
+            chain.check(form, number)
+            if head is None:
+                head, thread_id = _header(form)
+                continue
+            n = len(self.bodies) + 1
+            if form.get("n") != n or form.get("parent") != newest:
+                raise CheckpointError(f"line {number}", f"expected entry {n}, got entry {form.get('n')!r}")
+            self._take(_body(form, number), number)
+            newest = f"{n}:{form.get('writer')}"
         if head is None:
-            _readable(form)
-        chain.check(form, number)
-        if head is None:
-            head, thread_id = _header(form)
-            continue
-        n = len(bodies) + 1
-        if form.get("n") != n or form.get("parent") != newest:
-            raise CheckpointError(f"line {number}", f"entry {form.get('n')!r} stands where entry {n} belongs")
-        bodies.append(_body(form, number))
-        newest = f"{n}:{form.get('writer')}"
-    if head is None:
-        raise CheckpointError("line 1", "there is no header: this is no exported thread")
-    if len(bodies) != head:
-        raise CheckpointError(
-            f"line {number}", f"the thread has {head} entries and {len(bodies)} are here; it is cut off"
-        )
-    return bodies, thread_id
+            raise CheckpointError("line 1", "there is no header: this is not an exported thread")
+        if len(self.bodies) != head:
+            raise CheckpointError(
+                f"line {number}", f"the thread has {head} entries and {len(self.bodies)} are here; it is cut off"
+            )
+        return thread_id
+
+    def _take(self, body: Body, number: int) -> None:
+        self.bodies.append(body)
+        if type(body) is not Transition:
+            return
+        try:
+            _check(self.state, body)
+            self.state = apply(self.state, body.delta)
+        # Whatever folding raises, the entry is what is wrong.
+        except Exception as e:
+            raise CheckpointError(f"line {number}", f"the transition cannot be folded: {e}") from e
+        self.last, self.at = body, len(self.bodies)
+
+
+def _check(state: AgentState, made: Transition) -> None:
+    """Raise what is wrong with a transition from a state, where folding it does not."""
+    if made.node not in (START, FORK):
+        Node(made.node)
+    if made.next_node != END:
+        Node(made.next_node)
+    for name, (keep, _) in made.delta.grown.items():
+        if type(keep) is not int or not 0 <= keep <= len(getattr(state, name)):
+            raise ValueError(f"{name} grows from {keep!r} of {len(getattr(state, name))} items")
+    for items in (made.delta.grown.get("messages", (0, ()))[1], made.delta.changed.get("messages", ())):
+        for arguments in (call.arguments for message in items for call in message.tool_calls):
+            _check_arguments(arguments)
+    for name in ("grown", "changed"):
+        found = getattr(made.delta, name).get("tool_executions", ())
+        for execution in found[1] if name == "grown" and found else found:
+            _check_arguments(execution.arguments)
+
+
+def _check_arguments(arguments: object) -> None:
+    if not isinstance(arguments, Mapping):
+        raise TypeError(f"expected arguments of a call, got {arguments!r:.80}")
 
 
 def _parsed(line: str, number: int) -> dict[str, Any]:
@@ -141,22 +199,22 @@ def _parsed(line: str, number: int) -> dict[str, Any]:
     except (ValueError, RecursionError) as e:
         raise CheckpointError(f"line {number}", f"it cannot be read: {e}") from e
     if not isinstance(form, dict):
-        raise CheckpointError(f"line {number}", f"it is no JSON object but {line:.80}")
+        raise CheckpointError(f"line {number}", f"expected a JSON object, got {line:.80}")
     return form
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _readable(form: dict[str, Any]) -> None:
     """Whether this version can read what begins so; asked first, for a newer one may check otherwise."""
     if form.get("kind") != _KIND:
-        raise CheckpointError("line 1", f"kind is {form.get('kind')!r}: this is no exported thread")
+        raise CheckpointError("line 1", f"kind is {form.get('kind')!r}: this is not an exported thread")
     for key, newest in (("format", FORMAT), ("schema", SCHEMA)):
         found = form.get(key)
         if type(found) is not int or found < 1:
-            raise CheckpointError("line 1", f"{key} is {found!r}; it is a version, from 1")
+            raise CheckpointError("line 1", f"{key} is {found!r}; a version is an integer from 1")
         if found > newest:
             raise CheckpointTooNew(found, newest)
 
@@ -171,7 +229,7 @@ def _header(form: dict[str, Any]) -> tuple[int, str]:
 def _body(form: dict[str, Any], number: int) -> Body:
     body = form.get("body")
     if not isinstance(body, dict):
-        raise CheckpointError(f"line {number}", "it holds no entry")
+        raise CheckpointError(f"line {number}", "the line holds no entry")
     try:
         return entry_from_json(body)
     except CheckpointError as e:
@@ -179,21 +237,25 @@ def _body(form: dict[str, Any], number: int) -> Body:
 
 
 class _Chain:
-    """Puts a checksum of everything so far on each line, or looks for it there."""
+    """Puts a checksum of everything so far at the end of each line, or looks for it there."""
 
     def __init__(self) -> None:
         self._hash = blake2b(digest_size=8)
 
-    def _sum(self, form: dict[str, Any]) -> str:
-        # The same however the text is spaced or ordered; escapes keep half a surrogate pair what it is.
-        self._hash.update(json.dumps(form, sort_keys=True, separators=(",", ":"), allow_nan=False).encode())
-        return self._hash.copy().hexdigest()
-
     def line(self, form: dict[str, Any]) -> str:
-        return json.dumps({**form, "sum": self._sum(form)}, separators=(",", ":"), allow_nan=False)
+        text = _canonical(form)
+        self._hash.update(text.encode())
+        return f'{text[:-1]},"sum":"{self._hash.hexdigest()}"}}'
 
     def check(self, form: dict[str, Any], number: int) -> None:
-        if form.pop("sum", None) != self._sum(form):
+        # The same however the text is spaced or ordered; escapes keep half a surrogate pair what it is.
+        found = form.pop("sum", None)
+        self._hash.update(_canonical(form).encode())
+        if found != self._hash.hexdigest():
             raise CheckpointError(
                 f"line {number}", "the checksum does not fit: this line, or one before it, was changed or moved"
             )
+
+
+def _canonical(form: dict[str, Any]) -> str:
+    return json.dumps(form, sort_keys=True, separators=(",", ":"), allow_nan=False)
