@@ -10,12 +10,12 @@ import pytest
 
 WITHOUT_TOOLS = """
 from locus import Agent
-from locus.core.messages import Message
+from locus.core.messages import Message, Role, TextBlock
 from locus.models import ModelResponse
 class Model:
     name = "toy:model"
     async def complete(self, request, on_chunk=None):
-        return ModelResponse(message=Message.assistant("hi"))
+        return ModelResponse(message=Message(Role.ASSISTANT, (TextBlock("hi"),)))
 assert Agent(model=Model()).run_sync("hi").text == "hi"
 """
 
