@@ -142,7 +142,9 @@ def test_a_model_is_returned_as_it_is_and_nothing_is_looked_for() -> None:
 
 @pytest.mark.parametrize("model", [7, None, Handmade, object()])
 def test_what_is_neither_a_name_nor_a_model_is_refused(model: Any) -> None:
-    with pytest.raises(ConfigError, match="pass 'provider:model', or an object with a name and a complete method"):
+    with pytest.raises(
+        ConfigError, match="model must be 'provider:model', or an object with a name and a complete method"
+    ):
         get_model(model)
 
 
@@ -187,7 +189,7 @@ def test_what_a_factory_raises_carries_the_plugins_name(acme: Shelf) -> None:
 
 
 def test_a_factory_that_makes_no_model_is_the_plugins_error(acme: Shelf) -> None:
-    with pytest.raises(PluginError, match=r"its factory made <object object at .*>; it must make a Model"):
+    with pytest.raises(PluginError, match=r"its factory must make a Model, got <object object at .*>"):
         get_model("acme:odd")
 
 

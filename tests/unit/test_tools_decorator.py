@@ -105,18 +105,18 @@ def test_a_tool_cannot_be_changed_in_place() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"name": "no spaces"}, "name is 'no spaces'"),
+        ({"name": "no spaces"}, "got 'no spaces'"),
         ({"name": "x" * 65}, "1 to 64 letters"),
         ({"name": "ünique"}, "1 to 64 letters"),
-        ({"idempotent": "run"}, "idempotent is 'run'; it must be False, True or 'thread'"),
-        ({"idempotent": 1}, "idempotent is 1"),
+        ({"idempotent": "run"}, "idempotent must be False, True or 'thread', got 'run'"),
+        ({"idempotent": 1}, "idempotent must be False, True or 'thread', got 1"),
         ({"effect": "twice"}, "'pure', 'keyed' or 'once'"),
         ({"timeout": 0}, "greater than 0"),
         ({"timeout": float("nan")}, "greater than 0"),
         ({"timeout": True}, "greater than 0"),
         ({"max_result_chars": 3}, "at least 200"),
         ({"ask_on_unknown": "yes"}, "True or False"),
-        ({"description": None}, "it must be a text"),
+        ({"description": None}, "description must be a str, got None"),
         ({"time_out": 3}, "has no option 'time_out'; did you mean 'timeout'?"),
     ],
 )
@@ -465,7 +465,7 @@ def test_examples_may_be_written_as_dicts() -> None:
     [
         ({"user": "Tea?", "arguments": {"querry": "tea"}}, "did you mean 'query'?"),
         ({"user": "Tea?", "argument": {}}, "examples[0]"),
-        ("tea", "examples[0] is 'tea'"),
+        ("tea", "examples[0] must be a ToolExample"),
     ],
 )
 def test_an_example_that_would_mislead_is_refused(example: Any, message: str) -> None:

@@ -1,4 +1,4 @@
-"""A conversation that several models had a part in, as one of them may be sent it.
+"""A conversation that several models took part in, in the form in which one of them can read it.
 
 A provider refuses what another one signed: reasoning with its signature, raw blocks, ids in extras. The turns of a
 run's own model are not marked; a turn of another model carries that one's name.
@@ -34,15 +34,15 @@ def writer(message: Message) -> str | None:
 
 
 def portable(messages: Iterable[Message], model: str, *, own: str) -> tuple[Message, ...]:
-    """The messages that a model may be sent: without what only the provider of another one understands.
+    """The messages that can be sent to a model: without what only the provider of another one understands.
 
     Text, tool calls, tool results and media stay. A turn that holds nothing else is left out. What is the same
     provider's stays as it came, marks included, and each turn is worked out once.
 
     Args:
         messages: the conversation.
-        model: who is going to be sent it, ``"provider:model"``.
-        own: who wrote the turns that are not marked.
+        model: the one that they are sent to, ``"provider:model"``.
+        own: the model that wrote the turns that are not marked.
     """
     provider, unmarked = _provider(model), _provider(own)
     kept: list[Message] = []

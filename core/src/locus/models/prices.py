@@ -1,4 +1,4 @@
-"""What a model call costs: by the provider's word, by who knows prices, by the model's own price, or not known."""
+"""What a model call costs: as the provider says, as a price source says, by the model's own price, or unknown."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def price_of(model: Model, usage: Usage, unknown: float | None = None) -> Usage:
 async def sourced(
     sources: Iterable[Impl], model: Model, answered: str, usage: Usage, at: datetime, health: HookHealth
 ) -> Usage:
-    """The usage with the dollars of the first source that knows them; one that fails knows nothing, and is reported."""
+    """The usage with the dollars of the first source that knows them; one that raises is reported and skipped."""
     failed: list[HookFailedEvent] = []
     for source in sources:
         if source in health.quarantined:
@@ -75,7 +75,7 @@ async def sourced(
 
 
 def has_price(model: Model, sources: Iterable[Impl]) -> bool:
-    """Whether calls of a model have a price, as far as can be told before the first one."""
+    """Whether calls of a model have a price, as far as is known before the first one."""
     if getattr(model, "price", None) is not None:
         return True
     for source in sources:
@@ -91,5 +91,5 @@ def _dollars(cost: object) -> float | None:
     if cost is None:
         return None
     if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < math.inf:
-        raise ValueError(f"the cost of a call is {cost!r:.80}; it is a finite number of dollars, 0 or more, or None")
+        raise ValueError(f"the cost of a call must be a finite number of dollars, 0 or more, or None, got {cost!r:.80}")
     return float(cost)

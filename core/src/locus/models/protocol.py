@@ -39,17 +39,17 @@ def _temperature(settings: ModelSettings, attribute: Attribute[float | None], va
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-        raise ValueError(f"temperature is {value!r}; it is a finite number, 0 or more")
+        raise ValueError(f"temperature must be a finite number, 0 or more, got {value!r}")
 
 
 def _max_tokens(settings: ModelSettings, attribute: Attribute[int | None], value: object) -> None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-        raise ValueError(f"max_tokens is {value!r}; it is an integer, 1 or more")
+        raise ValueError(f"max_tokens must be an integer, 1 or more, got {value!r}")
 
 
 def _seed(settings: ModelSettings, attribute: Attribute[int | None], value: object) -> None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-        raise ValueError(f"seed is {value!r}; it is an integer")
+        raise ValueError(f"seed must be an integer, got {value!r}")
 
 
 @frozen(kw_only=True)
@@ -65,7 +65,7 @@ class ModelSettings:
         extras: provider-specific settings, passed on verbatim.
 
     Raises:
-        ValueError: a number is none, or out of range.
+        ValueError: a setting is not a number, or out of range.
     """
 
     temperature: float | None = field(default=None, validator=_temperature)

@@ -23,7 +23,7 @@ __all__ = ["get_model"]
 def get_model(
     model: Model | str, *, catalogue: Catalogue | None = None, settings: Mapping[str, Any] | None = None
 ) -> Model:
-    """The model behind a name; what is a model already is returned as it is.
+    """The model behind a name; a `Model` is returned as it is.
 
     Args:
         model: ``"provider:model"``, or a `Model`.
@@ -38,11 +38,11 @@ def get_model(
     if isinstance(model, str):
         made: Any = providers.provide("model", model, catalogue=catalogue, settings=settings or EMPTY)
         if not has_all_of(made, Model):
-            raise PluginError(model.partition(":")[0], f"its factory made {made!r:.80}; it must make a Model")
+            raise PluginError(model.partition(":")[0], f"its factory must make a Model, got {made!r:.80}")
         found: Model = made
         return found
     if isinstance(model, type) or not has_all_of(model, Model):
         raise ConfigError(
-            f"model is {model!r:.80}; pass 'provider:model', or an object with a name and a complete method"
+            f"model must be 'provider:model', or an object with a name and a complete method, got {model!r:.80}"
         )
     return model

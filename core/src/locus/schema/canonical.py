@@ -44,7 +44,7 @@ def canonical(value: Any) -> bytes:
     """
     try:
         return _encode(value)
-    except Exception:  # noqa: BLE001  lone surrogates, huge integers, keys that are no strings, great depth
+    except Exception:  # noqa: BLE001  lone surrogates, huge integers, keys that are not strings, great depth
         return _tokens(value)
 
 

@@ -40,7 +40,7 @@ class ToolOptions(TypedDict, total=False):
 
     Args:
         name: what the model calls it; default: the function's name.
-        description: what the model is told; default: the docstring without what it says about parameters.
+        description: what the model reads of it; default: the docstring without what it says about parameters.
         idempotent: True: the body runs once per run for the same arguments, and repeated calls get the first
             result; ``"thread"``: once per thread; default False: it runs each time.
         effect: ``"pure"``, ``"keyed"`` or ``"once"`` (default), see `Tool`.
@@ -69,7 +69,7 @@ def tool(fn: None = None, /, **options: Unpack[ToolOptions]) -> Callable[[Callab
 def tool(fn: Callable[..., Any] | None = None, /, **options: Unpack[ToolOptions]) -> Any:
     """Make a tool: ``@tool``, ``@tool(idempotent=True)`` or ``tool(fn, name="find")``.
 
-    The docstring (Google, NumPy or reST style) is what the model is told: its summary, and what it says about each
+    The docstring (Google, NumPy or reST style) is what the model reads: its summary, and what it says about each
     parameter. A parameter annotated ``ToolContext[Deps]`` is filled in and not shown to the model.
 
     Args:
@@ -105,7 +105,7 @@ def _check(options: ToolOptions, fn: object) -> None:
             raise ToolDefinitionError(f"{where} has no option {name!r}; {hint}")
     checks: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
         ("name", is_tool_name, "1 to 64 letters, digits, '_' or '-'"),
-        ("description", lambda v: isinstance(v, str), "a text"),
+        ("description", lambda v: isinstance(v, str), "a str"),
         ("idempotent", lambda v: v is True or v is False or v == "thread", "False, True or 'thread'"),
         ("effect", lambda v: v in get_args(Effect), "'pure', 'keyed' or 'once'"),
         ("timeout", lambda v: v is None or (_is_number(v) and v > 0), "seconds greater than 0, or None"),
@@ -113,9 +113,9 @@ def _check(options: ToolOptions, fn: object) -> None:
         ("max_result_chars", lambda v: type(v) is int and v >= _LEAST_RESULT, f"at least {_LEAST_RESULT}"),
     )
     given = cast("Mapping[str, Any]", options)
-    for name, holds, wanted in checks:
+    for name, holds, expected in checks:
         if name in given and not holds(given[name]):
-            raise ToolDefinitionError(f"{where}: {name} is {shown(given[name])}; it must be {wanted}")
+            raise ToolDefinitionError(f"{where}: {name} must be {expected}, got {shown(given[name])}")
 
 
 def is_tool_name(name: object) -> bool:
@@ -134,7 +134,7 @@ def _made(fn: Callable[..., Any], options: ToolOptions) -> Tool[..., Any]:
     name = options.get("name", signature.name)
     if not is_tool_name(name):
         raise ToolDefinitionError(
-            f"{signature.origin}: a tool cannot be named {name!r}; "
+            f"{signature.origin}: {name!r} is not a valid tool name; "
             "give it a name of 1 to 64 letters, digits, '_' or '-': tool(..., name=\"...\")"
         )
     parameters = arguments.parameters_of(signature, ToolContext)
@@ -180,8 +180,8 @@ def _examples(about: Signature | Tool[..., Any], options: ToolOptions) -> tuple[
                 each = ToolExample(**each)
             except TypeError as e:
                 raise ToolDefinitionError(
-                    f"{about.origin}: examples[{i}] is {shown(each)}; "
-                    "it must be a ToolExample, or a dict with user, arguments, result and answer"
+                    f"{about.origin}: examples[{i}] must be a ToolExample, or a dict with user, arguments, "
+                    f"result and answer, got {shown(each)}"
                 ) from e
         made.append(each)
     return tuple(made)

@@ -45,7 +45,7 @@ RESULT_CHARS = 100_000
 
 @frozen
 class ArgumentError:
-    """Arguments that were refused: the body was not entered. A value, since a model's mistake is no exception.
+    """Arguments that were refused: the body was not entered. A value, since a model's mistake is not an exception.
 
     Args:
         tool: the tool's name.
@@ -115,7 +115,7 @@ class Tool(Generic[P, R]):
 
     Args:
         fn: the callable.
-        spec: what the model is told: name, description, schema, examples.
+        spec: what the model reads: name, description, schema, examples.
         parameters: what the callable takes.
         is_async: calling it gives an awaitable; otherwise its body belongs in a worker thread.
         origin: ``"module.qualname"`` of the callable, for messages.
@@ -154,7 +154,7 @@ class Tool(Generic[P, R]):
 
     @property
     def description(self) -> str:
-        """What the model is told about it."""
+        """What the model reads of it."""
         return self.spec.description
 
     @property
@@ -168,7 +168,7 @@ class Tool(Generic[P, R]):
         return self.parameters.injected
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function itself, as if it were no tool."""
+        """Call the function itself, as if it were not a tool."""
         return self.fn(*args, **kwargs)
 
     def __get__(self, instance: object, owner: type | None = None) -> Tool[..., R]:

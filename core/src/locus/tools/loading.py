@@ -64,12 +64,12 @@ def _from_file(path: Path) -> ModuleType:
         raise ToolDefinitionError(f"{path} is a folder; name a file in it that ends in .py")
     spec = spec_from_file_location(f"locus_tools_{path.stem}_{crc32(bytes(path)):08x}", path)
     if spec is None or spec.loader is None:
-        raise ToolDefinitionError(f"{path} is no Python file; its name must end in .py")
+        raise ToolDefinitionError(f"{path} is not a Python file; its name must end in .py")
     module = module_from_spec(spec)
     # Text annotations and dataclasses are resolved through sys.modules.
     sys.modules[spec.name] = module
     if str(path.parent) not in sys.path:
-        # At the end: what stands beside the file must not replace a module of the standard library.
+        # At the end: a file beside it must not replace a module of the standard library.
         sys.path.append(str(path.parent))
     try:
         spec.loader.exec_module(module)

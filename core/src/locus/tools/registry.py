@@ -30,7 +30,7 @@ class ToolRegistry:
             and iterables of these.
 
     Raises:
-        ToolDefinitionError: two tools have one name, or something is no tool.
+        ToolDefinitionError: two tools have one name, or a source is not a tool.
     """
 
     __slots__ = ("_digest", "_specs", "_tools", "remembers")
@@ -62,15 +62,15 @@ class ToolRegistry:
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        """What the model is told, in the order of registration; the same object each time."""
+        """The specs that the model reads, in the order of registration; the same object each time."""
         return self._specs
 
     @property
     def digest(self) -> str:
-        """Eight hex digits of what the model is told of all of them."""
+        """Eight hex digits that change when what the model reads of any tool changes."""
         if self._digest is None:
-            told = [(s.name, s.description, s.parameters, [repr(e) for e in s.examples]) for s in self._specs]
-            self._digest = short_hash(json.dumps(encode_data(told)))
+            specs = [(s.name, s.description, s.parameters, [repr(e) for e in s.examples]) for s in self._specs]
+            self._digest = short_hash(json.dumps(encode_data(specs)))
         return self._digest
 
     @property
@@ -83,7 +83,7 @@ class ToolRegistry:
         return self._tools.get(name)
 
     def unknown(self, name: str) -> str:
-        """What to tell a model that called a tool that is not there."""
+        """The error for a model that called a tool that does not exist."""
         text = f"UnknownTool: there is no tool {shown(name)}"
         if not self._tools:
             return f"{text}; no tools are available, answer without one"
@@ -128,11 +128,11 @@ class ToolRegistry:
 def _same(one: Tool[..., Any], other: Tool[..., Any]) -> bool:
     """Whether one function was given twice in the same way, which harms nobody."""
 
-    def said(tool: Tool[..., Any]) -> tuple[Any, ...]:
+    def facts(tool: Tool[..., Any]) -> tuple[Any, ...]:
         options = (tool.idempotent, tool.effect, tool.timeout, tool.ask_on_unknown, tool.max_result_chars)
         return (tool.fn, tool.spec, *options)
 
-    return one is other or said(one) == said(other)
+    return one is other or facts(one) == facts(other)
 
 
 def _plain(name: str) -> str:
@@ -152,7 +152,8 @@ def _tools_in(source: Any) -> Iterable[Tool[..., Any]]:
         return tuple(source)
     if isinstance(source, str):
         raise ToolDefinitionError(
-            f"{source!r} is a text, no tool; pass the function itself, or load_tools({source!r}) for a file or module"
+            f"expected a tool, got the string {source!r}; pass the function itself, "
+            f"or load_tools({source!r}) for a file or module"
         )
     held = tools_of(source)
     if held:
@@ -173,9 +174,9 @@ def tools_of(holder: Any) -> tuple[Tool[..., Any], ...]:
     else:
         names = {n: v for cls in reversed(type(holder).__mro__) for n, v in vars(cls).items()}
         names |= getattr(holder, "__dict__", {})
-        found = [getattr(holder, n) for n, v in names.items() if not n.startswith("_") and _is_held(v)]
+        found = [getattr(holder, n) for n, v in names.items() if not n.startswith("_") and _is_tool(v)]
     return tuple({id(each): each for each in found if isinstance(each, Tool)}.values())
 
 
-def _is_held(value: Any) -> bool:
+def _is_tool(value: Any) -> bool:
     return isinstance(value.__func__ if isinstance(value, staticmethod) else value, Tool)

@@ -62,7 +62,7 @@ def result_text(value: Any, limit: int = RESULT_CHARS) -> str:
     """The text of a result, at most ``limit`` characters."""
     try:
         text = _text(value)
-    except Exception:  # noqa: BLE001  whatever it holds, the model is told something
+    except Exception:  # noqa: BLE001  whatever it holds, the model reads something
         text = shown(value, limit)
     return cut(clean(text), limit)
 
@@ -83,7 +83,7 @@ def _text(value: Any) -> str:
         data = msgspec.json.encode(value, enc_hook=_encodable)
         # What is one string in JSON, such as a date, needs no quotes.
         return str(msgspec.json.decode(data)) if data.startswith(b'"') else data.decode()
-    except Exception:  # noqa: BLE001  lone surrogates, cycles, keys that are no strings
+    except Exception:  # noqa: BLE001  lone surrogates, cycles, keys that are not strings
         return _second_try(value)
 
 
@@ -98,7 +98,7 @@ def _second_try(value: Any) -> str:
     try:
         plain = msgspec.to_builtins(value, enc_hook=_encodable, str_keys=True)
         return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
-    except Exception:  # noqa: BLE001  what is no data is shown as Python shows it
+    except Exception:  # noqa: BLE001  what is not data is shown as Python shows it
         return repr(value)
 
 

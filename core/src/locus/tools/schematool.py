@@ -27,7 +27,7 @@ from locus.tools.spec import Effect, ToolSpec
 __all__ = ["SchemaTool", "schema_tool"]
 
 _TYPES = frozenset({"string", "integer", "number", "boolean", "null", "array", "object"})
-#: What stands beside `properties` and may say more of them than their own schemas do.
+#: Keywords beside `properties` that may say more of them than their own schemas do.
 _FURTHER = ("$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "patternProperties", "if", "not")
 _CONTEXT = "ctx"
 
@@ -48,7 +48,7 @@ def schema_tool(
     Args:
         fn: ``async (arguments, ctx)``; what it returns is the result, what it raises is the call's error.
         name: what the model calls it: 1 to 64 letters, digits, ``_`` or ``-``.
-        description: what the model is told.
+        description: what the model reads of it.
         parameters: the JSON Schema of the arguments, an object schema; sent to the model as it is.
         origin: where it comes from, for messages. Of the tools that one plugin brings to a run each has another one:
             a run that is resumed finds a tool again by it.

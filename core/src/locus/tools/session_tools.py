@@ -1,8 +1,8 @@
-"""The tools that plugins bring to one run, as they stand in its state, and how a run that is resumed finds them again.
+"""The tools that plugins bring to one run, on record in its state, and how a run that is resumed finds them again.
 
-What a model was told of them must be told again word for word, in whatever process the run goes on, and a replay has
-nobody to ask. So the list is put into ``state.metadata`` where the run begins: in a short form, because a store writes
-the metadata as a whole whenever some of it changes.
+What a model read of them it must read again word for word, in whatever process the run goes on, and a replay cannot
+ask the plugins. So the list is put into ``state.metadata`` where the run begins: in a short form, because a store
+writes the metadata as a whole whenever some of it changes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ else:
 
 __all__ = ["BROUGHT", "Brought", "again", "noted"]
 
-#: Where the list stands in ``state.metadata``.
+#: The key of the list in ``state.metadata``.
 BROUGHT = "locus.tools"
 
 # A thread may come from elsewhere, and a few compressed bytes can claim to be gigabytes.
@@ -71,12 +71,12 @@ def _without(state: AgentState) -> AgentState:
 
 
 def again(state: AgentState, live: Iterable[Brought] = ()) -> tuple[SchemaTool, ...]:
-    """The tools on record, as the model was told of them, in order.
+    """The tools on record, as the model read of them, in order.
 
     Args:
         state: of a run that began earlier, maybe elsewhere.
-        live: what plugins bring now. Who is found there by plugin and origin takes the calls; of what is not found,
-            each call is an error.
+        live: what plugins bring now. A tool that is found there by plugin and origin takes the calls; each call of
+            one that is not found is an error.
 
     Raises:
         CheckpointError: the record is damaged.
@@ -116,7 +116,7 @@ def _one(record: Mapping[str, Any], live: SchemaTool | None) -> SchemaTool:
 
 @frozen
 class _Gone:
-    """Stands for a tool that nobody brings any more."""
+    """Takes the place of a tool that no plugin brings any more."""
 
     name: str
     origin: str

@@ -1,4 +1,4 @@
-"""`ToolSpec`: what a model is told about a tool."""
+"""`ToolSpec`: what a model reads of a tool."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ToolExample:
 
 @frozen(kw_only=True)
 class ToolSpec:
-    """What a model is told about a tool.
+    """What a model reads of a tool.
 
     Args:
         name: unique within the request; letters, digits, ``_`` and ``-``, at most 64.
