@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from locus.core.termination import TerminationCondition
     from locus.loop import builder
     from locus.loop.budget import Budget
-    from locus.loop.context import ActiveRun
+    from locus.loop.context import SegmentContext
     from locus.loop.input import Prompt
     from locus.loop.runtime import AgentRuntime
     from locus.options import AgentOptions, ResumeKeywords, RunKeywords
@@ -228,7 +228,7 @@ class Agent(AgentKeywords[Deps, Out]):
         prompt: Prompt,
         *,
         thread_id: str,
-        parent: ActiveRun,
+        parent: SegmentContext,
         budget: Budget | None,
         answers: dict[str, Any] | None,
     ) -> AgentResult[Any]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from attrs import field
 
+from locus.core.ending import Ending
 from locus.core.errors import RunFailed
 from locus.core.frozen import EMPTY, frozen
 from locus.core.messages import Usage
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     Out = DefaultTypeVar("Out", covariant=True, default=Any)
 else:
     Out = TypeVar("Out", covariant=True)
-
-#: Reasons that mean that something went wrong, as opposed to a condition that was met.
-FAILURES = frozenset({"ModelError", "NodeError", "ConditionError"})
 
 
 @frozen(kw_only=True)
@@ -68,6 +66,12 @@ class AgentResult(Generic[Out]):
         return self.message
 
     @property
+    def ending(self) -> Ending:
+        """Why the run ended: to be asked whether it was a cancel, a question or a failure."""
+        error = self.error if isinstance(self.error, BaseException) else None
+        return Ending(self.stop_reason, self.satisfied, self.detail, error)
+
+    @property
     def iterations(self) -> int:
         """How many iterations the run has begun: as many as there were model calls of the loop."""
         return self.state.iteration + 1
@@ -79,8 +83,8 @@ class AgentResult(Generic[Out]):
 
     @property
     def failed(self) -> bool:
-        """Whether something went wrong (a limit or a cancel is no failure)."""
-        return self.stop_reason in FAILURES
+        """Whether something went wrong (a limit or a cancel is not a failure)."""
+        return self.ending.is_failure
 
     def raise_for_failure(self) -> AgentResult[Out]:
         """This result; for those who prefer an exception to looking at `stop_reason`.

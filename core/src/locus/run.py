@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
-__all__ = ["Run", "left"]
+__all__ = ["Run", "wait_for_abandoned"]
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as DefaultTypeVar
@@ -85,7 +85,7 @@ class Channel:
             self._ready.set()
 
 
-class Driver(Generic[Out]):
+class _RunTask(Generic[Out]):
     """The task that drives an iterated run. It never refers to the `Run`, so a dropped Run can cancel it."""
 
     __slots__ = (
@@ -124,7 +124,7 @@ class Driver(Generic[Out]):
         finally:
             self.channel.close()
             self.finished.set()
-            _LEAVING.discard(self)
+            _ABANDONED.discard(self)
 
     def reraise(self) -> None:
         """Raise what the run raised, once."""
@@ -154,7 +154,7 @@ class Driver(Generic[Out]):
             self._call_soon(self.scope.cancel)
         except RuntimeError:
             return  # the event loop is closed and took the task with it
-        _LEAVING.add(self)
+        _ABANDONED.add(self)
 
 
 def _home() -> tuple[bool, Any]:
@@ -168,20 +168,20 @@ def _home() -> tuple[bool, Any]:
 _TASKS: set[Any] = set()
 
 #: Runs whose consumer has left, until they have taken note of it.
-_LEAVING: WeakSet[Driver[Any]] = WeakSet()
+_ABANDONED: WeakSet[_RunTask[Any]] = WeakSet()
 
 #: Seconds that the next run on a thread waits for one that its consumer has left.
 PATIENCE = 10.0
 
 
-async def left(thread_id: str) -> None:
+async def wait_for_abandoned(thread_id: str) -> None:
     """Wait until the runs on a thread that were left in this event loop have given it back, within bounds."""
-    if not _LEAVING:
+    if not _ABANDONED:
         return
     home = _home()[1]
     with anyio.move_on_after(PATIENCE):
-        for driver in [d for d in _LEAVING if d.thread_id == thread_id and d.home is home]:
-            await driver.finished.wait()
+        for task in [d for d in _ABANDONED if d.thread_id == thread_id and d.home is home]:
+            await task.finished.wait()
 
 
 class _Events(AsyncIterator[Event]):
@@ -213,10 +213,10 @@ class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
     __slots__ = (
         "__weakref__",
         "_coroutine",
-        "_driver",
         "_entered",
         "_main",
         "_result",
+        "_task",
         "_thread_id",
         "_used",
         "cancel",
@@ -232,7 +232,7 @@ class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
         self._thread_id = thread_id
         self._used = ""
         self._coroutine: Coroutine[Any, Any, AgentResult[Out]] | None = None
-        self._driver: Driver[Out] | None = None
+        self._task: _RunTask[Out] | None = None
         self._entered: TaskGroup | None = None
         self._result: AgentResult[Out] | None = None
         #: ``cancel(reason="")``: end the run at its next safe point, from any thread.
@@ -240,7 +240,7 @@ class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
 
     def _use(self, how: str) -> None:
         if self._used:
-            ended = self._result is not None or (self._driver is not None and self._driver.result is not None)
+            ended = self._result is not None or (self._task is not None and self._task.result is not None)
             have = "; run.result is what came of it" if ended else ""
             raise RunAlreadyUsed(f"this run was {self._used} already{have}; call agent.run(...) again for another")
         self._used = how
@@ -252,8 +252,8 @@ class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
         Raises:
             RunNotFinished: it has not.
         """
-        if self._driver is not None and self._driver.result is not None:
-            return self._driver.result
+        if self._task is not None and self._task.result is not None:
+            return self._task.result
         if self._result is None:
             raise RunNotFinished("the run has not ended; await it, or iterate it to its end")
         return self._result
@@ -304,32 +304,32 @@ class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
         return _Events(self, self._leave)
 
     async def __anext__(self) -> Event:
-        driver = self._driver
-        if driver is None:
+        task = self._task
+        if task is None:
             if self._used != "iterated":  # by anext() alone
                 self._use("iterated")
-            driver = self._driver = Driver(self._main, self._thread_id)
-            driver.spawn()
+            task = self._task = _RunTask(self._main, self._thread_id)
+            task.spawn()
         try:
-            event = await driver.channel.receive()
+            event = await task.channel.receive()
             if event is not None:
                 return event
-            await driver.finished.wait()
+            await task.finished.wait()
         except BaseException:
             # The consumer was cancelled: the run ends with it, and takes note of that before it is left alone.
-            driver.scope.cancel()
+            task.scope.cancel()
             with anyio.move_on_after(10, shield=True):
-                await driver.finished.wait()
+                await task.finished.wait()
             raise
-        driver.reraise()
+        task.reraise()
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
         """Stop iterating: cancel the run and wait until it has taken note."""
-        if self._driver is not None and not self._driver.finished.is_set():
-            self._driver.scope.cancel()
+        if self._task is not None and not self._task.finished.is_set():
+            self._task.scope.cancel()
             with anyio.CancelScope(shield=True):
-                await self._driver.finished.wait()
+                await self._task.finished.wait()
 
     # -- entered ----------------------------------------------------------------------------------
 
@@ -337,8 +337,8 @@ class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
         self._use("entered")
         group = anyio.create_task_group()
         self._entered = await group.__aenter__()
-        self._driver = Driver(self._main, self._thread_id)
-        group.start_soon(self._driver)
+        self._task = _RunTask(self._main, self._thread_id)
+        group.start_soon(self._task)
         return self
 
     async def __aexit__(
@@ -349,14 +349,14 @@ class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
         # The group is no business of the block's: an error of the block leaves it as it is, in no group.
         await self._entered.__aexit__(None, None, None)
         self._entered = None
-        if kind is None and self._driver is not None:
-            self._driver.reraise()
+        if kind is None and self._task is not None:
+            self._task.reraise()
 
     def _leave(self) -> None:
-        if self._driver is not None:
-            self._driver.cancel()
+        if self._task is not None:
+            self._task.cancel()
 
     def __del__(self) -> None:
-        driver = getattr(self, "_driver", None)
-        if driver is not None and getattr(self, "_entered", None) is None:
-            driver.cancel()
+        task = getattr(self, "_task", None)
+        if task is not None and getattr(self, "_entered", None) is None:
+            task.cancel()

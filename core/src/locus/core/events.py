@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from attrs import field
 
+from locus.core.ending import Ending
 from locus.core.errors import CheckpointError
 from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen
 from locus.core.lazy import Lazy
@@ -398,6 +399,11 @@ class TerminateEvent(Event):
     final_confidence: float = 0.0
     usage: Usage = Usage()
     error: str | None = None
+
+    @property
+    def ending(self) -> Ending:
+        """The reason, to be asked whether it is a cancel, a question or a failure."""
+        return Ending(self.reason, self.satisfied, self.detail)
 
 
 def stamp(event: Event, envelope: tuple[Any, ...]) -> None:

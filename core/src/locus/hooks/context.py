@@ -10,6 +10,7 @@ from locus.core.state import AgentState
 from locus.hooks.hook import Stash
 
 if TYPE_CHECKING:  # `locus.models` finds its providers through this package: the runtime import goes that way only
+    from locus.core.directives import Directive
     from locus.core.messages import Message
     from locus.journal.clock import Clock
     from locus.models.protocol import Model, ModelRequest, ModelResponse
@@ -68,8 +69,15 @@ class RunContext(Protocol):
         """The reason of a cancel that is on its way (maybe empty), or None; whoever waits looks now and then."""
         ...
 
-    async def emit(self, event: Event) -> None:
-        """Tell everybody who listens; fills in the envelope of the event."""
+    async def emit(self, event: Event) -> Directive | None:
+        """Send an event to everybody who listens; fills in its envelope.
+
+        Returns:
+            The strictest directive of the listeners, or None.
+
+        Raises:
+            ValueError: this event was emitted before.
+        """
         ...
 
     async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, effect: str = "once") -> T:

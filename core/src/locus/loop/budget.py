@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from locus.hooks.table import Impl
-    from locus.loop.context import ActiveRun
+    from locus.loop.context import SegmentContext
     from locus.loop.runtime import AgentRuntime
     from locus.models.protocol import Model
     from locus.options import AgentOptions
@@ -123,7 +123,7 @@ def tightened(runtime: AgentRuntime, *limits: TerminationCondition) -> AgentRunt
     return evolve(runtime, router=router, limits=(*runtime.limits, *limits))
 
 
-def within_parent(runtime: AgentRuntime, budget: Budget, parent: ActiveRun) -> AgentRuntime:
+def within_parent(runtime: AgentRuntime, budget: Budget, parent: SegmentContext) -> AgentRuntime:
     """A child's runtime within its budget and within what its parent has left."""
     bounds, state = parent.bounds, parent.charged(parent.state, take=False)
     tokens = _least(budget.tokens, bounds.tokens.limit - state.total_tokens_used if bounds.tokens else None)

@@ -1,4 +1,4 @@
-"""`ActiveRun`: one segment of a run while it is alive.
+"""`SegmentContext`: one segment of a run while it is alive.
 
 It is what nodes and hooks call ``run``: it emits events, obeys directives, makes steps, charges usage. It owns the
 mutable part of a run and nothing else does; the state itself only passes through.
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from attrs import evolve
 
 from locus.core.directives import Allow, Cancel, Directive, Interrupt, Reject, Retry
+from locus.core.ending import CONDITION_ERROR, Ending
 from locus.core.errors import BudgetExceeded, ConditionError, Fenced, ModelError, StepMismatch, StoreError, ThreadBusy
 from locus.core.events import Event, HookFailedEvent, ModelRestartEvent, RunStartEvent, stamp
 from locus.core.journal import BLANK
@@ -22,7 +23,6 @@ from locus.hooks.health import HookHealth
 from locus.hooks.hook import Stash
 from locus.hooks.review import filter_progress
 from locus.loop import nodes
-from locus.loop.thread import Stop, cancel_reason
 from locus.models.call import Spent, model_step, question
 from locus.models.protocol import ModelRequest
 from locus.tools.outcome import CallOutcome
@@ -38,34 +38,34 @@ if TYPE_CHECKING:
     from locus.models.protocol import Model, ModelResponse, ModelSettings
     from locus.tools.registry import ToolRegistry
 
-__all__ = ["ActiveRun"]
+__all__ = ["SegmentContext"]
 
 T = TypeVar("T")
 Sink = Callable[[Event], Awaitable[None]]
 
 
-class _Telling:
-    """An event that hooks are hearing of, and what they have emitted since; None once it was handed over."""
+class _Emission:
+    """An event that hooks are called for, and what they have emitted since; None once it was handed over."""
 
     __slots__ = ("later", "run")
 
-    def __init__(self, run: ActiveRun) -> None:
+    def __init__(self, run: SegmentContext) -> None:
         self.run = run
         self.later: list[Event] | None = []
 
 
-_TELLING: ContextVar[_Telling | None] = ContextVar("locus_telling", default=None)
+_EMITTING: ContextVar[_Emission | None] = ContextVar("locus_telling", default=None)
 
 
 class ChildRunner(Protocol):
     """What an agent offers so that it can run as a child."""
 
     async def run_as_child(
-        self, prompt: Any, *, thread_id: str, parent: ActiveRun, budget: Any, answers: dict[str, Any] | None
+        self, prompt: Any, *, thread_id: str, parent: SegmentContext, budget: Any, answers: dict[str, Any] | None
     ) -> Any: ...
 
 
-class ActiveRun:
+class SegmentContext:
     """A segment of a run.
 
     Args:
@@ -80,7 +80,7 @@ class ActiveRun:
         "_asked",
         "_cancel",
         "_early",
-        "_heard",
+        "_listeners",
         "_mark",
         "_monotonic",
         "_now",
@@ -97,8 +97,8 @@ class ActiveRun:
         "deadline",
         "deps",
         "ended",
+        "has_listener",
         "health",
-        "hears",
         "host",
         "output",
         "parent",
@@ -123,7 +123,7 @@ class ActiveRun:
         deps: Any = None,
         settings: ModelSettings | None = None,
         output: OutputSchema[Any] | None = None,
-        parent: ActiveRun | None = None,
+        parent: SegmentContext | None = None,
     ) -> None:
         self.runtime, self.thread_id, self.deps, self.parent = runtime, thread_id, deps, parent
         self.settings = runtime.settings if settings is None else settings.over(runtime.settings)
@@ -131,10 +131,10 @@ class ActiveRun:
         #: The agent's tools, and those that plugins have brought to this run.
         self.registry: ToolRegistry = runtime.tools
         self.host: JournalHost = None  # type: ignore[assignment]  # set by the runner, once it is claimed
-        self.stash, self.health = Stash(), HookHealth(self._tell_failure)
+        self.stash, self.health = Stash(), HookHealth(self._emit_failure)
         #: The state as last committed, or as the node under way last showed it to hooks.
         self.state: AgentState = BLANK
-        self.stop: Stop | None = None
+        self.stop: Ending | None = None
         #: Whether the segment goes on with what stands in the journal.
         self.resumed = False
         #: Whether the beginning of the segment was told, and its end.
@@ -159,7 +159,7 @@ class ActiveRun:
         self._asked: dict[str, int] | None = None
         self._pending: Usage | None = None
         self._reports: dict[str, Any] = {}
-        self._heard = runtime.hooks.listeners
+        self._listeners = runtime.hooks.listeners
         self.show_to(parent.sink if parent is not None else None)
         self.clock = runtime.clock
         self._now, self._monotonic = runtime.clock.now, runtime.clock.monotonic
@@ -209,9 +209,9 @@ class ActiveRun:
         return self._cancel
 
     @property
-    def ending(self) -> str:
+    def stop_reason(self) -> str:
         """Why the run is ending, in words for the model and for people."""
-        return self.stop.reason if self.stop is not None else cancel_reason(self.cancelled or "")
+        return (self.stop or Ending.cancelled(self.cancelled)).reason
 
     def cancel(self, reason: str = "") -> None:
         """End the run at the next safe point. Safe to call from any thread."""
@@ -221,7 +221,7 @@ class ActiveRun:
     def failed(self, state: AgentState, reason: str, error: BaseException) -> AgentState:
         """End the run with an error, unless the condition explains the end better."""
         if not self.over_budget(state):
-            self.stop = Stop(reason, error=error)
+            self.stop = Ending(reason, error=error)
         return state.with_error(f"{reason}: {error}")
 
     def over_budget(self, state: AgentState) -> bool:
@@ -237,16 +237,16 @@ class ActiveRun:
         try:
             found: Satisfied | None = self.runtime.router.condition.evaluate(state)
         except ConditionError as e:
-            self.stop = Stop("ConditionError", error=e)
+            self.stop = Ending(CONDITION_ERROR, error=e)
             return True
         if found is not None:
-            self.stop = Stop(found.reason, found.leaves, found.detail)
+            self.stop = Ending.of(found)
         return found is not None
 
     def barred(self, more: Usage | None = None) -> str | None:
         """Why a model may not be asked now: the run ends, or its budget is used up. Goals are the loop's matter."""
         if self.halted:
-            return self.ending
+            return self.stop_reason
         state = self.charged(self.state, take=False)
         state = state if more is None else state.charged(more)
         seconds = state.active_seconds + self._monotonic() - self._mark
@@ -284,7 +284,7 @@ class ActiveRun:
         self.sink = sink
         #: Whether anybody listens to events of a kind. Asked often and mostly answered by no, so it is the look-up
         #: itself.
-        self.hears: Callable[[type[Event]], object] = self._heard.__getitem__ if sink is None else _always
+        self.has_listener: Callable[[type[Event]], object] = self._listeners.__getitem__ if sink is None else _always
 
     def hold_back(self) -> None:
         """Keep events until `begin`: whoever filters the prompt causes some before the first one can tell it."""
@@ -295,17 +295,20 @@ class ActiveRun:
         self.began = True
         early, self._early = self._early, None
         if start is not None:
-            await self.tell(start)
+            await self.emit(start)
         for event, those in early or ():
             with suppressing(those):
-                await self.tell(event)
+                await self.emit(event)
 
-    async def emit(self, event: Event) -> None:
-        """Tell everybody who listens; fills in the envelope."""
-        await self.tell(event)
+    async def emit(self, event: Event) -> Directive | None:
+        """Send an event to everybody who listens; fills in its envelope.
 
-    async def tell(self, event: Event) -> Directive | None:
-        """`emit`, with the strictest directive of those who listen. Cancel and Retry are noted already."""
+        Returns:
+            The strictest directive of the listeners. Cancel and Retry are noted already.
+
+        Raises:
+            ValueError: this event was emitted before.
+        """
         if self._early is not None:
             if event.seq or any(each is event for each, _ in self._early):
                 raise ValueError(f"this {type(event).__name__} was emitted already; make a new one")
@@ -314,37 +317,37 @@ class ActiveRun:
         self._seq = seq = self._seq + 1
         host, iteration = self.host, self.state.iteration + 1
         stamp(event, (host.run_id, self.thread_id, self.parent_run_id, iteration, host.segment, self._now(), seq))
-        impls = self._heard[type(event)]
+        impls = self._listeners[type(event)]
         if self.sink is None:
-            return await self._heard_by(impls, event) if impls else None
-        above = _TELLING.get()
+            return await self._notified(impls, event) if impls else None
+        above = _EMITTING.get()
         if not impls and above is None:
             await self.sink(event)
             return None
-        directive, mine = None, _Telling(self)
+        directive, mine = None, _Emission(self)
         if impls:
-            _TELLING.set(mine)
+            _EMITTING.set(mine)
             try:
-                directive = await self._heard_by(impls, event)
+                directive = await self._notified(impls, event)
             finally:
-                _TELLING.set(above)
+                _EMITTING.set(above)
         # What hooks emit while they hear of an event comes after it for the consumer, as its number says.
-        told, mine.later = (event, *(mine.later or ())), None
+        emitted, mine.later = (event, *(mine.later or ())), None
         if above is not None and above.run is self and above.later is not None:
-            above.later += told
+            above.later += emitted
             return directive
-        for each in told:
+        for each in emitted:
             if self.sink is not None:
                 await self.sink(each)
         return directive
 
-    async def _tell_failure(self, event: HookFailedEvent) -> None:
+    async def _emit_failure(self, event: HookFailedEvent) -> None:
         if self.host.stopped is not None and not self.ended:
             # A hook cannot keep to itself that this worker must not go on.
             raise self.host.stopped
-        await self.tell(event)
+        await self.emit(event)
 
-    async def _heard_by(self, impls: tuple[Impl, ...], event: Event) -> Directive | None:
+    async def _notified(self, impls: tuple[Impl, ...], event: Event) -> Directive | None:
         directive = await notify(impls, event, self, self.health)
         if type(directive) is Cancel:
             self.cancel(directive.reason)
@@ -470,8 +473,8 @@ class ActiveRun:
     async def restarted(self) -> None:
         """Say that what the Think under way has streamed is void."""
         self.attempt += 1
-        if self.hears(ModelRestartEvent):
-            await self.tell(ModelRestartEvent(attempt=self.attempt, reason=self.retry_reason))
+        if self.has_listener(ModelRestartEvent):
+            await self.emit(ModelRestartEvent(attempt=self.attempt, reason=self.retry_reason))
 
     # -- charges, reports, steps ------------------------------------------------------------------
 

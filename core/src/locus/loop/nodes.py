@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from locus.core.directives import Cancel, Revise
+from locus.core.ending import MODEL_ERROR
 from locus.core.errors import ModelError, StepFailed
 from locus.core.events import ThinkEvent
 from locus.core.lazy import Lazy
@@ -15,7 +16,7 @@ from locus.hooks.dispatch import fold
 from locus.hooks.review import review
 
 if TYPE_CHECKING:
-    from locus.loop.context import ActiveRun
+    from locus.loop.context import SegmentContext
     from locus.models import output
     from locus.tools import dispatch
     from locus.tools.outcome import CallOutcome
@@ -29,7 +30,7 @@ __all__ = ["execute", "reflect", "terminate", "think"]
 MAX_RETRIES = 3
 
 
-async def think(state: AgentState, run: ActiveRun, given: Message | None = None) -> AgentState:
+async def think(state: AgentState, run: SegmentContext, given: Message | None = None) -> AgentState:
     """Ask the model; the answer, its tokens and a reasoning step are added to the state.
 
     A final answer is shown to the reviewers before it stands. When the model fails and no hook asks for another
@@ -54,15 +55,15 @@ async def think(state: AgentState, run: ActiveRun, given: Message | None = None)
                     before = state
                     await run.restarted()
                     continue
-                return run.failed(state, "ModelError", e)
+                return run.failed(state, MODEL_ERROR, e)
             message = response.message
         thought = message.reasoning or message.text
         actions = tuple([c.name for c in message.tool_calls])
         step = ReasoningStep(iteration=state.iteration, thought=thought, actions=actions)
         answered = state.with_answer(message, step, usage)
         run.state = answered
-        if run.hears(ThinkEvent):
-            await run.tell(
+        if run.has_listener(ThinkEvent):
+            await run.emit(
                 ThinkEvent(
                     reasoning=message.reasoning or None,
                     text=message.text,
@@ -82,7 +83,7 @@ async def think(state: AgentState, run: ActiveRun, given: Message | None = None)
     return state
 
 
-async def _view(state: AgentState, run: ActiveRun) -> tuple[AgentState, tuple[Message, ...]]:
+async def _view(state: AgentState, run: SegmentContext) -> tuple[AgentState, tuple[Message, ...]]:
     manager = run.runtime.manager
     assert manager is not None
     view = await manager.view(state, run)
@@ -91,7 +92,7 @@ async def _view(state: AgentState, run: ActiveRun) -> tuple[AgentState, tuple[Me
     return run.charged(state), view.messages
 
 
-async def _reviewed(state: AgentState, answer: Message, run: ActiveRun) -> AgentState:
+async def _reviewed(state: AgentState, answer: Message, run: SegmentContext) -> AgentState:
     """Show a final answer to the output schema and the reviewers; the first objection sends it back."""
     verdict = None
     if run.output is not None:
@@ -115,7 +116,7 @@ async def _reviewed(state: AgentState, answer: Message, run: ActiveRun) -> Agent
     return state.with_revision(plugin_message("review", verdict.feedback))
 
 
-async def execute(state: AgentState, run: ActiveRun) -> AgentState:
+async def execute(state: AgentState, run: SegmentContext) -> AgentState:
     """Run the calls of the last answer; results are added in call order.
 
     Raises:
@@ -125,14 +126,14 @@ async def execute(state: AgentState, run: ActiveRun) -> AgentState:
     outcomes = await dispatch.execute_calls(state, calls, run)
     done = [o for o in outcomes if o is not None]
     messages = [
-        outcome.message(call) if outcome is not None else not_run(call, run.ending)
+        outcome.message(call) if outcome is not None else not_run(call, run.stop_reason)
         for call, outcome in zip(calls, outcomes, strict=True)
     ]
     state = state.with_results(messages, [o.execution for o in done])
     return _remembered(run.charged(state), done, run)
 
 
-def _remembered(state: AgentState, done: list[CallOutcome], run: ActiveRun) -> AgentState:
+def _remembered(state: AgentState, done: list[CallOutcome], run: SegmentContext) -> AgentState:
     if not run.registry.remembers:
         return state
     kept = {}
@@ -153,12 +154,12 @@ def _remembered(state: AgentState, done: list[CallOutcome], run: ActiveRun) -> A
     return state.with_metadata(dispatch.THREAD_MEMORY, {**state.metadata.get(dispatch.THREAD_MEMORY, {}), **kept})
 
 
-async def reflect(state: AgentState, run: ActiveRun) -> AgentState:
+async def reflect(state: AgentState, run: SegmentContext) -> AgentState:
     """Let every reflecting plugin fold the state, in order."""
     impls = run.runtime.hooks.impls("locus_reflect")
     return run.charged(await fold(impls, state, run, run.health)) if impls else state
 
 
-async def terminate(state: AgentState, run: ActiveRun) -> AgentState:
+async def terminate(state: AgentState, run: SegmentContext) -> AgentState:
     """Close the history: a call that was not run gets an error result that says why."""
-    return state.with_calls_closed(run.ending)
+    return state.with_calls_closed(run.stop_reason)

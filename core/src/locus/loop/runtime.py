@@ -34,16 +34,16 @@ from locus.journal.host import JournalHost
 from locus.journal.memory import MemoryStore
 from locus.loop import nodes
 from locus.loop.budget import Budget, condition_given, tightened, within_parent
-from locus.loop.context import ActiveRun
+from locus.loop.context import SegmentContext
 from locus.loop.input import Prompt, Turn, thread_name
 from locus.loop.router import Node, Router
-from locus.loop.segment import drive
-from locus.loop.thread import Ended, Segment, ended_before
+from locus.loop.segment import run_segment
+from locus.loop.thread import Segment, SegmentResult, ended_before
 from locus.models.output import OutputError, output_schema
 from locus.models.protocol import Model, ModelSettings
 from locus.plugins.report import run_report
 from locus.result import AgentResult
-from locus.run import Run, Sink, left
+from locus.run import Run, Sink, wait_for_abandoned
 
 if TYPE_CHECKING:
     from locus.core.messages import Message
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AgentRuntime", "NodeFunction"]
 
-NodeFunction = Callable[[AgentState, ActiveRun], Awaitable[AgentState]]
+NodeFunction = Callable[[AgentState, SegmentContext], Awaitable[AgentState]]
 
 
 _KERNEL: Mapping[Node, NodeFunction] = {
@@ -70,24 +70,24 @@ _KERNEL: Mapping[Node, NodeFunction] = {
 _NO_STORE = "this agent has no checkpointer, so nothing is kept under a thread id; "
 
 
-class _ActiveRuns:
+class _SegmentContexts:
     """The runs of one agent that are active now."""
 
     __slots__ = ("_lock", "_runs")
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._runs: set[ActiveRun] = set()
+        self._runs: set[SegmentContext] = set()
 
-    def add(self, run: ActiveRun) -> None:
+    def add(self, run: SegmentContext) -> None:
         with self._lock:
             self._runs.add(run)
 
-    def discard(self, run: ActiveRun) -> None:
+    def discard(self, run: SegmentContext) -> None:
         with self._lock:
             self._runs.discard(run)
 
-    def all(self) -> tuple[ActiveRun, ...]:
+    def all(self) -> tuple[SegmentContext, ...]:
         with self._lock:
             return tuple(self._runs)
 
@@ -136,7 +136,7 @@ class AgentRuntime:
     template: FrozenDict[str, Any] = EMPTY
     blank: AgentState = BLANK
     nodes: Mapping[Node, NodeFunction] = field(default=_KERNEL)
-    active: _ActiveRuns = field(factory=_ActiveRuns, repr=False)
+    active: _SegmentContexts = field(factory=_SegmentContexts, repr=False)
 
     budget: RunBudget = field(init=False)
     #: Whether a plugin may divert routes.
@@ -220,7 +220,7 @@ class AgentRuntime:
 
     def _run(self, segment: Segment, options: RunOptions, store: JournalStore | None) -> Run[Any]:
         limit, schema = options.termination, options.output_schema
-        active = ActiveRun(
+        active = SegmentContext(
             self if limit is None else tightened(self, condition_given(limit)),
             segment.thread_id,
             deps=options.deps,
@@ -230,17 +230,17 @@ class AgentRuntime:
         return Run(partial(self._main, active, segment, store), active.cancel, segment.thread_id)
 
     async def _main(
-        self, active: ActiveRun, segment: Segment, store: JournalStore | None, sink: Sink | None
+        self, active: SegmentContext, segment: Segment, store: JournalStore | None, sink: Sink | None
     ) -> AgentResult[Any]:
         kept = store if store is not None else self.store
         if kept is None:
             kept = MemoryStore(history=False)
         if sink is not None:
             active.show_to(sink)
-        await left(segment.thread_id)
+        await wait_for_abandoned(segment.thread_id)
         self.active.add(active)
         try:
-            ended = await drive(active, kept, segment)
+            ended = await run_segment(active, kept, segment)
         finally:
             self.active.discard(active)
         return _result(active, ended, kept if self.store is None else None)
@@ -250,7 +250,7 @@ class AgentRuntime:
         prompt: Prompt,
         *,
         thread_id: str,
-        parent: ActiveRun,
+        parent: SegmentContext,
         budget: Budget | None,
         answers: dict[str, Any] | None,
     ) -> AgentResult[Any]:
@@ -259,7 +259,7 @@ class AgentRuntime:
         runtime = within_parent(self, budget or Budget(), parent)
         segment = evolve(self._new_turn(thread_id, prompt), answer=answers, one_run=True)
         while True:
-            active = ActiveRun(runtime, thread_id, deps=parent.deps, parent=parent)
+            active = SegmentContext(runtime, thread_id, deps=parent.deps, parent=parent)
             before = await JournalHost.seen(store, thread_id)
             if before is not None:
                 # The child's own journal remembers it: a finished child is not run again, an asking one still asks.
@@ -269,7 +269,7 @@ class AgentRuntime:
                     return _result(active, ended, None)
             self.active.add(active)
             try:
-                return _result(active, await drive(active, store, segment), None)
+                return _result(active, await run_segment(active, store, segment), None)
             except NothingToResume:
                 # Another worker, which had not noticed that it was overtaken, has ended it since: read its journal.
                 continue
@@ -302,7 +302,7 @@ def _node(node: Node, hooks: HookTable) -> NodeFunction:
     if not impls or node is Node.REFLECT:
         return kernel
 
-    async def chosen(state: AgentState, run: ActiveRun) -> AgentState:
+    async def chosen(state: AgentState, run: SegmentContext) -> AgentState:
         answer = await first_answer(impls, state, run, kernel, run.health)
         return run.charged(answer)
 
@@ -314,7 +314,7 @@ def _wrapped(chosen: NodeFunction, node: Node, hooks: HookTable) -> NodeFunction
     if not wraps:
         return chosen
 
-    async def wrapped(state: AgentState, run: ActiveRun) -> AgentState:
+    async def wrapped(state: AgentState, run: SegmentContext) -> AgentState:
         spent, done = state.usage, state
 
         async def core(inner: AgentState) -> AgentState:
@@ -338,7 +338,7 @@ def _worker() -> str:
     return f"pid {os.getpid()}"
 
 
-def _result(active: ActiveRun, ended: Ended, store: JournalStore | None) -> AgentResult[Any]:
+def _result(active: SegmentContext, ended: SegmentResult, store: JournalStore | None) -> AgentResult[Any]:
     state = ended.state
     last = state.last_assistant
     text = last.text if last is not None and not ended.questions else ""
@@ -353,13 +353,13 @@ def _result(active: ActiveRun, ended: Ended, store: JournalStore | None) -> Agen
         thread_id=active.thread_id,
         message=text,
         parsed=parsed,
-        stop_reason=ended.reason,
-        satisfied=ended.satisfied,
-        detail=ended.detail,
+        stop_reason=ended.ending.reason,
+        satisfied=ended.ending.satisfied,
+        detail=ended.ending.detail,
         state=state,
         usage=state.usage,
         reports={**active.reports, "plugins": run_report(active.runtime.plugins, active.health)},
         interrupts=ended.questions,
-        error=ended.error,
+        error=ended.ending.error,
         store=store,
     )

@@ -7,6 +7,8 @@ back, whatever happens.
 from __future__ import annotations
 
 import contextlib
+from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -14,6 +16,7 @@ import anyio.lowlevel
 from attrs import evolve
 
 from locus.core.directives import Cancel, Suspended
+from locus.core.ending import INTERRUPTED, JOURNAL_ERROR, Ending
 from locus.core.errors import DeadLetter, JournalError, NothingToResume, NotSerialisable
 from locus.core.events import InterruptEvent, RunStartEvent
 from locus.core.journal import BLANK, END, START
@@ -25,19 +28,17 @@ from locus.journal import poison
 from locus.journal.host import JournalHost
 from locus.journal.poison import LIMITS
 from locus.loop.router import Node
-from locus.loop.sessions import Held
+from locus.loop.sessions import RunSessions
 from locus.loop.thread import (
     WENT_ON,
-    Ended,
     Segment,
-    Stop,
-    cancel_reason,
+    SegmentResult,
     closed_state,
     matched_answers,
-    recorded_error,
+    recorded_ending,
     with_system,
 )
-from locus.loop.transition import advance_node, commit, tell_end
+from locus.loop.transition import advance_node, commit, emit_end
 from locus.models.call import Called, Spent
 from locus.models.request_fingerprint import standing
 from locus.tools.cancellation import cancellations, is_cancellation
@@ -46,15 +47,16 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from locus.journal.store import JournalStore
-    from locus.loop.context import ActiveRun
+    from locus.loop.context import SegmentContext
+    from locus.models.protocol import Model
 
-__all__ = ["drive"]
+__all__ = ["run_segment"]
 
 #: Seconds that hooks and the journal get to take note of a cancellation.
 SHIELD = 5.0
 
 
-async def drive(run: ActiveRun, store: JournalStore, segment: Segment) -> Ended:
+async def run_segment(run: SegmentContext, store: JournalStore, segment: Segment) -> SegmentResult:
     """Run one segment to its end.
 
     Raises:
@@ -62,99 +64,110 @@ async def drive(run: ActiveRun, store: JournalStore, segment: Segment) -> Ended:
         InputError: the prompt cannot be used.
     """
     host = await JournalHost.open(store, segment.thread_id, segment.worker, run.runtime.clock.now)
-    run.host = host
-    run.state = host.state
-    try:
-        ended = await _connected(run, segment)
-    except GeneratorExit:
+    run.host, run.state = host, host.state
+    async with AsyncExitStack() as stack:
+        stack.push_async_exit(partial(_give_back, host))
+        await _connect(run.runtime.model, stack)
+        sessions = RunSessions(run)
+        stack.push_async_exit(sessions.__aexit__)
+        stack.push_async_exit(partial(_emit_break_off, run, segment))
+        state, node = await _begin(run, segment, sessions)
+        _set_deadline(run, state)
+        following: Node | None = node
+        cancelling = cancellations()
+        before = cancelling()
+        try:
+            while following is not None:
+                if cancelling() > before:
+                    # A body swallowed it, or failed in its cleanup. A cancel scope asks again; a bare task does not.
+                    await anyio.lowlevel.checkpoint_if_cancelled()
+                    raise anyio.get_cancelled_exc_class()
+                state, following = await advance_node(run, state, following)
+        except Suspended:
+            return await _pause(run)
+        last = host.last
+        assert last is not None
+        ending = run.stop or Ending(last.why, last.satisfied)
+        await emit_end(run, state, ending)
+        return SegmentResult(state=state, ending=ending)
+
+
+# -- leaving -----------------------------------------------------------------------------------------
+
+
+async def _give_back(host: JournalHost, _: object, error: BaseException | None, __: object) -> None:
+    """Write what is still to be written, and release the thread."""
+    if isinstance(error, GeneratorExit):
         # Closed from outside any event loop: nothing can be awaited, so only what needs no waiting is done.
-        _release_now(host)
-        raise
-    except BaseException as e:
+        release = host.release()
+        with contextlib.suppress(StopIteration, JournalError):
+            release.send(None)
+        release.close()
+    elif error is not None:
         with anyio.CancelScope(shield=True):
             for leave in (host.flush, host.release):
                 try:
                     await leave()
                 except JournalError as failed:
                     if failed is not host.stopped:
-                        e.add_note(str(failed))  # what was wrong first is what is raised
-        raise
-    try:
-        await host.release()
-    except JournalError:
-        await host.flush()  # whether what the run did is saved comes first
-        raise
-    await host.flush()
-    return ended
+                        error.add_note(str(failed))  # what was wrong first is what is raised
+    else:
+        try:
+            await host.release()
+        except JournalError:
+            await host.flush()  # whether what the run did is saved comes first
+            raise
+        await host.flush()
 
 
-async def _connected(run: ActiveRun, segment: Segment) -> Ended:
-    """The segment, with the session of its model open where the model has one."""
-    offered = getattr(run.runtime.model, "session", None)
-    if offered is None:
-        return await _told(run, segment)
-    session = offered()
-    await session.__aenter__()
-    try:
-        ended = await _told(run, segment)
-    except GeneratorExit:
-        raise
-    except BaseException:
-        await _disconnected(session)
-        raise
-    await _disconnected(session)
-    return ended
+async def _connect(model: Model, stack: AsyncExitStack) -> None:
+    """Open the session of the model, where it has one."""
+    offered = getattr(model, "session", None)
+    if offered is not None:
+        session: AbstractAsyncContextManager[object] = offered()
+        await session.__aenter__()
+        stack.push_async_exit(partial(_disconnect, session))
 
 
-async def _disconnected(session: AbstractAsyncContextManager[object]) -> None:
-    # What the segment came to stands: a connection that cannot be closed, or not in time, changes nothing about it.
+async def _disconnect(
+    session: AbstractAsyncContextManager[object], _: object, error: BaseException | None, __: object
+) -> None:
+    if isinstance(error, GeneratorExit):
+        return
+    # The result of the segment does not depend on it: not on a connection that cannot be closed, or not in time.
     with anyio.move_on_after(SHIELD, shield=True), contextlib.suppress(Exception):
         await session.__aexit__(None, None, None)
 
 
-async def _told(run: ActiveRun, segment: Segment) -> Ended:
-    """The segment; one that breaks off tells its end as well."""
-    held = Held(run)
-    try:
-        state, node = await _begin(run, segment, held)
-        return await _loop(run, state, node)
-    except GeneratorExit:
-        held.abandon()
-        raise
-    except BaseException as e:
-        if is_cancellation(e):
-            await _cancelled(run, segment)
-        elif isinstance(e, JournalError) and run.host.stopped is not None and not run.ended:
-            _show_committed(run)
-            await _ensure_begun(run, segment)
-            await tell_end(run, run.state, "JournalError", (), e)
-        raise
-    finally:
-        await held.close()
+async def _emit_break_off(
+    run: SegmentContext, segment: Segment, _: object, error: BaseException | None, __: object
+) -> None:
+    """Emit the end of a segment that breaks off, too."""
+    if error is None or isinstance(error, GeneratorExit):
+        return
+    if is_cancellation(error):
+        await _cancelled(run, segment)
+    elif isinstance(error, JournalError) and run.host.stopped is not None and not run.ended:
+        _show_committed(run)
+        await _ensure_begun(run, segment)
+        await emit_end(run, run.state, Ending(JOURNAL_ERROR, error=error))
 
 
-async def _ensure_begun(run: ActiveRun, segment: Segment) -> None:
-    """Tell the start of a segment that broke off before it was told, and what a filter left to tell."""
+async def _ensure_begun(run: SegmentContext, segment: Segment) -> None:
+    """Emit the start of a segment that broke off before that, and the events that a filter held back."""
     if not run.began:
         resumed = segment.prompt is None and segment.seed is None
         prompt = "" if resumed else _WITHHELD.format("the prompt was not filtered to its end")
         await _start_event(run, prompt, resumed=resumed)
 
 
-def _release_now(host: JournalHost) -> None:
-    release = host.release()
-    with contextlib.suppress(StopIteration, JournalError):
-        release.send(None)
-    release.close()
-
-
 # -- beginning ------------------------------------------------------------------------------------
 
 
-async def _begin(run: ActiveRun, segment: Segment, held: Held) -> tuple[AgentState, Node]:
+async def _begin(run: SegmentContext, segment: Segment, sessions: RunSessions) -> tuple[AgentState, Node]:
     host = run.host
     if (segment.prompt is None and segment.seed is None) or (segment.one_run and host.last is not None):
-        return await _resume(run, segment, held)
+        return await _resume(run, segment, sessions)
     run_id, now = host.new_id(), host.now()
     state = segment.seed
     if state is None and host.last is not None:
@@ -184,7 +197,7 @@ async def _begin(run: ActiveRun, segment: Segment, held: Held) -> tuple[AgentSta
             given = await _filtered(run, given)
         state = state.with_messages(given)
     run.state = state
-    state = await held.equip(state)
+    state = await sessions.open(state)
     run.elapsed()
     run.state = state
     await _start_event(run, given[-1].text if given else "", resumed=False)
@@ -200,7 +213,7 @@ async def _begin(run: ActiveRun, segment: Segment, held: Held) -> tuple[AgentSta
 _WITHHELD = "[withheld: {}]"
 
 
-async def _filtered(run: ActiveRun, given: tuple[Message, ...]) -> tuple[Message, ...]:
+async def _filtered(run: SegmentContext, given: tuple[Message, ...]) -> tuple[Message, ...]:
     """What the caller gave with every turn of the user's filtered, those of a transcript too."""
     impls = run.runtime.hooks.impls("locus_filter_input")
     run.hold_back()
@@ -218,7 +231,7 @@ async def _filtered(run: ActiveRun, given: tuple[Message, ...]) -> tuple[Message
     return tuple(passed)
 
 
-async def _resume(run: ActiveRun, segment: Segment, held: Held) -> tuple[AgentState, Node]:
+async def _resume(run: SegmentContext, segment: Segment, sessions: RunSessions) -> tuple[AgentState, Node]:
     host = run.host
     if host.open_node is None:
         state = "is empty" if host.last is None else f"ended with {host.last.why or 'an answer'}"
@@ -232,9 +245,9 @@ async def _resume(run: ActiveRun, segment: Segment, held: Held) -> tuple[AgentSt
     last = host.last
     if last is not None and last.next_node == Node.TERMINATE:
         # It was on its way out: it ends for the reason that it had.
-        run.stop = Stop(last.why, last.satisfied, error=recorded_error(last))
+        run.stop = recorded_ending(last)
     answers = matched_answers(host, segment.answer)
-    await held.equip(host.state, resumed=True)
+    await sessions.open(host.state, resumed=True)
     await _stand(run, segment, host.state, host.segment + 1)
     await host.resume()
     if answers:
@@ -266,7 +279,7 @@ async def _give_up(host: JournalHost, thread_id: str, max_attempts: int) -> None
         raise DeadLetter(thread_id, cause)
 
 
-async def _stand(run: ActiveRun, segment: Segment, state: AgentState, number: int) -> None:
+async def _stand(run: SegmentContext, segment: Segment, state: AgentState, number: int) -> None:
     """Put on record what the segment is run with and the journal would not tell: a replay asks for it."""
     host = run.host
     if not host.store.keeps_history:
@@ -281,9 +294,9 @@ async def _stand(run: ActiveRun, segment: Segment, state: AgentState, number: in
         await host.note(StepId(0, SEGMENT, number, name=LIMITS), limits)
 
 
-async def _start_event(run: ActiveRun, prompt: str, *, resumed: bool) -> None:
+async def _start_event(run: SegmentContext, prompt: str, *, resumed: bool) -> None:
     start = None
-    if run.hears(RunStartEvent):
+    if run.has_listener(RunStartEvent):
         start = RunStartEvent(
             prompt=prompt,
             agent_id=run.state.agent_id,
@@ -294,40 +307,18 @@ async def _start_event(run: ActiveRun, prompt: str, *, resumed: bool) -> None:
     await run.begin(start)
 
 
-# -- going on and ending -----------------------------------------------------------------------------
+# -- ending ------------------------------------------------------------------------------------------
 
 
-async def _loop(run: ActiveRun, state: AgentState, node: Node) -> Ended:
-    _deadline(run, state)
-    following: Node | None = node
-    cancelling = cancellations()
-    before = cancelling()
-    while following is not None:
-        if cancelling() > before:
-            # A body has swallowed it, or failed in its cleanup. A cancel scope asks again; a bare task does not.
-            await anyio.lowlevel.checkpoint_if_cancelled()
-            raise anyio.get_cancelled_exc_class()
-        try:
-            state, following = await advance_node(run, state, following)
-        except Suspended:
-            return await _suspended(run)
-    last = run.host.last
-    assert last is not None
-    stop = run.stop
-    detail = stop.detail if stop is not None else ""
-    error = stop.error if stop is not None else None
-    await tell_end(run, state, last.why, last.satisfied, error, detail)
-    return Ended(state=state, reason=last.why, satisfied=last.satisfied, detail=detail, error=error)
-
-
-async def _suspended(run: ActiveRun) -> Ended:
+async def _pause(run: SegmentContext) -> SegmentResult:
+    """The segment ends with questions; the run goes on when they are answered."""
     host = run.host
     questions = tuple(host.open_questions.values())
     await host.pause("interrupted")
     state = run.charged(host.state, take=False)
     run.state = state
     for q in questions:
-        await run.tell(
+        await run.emit(
             InterruptEvent(
                 interrupt_id=q.interrupt_id,
                 question=q.question,
@@ -336,12 +327,13 @@ async def _suspended(run: ActiveRun) -> Ended:
                 call_id=q.call_id,
             )
         )
-    await tell_end(run, state, "Interrupted", (), None)
-    return Ended(state=state, reason="Interrupted", questions=questions)
+    ending = Ending(INTERRUPTED)
+    await emit_end(run, state, ending)
+    return SegmentResult(state=state, ending=ending, questions=questions)
 
 
-async def _cancelled(run: ActiveRun, segment: Segment) -> None:
-    """The caller's task was cancelled: tell hooks and journal, within bounds, and leave the run open."""
+async def _cancelled(run: SegmentContext, segment: Segment) -> None:
+    """The caller's task was cancelled: let hooks and journal know, within bounds, and leave the run open."""
     with anyio.move_on_after(SHIELD, shield=True):
         # Nobody reads events any more: the consumer is gone, waiting for it would be for ever.
         run.show_to(None)
@@ -350,20 +342,20 @@ async def _cancelled(run: ActiveRun, segment: Segment) -> None:
         host, last = run.host, run.host.last
         if last is not None and last.next_node == END and last.run_id == host.run_id:
             # It had ended when the cancellation came.
-            await tell_end(run, host.state, last.why, last.satisfied, None)
+            await emit_end(run, host.state, Ending(last.why, last.satisfied))
             return
-        reason, error = cancel_reason(run.cancelled or ""), None
+        ending = Ending.cancelled(run.cancelled)
         if _show_committed(run):
             try:
                 await host.pause("cancelled", run.cancelled or "")
             except JournalError as e:
-                error = e
+                ending = Ending.cancelled(run.cancelled, error=e)
                 _show_committed(run)  # what was being written is not
         await _ensure_begun(run, segment)
-        await tell_end(run, run.state, reason, ("Cancelled",), error)
+        await emit_end(run, run.state, ending)
 
 
-def _show_committed(run: ActiveRun) -> bool:
+def _show_committed(run: SegmentContext) -> bool:
     """Let hooks see the state as it stands in the journal; False when nothing of the run does, or all of it."""
     host, last = run.host, run.host.last
     if host.open_node is None or last is None or last.run_id != host.run_id:
@@ -372,7 +364,7 @@ def _show_committed(run: ActiveRun) -> bool:
     return True
 
 
-def _deadline(run: ActiveRun, state: AgentState) -> None:
+def _set_deadline(run: SegmentContext, state: AgentState) -> None:
     """Set the run's deadline: what its condition allows, and never more than its parent has."""
     bound = run.bounds.seconds
     deadline = None

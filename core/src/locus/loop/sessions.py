@@ -1,4 +1,4 @@
-"""`Held`: what plugins hold open while a segment runs, each in a task of its own beside the run's.
+"""`RunSessions`: what plugins hold open while a segment runs, each in a task of its own beside the run's.
 
 A context manager that is open across awaits of somebody else may own a task group, and a task group cancels whoever
 entered it when one of its tasks fails. In a task of its own it cancels itself and nobody else, and it can be left at
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from locus.core.state import AgentState
     from locus.hooks.table import Impl
-    from locus.loop.context import ActiveRun
+    from locus.loop.context import SegmentContext
     from locus.tools import schematool
     from locus.tools import session_tools as brought
     from locus.tools.session_tools import Brought
@@ -29,7 +29,7 @@ else:
     brought = Lazy("locus.tools.session_tools")
     schematool = Lazy("locus.tools.schematool")
 
-__all__ = ["Held"]
+__all__ = ["RunSessions"]
 
 _HOOK = "locus_run_session"
 
@@ -37,7 +37,7 @@ _HOOK = "locus_run_session"
 CLOSING = 10.0
 
 
-class Held:
+class RunSessions:
     """The sessions of one segment.
 
     Args:
@@ -46,12 +46,12 @@ class Held:
 
     __slots__ = ("_group", "_run", "_sessions")
 
-    def __init__(self, run: ActiveRun) -> None:
+    def __init__(self, run: SegmentContext) -> None:
         self._run = run
         self._group: TaskGroup | None = None
         self._sessions: tuple[_Session, ...] = ()
 
-    async def equip(self, state: AgentState, *, resumed: bool = False) -> AgentState:
+    async def open(self, state: AgentState, *, resumed: bool = False) -> AgentState:
         """Open the sessions and give the run their tools.
 
         Args:
@@ -86,9 +86,14 @@ class Held:
             self._group.start_soon(session)
         return tuple([tool for session in self._sessions for tool in await session.opened()])
 
-    async def close(self) -> None:
+    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
         """Leave the sessions; returns when they are left, or had their time."""
         if self._group is None:
+            return
+        if isinstance(error, GeneratorExit):  # nothing can be awaited any more
+            self._group = None
+            for session in self._sessions:
+                session.scope.cancel()
             return
         for session in self._sessions:
             session.close()
@@ -99,19 +104,13 @@ class Held:
         group, self._group = self._group, None
         await group.__aexit__(None, None, None)
 
-    def abandon(self) -> None:
-        """Leave them without waiting, where nothing can be awaited any more."""
-        self._group = None
-        for session in self._sessions:
-            session.scope.cancel()
-
 
 class _Session:
     """One plugin's session."""
 
     __slots__ = ("_closing", "_error", "_impl", "_ready", "_run", "_tools", "left", "scope")
 
-    def __init__(self, impl: Impl, run: ActiveRun) -> None:
+    def __init__(self, impl: Impl, run: SegmentContext) -> None:
         self._impl, self._run = impl, run
         # A cancelled run takes leave of its tools first: it says itself when this is to end.
         self.scope = anyio.CancelScope(shield=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, field
+from attrs import evolve
 
+from locus.core.ending import INTERRUPTED, Ending
 from locus.core.errors import InterruptMismatch, StepFailed, closest
 from locus.core.frozen import EMPTY, frozen
 from locus.core.journal import BLANK, Asked, Outcome
@@ -22,13 +23,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "WENT_ON",
-    "Ended",
     "Segment",
-    "Stop",
-    "cancel_reason",
+    "SegmentResult",
     "closed_state",
     "ended_before",
     "matched_answers",
+    "recorded_ending",
     "recorded_error",
     "with_system",
 ]
@@ -71,44 +71,34 @@ class Segment:
     one_run: bool = False
 
 
-@frozen
-class Stop:
-    """Why a run ends, when it is not the router that says so."""
-
-    reason: str
-    satisfied: tuple[str, ...] = ()
-    detail: str = ""
-    error: BaseException | None = None
-
-
 @frozen(kw_only=True)
-class Ended:
+class SegmentResult:
     """How a segment ended.
 
     Args:
         state: the state as last committed.
-        reason: as in `TerminateEvent`.
-        satisfied: leaves of the condition.
+        ending: why it ended.
         questions: open questions.
-        error: what ended it, or None.
     """
 
     state: AgentState
-    reason: str
-    satisfied: tuple[str, ...] = ()
-    detail: str = ""
+    ending: Ending
     questions: tuple[Asked, ...] = ()
-    error: BaseException | None = field(default=None, eq=False)
 
 
-def ended_before(host: JournalHost, *, answered: bool) -> Ended | None:
+def recorded_ending(transition: Transition) -> Ending:
+    """Why a run ended, or was about to, as far as its journal says."""
+    return Ending(transition.why, transition.satisfied, error=recorded_error(transition))
+
+
+def ended_before(host: JournalHost, *, answered: bool) -> SegmentResult | None:
     """How a thread ended or why it waits, read from its journal alone; None when it can go on."""
     last = host.last
     if last is not None and host.open_node is None:
-        return Ended(state=host.state, reason=last.why, satisfied=last.satisfied, error=recorded_error(last))
+        return SegmentResult(state=host.state, ending=recorded_ending(last))
     questions = tuple(host.open_questions.values())
     if questions and not answered:
-        return Ended(state=host.state, reason="Interrupted", questions=questions)
+        return SegmentResult(state=host.state, ending=Ending(INTERRUPTED), questions=questions)
     return None
 
 
@@ -193,8 +183,3 @@ def _misnamed(host: JournalHost, given: Mapping[Any, Any]) -> str | None:
         if near is not None:
             return f"no open question has the id {key!r}; did you mean {near!r}?"
     return None
-
-
-def cancel_reason(reason: str) -> str:
-    """``"Cancelled"``, with the reason behind it when there is one."""
-    return f"Cancelled: {reason}" if reason else "Cancelled"

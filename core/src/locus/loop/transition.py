@@ -7,20 +7,20 @@ what says that this worker must not go on.
 from __future__ import annotations
 
 from locus.core.directives import Cancel
-from locus.core.errors import ConditionError, StepFailed
+from locus.core.ending import CONDITION_ERROR, DIVERTED, NODE_ERROR, Ending
+from locus.core.errors import ConditionError
 from locus.core.events import CheckpointEvent, IterationEvent, TerminateEvent
 from locus.core.journal import END, START, Cancelled
 from locus.core.state import AgentState
 from locus.hooks.dispatch import decide_route
 from locus.journal.steps import WHEN
-from locus.loop.context import ActiveRun
+from locus.loop.context import SegmentContext
 from locus.loop.router import TERMINATE, THINK, Node, Route, legal
-from locus.loop.thread import Stop, cancel_reason
 
-__all__ = ["advance_node", "commit", "tell_end"]
+__all__ = ["advance_node", "commit", "emit_end"]
 
 
-async def advance_node(run: ActiveRun, state: AgentState, node: Node) -> tuple[AgentState, Node | None]:
+async def advance_node(run: SegmentContext, state: AgentState, node: Node) -> tuple[AgentState, Node | None]:
     """Run one node and commit its transition: the driver that an outside engine calls.
 
     Args:
@@ -36,8 +36,8 @@ async def advance_node(run: ActiveRun, state: AgentState, node: Node) -> tuple[A
         JournalError: this worker must not go on; the run is left open.
     """
     run.entered(state)
-    if node is THINK and run.hears(IterationEvent) and not run.halted:
-        await run.tell(IterationEvent(token_total=state.total_tokens_used, cost=state.cost))
+    if node is THINK and run.has_listener(IterationEvent) and not run.halted:
+        await run.emit(IterationEvent(token_total=state.total_tokens_used, cost=state.cost))
         run.take_retry()
     if run.halted and node is not TERMINATE:
         _stop_cancelled(run)
@@ -50,7 +50,7 @@ async def advance_node(run: ActiveRun, state: AgentState, node: Node) -> tuple[A
     run.state = new
     if node is TERMINATE:
         # Whatever stood in for Terminate: a history with open calls could not be gone on with.
-        return await _finish(run, state, new.with_calls_closed(run.ending)), None
+        return await _finish(run, state, new.with_calls_closed(run.stop_reason)), None
     route = _routed(run, node, new)
     proposed = route.next
     if proposed is not TERMINATE and run.runtime.diverts:
@@ -60,63 +60,65 @@ async def advance_node(run: ActiveRun, state: AgentState, node: Node) -> tuple[A
     return committed, route.next
 
 
-def _failed(run: ActiveRun, node: Node, state: AgentState, error: Exception) -> AgentState:
+def _failed(run: SegmentContext, node: Node, state: AgentState, error: Exception) -> AgentState:
     """The state after a node that raised."""
     if run.host.stopped is not None:
         raise run.host.stopped  # no failure of the node
-    told = f"{node.value}: {type(error).__name__}: {error}"
-    run.stop = Stop("NodeError", detail=told, error=error)
-    return run.charged(state).with_error(told)
+    detail = f"{node.value}: {type(error).__name__}: {error}"
+    run.stop = Ending(NODE_ERROR, detail=detail, error=error)
+    return run.charged(state).with_error(detail)
 
 
-def _routed(run: ActiveRun, node: Node, state: AgentState) -> Route:
+def _routed(run: SegmentContext, node: Node, state: AgentState) -> Route:
     if run.halted:
         _stop_cancelled(run)
     if run.stop is None:
         try:
             return _settled(run, run.runtime.router(node, state))
         except ConditionError as e:
-            run.stop = Stop("ConditionError", error=e)
-    return Route(TERMINATE, run.ending)
+            run.stop = Ending(CONDITION_ERROR, error=e)
+    return Route(TERMINATE, run.stop_reason)
 
 
-async def _diverted(run: ActiveRun, node: Node, state: AgentState, route: Route) -> Route:
+async def _diverted(run: SegmentContext, node: Node, state: AgentState, route: Route) -> Route:
     impls = run.runtime.hooks.impls("locus_decide_route")
     chosen = await decide_route(impls, node, state, route.next, legal(node, state), run.health)
     if isinstance(chosen, Cancel):
         run.cancel(chosen.reason)
         _stop_cancelled(run)
-        return Route(TERMINATE, run.ending)
+        return Route(TERMINATE, run.stop_reason)
     route = _settled(run, run.runtime.router.divert(node, state, route, chosen))
     if route.next is TERMINATE and run.stop is None:
-        run.stop = Stop("Diverted", detail=route.why)
+        run.stop = Ending(DIVERTED, detail=route.why)
     return route
 
 
-def _settled(run: ActiveRun, route: Route) -> Route:
+def _settled(run: SegmentContext, route: Route) -> Route:
     found = route.satisfied
     if found is not None:
-        run.stop = Stop(found.reason, found.leaves, found.detail)
+        run.stop = Ending.of(found)
     return route
 
 
-def _stop_cancelled(run: ActiveRun) -> None:
+def _stop_cancelled(run: SegmentContext) -> None:
     # An error or a condition that came first stays the reason.
     if run.stop is None and run.cancelled is not None:
         run.host.hold(Cancelled(run_id=run.run_id, reason=run.cancelled))
-        run.stop = Stop(cancel_reason(run.cancelled), ("Cancelled",))
+        run.stop = Ending.cancelled(run.cancelled)
 
 
 async def commit(
-    run: ActiveRun, old: AgentState, new: AgentState, node: str, following: str, why: str, instead_of: str = ""
+    run: SegmentContext, old: AgentState, new: AgentState, node: str, following: str, why: str, instead_of: str = ""
 ) -> AgentState:
     """Make a transition: one append, then the event about it."""
-    again = following == THINK and node != START
-    stop, error = run.stop, None
-    told = run.hears(CheckpointEvent) or (following == END and run.hears(TerminateEvent))
-    if stop is not None and following in (TERMINATE, END):
+    is_next_iteration = following == THINK and node != START
+    ending: Ending | None = None
+    if following in (TERMINATE, END) and run.stop is not None:
         # Written with the transition into Terminate as well, so that a crash in between does not lose it.
-        why, error = stop.reason, stop.error
+        ending = run.stop
+        why = ending.reason
+    reported = run.has_listener(CheckpointEvent) or (following == END and run.has_listener(TerminateEvent))
+    stop = run.stop
     state = await run.host.commit(
         old,
         new,
@@ -124,19 +126,19 @@ async def commit(
         next_node=following,
         why=why,
         satisfied=stop.satisfied if stop is not None else (),
-        error=_told(error),
-        detail=stop.detail if stop is not None and following in (TERMINATE, END) else "",
+        error=ending.error_text if ending is not None else None,
+        detail=ending.detail if ending is not None else "",
         instead_of=instead_of,
         uncharged=run.uncharged,
         active_seconds=new.active_seconds + run.elapsed(),
-        iteration=new.iteration + 1 if again else new.iteration,
-        when="now" if told else WHEN.get(following, "now"),
+        iteration=new.iteration + 1 if is_next_iteration else new.iteration,
+        when="now" if reported else WHEN.get(following, "now"),
     )
     run.state = state
-    if again:
+    if is_next_iteration:
         run.cleared = state
-    if run.hears(CheckpointEvent):
-        await run.tell(CheckpointEvent(node=node, next_node=following, why=why, head=run.host.head))
+    if run.has_listener(CheckpointEvent):
+        await run.emit(CheckpointEvent(node=node, next_node=following, why=why, head=run.host.head))
         run.take_retry()
     return state
 
@@ -144,42 +146,28 @@ async def commit(
 # -- ending ---------------------------------------------------------------------------------------
 
 
-async def _finish(run: ActiveRun, old: AgentState, new: AgentState) -> AgentState:
-    stop = run.stop
-    if stop is None:  # resumed right at Terminate: the transition before says why
+async def _finish(run: SegmentContext, old: AgentState, new: AgentState) -> AgentState:
+    ending = run.stop
+    if ending is None:  # resumed right at Terminate: the transition before says why
         last = run.host.last
-        stop = run.stop = Stop(last.why, last.satisfied) if last is not None else Stop("NoToolCalls")
-    return await commit(run, old, new, TERMINATE, END, stop.reason)
+        ending = run.stop = Ending(last.why, last.satisfied) if last is not None else Ending("NoToolCalls")
+    return await commit(run, old, new, TERMINATE, END, ending.reason)
 
 
-async def tell_end(
-    run: ActiveRun,
-    state: AgentState,
-    reason: str,
-    satisfied: tuple[str, ...],
-    error: BaseException | None,
-    detail: str = "",
-) -> None:
+async def emit_end(run: SegmentContext, state: AgentState, ending: Ending) -> None:
     """The last event of a segment."""
     run.ended = True
     last = state.last_assistant
-    await run.tell(
+    await run.emit(
         TerminateEvent(
-            reason=reason,
-            detail=detail,
-            satisfied=satisfied,
+            reason=ending.reason,
+            detail=ending.detail,
+            satisfied=ending.satisfied,
             final_message=last.text if last is not None else "",
             iterations_used=state.iteration + 1,
             total_tool_calls=len(state.tool_executions),
             final_confidence=state.confidence,
             usage=state.usage,
-            error=_told(error),
+            error=ending.error_text,
         )
     )
-
-
-def _told(error: BaseException | None) -> str | None:
-    if error is None:
-        return None
-    # One that was read from the journal is told as it was.
-    return str(error) if isinstance(error, StepFailed) else f"{type(error).__name__}: {error}"

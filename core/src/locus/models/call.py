@@ -156,11 +156,11 @@ class ModelRun(Protocol):
         ...
 
     @property
-    def hears(self) -> Callable[[type[Event]], object]:
+    def has_listener(self) -> Callable[[type[Event]], object]:
         """Whether anybody listens to events of a kind: true or false."""
         ...
 
-    async def tell(self, event: Event) -> Directive | None:
+    async def emit(self, event: Event) -> Directive | None:
         """Emit an event."""
         ...
 
@@ -224,7 +224,7 @@ class Calling:
         self.attempts, self.usage = 0, _NOTHING
         #: Whether the answer stood in the journal already.
         self.replayed = True
-        self._on_chunk: OnChunk | None = self._tell if run.hears(ModelChunkEvent) else None
+        self._on_chunk: OnChunk | None = self._tell if run.has_listener(ModelChunkEvent) else None
         self._held: list[Chunk] | None = None
         self._answer: Message | None = None
 
@@ -310,7 +310,7 @@ class Calling:
 
     async def _tell(self, chunk: Chunk) -> None:
         attempt = self.attempt
-        await self.run.tell(ModelChunkEvent(text=chunk.text, kind=chunk.kind, purpose=self.purpose, attempt=attempt))
+        await self.run.emit(ModelChunkEvent(text=chunk.text, kind=chunk.kind, purpose=self.purpose, attempt=attempt))
 
     async def _hold(self, chunk: Chunk) -> None:
         if self._held is not None:
@@ -375,8 +375,8 @@ async def model_step(
         if error is e:
             raise
         raise error from e
-    if run.hears(ModelCompleteEvent):
-        await run.tell(
+    if run.has_listener(ModelCompleteEvent):
+        await run.emit(
             ModelCompleteEvent(
                 model=called.response.model or calling.model.name,
                 purpose=purpose,
@@ -391,8 +391,8 @@ async def model_step(
 
 
 async def _tell_error(run: ModelRun, error: ModelError, calling: Calling) -> None:
-    if run.hears(ModelErrorEvent):
-        await run.tell(
+    if run.has_listener(ModelErrorEvent):
+        await run.emit(
             ModelErrorEvent(
                 model=calling.model.name,
                 purpose=calling.purpose,

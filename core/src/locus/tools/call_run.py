@@ -71,7 +71,7 @@ class CallRun(Protocol):
         ...
 
     @property
-    def hears(self) -> Callable[[type[Event]], object]:
+    def has_listener(self) -> Callable[[type[Event]], object]:
         """Whether anybody listens to events of a kind: true or false."""
         ...
 
@@ -88,7 +88,7 @@ class CallRun(Protocol):
         """Whether a hook asked for another try."""
         ...
 
-    async def tell(self, event: Event) -> Directive | None:
+    async def emit(self, event: Event) -> Directive | None:
         """Emit an event; the strictest directive of those who listen."""
         ...
 

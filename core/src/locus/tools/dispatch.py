@@ -270,8 +270,8 @@ async def _hit(c: _Call, earlier: ToolExecution, run: CallRun, content: str | tu
     if content is None:
         content = given_again(earlier, c.state)
     c.outcome = CallOutcome(execution, content)
-    if run.hears(ToolCacheHitEvent):
-        await run.tell(
+    if run.has_listener(ToolCacheHitEvent):
+        await run.emit(
             ToolCacheHitEvent(
                 tool_name=c.call.name,
                 arguments=c.call.arguments,
@@ -307,7 +307,7 @@ async def _run_one(c: _Call, run: CallRun) -> None:
         elif (
             c.outcome is None
             and (not run.decides or await _decided(c, run, step_id))
-            and (not run.hears(ToolStartEvent) or await _announced(c, run))
+            and (not run.has_listener(ToolStartEvent) or await _announced(c, run))
         ):
             tool = c.tool
             assert tool is not None
@@ -322,7 +322,7 @@ async def _run_one(c: _Call, run: CallRun) -> None:
         await _ask(c, asking, run, step_id)
         return
     if c.outcome is not None:
-        when = "next" if c.alone and not run.hears(ToolCompleteEvent) else "now"
+        when = "next" if c.alone and not run.has_listener(ToolCompleteEvent) else "now"
         await run.host.settle(step_id, c.outcome, c.key, when=when)
         await _complete(c, run)
 
@@ -396,7 +396,7 @@ def _unknown(c: _Call, run: CallRun, step_id: StepId) -> None:
 
 async def _announced(c: _Call, run: CallRun) -> bool:
     """Tell that the body is about to run; False when a hook refuses the call or ends the run."""
-    directive = await run.tell(ToolStartEvent(tool_name=c.call.name, arguments=c.call.arguments, call_id=c.call.id))
+    directive = await run.emit(ToolStartEvent(tool_name=c.call.name, arguments=c.call.arguments, call_id=c.call.id))
     if type(directive) is Reject:
         c.outcome = c.refused(f"Rejected: {directive.reason or 'a hook refuses this call'}")
     return type(directive) is not Reject and type(directive) is not Cancel
@@ -491,9 +491,9 @@ async def _ask(c: _Call, asking: Interrupt, run: CallRun, step_id: StepId) -> No
 
 
 async def _complete(c: _Call, run: CallRun, *, replayed: bool = False) -> None:
-    if c.outcome is not None and run.hears(ToolCompleteEvent):
+    if c.outcome is not None and run.has_listener(ToolCompleteEvent):
         execution = c.outcome.execution
-        await run.tell(
+        await run.emit(
             ToolCompleteEvent(
                 tool_name=c.call.name,
                 arguments=c.call.arguments,
@@ -560,8 +560,8 @@ class _BodyHost:
         return result
 
     async def emit_progress(self, progress: float | None, total: float | None, message: str) -> None:
-        if self._run.hears(ToolProgressEvent):
-            await self._run.tell(
+        if self._run.has_listener(ToolProgressEvent):
+            await self._run.emit(
                 ToolProgressEvent(
                     tool_name=self._c.call.name,
                     call_id=self._c.call.id,

@@ -41,7 +41,7 @@ class Turn:
             return status.STOPPED
         if self.result.interrupts:
             return status.WAITING
-        if self.result.failed or self.result.stop_reason.startswith("Cancelled"):
+        if self.result.failed or self.result.ending.is_cancelled:
             return status.FAILED
         return status.OK
 

@@ -55,5 +55,5 @@ def level_of(event: Event, levels: Mapping[str, int]) -> int:
     if isinstance(event, TerminateEvent):
         if event.error is not None:
             return logging.ERROR
-        return logging.WARNING if event.reason.startswith("Cancelled") else logging.INFO
+        return logging.WARNING if event.ending.is_cancelled else logging.INFO
     return LEVELS.get(event.type, logging.INFO)

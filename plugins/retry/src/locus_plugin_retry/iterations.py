@@ -63,7 +63,7 @@ class Iterations:
 
     async def on_terminate(self, event: TerminateEvent, run: RunContext) -> None:
         """Settle the last iteration; one that was cut off says nothing."""
-        if event.reason == "Interrupted" or event.reason.startswith("Cancelled"):
+        if event.ending.is_interrupted or event.ending.is_cancelled:
             _taken(run)
         await self._settle(run)
 

@@ -258,10 +258,10 @@ class Segment(Quietly):
     def finish(self, event: TerminateEvent) -> None:
         """The segment has ended."""
         name = event.reason.partition(":")[0]
-        interrupted = name == "Interrupted"
+        interrupted = event.ending.is_interrupted
         if event.error is not None:
             self.run.over(error_type(event.error))
-        elif name == "Cancelled":
+        elif event.ending.is_cancelled:
             self.run.over(c.CANCELLED)
         self.run.over()
         self._total(event, name)

@@ -53,7 +53,7 @@ class Tally:
                 self.ran[event.tool_name] += 1
         elif isinstance(event, TerminateEvent):
             self._asking.discard(event.run_id)
-            if event.reason == "Interrupted":
+            if event.ending.is_interrupted:
                 self._running.clear()  # those that ask were left, not broken off
 
     @property

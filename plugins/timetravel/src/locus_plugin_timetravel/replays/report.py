@@ -20,7 +20,7 @@ from locus.journal import recorded_entries
 from locus.journal.poison import LIMITS
 from locus.loop.budget import tightened
 from locus.loop.router import Node
-from locus.loop.thread import Stop, recorded_error
+from locus.loop.thread import recorded_ending
 from locus.loop.transition import advance_node
 from locus.models.output import output_schema
 from locus.models.request_fingerprint import standing
@@ -155,7 +155,7 @@ class _Walk:
         self._host.enter(trace, run)
         last = trace.last
         if trace.node == Node.TERMINATE and last is not None:
-            run.stop = Stop(last.why, last.satisfied, error=recorded_error(last))
+            run.stop = recorded_ending(last)
         try:
             await advance_node(run, trace.before, Node(trace.node))
         except ReplayDiffers as e:

@@ -16,7 +16,7 @@ from locus.core.fingerprint import bare
 from locus.core.journal import BLANK, CALL, REVIEW, StepId
 from locus.hooks.health import STRIKES
 from locus.hooks.table import HookTable, Impl
-from locus.loop.context import ActiveRun
+from locus.loop.context import SegmentContext
 from locus.loop.router import Node
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class RecordedClock:
         return self._state.active_seconds
 
 
-class ReplayRun(ActiveRun):
+class ReplayRun(SegmentContext):
     """The live part of a replay: nobody hears of it, and whom it would ask is answered for by the record."""
 
     __slots__ = ("_next", "_verdicts")
@@ -81,9 +81,9 @@ class ReplayRun(ActiveRun):
     def show_to(self, sink: Any) -> None:
         """Show nothing to anybody."""
         self.sink = None
-        self.hears = _to_nobody
+        self.has_listener = _to_nobody
 
-    async def tell(self, event: Event) -> None:
+    async def emit(self, event: Event) -> None:
         """Tell nobody."""
 
     @property
