@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from locus.models.protocol import ModelRequest, ModelResponse, OnChunk
-from locus.plugins.secret import Secret
+from locus.models import ModelRequest, ModelResponse, OnChunk
+from locus.plugins import Secret
 from locus_wire import chat_completions
 from locus_wire.client import Client, Endpoint
 from locus_wire.keys import Key

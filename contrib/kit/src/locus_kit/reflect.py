@@ -1,6 +1,6 @@
 """The policy that reflects when an agent goes in circles, for plugins that judge a run.
 
-The simpler policies, by cadence and after a tool's error, come with the kernel in `locus.core.reflect`.
+The simpler policies, by cadence and after a tool's error, come with the kernel in `locus.loop.router`.
 """
 
 from __future__ import annotations

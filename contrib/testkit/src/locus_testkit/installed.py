@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, final
 
 from locus.plugin import API, Plugin
-from locus.plugins.discovery import GROUP, Catalogue
+from locus.plugins import GROUP, Catalogue
 
 __all__ = ["Discovery", "DiscoveryRefused", "TemporaryPlugins"]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from attrs import frozen
 
-from locus.plugins.secret import Secret
+from locus.plugins import Secret
 from locus_wire.errors import KeyMissing
 
 __all__ = ["HIDDEN", "Key", "hidden"]

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from locus.core.codec import decode, encode
     from locus.core.data import decode_data, encode_data, register_value
     from locus.core.frozen import EMPTY, FrozenDict, freeze, thaw
+    from locus.core.protocols import has_all_of
 
 __all__ = [
     "EMPTY",
@@ -20,6 +21,7 @@ __all__ = [
     "encode",
     "encode_data",
     "freeze",
+    "has_all_of",
     "register_value",
     "thaw",
 ]
@@ -34,6 +36,7 @@ __getattr__, __dir__ = exports(
         "encode": "locus.core.codec",
         "encode_data": "locus.core.data",
         "freeze": "locus.core.frozen",
+        "has_all_of": "locus.core.protocols",
         "register_value": "locus.core.data",
         "thaw": "locus.core.frozen",
     },

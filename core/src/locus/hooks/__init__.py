@@ -1,1 +1,33 @@
-"""The seam: what plugins and users hook into, and how that is found, checked, ordered and called."""
+"""Hooks: what plugins and users hook into, and how that is found, checked, ordered and called."""
+
+from typing import TYPE_CHECKING
+
+from locus.core.lazy import exports
+
+if TYPE_CHECKING:
+    from locus.hooks.contribute import Contribution
+    from locus.hooks.manager import HookManager
+    from locus.hooks.specs import FAMILIES, HOOKS, HookInfo, observer_hook, observer_info
+
+__all__ = [
+    "FAMILIES",
+    "HOOKS",
+    "Contribution",
+    "HookInfo",
+    "HookManager",
+    "observer_hook",
+    "observer_info",
+]
+
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "Contribution": "locus.hooks.contribute",
+        "FAMILIES": "locus.hooks.specs",
+        "HOOKS": "locus.hooks.specs",
+        "HookInfo": "locus.hooks.specs",
+        "HookManager": "locus.hooks.manager",
+        "observer_hook": "locus.hooks.specs",
+        "observer_info": "locus.hooks.specs",
+    },
+)

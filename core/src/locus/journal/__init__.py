@@ -5,19 +5,27 @@ from typing import TYPE_CHECKING
 from locus.core.lazy import exports
 
 if TYPE_CHECKING:
+    from locus.journal.clock import Clock, SystemClock
     from locus.journal.history import History, HistoryEntry, read_history, recorded_entries
+    from locus.journal.host import JournalHost
     from locus.journal.memory import MemoryStore
     from locus.journal.snapshots import SnapshotAdapter
-    from locus.journal.store import Appended, Claim, JournalStore, ThreadInfo
+    from locus.journal.store import Appended, Claim, JournalStore, Posted, PostingStore, Snapshot, ThreadInfo
 
 __all__ = [
     "Appended",
     "Claim",
+    "Clock",
     "History",
     "HistoryEntry",
+    "JournalHost",
     "JournalStore",
     "MemoryStore",
+    "Posted",
+    "PostingStore",
+    "Snapshot",
     "SnapshotAdapter",
+    "SystemClock",
     "ThreadInfo",
     "read_history",
     "recorded_entries",
@@ -28,11 +36,17 @@ __getattr__, __dir__ = exports(
     {
         "Appended": "locus.journal.store",
         "Claim": "locus.journal.store",
+        "Clock": "locus.journal.clock",
         "History": "locus.journal.history",
         "HistoryEntry": "locus.journal.history",
+        "JournalHost": "locus.journal.host",
         "JournalStore": "locus.journal.store",
         "MemoryStore": "locus.journal.memory",
+        "Posted": "locus.journal.store",
+        "PostingStore": "locus.journal.store",
+        "Snapshot": "locus.journal.store",
         "SnapshotAdapter": "locus.journal.snapshots",
+        "SystemClock": "locus.journal.clock",
         "ThreadInfo": "locus.journal.store",
         "read_history": "locus.journal.history",
         "recorded_entries": "locus.journal.history",

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 from locus.core.lazy import exports
 
 if TYPE_CHECKING:
+    from locus.models.call import Called
     from locus.models.handoff import portable, writer, written_by
+    from locus.models.output import OutputError, OutputSchema, output_schema
     from locus.models.prices import PriceSource
     from locus.models.protocol import (
         Chunk,
@@ -22,18 +24,22 @@ if TYPE_CHECKING:
     from locus.models.registry import get_model
 
 __all__ = [
+    "Called",
     "Chunk",
     "Model",
     "ModelRequest",
     "ModelResponse",
     "ModelSettings",
     "OnChunk",
+    "OutputError",
+    "OutputSchema",
     "OutputSpec",
     "Price",
     "PriceSource",
     "StopReason",
     "ToolChoice",
     "get_model",
+    "output_schema",
     "portable",
     "writer",
     "written_by",
@@ -42,18 +48,22 @@ __all__ = [
 __getattr__, __dir__ = exports(
     __name__,
     {
+        "Called": "locus.models.call",
         "Chunk": "locus.models.protocol",
         "Model": "locus.models.protocol",
         "ModelRequest": "locus.models.protocol",
         "ModelResponse": "locus.models.protocol",
         "ModelSettings": "locus.models.protocol",
         "OnChunk": "locus.models.protocol",
+        "OutputError": "locus.models.output",
+        "OutputSchema": "locus.models.output",
         "OutputSpec": "locus.models.protocol",
         "Price": "locus.models.protocol",
         "PriceSource": "locus.models.prices",
         "StopReason": "locus.models.protocol",
         "ToolChoice": "locus.models.protocol",
         "get_model": "locus.models.registry",
+        "output_schema": "locus.models.output",
         "portable": "locus.models.handoff",
         "writer": "locus.models.handoff",
         "written_by": "locus.models.handoff",

@@ -1,1 +1,65 @@
 """Plugins: their manifests, how they are found, chosen and configured, and the import paths that they fill."""
+
+from typing import TYPE_CHECKING
+
+from locus.core.lazy import exports
+
+if TYPE_CHECKING:
+    from locus.plugins.activation import Activation, PluginRequest, activate
+    from locus.plugins.discovery import GROUP, Catalogue, pip_hint
+    from locus.plugins.manifest import load
+    from locus.plugins.providers import plugin_settings, provide, scheme_of
+    from locus.plugins.report import HookFailure, PluginReport, RunReport, Status, run_report
+    from locus.plugins.secret import Secret, redacted, scrubbed, shown_values
+    from locus.plugins.settings import Layer, structure
+
+__all__ = [
+    "GROUP",
+    "Activation",
+    "Catalogue",
+    "HookFailure",
+    "Layer",
+    "PluginReport",
+    "PluginRequest",
+    "RunReport",
+    "Secret",
+    "Status",
+    "activate",
+    "load",
+    "pip_hint",
+    "plugin_settings",
+    "provide",
+    "redacted",
+    "run_report",
+    "scheme_of",
+    "scrubbed",
+    "shown_values",
+    "structure",
+]
+
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "Activation": "locus.plugins.activation",
+        "Catalogue": "locus.plugins.discovery",
+        "GROUP": "locus.plugins.discovery",
+        "HookFailure": "locus.plugins.report",
+        "Layer": "locus.plugins.settings",
+        "PluginReport": "locus.plugins.report",
+        "PluginRequest": "locus.plugins.activation",
+        "RunReport": "locus.plugins.report",
+        "Secret": "locus.plugins.secret",
+        "Status": "locus.plugins.report",
+        "activate": "locus.plugins.activation",
+        "load": "locus.plugins.manifest",
+        "pip_hint": "locus.plugins.discovery",
+        "plugin_settings": "locus.plugins.providers",
+        "provide": "locus.plugins.providers",
+        "redacted": "locus.plugins.secret",
+        "run_report": "locus.plugins.report",
+        "scheme_of": "locus.plugins.providers",
+        "scrubbed": "locus.plugins.secret",
+        "shown_values": "locus.plugins.secret",
+        "structure": "locus.plugins.settings",
+    },
+)

@@ -66,19 +66,13 @@ from typing import TYPE_CHECKING
 from locus.core.lazy import exports
 
 if TYPE_CHECKING:
-    from locus.schema.adapter import (
-        InvalidSchema,
-        JsonSchemaAdapter,
-        TypeAdapter,
-        UnsupportedType,
-        of,
-        of_json_schema,
-    )
+    from locus.schema.adapter import InvalidSchema, JsonSchemaAdapter, TypeAdapter, UnsupportedType, of, of_json_schema
     from locus.schema.arguments import Parameters, parameters_of
     from locus.schema.canonical import call_key
     from locus.schema.checking import Problem, ValidationError, explain, find_problems, normalise
     from locus.schema.jsonschema import Schema, admits, describe, kind_of, subschemas
     from locus.schema.signatures import Signature, read_signature
+    from locus.schema.text import clean, listed, shown
 
 __all__ = [
     "InvalidSchema",
@@ -92,15 +86,18 @@ __all__ = [
     "ValidationError",
     "admits",
     "call_key",
+    "clean",
     "describe",
     "explain",
     "find_problems",
     "kind_of",
+    "listed",
     "normalise",
     "of",
     "of_json_schema",
     "parameters_of",
     "read_signature",
+    "shown",
     "subschemas",
 ]
 
@@ -118,15 +115,18 @@ __getattr__, __dir__ = exports(
         "ValidationError": "locus.schema.checking",
         "admits": "locus.schema.jsonschema",
         "call_key": "locus.schema.canonical",
+        "clean": "locus.schema.text",
         "describe": "locus.schema.jsonschema",
         "explain": "locus.schema.checking",
         "find_problems": "locus.schema.checking",
         "kind_of": "locus.schema.jsonschema",
+        "listed": "locus.schema.text",
         "normalise": "locus.schema.checking",
         "of": "locus.schema.adapter",
         "of_json_schema": "locus.schema.adapter",
         "parameters_of": "locus.schema.arguments",
         "read_signature": "locus.schema.signatures",
+        "shown": "locus.schema.text",
         "subschemas": "locus.schema.jsonschema",
     },
 )

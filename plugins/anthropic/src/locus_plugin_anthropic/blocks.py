@@ -15,7 +15,7 @@ from attrs import evolve
 
 from locus.core.errors import InputError
 from locus.core.messages import Block, MediaBlock, RawBlock, TextBlock, ThinkingBlock, ToolCall, ToolResult
-from locus.schema.text import clean
+from locus.schema import clean
 
 __all__ = ["NAME", "Wire", "block_of", "foreign_block", "own_block", "sound", "user_block"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from locus.core import thaw
 from locus.models import ModelRequest, ModelSettings
-from locus.schema.text import listed
+from locus.schema import listed
 from locus.tools import ToolSpec
 from locus_plugin_anthropic.blocks import NAME, Wire
 from locus_plugin_anthropic.cache import mark

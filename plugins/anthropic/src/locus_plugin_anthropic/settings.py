@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from attrs import Attribute, field, frozen
 
-from locus.plugins.secret import Secret, redacted
+from locus.plugins import Secret, redacted
 from locus_kit.validators import integer, seconds
 
 __all__ = ["BASE_URL", "KEY", "TOKEN", "AnthropicSettings"]

@@ -9,7 +9,7 @@ from attrs import evolve, frozen
 
 from locus.core.errors import JournalError, LocusError
 from locus.core.messages import Role
-from locus.core.reflect import AnyOf, EveryIterations, OnToolError
+from locus.loop.router import AnyOf, EveryIterations, OnToolError
 from locus.plugin import Event, Hook, StashKey, hookimpl
 from locus_kit.reflect import OnRepetition
 from locus_plugin_causal.building import chain_of
@@ -29,8 +29,8 @@ from locus_plugin_causal.trace import Change, TraceBuilder
 
 if TYPE_CHECKING:
     from locus.core.events import TerminateEvent
-    from locus.core.reflect import ReflectPolicy
     from locus.core.state import AgentState
+    from locus.loop.router import ReflectPolicy
     from locus.models import Model
     from locus.plugin import RunContext
 

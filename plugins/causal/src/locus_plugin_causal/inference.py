@@ -12,8 +12,7 @@ from attrs import frozen
 from locus.core import thaw
 from locus.core.errors import LocusError
 from locus.core.messages import Message, Role
-from locus.models import ModelRequest, ModelSettings
-from locus.models.output import output_schema
+from locus.models import ModelRequest, ModelSettings, output_schema
 from locus_plugin_causal.claims import claims_of
 
 if TYPE_CHECKING:

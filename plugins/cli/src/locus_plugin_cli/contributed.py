@@ -12,9 +12,8 @@ from typing import Any
 import click
 
 from locus.core.errors import LocusError, PluginError
-from locus.hooks.contribute import Contribution
-from locus.plugins.discovery import Catalogue
-from locus.plugins.manifest import load
+from locus.hooks import Contribution
+from locus.plugins import Catalogue, load
 from locus_plugin_cli.failures import told
 from locus_plugin_cli.given import Given
 from locus_plugin_cli.output import say

@@ -10,11 +10,9 @@ from attrs import frozen
 
 from locus.config import check_config
 from locus.core.errors import LocusError, SettingsError
-from locus.hooks.manager import HookManager
+from locus.hooks import HookManager
 from locus.plugin import Plugin
-from locus.plugins.activation import PluginRequest, activate
-from locus.plugins.manifest import load
-from locus.plugins.secret import redacted, scrubbed
+from locus.plugins import PluginRequest, activate, load, redacted, scrubbed
 from locus_plugin_cli import foreign
 from locus_plugin_cli.failures import told
 from locus_plugin_cli.offers import choose, unusable

@@ -17,7 +17,7 @@ from locus.core.errors import (
     PluginError,
     SettingsError,
 )
-from locus.plugins.secret import scrubbed
+from locus.plugins import scrubbed
 from locus_plugin_cli import status
 from locus_plugin_cli.text import one_line
 

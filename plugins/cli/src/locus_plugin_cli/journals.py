@@ -10,8 +10,7 @@ from typing import Any, Self, TypeVar
 from attrs import evolve
 
 from locus.core.errors import NothingToResume, StoreError, closest
-from locus.journal import JournalStore
-from locus.journal.host import JournalHost
+from locus.journal import JournalHost, JournalStore
 from locus_plugin_cli.keeping import Kept, do_without
 from locus_plugin_cli.stopper import putting_away
 

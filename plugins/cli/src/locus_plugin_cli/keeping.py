@@ -13,11 +13,10 @@ from typing import Any
 
 from attrs import frozen
 
+from locus.core import has_all_of
 from locus.core.errors import ConfigError, LocusError, SettingsError
-from locus.core.protocols import has_all_of
 from locus.journal import JournalStore, MemoryStore
-from locus.plugins.providers import provide
-from locus.plugins.secret import redacted
+from locus.plugins import provide, redacted
 from locus_plugin_cli.output import say
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.text import one_line

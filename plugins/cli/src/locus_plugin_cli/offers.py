@@ -17,9 +17,7 @@ from attrs import frozen
 
 from locus.core.errors import ConfigError, LocusError, PluginError
 from locus.plugin import Plugin
-from locus.plugins.manifest import load
-from locus.plugins.providers import plugin_settings, scheme_of
-from locus.plugins.settings import Layer
+from locus.plugins import Layer, load, plugin_settings, scheme_of
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.text import one_line
 

@@ -10,7 +10,7 @@ from typing import Literal
 from attrs import evolve
 
 from locus.core.errors import NothingToResume
-from locus.journal.host import JournalHost
+from locus.journal import JournalHost
 from locus_plugin_cli import status
 from locus_plugin_cli.conversation import Conversation, Turn
 from locus_plugin_cli.failures import show_trace, why

@@ -12,7 +12,7 @@ from attrs import fields, frozen
 
 from locus.core.errors import ConfigError
 from locus.models import ModelSettings
-from locus.plugins.secret import redacted
+from locus.plugins import redacted
 from locus_plugin_cli.filled import FILLED, Amount
 
 __all__ = ["AgentOptions", "agent_options", "checkpointer_option", "resuming_options"]

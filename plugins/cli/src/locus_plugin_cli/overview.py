@@ -15,8 +15,7 @@ from attrs import frozen
 from locus.core.errors import LocusError
 from locus.core.journal import END, FORK, Asked, Paused
 from locus.core.messages import Usage
-from locus.journal import History, JournalStore, ThreadInfo
-from locus.journal.host import JournalHost
+from locus.journal import History, JournalHost, JournalStore, ThreadInfo
 from locus_plugin_cli.remembered import KEY
 from locus_plugin_cli.text import clock, one_line
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from attrs import evolve, field, frozen
 
 from locus.config import Config, load_config
-from locus.hooks.manager import HookManager
-from locus.plugins.activation import Activation, activate
-from locus.plugins.discovery import Catalogue
+from locus.hooks import HookManager
+from locus.plugins import Activation, Catalogue, activate
 from locus_plugin_cli.given import Given
 
 __all__ = ["Project"]

@@ -16,7 +16,7 @@ from attrs import evolve
 from locus.config import load_config
 from locus.core.messages import Role
 from locus.core.state import AgentState
-from locus.plugins.secret import redacted
+from locus.plugins import redacted
 from locus_plugin_cli.given import Given
 from locus_plugin_cli.options import AgentOptions
 from locus_plugin_cli.project import Project

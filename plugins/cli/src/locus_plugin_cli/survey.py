@@ -10,11 +10,9 @@ from attrs import frozen
 
 from locus.core.errors import LocusError, UnknownName
 from locus.core.events import event_types
-from locus.hooks.manager import HookManager
-from locus.hooks.specs import HOOKS, HookInfo, observer_info
+from locus.hooks import HOOKS, HookInfo, HookManager, observer_info
 from locus.plugin import Plugin
-from locus.plugins.manifest import load
-from locus.plugins.report import PluginReport
+from locus.plugins import PluginReport, load
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.text import one_line
 

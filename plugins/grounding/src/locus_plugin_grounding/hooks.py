@@ -10,8 +10,8 @@ from attrs import evolve
 
 from locus.core.errors import JournalError, LocusError
 from locus.core.messages import Message, Role, plugin_message
-from locus.core.reflect import EveryIterations
 from locus.core.state import AgentState
+from locus.loop.router import EveryIterations
 from locus.plugin import Accept, Event, Hook, Revise, StashKey, hookimpl
 from locus_plugin_grounding.evaluator import GroundingEvaluator
 from locus_plugin_grounding.events import GroundingEvent, GroundingFailedEvent
@@ -24,7 +24,7 @@ from locus_plugin_grounding.witness import Witness
 
 if TYPE_CHECKING:
     from locus.core.events import TerminateEvent
-    from locus.core.reflect import ReflectPolicy
+    from locus.loop.router import ReflectPolicy
     from locus.models import Model, ModelRequest, ModelResponse
     from locus.plugin import RunContext
 

@@ -15,7 +15,7 @@ from locus import (
 )
 from locus.core.events import event_to_json
 from locus.plugin import Event
-from locus.plugins.secret import scrubbed
+from locus.plugins import scrubbed
 
 __all__ = ["said"]
 

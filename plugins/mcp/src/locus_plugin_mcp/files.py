@@ -18,8 +18,7 @@ from attrs import evolve, frozen
 
 from locus.core import FrozenDict
 from locus.core.errors import SettingsError
-from locus.plugins.secret import Secret
-from locus.plugins.settings import Layer, structure
+from locus.plugins import Layer, Secret, structure
 from locus_plugin_mcp.settings import McpSettings, ServerSettings
 
 __all__ = ["with_file"]

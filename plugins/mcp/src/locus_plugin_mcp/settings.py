@@ -9,7 +9,7 @@ from typing import Any, Literal
 from attrs import Attribute, field, frozen
 
 from locus.core import FrozenDict
-from locus.plugins.secret import Secret, redacted
+from locus.plugins import Secret, redacted
 from locus_kit.validators import integer, optional, seconds
 
 __all__ = ["McpSettings", "ServerSettings"]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from locus.core.journal import Transition
     from locus.core.state import AgentState
-    from locus.journal.store import Posted
+    from locus.journal import Posted
 
 __all__ = ["OCIBucketBackend", "make"]
 

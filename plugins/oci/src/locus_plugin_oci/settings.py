@@ -7,7 +7,7 @@ from typing import Literal
 from attrs import field, frozen
 from attrs.validators import in_
 
-from locus.plugins.secret import Secret
+from locus.plugins import Secret
 from locus_kit.validators import integer, number, seconds
 
 __all__ = ["Api", "Auth", "OciSettings"]

@@ -10,7 +10,7 @@ from attrs import Attribute, field, frozen
 
 from locus.core import EMPTY, FrozenDict, freeze
 from locus.models import Price
-from locus.plugins.secret import Secret
+from locus.plugins import Secret
 from locus_kit.validators import integer, number, optional, seconds
 
 __all__ = ["OllamaSettings"]

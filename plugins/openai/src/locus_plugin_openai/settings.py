@@ -7,7 +7,7 @@ from typing import Literal
 from attrs import field, frozen
 
 from locus.core import EMPTY, FrozenDict, freeze
-from locus.plugins.secret import Secret, redacted
+from locus.plugins import Secret, redacted
 from locus_kit.validators import integer, seconds
 
 __all__ = ["OpenAISettings"]

@@ -18,7 +18,7 @@ from locus_plugin_reflexion.reflector import NAME, Reflector
 
 if TYPE_CHECKING:
     from locus.core.events import Event
-    from locus.core.reflect import ReflectPolicy
+    from locus.loop.router import ReflectPolicy
     from locus.models import Model
     from locus.plugin import RunContext
     from locus_plugin_reflexion.settings import ReflexionSettings

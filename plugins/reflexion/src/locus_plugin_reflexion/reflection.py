@@ -9,7 +9,7 @@ from typing import Any, Literal
 from attrs import field, frozen
 
 from locus.core.errors import LocusError
-from locus.models.output import OutputSchema, output_schema
+from locus.models import OutputSchema, output_schema
 from locus_kit.parsing import parse_json_object
 
 __all__ = ["Reflection", "ReflexionReport", "UnusableVerdict", "Verdict", "parsed", "reply_schema"]

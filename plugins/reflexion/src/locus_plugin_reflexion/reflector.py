@@ -8,7 +8,7 @@ import anyio
 from attrs import evolve
 
 from locus.core.messages import Message, Role, plugin_message
-from locus.core.reflect import AnyOf, EveryIterations, OnToolError, ReflectPolicy
+from locus.loop.router import AnyOf, EveryIterations, OnToolError, ReflectPolicy
 from locus.models import ModelRequest, ModelSettings
 from locus.plugin import StashKey
 from locus_kit.reflect import OnRepetition

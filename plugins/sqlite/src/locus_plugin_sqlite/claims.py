@@ -8,8 +8,7 @@ from uuid import uuid4
 
 from locus.core.errors import ThreadBusy
 from locus.core.journal import BLANK, Transition
-from locus.journal import Claim
-from locus.journal.store import Snapshot
+from locus.journal import Claim, Snapshot
 from locus_plugin_sqlite.errors import FileDamaged
 from locus_plugin_sqlite.job import Job
 from locus_plugin_sqlite.liveness import from_micros, micros, this_process

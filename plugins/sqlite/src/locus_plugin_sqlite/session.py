@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from locus.core.state import AgentState
-    from locus.journal.clock import Clock
+    from locus.journal import Clock
 
 __all__ = ["Held", "Session"]
 

@@ -13,8 +13,7 @@ import anyio
 import anyio.to_thread
 
 from locus.core.errors import ConfigError
-from locus.journal import Appended, Claim, ThreadInfo
-from locus.journal.clock import Clock, SystemClock
+from locus.journal import Appended, Claim, Clock, SystemClock, ThreadInfo
 from locus_plugin_sqlite.claims import Claiming, Peeking, Releasing, Renewing
 from locus_plugin_sqlite.entries import Appending, Reading, Snapping
 from locus_plugin_sqlite.errors import StoreClosed
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from locus.core.journal import Body, Entry, Transition
     from locus.core.state import AgentState
-    from locus.journal.store import Posted
+    from locus.journal import Posted
     from locus_plugin_sqlite.job import Job
 
 __all__ = ["SqliteStore", "make"]

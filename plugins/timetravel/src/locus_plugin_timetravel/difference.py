@@ -11,7 +11,7 @@ from attrs import frozen
 
 from locus.core import codec
 from locus.core.errors import NotSerialisable
-from locus.schema.text import shown
+from locus.schema import shown
 
 if TYPE_CHECKING:
     from locus.core.journal import StateDelta

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from locus.core.journal import END, FORK, START
 from locus.core.messages import Role, text_of
-from locus.schema.text import shown
+from locus.schema import shown
 
 if TYPE_CHECKING:
     from locus.core.messages import Message, Usage

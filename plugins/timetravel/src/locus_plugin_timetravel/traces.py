@@ -32,7 +32,8 @@ from locus.core.journal import (
 from locus.core.messages import Message, Role, Usage
 from locus.core.state import AgentState
 from locus.loop.router import Node
-from locus.models.call import Called, Spent
+from locus.models import Called
+from locus.models.call import Spent
 from locus.tools.outcome import CallOutcome
 
 __all__ = ["NodeTrace", "Spending", "TraceReader", "attempt_of", "node_traces"]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, final
 from urllib.parse import quote
 
-from locus.plugins.secret import scrubbed
+from locus.plugins import scrubbed
 
 __all__ = ["HIDDEN", "Scrubber"]
 

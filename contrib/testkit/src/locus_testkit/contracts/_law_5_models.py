@@ -10,8 +10,7 @@ from locus.core.journal import Outcome
 from locus.core.messages import Message, Role
 from locus.core.state import AgentState
 from locus.journal import JournalStore
-from locus.models import ModelRequest
-from locus.models.call import Called
+from locus.models import Called, ModelRequest
 from locus.plugin import View
 from locus_testkit.contracts._runs import Case, Talk, World, every_crash
 from locus_testkit.contracts._store import OpenStore, StoreContract

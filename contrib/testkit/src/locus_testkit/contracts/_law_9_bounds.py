@@ -9,9 +9,9 @@ from attrs import evolve
 
 from locus import Agent
 from locus.core.messages import Role
-from locus.core.reflect import EveryIterations, ReflectPolicy
 from locus.core.state import AgentState
 from locus.journal import JournalStore
+from locus.loop.router import EveryIterations, ReflectPolicy
 from locus.plugin import hookimpl
 from locus_testkit.contracts._runs import Case, Crash, Place, Talk, World, every_crash
 from locus_testkit.contracts._samples import NOON, bodies_of, folded, story, texts

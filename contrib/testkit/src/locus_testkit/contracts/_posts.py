@@ -7,8 +7,7 @@ from typing import cast
 import anyio
 
 from locus.core.journal import Outcome, StepId
-from locus.journal import Appended, JournalStore
-from locus.journal.store import PostingStore
+from locus.journal import Appended, JournalStore, PostingStore
 from locus_testkit.contracts._law_2_commit import Unstorable
 from locus_testkit.contracts._samples import bodies_of, texts
 from locus_testkit.contracts._store import StoreContract, add

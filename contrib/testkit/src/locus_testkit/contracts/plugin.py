@@ -17,12 +17,9 @@ from locus import Agent
 from locus.core import EMPTY
 from locus.core.errors import SettingsError
 from locus.core.events import HookFailedEvent, TerminateEvent
-from locus.hooks.manager import HookManager
+from locus.hooks import HookManager
 from locus.plugin import Plugin
-from locus.plugins.activation import PluginRequest, activate
-from locus.plugins.discovery import GROUP, Catalogue
-from locus.plugins.manifest import load
-from locus.plugins.settings import Layer, structure
+from locus.plugins import GROUP, Catalogue, Layer, PluginRequest, activate, load, structure
 from locus_testkit.contracts.base import Contract
 from locus_testkit.imports import brought_by
 from locus_testkit.scripted import ScriptedModel, call

@@ -15,9 +15,7 @@ import click
 
 from locus.config import check_config, read_config
 from locus.core.errors import LocusError
-from locus.plugins.providers import plugin_settings
-from locus.plugins.secret import Secret, redacted, scrubbed
-from locus.plugins.settings import Layer
+from locus.plugins import Layer, Secret, plugin_settings, redacted, scrubbed
 from locus_plugin_cli import status
 from locus_plugin_cli.failures import told
 from locus_plugin_cli.given import Given, common_options

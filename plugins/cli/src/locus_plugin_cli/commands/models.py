@@ -7,7 +7,7 @@ import os
 import click
 
 from locus.core.errors import LocusError
-from locus.plugins.secret import redacted
+from locus.plugins import redacted
 from locus_plugin_cli import status
 from locus_plugin_cli.failures import told
 from locus_plugin_cli.given import Given, common_options

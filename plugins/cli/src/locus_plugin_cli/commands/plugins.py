@@ -9,7 +9,7 @@ import attrs
 import click
 
 from locus.core.errors import LocusError
-from locus.hooks.manager import HookManager
+from locus.hooks import HookManager
 from locus_plugin_cli import status
 from locus_plugin_cli.doctor import findings
 from locus_plugin_cli.failures import told

@@ -12,8 +12,7 @@ from locus.core.errors import JournalError, ModelError, OutcomeUnknown, ReplayDi
 from locus.core.fingerprint import PARTS, bare, parts_of
 from locus.core.journal import REVIEW, Body, Outcome, delta
 from locus.core.messages import Usage
-from locus.journal import Claim
-from locus.journal.host import JournalHost
+from locus.journal import Claim, JournalHost
 from locus.loop.router import Node
 from locus.tools.outcome import CallOutcome
 from locus_plugin_timetravel.difference import Difference, differing_field, same

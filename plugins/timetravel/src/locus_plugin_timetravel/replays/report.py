@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
+from locus.core import thaw
 from locus.core.directives import Suspended
 from locus.core.errors import LocusError, ReplayDiffers
-from locus.core.frozen import thaw
 from locus.core.journal import FORK, START
 from locus.core.messages import Role
 from locus.core.termination import TerminationCondition, condition_from_json
@@ -22,7 +22,7 @@ from locus.loop.budget import tightened
 from locus.loop.router import Node
 from locus.loop.thread import recorded_ending
 from locus.loop.transition import advance_node
-from locus.models.output import output_schema
+from locus.models import output_schema
 from locus.models.request_fingerprint import standing
 from locus.options import RunOptions
 from locus.tools.session_tools import again

@@ -12,7 +12,7 @@ from attrs import evolve
 from locus.core import encode_data
 from locus.core.errors import NotSerialisable
 from locus.journal import History, read_history
-from locus.schema.text import shown
+from locus.schema import shown
 from locus_plugin_cli import status
 from locus_plugin_cli.commands.threads.base import as_json_option, journals_of, threads, wants_json, with_store
 from locus_plugin_cli.filled import FILLED
