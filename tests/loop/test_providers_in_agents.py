@@ -169,7 +169,7 @@ async def test_a_provider_that_fails_breaks_the_build_and_is_named(plugin_catalo
 async def test_wrong_settings_of_a_provider_are_named_with_their_place(toy: TemporaryPlugins, tmp_path: Path) -> None:
     path = tmp_path / "locus.toml"
     path.write_text('[plugins.toy]\ngreting = "salut"\n')
-    with pytest.raises(SettingsError, match="greting is no setting; did you mean 'greeting'"):
+    with pytest.raises(SettingsError, match="greting is not a setting; did you mean 'greeting'"):
         Agent("toy:x", config=load_config(path, environ={}), catalogue=toy.catalogue)
 
 

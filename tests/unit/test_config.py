@@ -175,8 +175,8 @@ def test_a_file_that_is_named_wins_over_what_lies_around(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "problems"),
     [
-        ("plugin = 1", ["plugin is no setting; did you mean 'plugins'?"]),
-        ("zzz = 1", ["zzz is no setting; known: agent, plugins, required"]),
+        ("plugin = 1", ["plugin is not a setting; did you mean 'plugins'?"]),
+        ("zzz = 1", ["zzz is not a setting; known: agent, plugins, required"]),
         ("required = 'guard'", ["required is 'guard'; expected a list"]),
         ("required = [1]", ["required[0] is 1; expected text"]),
         ("plugins = []", ["plugins is []; expected a table"]),
@@ -192,7 +192,7 @@ def test_a_file_that_is_named_wins_over_what_lies_around(tmp_path: Path) -> None
         (
             "agent = {modle = 'x', max_iterations = 0}",
             [
-                "agent.modle is no setting; did you mean 'model'?",
+                "agent.modle is not a setting; did you mean 'model'?",
                 "agent.max_iterations is 0: max_iterations is 1 or more",
             ],
         ),
@@ -213,8 +213,8 @@ def test_everything_that_is_wrong_in_a_file_is_said_with_the_file(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"[agent\n", "is no valid TOML: "),
-        (b"[agent]\nmodel = 'caf\xe9'", "is no valid TOML: "),
+        (b"[agent\n", "is not valid TOML: "),
+        (b"[agent]\nmodel = 'caf\xe9'", "is not valid TOML: "),
         (None, "cannot be read: No such file or directory"),
     ],
 )
@@ -280,7 +280,7 @@ def test_a_check_reads_the_settings_of_every_plugin_that_is_mentioned(shelf: She
     checked = check_config(load_config(path, environ={}), Catalogue(), {})
 
     assert checked.problems == (
-        f"{path}: plugins.audit.levl is no setting; did you mean 'level'?",
+        f"{path}: plugins.audit.levl is not a setting; did you mean 'level'?",
         f"{path}: plugins.audit.level is missing; expected text",
         f"{path}: plugins.audit.size is '1'; expected an integer",
         f"{path}: plugins.guard.level is missing; expected text",

@@ -287,7 +287,7 @@ def test_the_settings_of_all_plugins_are_complained_about_at_once(audit: Shelf) 
         activate(PluginRequest(enabled=("audit", "beacon"), tables=tables, keywords={"audit_interval": "x"}))
 
     assert caught.value.problems == (
-        "locus.toml: plugins.audit.levle is no setting; did you mean 'level'?",
+        "locus.toml: plugins.audit.levle is not a setting; did you mean 'level'?",
         "Agent(audit_interval=...): interval is 'x'; expected an integer",
         "locus.toml: plugins.beacon.interval is 0: 'interval' must be >= 1: 0",
     )

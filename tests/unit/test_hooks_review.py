@@ -175,7 +175,7 @@ def test_every_answer_has_a_plain_form_that_reads_back() -> None:
 
 
 def test_a_form_that_is_no_answer_is_refused() -> None:
-    with pytest.raises(CheckpointError, match="'maybe' is no answer of a hook"):
+    with pytest.raises(CheckpointError, match="'maybe' is not an answer of a hook"):
         from_data({"type": "maybe"})
 
 

@@ -124,7 +124,7 @@ def test_wrong_settings_are_all_named_with_their_file(acme: Shelf) -> None:
         get_model("acme:x", settings={"acme": layer})
 
     assert caught.value.problems == (
-        "locus.toml: plugins.acme.urll is no setting; did you mean 'url'?",
+        "locus.toml: plugins.acme.urll is not a setting; did you mean 'url'?",
         "locus.toml: plugins.acme.retries is '2'; expected an integer",
     )
 

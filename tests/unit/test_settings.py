@@ -179,11 +179,11 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
         audit({"mod": "x", "mode": "wran", "max_calls": 0, "limits": {"cals": 1}, "made": 1})
 
     assert caught.value.problems == (
-        "file0: t.mod is no setting; did you mean 'mode'?",
-        "file0: t.made is no setting; did you mean 'mode'?",
+        "file0: t.mod is not a setting; did you mean 'mode'?",
+        "file0: t.made is not a setting; did you mean 'mode'?",
         "file0: t.path is missing; expected a path",
         "file0: t.mode is 'wran'; expected one of 'block', 'warn'; did you mean 'warn'?",
-        "file0: t.limits.cals is no setting; did you mean 'calls'?",
+        "file0: t.limits.cals is not a setting; did you mean 'calls'?",
         "file0: t.limits.calls is missing; expected an integer",
         "file0: t.max_calls is 0: 'max_calls' must be >= 1: 0",
     )
@@ -192,7 +192,7 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
 
 def test_a_setting_that_looks_like_no_other_comes_with_all_there_are() -> None:
     with pytest.raises(
-        SettingsError, match=r"t\.zzz is no setting; known: hidden, key, limits, max_calls, mode, names, path"
+        SettingsError, match=r"t\.zzz is not a setting; known: hidden, key, limits, max_calls, mode, names, path"
     ):
         audit({"path": "p", "zzz": 1})
 

@@ -94,13 +94,13 @@ def test_confidence_that_is_no_number_is_refused_and_not_taken_for_certainty() -
 @pytest.mark.parametrize("name", ["prompt_tokens", "completion_tokens", "cached_tokens"])
 @pytest.mark.parametrize("value", [-1, 1.5, 2.0, math.nan, math.inf, True, "3", None], ids=repr)
 def test_tokens_are_counted_in_whole_numbers(name: str, value: Any) -> None:
-    with pytest.raises(ValueError, match=f"{name} is {value!r}; it is an integer, 0 or more"):
+    with pytest.raises(ValueError, match=f"{name} must be an integer, 0 or more, got {value!r}"):
         AgentState().with_token_usage(**{name: value})
 
 
 @pytest.mark.parametrize("cost", [-0.1, math.nan, True, "3", None], ids=repr)
 def test_dollars_are_a_number_and_never_negative(cost: Any) -> None:
-    with pytest.raises(ValueError, match=f"cost is {cost!r}; it is a number of dollars, 0 or more"):
+    with pytest.raises(ValueError, match=f"cost must be a number of dollars, 0 or more, got {cost!r}"):
         AgentState().with_token_usage(cost=cost)
 
 

@@ -305,7 +305,7 @@ def test_python_s_own_and_or_not_are_refused_with_the_operators_to_use(
         (MaxIterations, r"call it: MaxIterations\(...\)"),
         (is_done, "wrap a function in CustomCondition"),
         (3, "conditions combine with conditions only"),
-        (None, "None is no termination condition"),
+        (None, "None is not a termination condition"),
     ],
 )
 def test_only_conditions_compose(other: Any, hint: str) -> None:
@@ -342,27 +342,27 @@ async def asynchronous(_: object) -> bool:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: MaxIterations(0), r"MaxIterations\(n\) is 0; it is an integer, 1 or more"),
-        (lambda: MaxIterations(True), "is True"),
-        (lambda: MaxIterations(2.5), "is 2.5"),  # type: ignore[arg-type]
-        (lambda: TokenLimit(-1), r"TokenLimit\(n\) is -1"),
-        (lambda: TimeLimit(-0.5), r"TimeLimit\(seconds\) is -0.5"),
+        (lambda: MaxIterations(0), r"MaxIterations\(n\) must be an integer, 1 or more, got 0"),
+        (lambda: MaxIterations(True), "got True"),
+        (lambda: MaxIterations(2.5), "got 2.5"),  # type: ignore[arg-type]
+        (lambda: TokenLimit(-1), r"TokenLimit\(n\) must be an integer, 0 or more, got -1"),
+        (lambda: TimeLimit(-0.5), r"TimeLimit\(seconds\) must be .* got -0.5"),
         (lambda: TimeLimit(float("inf")), "finite"),
-        (lambda: TimeLimit(timedelta(seconds=-1)), "is -1.0"),
-        (lambda: CostLimit(float("nan")), r"CostLimit\(dollars\) is nan"),
-        (lambda: CostLimit(1.0, unknown_price=-1), r"CostLimit\(unknown_price\) is -1"),
+        (lambda: TimeLimit(timedelta(seconds=-1)), "got -1.0"),
+        (lambda: CostLimit(float("nan")), r"CostLimit\(dollars\) must be .* got nan"),
+        (lambda: CostLimit(1.0, unknown_price=-1), r"CostLimit\(unknown_price\) must be .* got -1"),
         (lambda: ConfidenceMet(1.5), "0.0 to 1.0"),
-        (lambda: ConfidenceMet(float("nan")), "is nan"),
+        (lambda: ConfidenceMet(float("nan")), "got nan"),
         (lambda: Deadline(datetime(2026, 1, 1)), "without a time zone"),  # noqa: DTZ001 - that is the point
         (lambda: Deadline("tomorrow"), "Invalid isoformat"),
-        (lambda: Deadline(5), "is 5; it is a datetime"),  # type: ignore[arg-type]
-        (lambda: ToolCalled(""), "is ''; it is the name of a tool"),
+        (lambda: Deadline(5), "must be a datetime with a time zone, got 5"),  # type: ignore[arg-type]
+        (lambda: ToolCalled(""), "must be the name of a tool, got ''"),
         (lambda: ToolCalled(["submit"]), "name of a tool"),  # type: ignore[arg-type]
         (lambda: ToolCalled("submit", require_success=1), "True or False"),
         (lambda: TextMention("(unclosed"), "no regular expression: missing"),
-        (lambda: TextMention(re.compile("x")), "it is a string"),  # type: ignore[arg-type]
+        (lambda: TextMention(re.compile("x")), "must be a string"),  # type: ignore[arg-type]
         (lambda: NoProgress(1), "2 or more"),
-        (lambda: CustomCondition(is_done, name=""), r"CustomCondition\(name\) is ''"),
+        (lambda: CustomCondition(is_done, name=""), r"CustomCondition\(name\) must be .* got ''"),
     ],
 )
 def test_a_wrong_argument_is_refused_at_build_with_its_value(build: Callable[[], object], message: str) -> None:
@@ -373,7 +373,7 @@ def test_a_wrong_argument_is_refused_at_build_with_its_value(build: Callable[[],
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (3, "3 is no function"),
+        (3, "3 is not a function"),
         (asynchronous, "coroutine function"),
         (Unhashable(), "cannot be hashed"),
     ],
@@ -388,7 +388,7 @@ def test_what_cannot_be_a_predicate_is_refused_at_build(given: Any, message: str
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("is_done", "'is_done' is no dotted name"),
+        ("is_done", "'is_done' is not a dotted name"),
         ("no_such_package.f", "no module 'no_such_package'"),
         ("re.no_such_function", "cannot find the function 're.no_such_function'"),
         ("datetime.datetime.no_such_method", "cannot find the function"),

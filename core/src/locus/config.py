@@ -245,7 +245,7 @@ def _read(path: Path) -> Mapping[str, Any]:
     except OSError as e:
         raise ConfigError(f"{path} cannot be read: {e.strerror or e}") from e
     except ValueError as e:  # no UTF-8, or no TOML
-        raise ConfigError(f"{path} is no valid TOML: {e}") from e
+        raise ConfigError(f"{path} is not valid TOML: {e}") from e
     return data
 
 

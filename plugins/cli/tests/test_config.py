@@ -42,12 +42,12 @@ def test_all_that_is_wrong_is_told_at_once(locus: Locus, here: Path) -> None:
 
     assert done.status == 2
     for said in (
-        "colour is no setting; known: agent, plugins, required",
-        "agent.modle is no setting; did you mean 'model'?",
+        "colour is not a setting; known: agent, plugins, required",
+        "agent.modle is not a setting; did you mean 'model'?",
         "agent.max_iterations is 0: max_iterations is 1 or more",
         "plugins.list is 3; expected a table of that plugin's settings",
         "plugins.toy.level is '7'; expected an integer",
-        "plugins.toy.kye is no setting; did you mean 'key'?",
+        "plugins.toy.kye is not a setting; did you mean 'key'?",
         "NOT_SET_ANYWHERE, which is not set",
         "warning: ",
     ):
@@ -105,7 +105,7 @@ def test_no_file_is_fine(locus: Locus) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[plugins\n", "is no valid TOML"),
+        ("[plugins\n", "is not valid TOML"),
         ("[agnet]\n", "did you mean 'agent'?"),
         ("[agent]\nmax_iterations = 0\n", "max_iterations"),
     ],

@@ -156,7 +156,7 @@ def test_configured_settings_reach_the_provider(locus: Locus, here: Path) -> Non
     done = locus("run", "x", "-m", "toy:echo")
 
     assert done.status == 2
-    assert "plugins.toy.levle is no setting; did you mean 'level'?" in done.err
+    assert "plugins.toy.levle is not a setting; did you mean 'level'?" in done.err
 
 
 def test_plugin_that_is_missing_is_a_warning(locus: Locus, here: Path) -> None:
@@ -329,7 +329,7 @@ def test_wrong_settings_are_all_told_at_once(locus: Locus, here: Path) -> None:
     assert done.status == 2
     assert len(done.lines) == 2
     assert "plugins.toy.level is '7'; expected an integer" in done.err
-    assert "plugins.toy.kye is no setting; did you mean 'key'?" in done.err
+    assert "plugins.toy.kye is not a setting; did you mean 'key'?" in done.err
 
 
 # --- JSON ---------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ def _checked(given: Any) -> TerminationCondition:
         hint = "wrap a function in CustomCondition(...)"
     else:
         hint = "conditions combine with conditions only, such as MaxIterations(10)"
-    raise TypeError(f"{given!r} is no termination condition; {hint}")
+    raise TypeError(f"{given!r} is not a termination condition; {hint}")
 
 
 def _enclosed(condition: TerminationCondition, text: str) -> str:

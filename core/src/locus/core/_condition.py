@@ -60,7 +60,7 @@ def function(given: Any) -> Any:
     """
     fn = _imported(given) if isinstance(given, str) else given
     if not callable(fn):
-        raise TypeError(f"{given!r} is no function; give one that returns True or False, or its dotted name")
+        raise TypeError(f"{given!r} is not a function; give one that returns True or False, or its dotted name")
     if iscoroutinefunction(fn):
         raise TypeError(f"{given!r} is a coroutine function; conditions are pure, use a plain function")
     try:
@@ -79,7 +79,7 @@ def _parts(name: str) -> list[str]:
 def _imported(name: str) -> Any:
     parts = _parts(name)
     if not parts:
-        raise ConfigError(f"{name!r} is no dotted name of a function; write 'package.module.function'")
+        raise ConfigError(f"{name!r} is not a dotted name of a function; write 'package.module.function'")
     for end in range(len(parts) - 1, 0, -1):
         try:
             module = import_module(".".join(parts[:end]))
@@ -220,7 +220,7 @@ class TerminationCondition(ABC):
     def __or__(self, other: TerminationCondition) -> TerminationCondition:
         return OPERATORS["|"](self, other)
 
-    # Only reached when the left operand is no condition, which the composite refuses in words.
+    # Only reached when the left operand is not a condition, which the composite refuses in words.
     def __rand__(self, other: object) -> TerminationCondition:
         return OPERATORS["&"](other, self)
 
@@ -323,7 +323,7 @@ def register_condition(cls: C) -> C:
     """
     made: bool = isinstance(cls, type) and issubclass(cls, TerminationCondition) and has(cls)
     if not made:
-        raise TypeError(f"{cls!r} is no condition; make it an attrs class derived from TerminationCondition")
+        raise TypeError(f"{cls!r} is not a condition; make it an attrs class derived from TerminationCondition")
     known = _TYPES.get(cls.__name__)
     if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
         owner = f"{known.__module__}.{known.__qualname__}"
@@ -348,7 +348,7 @@ def condition_from_json(data: Any) -> TerminationCondition:
     """
     tag = data.get("type") if isinstance(data, Mapping) else None
     if not isinstance(tag, str):
-        raise ConfigError(f"{data!r} is no condition; it looks like {{'type': 'MaxIterations', 'n': 10}}")
+        raise ConfigError(f"{data!r} is not a condition; it looks like {{'type': 'MaxIterations', 'n': 10}}")
     cls = _TYPES.get(tag)
     if cls is None:
         raise UnknownName("termination condition", tag, _TYPES, "a plugin's conditions need the plugin")

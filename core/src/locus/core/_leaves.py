@@ -35,13 +35,13 @@ __all__ = [
 
 def _whole(name: str, value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name} is {value!r}; it is an integer, {least} or more")
+        raise ValueError(f"{name} must be an integer, {least} or more, got {value!r}")
     return value
 
 
 def _amount(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-        raise ValueError(f"{name} is {value!r}; it is a finite number, 0 or more")
+        raise ValueError(f"{name} must be a finite number, 0 or more, got {value!r}")
     return float(value)
 
 
@@ -149,7 +149,7 @@ class TimeLimit(TerminationCondition):
 def _instant(value: datetime | str) -> datetime:
     at = datetime.fromisoformat(value) if isinstance(value, str) else value
     if not isinstance(at, datetime):
-        raise ValueError(f"Deadline(at) is {value!r}; it is a datetime with a time zone")
+        raise ValueError(f"Deadline(at) must be a datetime with a time zone, got {value!r}")
     if at.tzinfo is None:
         raise ValueError(f"Deadline(at) is {value!r}, without a time zone; use {at.replace(tzinfo=UTC)!r}")
     return at.astimezone(UTC)
@@ -262,7 +262,7 @@ class NoToolCalls(TerminationCondition):
 
 def _tool(value: str) -> str:
     if not isinstance(value, str) or not value:
-        raise ValueError(f"ToolCalled(name) is {value!r}; it is the name of a tool")
+        raise ValueError(f"ToolCalled(name) must be the name of a tool, got {value!r}")
     return value
 
 
@@ -275,7 +275,7 @@ def _predicate(
 
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise ValueError(f"require_success is {value!r}; it is True or False")
+        raise ValueError(f"require_success must be True or False, got {value!r}")
     return value
 
 
@@ -325,7 +325,7 @@ def _threshold(value: float | None) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise ValueError(f"ConfidenceMet(threshold) is {value!r}; it is a number from 0.0 to 1.0")
+        raise ValueError(f"ConfidenceMet(threshold) must be a number from 0.0 to 1.0, got {value!r}")
     return float(value)
 
 
@@ -359,7 +359,9 @@ class ConfidenceMet(TerminationCondition):
 
 def _regex(value: str) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"TextMention(regex) is {value!r}; it is a string, flags inside: '(?i)done'")
+        raise ValueError(
+            f"TextMention(regex) must be a string with its flags inside, such as '(?i)done', got {value!r}"
+        )
     try:
         re.compile(value)
     except re.error as e:
@@ -413,7 +415,7 @@ def _state_predicate(value: Callable[[AgentState], bool] | str) -> Callable[[Age
 
 def _label(value: str | None) -> str | None:
     if value is not None and (not isinstance(value, str) or not value):
-        raise ValueError(f"CustomCondition(name) is {value!r}; it is what the stop is reported as")
+        raise ValueError(f"CustomCondition(name) must be the text that a stop is reported as, got {value!r}")
     return value
 
 
@@ -458,7 +460,7 @@ def same_call(a: ToolExecution, b: ToolExecution) -> bool:
 
 def _window(value: int | None) -> int | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 2):
-        raise ValueError(f"NoProgress(window) is {value!r}; it is an integer, 2 or more")
+        raise ValueError(f"NoProgress(window) must be an integer, 2 or more, got {value!r}")
     return value
 
 

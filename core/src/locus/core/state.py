@@ -89,7 +89,7 @@ def _names(value: Iterable[str]) -> frozenset[str]:
 
 def _confidence(value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
-        raise ValueError(f"confidence is {value!r}; it is a number from 0.0 to 1.0")
+        raise ValueError(f"confidence must be a number from 0.0 to 1.0, got {value!r}")
     return min(1.0, max(0.0, float(value)))
 
 
@@ -109,7 +109,7 @@ def _kept(key: str, value: Any) -> Any:
 
 def _refuse_unless_counted(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{name} is {value!r}; it is an integer, 0 or more")
+        raise ValueError(f"{name} must be an integer, 0 or more, got {value!r}")
 
 
 def _not_negative(_: object, attribute: Attribute[Any], value: Any) -> None:
@@ -273,7 +273,7 @@ class AgentState:
         ):
             _refuse_unless_counted(name, value)
         if isinstance(cost, bool) or not isinstance(cost, int | float) or not cost >= 0:
-            raise ValueError(f"cost is {cost!r}; it is a number of dollars, 0 or more")
+            raise ValueError(f"cost must be a number of dollars, 0 or more, got {cost!r}")
         return self._with(
             prompt_tokens_used=self.prompt_tokens_used + prompt_tokens,
             completion_tokens_used=self.completion_tokens_used + completion_tokens,
@@ -442,10 +442,10 @@ class AgentState:
             CheckpointError: it is damaged; the message says where.
         """
         if not isinstance(data, Mapping):
-            raise CheckpointError("", f"{data!r:.80} is no checkpoint; it is what to_checkpoint() gave, a mapping")
+            raise CheckpointError("", f"{data!r:.80} is not a checkpoint; it is what to_checkpoint() gave, a mapping")
         found = data.get("schema")
         if isinstance(found, bool) or not isinstance(found, int) or found < 1:
-            raise CheckpointError("schema", f"the checkpoint has schema version {found!r}; it is no checkpoint")
+            raise CheckpointError("schema", f"the checkpoint has schema version {found!r}; this is not a checkpoint")
         if found > SCHEMA:
             raise CheckpointTooNew(found, SCHEMA)
         missing = [a.name for a in fields(cls) if a.init and a.name not in data]

@@ -215,4 +215,4 @@ def from_data(data: Mapping[str, Any]) -> Answer:
         cls, field = _TEXT[name]
         made: Answer = cls(data[field])
         return made
-    raise CheckpointError("type", f"{name!r} is no answer of a hook; known: {', '.join(sorted({*_BARE, *_TEXT}))}")
+    raise CheckpointError("type", f"{name!r} is not an answer of a hook; known: {', '.join(sorted({*_BARE, *_TEXT}))}")

@@ -318,7 +318,8 @@ def _fields(cls: Any) -> list[Any]:
 
 def _unknown(key: str, known: Iterable[str]) -> str:
     near = closest(key, known)
-    return f"is no setting; did you mean {near!r}?" if near else f"is no setting; known: {', '.join(sorted(known))}"
+    hint = f"did you mean {near!r}?" if near else f"known: {', '.join(sorted(known))}"
+    return f"is not a setting; {hint}"
 
 
 def _invalid(fields: Mapping[str, Any], made: Mapping[str, Any]) -> list[Problem]:
