@@ -156,7 +156,7 @@ async def test_a_provider_that_fails_breaks_the_build_and_is_named(plugin_catalo
     with pytest.raises(LookupError, match="no large today") as caught:
         Agent("bad:large", catalogue=plugin_catalogue.catalogue)
     assert "while plugin 'bad' made the model 'bad:large'" in caught.value.__notes__
-    with pytest.raises(PluginError, match="'odd': its factory made 7; it must make a Model"):
+    with pytest.raises(PluginError, match="'odd': its factory must make a Model, got 7"):
         Agent("odd:large", catalogue=plugin_catalogue.catalogue)
     with pytest.raises(PluginLoadError, match="gone"):
         Agent("gone:large", catalogue=plugin_catalogue.catalogue)
