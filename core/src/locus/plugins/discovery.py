@@ -14,16 +14,12 @@ from attrs import field
 from locus.core.errors import PluginError, PluginIncompatible, PluginLoadError, UnknownName, closest
 from locus.core.frozen import EMPTY, frozen
 from locus.core.lazy import Lazy
-from locus.plugins.manifest import API, Plugin, load
+from locus.plugins.manifest import API, Plugin, load, resolve
 from locus.plugins.report import PluginReport
 
 if TYPE_CHECKING:
     import traceback
-
-    import importlib_metadata
 else:
-    # Each costs as much as a good part of the kernel, and a program that names no plugin needs neither.
-    importlib_metadata = Lazy("importlib_metadata")
     traceback = Lazy("traceback")
 
 __all__ = ["GROUP", "Catalogue", "pip_hint"]
@@ -193,7 +189,8 @@ class Catalogue:
 
 
 def _entry_points() -> Iterable[Any]:
-    points: Iterable[Any] = importlib_metadata.entry_points(group=GROUP)
+    # Looked up each time, unlike a name of a `Lazy`: tests put a list of their own in its place.
+    points: Iterable[Any] = resolve("importlib_metadata:entry_points")(group=GROUP)
     return points
 
 
