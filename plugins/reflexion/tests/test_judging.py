@@ -152,8 +152,8 @@ def test_a_confidence_is_clamped(confidence: float) -> None:
 
 
 @pytest.mark.parametrize("confidence", [math.nan, True, "0.5", None])
-def test_a_confidence_that_is_no_number_is_refused(confidence: Any) -> None:
-    with pytest.raises(ValueError, match="confidence is"):
+def test_a_confidence_that_is_not_a_number_is_refused(confidence: Any) -> None:
+    with pytest.raises(ValueError, match=r"^confidence must be a number from 0.0 to 1.0, got"):
         Reflection(verdict=Verdict.STUCK, judgment="", confidence=confidence)
 
 

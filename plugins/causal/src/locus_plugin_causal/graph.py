@@ -38,7 +38,7 @@ def clamped(value: Any) -> float:
         ValueError: it is no number.
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
-        raise ValueError(f"confidence is {value!r}; it is a number from 0.0 to 1.0")
+        raise ValueError(f"confidence must be a number from 0.0 to 1.0, got {value!r}")
     return min(1.0, max(0.0, float(value)))
 
 

@@ -125,7 +125,7 @@ def read_scores(text: str, count: int) -> tuple[Graded, ...]:
     found = []
     for n, said in enumerate(_lines(text, count), 1):
         if not _SCORE.fullmatch(said):
-            raise BadVerdict(f"the score of claim {n} is {said[:40]!r}; it is a number from 0.0 to 1.0")
+            raise BadVerdict(f"the score of claim {n} must be a number from 0.0 to 1.0, got {said[:40]!r}")
         found.append(Graded(float(said)))
     return tuple(found)
 
@@ -143,6 +143,6 @@ def read_findings(text: str, count: int) -> tuple[Finding, ...]:
             found.append(Finding(Standing(standing), Kind(kind)))
         except ValueError:
             raise BadVerdict(
-                f"the verdict on claim {n} is {said[:60]!r}; it is a group and a kind of evidence"
+                f"the verdict on claim {n} must be a group and a kind of evidence, got {said[:60]!r}"
             ) from None
     return tuple(found)

@@ -127,7 +127,7 @@ def typed_score(partition: Partition, *, penalty: float = 1.0, weights: Mapping[
     """
     for name, value in (("penalty", penalty), *((str(kind), weight) for kind, weight in weights.items())):
         if not (math.isfinite(value) and value >= 0):
-            raise ValueError(f"{name} is {value!r}; it is a finite number, 0 or more")
+            raise ValueError(f"{name} must be a finite number of 0 or more, got {value!r}")
     held = _weight((*partition.grounded, *partition.complementary), weights)
     missing = _weight(partition.ungrounded, weights) + penalty * _weight(partition.contradicted, weights)
     return held / (held + missing) if held > 0 else 0.0

@@ -34,7 +34,7 @@ def _topics(_: object, attribute: Attribute[Any], value: Mapping[str, tuple[str,
 
 def _places(_: object, attribute: Attribute[Any], value: tuple[str, ...]) -> None:
     if any(place not in PLACES for place in value):
-        raise ValueError(f"where holds only {', '.join(PLACES)}")
+        raise ValueError(f"where must hold only {', '.join(PLACES)}")
 
 
 @frozen(kw_only=True)

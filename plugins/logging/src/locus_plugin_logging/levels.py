@@ -37,7 +37,7 @@ def level_number(level: str | int) -> int:
     elif not isinstance(level, bool) and level >= 0:
         return level
     known = ", ".join(sorted({"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}, key=logging.getLevelNamesMapping().get))  # type: ignore[arg-type]
-    raise ValueError(f"{level!r} is no level; there are {known}, and whole numbers from 0 (INFO is {logging.INFO})")
+    raise ValueError(f"{level!r} is not a level; expected {known}, or a whole number from 0 (INFO is {logging.INFO})")
 
 
 def level_of(event: Event, levels: Mapping[str, int]) -> int:

@@ -54,7 +54,7 @@ def _line(text: str) -> str:
 
 def _confidence(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
-        raise ValueError(f"confidence is {value!r}; it is a number from 0.0 to 1.0")
+        raise ValueError(f"confidence must be a number from 0.0 to 1.0, got {value!r}")
     return min(1.0, max(0.0, float(value)))
 
 
