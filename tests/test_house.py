@@ -23,7 +23,8 @@ MAX_MODULE_LINES = 600
 MEDIAN_MODULE_LINES = 200
 MAX_FUNCTION_LINES = 100
 P95_FUNCTION_LINES = 50
-MAX_LOOP_LINES = 2900
+MAX_LOOP_LINES = 2600
+MAX_NODES_LINES = 700
 
 TOP_LEVEL = {
     "core",
@@ -157,6 +158,23 @@ def test_nearly_all_functions_are_short() -> None:
 
 def test_the_loop_stays_small() -> None:
     assert 0 < sum(lines(path) for path in (KERNEL / "loop").rglob("*.py")) < MAX_LOOP_LINES
+
+
+def test_the_heart_of_the_loop_stays_small() -> None:
+    heart = ("router.py", "nodes.py", "transition.py")
+    assert 0 < sum(lines(KERNEL / "loop" / name) for name in heart) < MAX_NODES_LINES
+
+
+def test_one_tool_call_and_the_way_to_a_node_are_short_to_follow() -> None:
+    script = ROOT / "contrib" / "bench" / "structure.py"
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    modules, changes, frames = (
+        int(re.search(pattern, done.stdout)[1])  # type: ignore[index]
+        for pattern in (r"(\d+) modules", r"(\d+) changes", r"to a node: (\d+)")
+    )
+    assert 10 < modules <= 24, done.stdout
+    assert 10 < changes <= 150, done.stdout
+    assert 1 < frames <= 5, done.stdout
 
 
 # --- imports ------------------------------------------------------------------------------------

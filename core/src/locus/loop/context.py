@@ -468,7 +468,7 @@ class SegmentContext:
     def model_wraps(self) -> tuple[tuple[Impl, ...], bool]:
         """The wrappers of a Think call, and whether one must see the whole answer."""
         hooks = self.runtime.hooks
-        return hooks.impls("locus_wrap_model_call"), hooks.buffers
+        return hooks.hooks.get("locus_wrap_model_call", ()), hooks.buffers
 
     async def restarted(self) -> None:
         """Say that what the Think under way has streamed is void."""

@@ -1,7 +1,18 @@
-"""The only driver: a new run, a continued thread, a resume after a crash or a question are one code path.
+"""One segment of a run: one call of ``run`` or ``resume``, from the claim of its thread to the release.
 
-Each starts from *some* ``(state, node)``; a segment ends with exactly one `TerminateEvent`, and with its thread given
-back, whatever happens.
+A new run, a continued thread, a resume after a crash or a question are one code path: each begins with *some*
+``(state, node)``. Invariants: a segment ends with exactly one `TerminateEvent`, and its thread is released, whatever
+happens. All that must be undone is on one stack, in the order in which it was opened:
+
+1. the claim: flush what is being written, then release. Last of all, because the rest still writes and reads.
+2. the model's session. A connection that fails to close changes nothing about the result.
+3. the sessions of plugins, which may use the model.
+4. the end of a segment that breaks off, emitted while the sessions are open, because hooks may use them.
+
+Cancelled, hooks and journal get `SHIELD` seconds to take note; nobody reads events any more, so none are sent to the
+consumer. After `GeneratorExit` there may be no event loop, and only what needs no waiting is done. Of two errors the
+first is raised; a later one of the store is a note on it. Nested functions, one for each of the four, were the first
+form: each had its own copy of these rules, and a reader had to hold three of them to follow one cancellation.
 """
 
 from __future__ import annotations

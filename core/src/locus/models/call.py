@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from locus.hooks.health import HookHealth
     from locus.hooks.table import Impl
     from locus.journal.clock import Clock
+    from locus.journal.host import JournalHost
 else:
     codec = Lazy("locus.core.codec")
 
@@ -136,7 +137,7 @@ class ModelRun(Protocol):
     """What a model step needs of the run."""
 
     @property
-    def host(self) -> Any:
+    def host(self) -> JournalHost:
         """Where steps are recorded."""
         ...
 
@@ -299,7 +300,8 @@ class Calling:
         sources, unknown = run.rates
         if sources and usage.cost is None:
             usage = await sourced(sources, self.model, answered, usage, run.clock.now(), run.health)
-        usage = price_of(self.model, usage, unknown)
+        if usage.cost is None and (unknown is not None or getattr(self.model, "price", None) is not None):
+            usage = price_of(self.model, usage, unknown)
         self.usage = usage if self.usage is _NOTHING else self.usage + usage
 
     async def _within(self, request: ModelRequest, deadline: float) -> ModelResponse:

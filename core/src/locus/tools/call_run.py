@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from locus.core.events import Event
     from locus.core.messages import ToolCall
     from locus.core.step_id import StepId
+    from locus.journal.host import JournalHost
     from locus.tools.outcome import CallOutcome
     from locus.tools.registry import ToolRegistry
 
@@ -41,7 +42,7 @@ class CallRun(Protocol):
         ...
 
     @property
-    def host(self) -> Any:
+    def host(self) -> JournalHost:
         """Where outcomes are recorded."""
         ...
 

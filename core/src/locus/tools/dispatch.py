@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from locus.core.messages import Block, ToolCall, Usage
     from locus.core.state import AgentState
+    from locus.journal.steps import When
     from locus.tools.call_run import CallRun
 
 __all__ = ["THREAD_MEMORY", "execute_calls"]
@@ -322,7 +323,7 @@ async def _run_one(c: _Call, run: CallRun) -> None:
         await _ask(c, asking, run, step_id)
         return
     if c.outcome is not None:
-        when = "next" if c.alone and not run.has_listener(ToolCompleteEvent) else "now"
+        when: When = "next" if c.alone and not run.has_listener(ToolCompleteEvent) else "now"
         await run.host.settle(step_id, c.outcome, c.key, when=when)
         await _complete(c, run)
 
@@ -545,7 +546,8 @@ class _BodyHost:
         if name in self._steps:
             raise ValueError(f"the step {name!r} ran already in this call; give each step its own name")
         self._steps.add(name)
-        return await self._run.host.step(self._step_id.inner(STEP, name=name), fn, effect)
+        step_id = self._step_id.inner(STEP, name=name)
+        return await self._run.host.step(step_id, fn, effect)  # type: ignore[arg-type]  # the host checks it
 
     async def run_child(self, agent: Any, prompt: Any, budget: Any) -> Any:
         step_id = self._step_id.inner(CHILD, self._children)
