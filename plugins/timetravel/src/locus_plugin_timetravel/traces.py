@@ -1,7 +1,7 @@
-"""`NodeTrace`: what a journal tells of one node's work, and what follows from that about what it does not tell.
+"""`NodeTrace`: what a journal says about one node's work.
 
-A journal holds effects and transitions. It does not hold when a hook asked for another try, when somebody cancelled,
-or that a model failed: those show in what the transition says of the state, and here they are read from it.
+That a hook asked for another try, that the run was cancelled and that a model failed are entries of their own. When
+the spending of a plugin was charged to the state is not on record: it follows from the state, see `NodeTrace.charges`.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from locus.core.journal import (
     START,
     THINK,
     Body,
+    Cancelled,
     Entry,
+    ModelFailed,
     Outcome,
     Resumed,
+    Retried,
     StateDelta,
     StepId,
     Transition,
     apply,
 )
-from locus.core.messages import Message, Role, Usage
+from locus.core.messages import Role, Usage
 from locus.core.state import AgentState
 from locus.loop.router import Node
 from locus.models import Called
 from locus.models.call import Spent
-from locus.tools.outcome import CallOutcome
 
 __all__ = ["NodeTrace", "Spending", "TraceReader", "attempt_of", "node_traces"]
 
 #: Steps by their ids, with what they have spent, in order.
 Spending = tuple[tuple[StepId, Usage], ...]
 
-_FAILED = "ModelError: "
-_CANCELLED = "Cancelled"
 
 #: What a transition of a node in which nothing happened may change all the same.
 _PASSING = frozenset(
@@ -84,8 +84,16 @@ class NodeTrace:
 
     @cached_property
     def _outcomes(self) -> dict[StepId, Outcome]:
-        run_id = self.transition.run_id if self.transition is not None else self.last.run_id if self.last else ""
-        return {b.step_id: b for b in self.bodies if isinstance(b, Outcome) and b.run_id == run_id}
+        return {b.step_id: b for b in self.bodies if isinstance(b, Outcome) and b.run_id == self._run_id}
+
+    @cached_property
+    def _retries(self) -> tuple[StepId, ...]:
+        return tuple(b.step_id for b in self.bodies if isinstance(b, Retried) and b.run_id == self._run_id)
+
+    @cached_property
+    def _run_id(self) -> str:
+        made = self.transition or self.last
+        return made.run_id if made is not None else ""
 
     def noted(self, name: str) -> Outcome | None:
         """The newest note under a name, whatever number it has."""
@@ -101,8 +109,13 @@ class NodeTrace:
     @cached_property
     def failure(self) -> str | None:
         """What the model failed with when Think gave up, or None when it did not."""
-        errors = self._grown("errors") if self.node == Node.THINK else ()
-        return errors[-1].removeprefix(_FAILED) if errors and errors[-1].startswith(_FAILED) else None
+        own = [
+            b for b in self.bodies if isinstance(b, ModelFailed) and b.run_id == self._run_id and self._own(b.step_id)
+        ]
+        last = own[-1] if own else None
+        if last is None or last.step_id in self._retries or any(k > last.step_id.attempt for k in self.attempts):
+            return None
+        return last.error
 
     @cached_property
     def gave_up(self) -> bool:
@@ -111,14 +124,7 @@ class NodeTrace:
 
     def retried(self, attempt: int) -> bool:
         """Whether a hook asked for another try after an attempt at the model."""
-        if any(k > attempt for k in self.attempts):
-            return True
-        if self.transition is None:
-            return False
-        if attempt in self.attempts:
-            return self.failure is not None or not self.answered
-        # It failed, and nothing says so: it was tried again, and that was stopped.
-        return self.failure is None
+        return any(attempt_of(step_id, self.before.iteration) == attempt for step_id in self._retries)
 
     @cached_property
     def answered(self) -> bool:
@@ -167,20 +173,7 @@ class NodeTrace:
 
     def rerun(self, times: int) -> bool:
         """Whether a hook had failed calls run again for the ``times``-th time."""
-        again = any(i.root.node == EXECUTE and i.root.attempt == times for i in self._outcomes)
-        return again or (self.cancelled is not None and self._given_up(times - 1))
-
-    def _given_up(self, attempt: int) -> bool:
-        """Whether a call's outcome does not stand: it was to run again, and the run was cancelled before it did."""
-        messages: tuple[Message, ...] = self._grown("messages")
-        for ordinal, message in enumerate(messages):
-            outcome = self._outcomes.get(StepId(self.before.iteration, EXECUTE, ordinal, attempt))
-            results = message.tool_results
-            if outcome is not None and isinstance(outcome.value, CallOutcome) and results:
-                told, stood = str(results[0].content), outcome.value.content
-                if told != stood and told.startswith("Error: not run: "):
-                    return True
-        return False
+        return any(i.root.node == EXECUTE and i.root.attempt == times - 1 for i in self._retries)
 
     # -- where it went ----------------------------------------------------------------------------
 
@@ -201,10 +194,7 @@ class NodeTrace:
     @cached_property
     def cancelled(self) -> str | None:
         """The reason for which the run was cancelled here (maybe empty), or None."""
-        made = self.transition
-        if made is None or made.next_node != Node.TERMINATE or made.satisfied != (_CANCELLED,):
-            return None
-        return made.why.removeprefix(_CANCELLED).removeprefix(": ")
+        return next((b.reason for b in self.bodies if isinstance(b, Cancelled) and b.run_id == self._run_id), None)
 
     @cached_property
     def idle(self) -> bool:
