@@ -34,6 +34,7 @@ MODULES = (
     "locus.core.termination",
     "locus.hooks",
     "locus.journal",
+    "locus.journal.listing",
     "locus.loop.router",
     "locus.models",
     "locus.plugins",

@@ -22,7 +22,8 @@ from attrs import define, field
 from locus.core.errors import ThreadBusy
 from locus.core.journal import Body, Entry, Transition, entry_from_json, entry_to_json
 from locus.core.state import AgentState
-from locus.journal.store import Appended, Claim, Snapshot, ThreadInfo
+from locus.journal.listing import page
+from locus.journal.store import Appended, Claim, Snapshot, ThreadInfo, ThreadQuery
 
 __all__ = ["FileStore", "Journal"]
 
@@ -221,11 +222,12 @@ class FileStore:
         with self._open(thread_id) as (journal, _):
             return _claim(thread_id, "", journal) if journal.entries else None
 
-    async def threads(self) -> tuple[ThreadInfo, ...]:
-        return tuple(
+    async def threads(self, query: ThreadQuery | None = None) -> tuple[ThreadInfo, ...]:
+        infos = [
             ThreadInfo(thread_id=thread_id, head=len(journal.entries), holder=journal.worker)
             for thread_id, journal in self._all()
-        )
+        ]
+        return page(infos, query)
 
     async def fork(self, thread_id: str, at: int, into: str, bodies: Sequence[Body] = ()) -> None:
         raise NotImplementedError("no proof forks a thread of this store")

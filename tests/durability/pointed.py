@@ -13,7 +13,7 @@ from tests.durability.points import Points
 
 from locus.core.journal import Body, Entry, Outcome, Transition, entry_to_json
 from locus.core.state import AgentState
-from locus.journal.store import Appended, Claim, JournalStore, Posted, ThreadInfo
+from locus.journal.store import Appended, Claim, JournalStore, Posted, ThreadInfo, ThreadQuery
 
 __all__ = ["Pointed", "after", "digest"]
 
@@ -81,8 +81,8 @@ class Pointed:
         self.points.reach("peek: before")
         return await self.inner.peek(thread_id)
 
-    async def threads(self) -> tuple[ThreadInfo, ...]:
-        return await self.inner.threads()
+    async def threads(self, query: ThreadQuery | None = None) -> tuple[ThreadInfo, ...]:
+        return await self.inner.threads(query)
 
     async def fork(self, thread_id: str, at: int, into: str, bodies: Sequence[Body] = ()) -> None:
         await self.inner.fork(thread_id, at, into, bodies)

@@ -15,7 +15,7 @@ from locus.core.codec import encode_data
 from locus.core.errors import ThreadBusy
 from locus.core.journal import Body, Entry, Outcome, Transition
 from locus.core.state import AgentState
-from locus.journal import Appended, Claim, MemoryStore, ThreadInfo
+from locus.journal import Appended, Claim, MemoryStore, ThreadInfo, ThreadQuery
 
 from .stores import Complete
 
@@ -309,8 +309,8 @@ class SharesOneJournal(Complete):
 
 
 class ListsOldestFirst(Complete):
-    async def threads(self) -> tuple[ThreadInfo, ...]:
-        return (await super().threads())[::-1]
+    async def threads(self, query: ThreadQuery | None = None) -> tuple[ThreadInfo, ...]:
+        return (await super().threads(query))[::-1]
 
 
 class DeletesOnlyEntries(Complete):

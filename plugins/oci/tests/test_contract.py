@@ -36,7 +36,7 @@ class Within(httpx2.AsyncBaseTransport):
 class TestOCIBucketBackend(JournalStoreContract):
     """Journals in a bucket."""
 
-    features = StoreFeatures(persistent=True, shared=True, leases=True, post=True)
+    features = StoreFeatures(persistent=True, shared=True, leases=True, post=True, queries=False)
 
     @pytest.fixture(autouse=True)
     def service(self, keys: Keys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:

@@ -1,20 +1,11 @@
-"""Writes what a version leaves behind, to be kept as a fixture: ``python journals.py data/0.1.0``, once a release.
-
-Beside the file lie the entries and the state of each thread as that version read them.
-"""
+"""Writes a file with every kind of entry, of block and of row, and reads it."""
 
 from __future__ import annotations
 
-import gzip
-import json
-import sys
-import tempfile
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
-
-import anyio
 
 from locus import Agent, tool
 from locus.core.journal import (
@@ -110,7 +101,8 @@ async def _append(store: SqliteStore, thread: str, *batches: Sequence[Body]) -> 
 async def write(path: Path) -> None:
     """Every kind of entry and of row: plain, compressed, with blobs, snapshots, forks and the fork of what is gone."""
     async with SqliteStore(path) as store:
-        talk = agent(store, *(call("add", a=n, b=n) for n in range(90)), "done", "and again")
+        store.snapshot_every = 40
+        talk = agent(store, *(call("add", a=n, b=n) for n in range(40)), "done", "and again")
         await talk.run("Add.", thread_id="long", metadata={"awkward": AWKWARD})
         await talk.run("Again.", thread_id="long")
         await agent(store, [call("add", a=1, b=2), call("ask")]).run("Ask.", thread_id="open")
@@ -148,16 +140,3 @@ async def told(path: Path) -> dict[str, Any]:
                 "state": fold(BLANK, [entry.body for entry in entries]).to_checkpoint(),
             }
         return dict(sorted(found.items()))
-
-
-async def _main(target: Path) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "runs.db"
-        await write(path)
-        target.with_name(f"{target.name}.db.gz").write_bytes(gzip.compress(path.read_bytes(), mtime=0))
-        text = json.dumps(await told(path), indent=None, separators=(",", ":"), sort_keys=True)
-        target.with_name(f"{target.name}.json.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
-
-
-if __name__ == "__main__":
-    anyio.run(_main, Path(sys.argv[1]))

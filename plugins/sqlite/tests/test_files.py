@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from locus.core.errors import ConfigError, StoreError
+from locus.core.errors import ConfigError, JournalDamaged, StoreError
 from locus.core.journal import Outcome, StepId
 from locus.journal.store import Appended, Claim
 from locus_plugin_sqlite import (
@@ -29,6 +29,7 @@ from locus_plugin_sqlite import (
     SqliteStore,
     StoreClosed,
 )
+from locus_plugin_sqlite.checks import body_check, row_check
 from locus_plugin_sqlite.schema import VERSION
 from locus_plugin_sqlite.words import compress
 
@@ -250,14 +251,30 @@ DAMAGED = [
 ]
 
 
-@pytest.mark.parametrize("body", DAMAGED)
-async def test_a_damaged_entry_is_told_with_its_place(path: Path, body: bytes) -> None:
-    await written(path, step(1))
+def with_checks(path: Path, body: bytes) -> None:
+    """Put a body in place of the only one, as if it had been written."""
     with closing(sqlite3.connect(path)) as db, db:
-        db.execute("UPDATE entries SET body=?", (body,))
+        key, writer, at, status, node = db.execute("SELECT key, writer, at, status, node FROM entries").fetchone()
+        content = body_check(body)
+        checksum = row_check(key, writer, at, 0, status, node, content)
+        db.execute("UPDATE entries SET body=?, content=?, checksum=?", (body, content, checksum))
+        db.execute("UPDATE threads SET tip=?", (checksum,))
+
+
+@pytest.mark.parametrize("checked", [False, True])
+@pytest.mark.parametrize("body", DAMAGED)
+async def test_a_damaged_entry_is_told_with_its_place(path: Path, body: bytes, checked: bool) -> None:
+    await written(path, step(1))
+    if checked:
+        with_checks(path, body)
+    else:
+        with closing(sqlite3.connect(path)) as db, db:
+            db.execute("UPDATE entries SET body=?", (body,))
     async with SqliteStore(path) as store:
-        with pytest.raises(FileDamaged, match="entry 1 of thread 't' cannot be read"):
+        with pytest.raises(FileDamaged, match="entry 1 of thread 't' cannot be read") as caught:
             await store.read("t")
+        assert isinstance(caught.value, JournalDamaged)
+        assert (caught.value.thread_id, caught.value.n) == ("t", 1)
         with pytest.raises(FileDamaged):
             await store.claim("t", "w")
         await write(store, step(1), thread="another")

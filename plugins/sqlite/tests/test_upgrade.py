@@ -1,8 +1,11 @@
-"""Files of every released version stay readable, and become files of this version when they are opened."""
+"""Files of the version before become files of this one when they are opened; the oldest are refused.
+
+Nothing was released yet, so the files are written by the program beside this one; from the first release on, those that
+a released version has left are kept, and must be read as that version read them.
+"""
 
 from __future__ import annotations
 
-import gzip
 import json
 import sqlite3
 from collections.abc import Callable
@@ -10,43 +13,46 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, get_args
 
+import anyio
 import pytest
 from attrs import fields, has
 
 from locus.core.journal import BLANK, Body, entry_from_json, fold
 from locus.core.messages import Block
 from locus.core.state import AgentState
-from locus_plugin_sqlite import FileLocked, SqliteStore, file, schema
+from locus_plugin_sqlite import FileLocked, FileTooOld, SqliteStore, file, schema
 
 from .journals import agent, told
 from .journals import write as write_as_now
 
 pytestmark = pytest.mark.anyio
 
-DATA = Path(__file__).parent / "data"
-RELEASED = sorted(each.name.removesuffix(".db.gz") for each in DATA.glob("*.db.gz"))
+
+@pytest.fixture(scope="module")
+def newest(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, str]:
+    """A file with every kind of entry and of row, and what was read in it, as JSON."""
+    path = tmp_path_factory.mktemp("newest") / "runs.db"
+    anyio.run(write_as_now, path)
+    found = json.dumps(anyio.run(told, path))
+    return path.read_bytes(), found
 
 
-@pytest.fixture(params=RELEASED)
-def released(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, dict[str, Any]]:
-    """A file that a released version has written, and what it read in it."""
+@pytest.fixture
+def released(newest: tuple[bytes, str], tmp_path: Path) -> tuple[Path, dict[str, Any]]:
+    """A copy of that file, and what was read in it."""
     path = tmp_path / "runs.db"
-    path.write_bytes(gzip.decompress((DATA / f"{request.param}.db.gz").read_bytes()))
-    return path, json.loads(gzip.decompress((DATA / f"{request.param}.json.gz").read_bytes()))
+    path.write_bytes(newest[0])
+    return path, json.loads(newest[1])
 
 
-def test_every_release_has_left_a_file() -> None:
-    assert "0.1.0" in RELEASED
-
-
-async def test_what_a_released_version_wrote_is_read_as_that_version_read_it(
+async def test_what_was_written_is_read_again(
     released: tuple[Path, dict[str, Any]],
 ) -> None:
     path, expected = released
     assert json.loads(json.dumps(await told(path))) == expected
 
 
-async def test_snapshots_of_a_released_version_are_folds(released: tuple[Path, dict[str, Any]]) -> None:
+async def test_snapshots_are_folds(released: tuple[Path, dict[str, Any]]) -> None:
     path, expected = released
     async with SqliteStore(path) as store:
         seen = 0
@@ -61,7 +67,7 @@ async def test_snapshots_of_a_released_version_are_folds(released: tuple[Path, d
         assert seen >= 2
 
 
-async def test_a_run_that_a_released_version_left_open_is_resumed(released: tuple[Path, dict[str, Any]]) -> None:
+async def test_a_run_that_was_left_open_is_resumed(released: tuple[Path, dict[str, Any]]) -> None:
     path, _ = released
     async with SqliteStore(path) as store:
         result = await agent(store, "thank you").resume("open", "yes")
@@ -70,9 +76,8 @@ async def test_a_run_that_a_released_version_left_open_is_resumed(released: tupl
         assert (await agent(store, "once more").run("Go on.", thread_id="fork")).text == "once more"
 
 
-async def test_the_program_that_writes_these_files_still_works(tmp_path: Path) -> None:
-    await write_as_now(tmp_path / "runs.db")
-    assert set(await told(tmp_path / "runs.db")) == {
+def test_the_file_holds_every_thread(released: tuple[Path, dict[str, Any]]) -> None:
+    assert set(released[1]) == {
         "long",
         "open",
         "fork",
@@ -95,8 +100,8 @@ def kinds(value: Any) -> set[str]:
     return found.union(*map(kinds, parts))
 
 
-def test_the_newest_file_holds_every_kind_of_entry_and_block() -> None:
-    threads = json.loads(gzip.decompress((DATA / f"{RELEASED[-1]}.json.gz").read_bytes()))
+def test_the_file_holds_every_kind_of_entry_and_block(released: tuple[Path, dict[str, Any]]) -> None:
+    _, threads = released
     bodies = [entry_from_json(entry[3]) for thread in threads.values() for entry in thread["entries"]]
     wanted = {kind.__name__ for union in (Body, Block) for kind in get_args(union)}
     assert wanted - kinds(bodies) == set()  # `journals.py` must write what is new
@@ -105,17 +110,23 @@ def test_the_newest_file_holds_every_kind_of_entry_and_block() -> None:
     )
 
 
-def test_the_newest_file_holds_every_kind_of_row(tmp_path: Path) -> None:
-    path = tmp_path / "runs.db"
-    path.write_bytes(gzip.decompress((DATA / f"{RELEASED[-1]}.db.gz").read_bytes()))
+def test_the_file_holds_every_kind_of_row(released: tuple[Path, dict[str, Any]]) -> None:
+    path, _ = released
     for table in ("threads", "entries", "snapshots", "blobs", "uses"):
         assert look(path, f"SELECT count(*) FROM {table}")[0] > 0, table
     assert look(path, "SELECT count(*) FROM threads WHERE parent IS NOT NULL")[0] > 0
 
 
-def test_every_file_says_where_it_comes_from() -> None:
-    origins = (DATA / "README.md").read_text()
-    assert [version for version in RELEASED if f"\n| {version} |" not in origins] == []
+async def test_a_file_from_before_the_first_release_is_refused(released: tuple[Path, dict[str, Any]]) -> None:
+    path, _ = released
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version=1")
+    before = path.read_bytes()
+    async with SqliteStore(path) as store:
+        with pytest.raises(FileTooOld, match="it has schema version 1, of a plugin that was never released") as caught:
+            await store.threads()
+    assert caught.value.found == 1
+    assert path.read_bytes() == before
 
 
 # -- migrations -----------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from locus import Agent, AgentResult
 from locus.core.errors import NothingToResume
 from locus.core.journal import END, Body, Entry, Transition
 from locus.core.state import AgentState
-from locus.journal import Appended, Claim, JournalStore, MemoryStore, ThreadInfo
+from locus.journal import Appended, Claim, JournalStore, MemoryStore, ThreadInfo, ThreadQuery
 
 __all__ = ["Died", "DyingStore", "FailingStore", "every_death", "is_death"]
 
@@ -195,9 +195,9 @@ class DyingStore:
         """What stands in a thread."""
         return await self.store.peek(thread_id)
 
-    async def threads(self) -> tuple[ThreadInfo, ...]:
-        """All threads."""
-        return await self.store.threads()
+    async def threads(self, query: ThreadQuery | None = None) -> tuple[ThreadInfo, ...]:
+        """The threads that a query selects."""
+        return await self.store.threads(query)
 
     async def fork(self, thread_id: str, at: int, into: str, bodies: Sequence[Body] = ()) -> None:
         """Fork a thread, or die."""

@@ -64,6 +64,7 @@ __all__ = [
     "HookSpecError",
     "InputError",
     "InterruptMismatch",
+    "JournalDamaged",
     "JournalError",
     "LocusError",
     "ModelError",
@@ -367,6 +368,21 @@ class StoreError(JournalError):
     def __init__(self, message: str, *, store: str = "") -> None:
         self.store = store
         super().__init__(message)
+
+
+class JournalDamaged(StoreError):
+    """What a store gave back is not what was written: a missing entry, a wrong parent, a changed byte.
+
+    Args:
+        message: what is damaged and what to do.
+        thread_id: the thread, or ``""`` where it is not known.
+        n: number of the first damaged entry, or None where it is not one entry.
+        store: the store, as its owner calls it, or ``""``.
+    """
+
+    def __init__(self, message: str, *, thread_id: str = "", n: int | None = None, store: str = "") -> None:
+        self.thread_id, self.n = thread_id, n
+        super().__init__(message, store=store)
 
 
 class StepFailed(JournalError):

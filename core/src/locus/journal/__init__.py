@@ -10,7 +10,17 @@ if TYPE_CHECKING:
     from locus.journal.host import JournalHost
     from locus.journal.memory import MemoryStore
     from locus.journal.snapshots import SnapshotAdapter
-    from locus.journal.store import Appended, Claim, JournalStore, Posted, PostingStore, Snapshot, ThreadInfo
+    from locus.journal.store import (
+        Appended,
+        Claim,
+        JournalStore,
+        Posted,
+        PostingStore,
+        Snapshot,
+        ThreadInfo,
+        ThreadQuery,
+        ThreadStatus,
+    )
 
 __all__ = [
     "Appended",
@@ -27,6 +37,8 @@ __all__ = [
     "SnapshotAdapter",
     "SystemClock",
     "ThreadInfo",
+    "ThreadQuery",
+    "ThreadStatus",
     "read_history",
     "recorded_entries",
 ]
@@ -50,5 +62,7 @@ __getattr__, __dir__ = exports(
         "ThreadInfo": "locus.journal.store",
         "read_history": "locus.journal.history",
         "recorded_entries": "locus.journal.history",
+        "ThreadQuery": "locus.journal.store",
+        "ThreadStatus": "locus.journal.store",
     },
 )

@@ -47,7 +47,7 @@ from locus.core.journal import (
 from locus.core.step_id import WAIT, StepId
 from locus.journal.failures import ENDED, HELD, LEFT_OPEN, NOT_BEGUN, UNCHANGED, listed, refuse, store_error
 from locus.journal.pending import Writing
-from locus.journal.store import Appended, Claim, JournalStore
+from locus.journal.store import Appended, Claim, JournalStore, check_chain
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -125,6 +125,7 @@ class JournalHost:
         self._keeps = store.keeps_history
         self._post: Callable[..., Posted] | None = getattr(store, "post", None) if self._keeps else None
         self._every = store.snapshot_every if self._keeps else None
+        check_chain(claim.thread_id, claim.entries, 0 if claim.snapshot is None else claim.snapshot.at)
         for entry in claim.entries:
             self._take(entry.body)
 

@@ -18,12 +18,14 @@ from attrs import define, field
 from locus.core.errors import JournalError, NothingToResume, ThreadBusy
 from locus.core.frozen import frozen
 from locus.core.journal import Body, Entry, Transition
+from locus.journal.listing import about, about_state, page, progress, status_of
 from locus.journal.store import Appended, Claim, Snapshot, ThreadInfo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from locus.core.state import AgentState
+    from locus.journal.store import ThreadQuery
 
 __all__ = ["MemoryStore"]
 
@@ -52,6 +54,7 @@ class Thread:
     not_before: datetime | None = None
     #: When it was released last.
     released_at: datetime | None = None
+    created_at: datetime | None = None
     #: Which change of the store was the newest of this thread.
     changed: int = 0
 
@@ -131,6 +134,7 @@ class MemoryStore:
             if thread.held is not None:
                 raise ThreadBusy(thread_id, thread.held.worker, thread.held.since.isoformat())
             thread.held = Holder(uuid4().hex, worker, datetime.now(UTC))
+            thread.created_at = thread.created_at or thread.held.since
             self._change(thread)
             return _shown(thread_id, thread, thread.held.token)
 
@@ -197,20 +201,11 @@ class MemoryStore:
             thread = self._threads.get(thread_id)
             return None if thread is None or not thread.head else _shown(thread_id, thread, "")
 
-    async def threads(self) -> tuple[ThreadInfo, ...]:
-        """All threads, the most recently changed first: claimed, written to or released."""
+    async def threads(self, query: ThreadQuery | None = None) -> tuple[ThreadInfo, ...]:
+        """The threads that a query selects, the most recently changed first: claimed, written to or released."""
         with self._lock:
             rows = sorted(self._threads.items(), key=lambda row: -row[1].changed)
-            return tuple(
-                ThreadInfo(
-                    thread_id=thread_id,
-                    head=t.head,
-                    holder=t.held.worker if t.held else None,
-                    updated_at=t.updated_at,
-                    since=t.held.since if t.held else None,
-                )
-                for thread_id, t in rows
-            )
+            return page([_listed(thread_id, thread) for thread_id, thread in rows], query)
 
     async def fork(self, thread_id: str, at: int, into: str, bodies: Sequence[Body] = ()) -> None:
         """A new thread that begins with the first entries of another; the entries themselves are shared.
@@ -237,7 +232,7 @@ class MemoryStore:
             made = self._threads[into] = Thread(bodies=thread.bodies[:at])
             self._change(made)
             made.writers = [(first, writer) for first, writer in thread.writers if first <= at]
-            made.released_at = datetime.now(UTC)
+            made.created_at = made.released_at = datetime.now(UTC)
             if thread.newest is not None and thread.newest[0] <= at:
                 made.newest = thread.newest
             if bodies:
@@ -262,3 +257,25 @@ def _shown(thread_id: str, thread: Thread, token: str) -> Claim:
     snapshot = thread.snapshot
     entries = thread.entries(snapshot.at if snapshot else 0)
     return Claim(thread_id=thread_id, token=token, head=thread.head, snapshot=snapshot, entries=entries)
+
+
+def _listed(thread_id: str, thread: Thread) -> ThreadInfo:
+    """What a listing shows."""
+    if thread.newest is not None and thread.dropped:
+        _, state, last = thread.newest
+        found, known = progress([last, *thread.bodies]), about_state(state)
+    else:
+        found, known = progress(thread.bodies), about(thread.bodies)
+    return ThreadInfo(
+        thread_id=thread_id,
+        head=thread.head,
+        holder=thread.held.worker if thread.held else None,
+        updated_at=thread.updated_at,
+        since=thread.held.since if thread.held else None,
+        status=status_of(found.status, is_held=thread.held is not None),
+        node=found.node,
+        title=known.title,
+        model=known.model,
+        created_at=thread.created_at,
+        metadata=known.metadata,
+    )

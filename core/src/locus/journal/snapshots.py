@@ -54,7 +54,8 @@ class SnapshotAdapter(MemoryStore):
             found = self._load(thread_id)
             data = await found if inspect.isawaitable(found) else found
             if data is not None:
-                self._threads[thread_id] = _loaded(data)
+                self._threads[thread_id] = loaded = _loaded(data)
+                loaded.created_at = None if thread is None else thread.created_at
 
     async def peek(self, thread_id: str) -> Claim | None:
         """What was saved last, without taking the thread."""

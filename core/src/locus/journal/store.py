@@ -7,20 +7,37 @@ newest claim may append (fencing by the head of the journal, never by clocks).
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from attrs import field
 
+from locus.core.errors import JournalDamaged
 from locus.core.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
     from locus.core.journal import Body, Entry, Transition
     from locus.core.state import AgentState
 
-__all__ = ["Appended", "Claim", "JournalStore", "Posted", "PostingStore", "Snapshot", "ThreadInfo"]
+__all__ = [
+    "Appended",
+    "Claim",
+    "JournalStore",
+    "Posted",
+    "PostingStore",
+    "Snapshot",
+    "ThreadInfo",
+    "ThreadQuery",
+    "ThreadStatus",
+    "check_chain",
+]
+
+#: ``"new"``: no run has begun. ``"running"``: a live worker holds it. ``"crashed"``: a run is open and its worker is
+#: gone. ``"waiting"``: it waits for a person's answer. ``"paused"``: its segment ended in good order, the run did not.
+#: ``"ended"``, ``"failed"``: its newest run ended, or ended by an error. ``"dead_letter"``: it was set aside.
+ThreadStatus = Literal["new", "running", "crashed", "waiting", "paused", "ended", "failed", "dead_letter"]
 
 
 class Appended(Enum):
@@ -72,6 +89,12 @@ class ThreadInfo:
         holder: who holds it, or None.
         updated_at: when it was changed last.
         since: when its holder claimed it, where the store knows.
+        status: how its newest run is, or None where the store does not record that.
+        node: where an open run goes on, ``"end"`` where it has ended, or ``""``.
+        title: the first words of its first prompt, or ``""``.
+        model: the model that answered last, where that is on record, or ``""``.
+        created_at: when it was claimed first, where the store knows.
+        metadata: the short entries of its runs' metadata: text up to 200 characters, numbers, booleans and None.
     """
 
     thread_id: str
@@ -79,6 +102,35 @@ class ThreadInfo:
     holder: str | None = None
     updated_at: datetime | None = None
     since: datetime | None = None
+    status: ThreadStatus | None = None
+    node: str = ""
+    title: str = ""
+    model: str = ""
+    created_at: datetime | None = None
+    metadata: Mapping[str, Any] = field(factory=dict)
+
+
+def _statuses(value: Iterable[ThreadStatus]) -> frozenset[ThreadStatus]:
+    return frozenset(value)
+
+
+@frozen(kw_only=True)
+class ThreadQuery:
+    """Which threads to list; what is not given selects all.
+
+    Args:
+        status: threads with one of these.
+        updated_before: threads that were changed last before this.
+        metadata: threads whose metadata has these entries with these values.
+        limit: how many threads at most.
+        after: id of the last thread of the page before; the next page begins behind it.
+    """
+
+    status: frozenset[ThreadStatus] = field(default=frozenset(), converter=_statuses)
+    updated_before: datetime | None = None
+    metadata: Mapping[str, Any] = field(factory=dict)
+    limit: int | None = None
+    after: str | None = None
 
 
 class Posted(Protocol):
@@ -179,8 +231,12 @@ class JournalStore(Protocol):
         """What a claim would show, without taking the thread (its token is ``""``); None for an empty thread."""
         ...
 
-    async def threads(self) -> tuple[ThreadInfo, ...]:
-        """All threads, the most recently changed first."""
+    async def threads(self, query: ThreadQuery | None = None) -> tuple[ThreadInfo, ...]:
+        """The threads that a query selects, or all of them; the most recently changed first.
+
+        Raises:
+            JournalError: the store does not record what the query asks for, or its ``after`` is not a thread.
+        """
         ...
 
     async def fork(self, thread_id: str, at: int, into: str, bodies: Sequence[Body] = ()) -> None:
@@ -208,3 +264,25 @@ class JournalStore(Protocol):
             ThreadBusy: a live worker holds it.
         """
         ...
+
+
+def check_chain(thread_id: str, entries: Sequence[Entry], after: int = 0) -> None:
+    """Insist that entries follow one another without a gap, each naming the one before as its parent.
+
+    Args:
+        thread_id: the thread, for the error.
+        entries: what a store gave back, oldest first.
+        after: number of the entry that they must follow; what that one's writer was is not known here.
+
+    Raises:
+        JournalDamaged: an entry is missing, or continues another one.
+    """
+    expected = ""
+    for n, entry in enumerate(entries, after + 1):
+        if entry.n != n:
+            raise JournalDamaged(f"thread {thread_id!r}: entry {n} is missing", thread_id=thread_id, n=n)
+        if entry.parent != expected and (expected or n == 1):
+            raise JournalDamaged(
+                f"thread {thread_id!r}: entry {n} does not continue entry {n - 1}", thread_id=thread_id, n=n
+            )
+        expected = entry.id

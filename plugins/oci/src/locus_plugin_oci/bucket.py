@@ -19,7 +19,7 @@ from attrs import evolve
 
 from locus.core.errors import ConfigError
 from locus.core.journal import Body, Entry, entry_from_json, entry_to_json
-from locus.journal import Appended, Claim, ThreadInfo
+from locus.journal import Appended, Claim, ThreadInfo, ThreadQuery
 from locus_plugin_oci.credentials import Credentials
 from locus_plugin_oci.errors import BucketDamaged, StoreClosed
 from locus_plugin_oci.heads import Batch
@@ -246,9 +246,13 @@ class OCIBucketBackend:
         entries = self._entries(thread_id, found[1])
         return Claim(thread_id=thread_id, token="", head=found[0].count, entries=entries)
 
-    async def threads(self) -> tuple[ThreadInfo, ...]:
-        """All threads, the most recently changed first; a holder that is known to be dead is none."""
-        return await self._do(lambda engine: engine.threads.threads())
+    async def threads(self, query: ThreadQuery | None = None) -> tuple[ThreadInfo, ...]:
+        """The threads that a query selects, the most recently changed first; a dead worker is not a holder.
+
+        Raises:
+            JournalError: the query asks for a status or for metadata, which this store does not record.
+        """
+        return await self._do(lambda engine: engine.threads.threads(query))
 
     async def fork(self, thread_id: str, at: int, into: str, bodies: Sequence[Body] = ()) -> None:
         """Make a thread that begins with the first entries of another one.

@@ -11,7 +11,8 @@ from uuid import uuid4
 from attrs import frozen
 
 from locus.core.errors import JournalError, NothingToResume
-from locus.journal import ThreadInfo
+from locus.journal import ThreadInfo, ThreadQuery
+from locus.journal.listing import page
 from locus_plugin_oci.errors import BucketProblem
 from locus_plugin_oci.heads import Batch, Head
 from locus_plugin_oci.journals import Appending, Journals, Seen, busy
@@ -70,11 +71,12 @@ class Threads:
 
     # -- which there are ----------------------------------------------------------------------------
 
-    async def threads(self) -> tuple[ThreadInfo, ...]:
-        """All threads, the most recently changed first; each head is read once.
+    async def threads(self, query: ThreadQuery | None = None) -> tuple[ThreadInfo, ...]:
+        """The threads that a query selects, the most recently changed first; each head is read once.
 
         Raises:
-            BucketProblem: they cannot be told.
+            BucketProblem: the bucket cannot be read.
+            JournalError: the query asks for a status or for metadata, which a head does not hold.
         """
         await self._journals.behind()
         rows = [row async for row in self._objects.list(THREADS)]
@@ -88,7 +90,7 @@ class Threads:
         found = [each for each in await asyncio.gather(*map(summary, rows)) if each is not None]
         found.sort(key=lambda each: each[0].changed, reverse=True)
         living = await self._living([each for _, each in found if each.token])
-        return tuple(
+        infos = [
             ThreadInfo(
                 thread_id=each.thread,
                 head=each.head,
@@ -97,7 +99,8 @@ class Threads:
                 since=from_micros(each.since) if each.token in living else None,
             )
             for row, each in found
-        )
+        ]
+        return page(infos, query)
 
     async def _summary(self, row: Listed) -> _Summary | None:
         key = (row.name, row.etag)

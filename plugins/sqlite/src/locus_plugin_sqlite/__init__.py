@@ -10,6 +10,7 @@ from locus.plugin import exports
 if TYPE_CHECKING:
     from locus_plugin_sqlite.errors import (
         DiskFull,
+        EntryDamaged,
         FileDamaged,
         FileFailed,
         FileForeign,
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
         FileProblem,
         FileReadOnly,
         FileTooNew,
+        FileTooOld,
         FileUnusable,
         StoreClosed,
     )
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DiskFull",
+    "EntryDamaged",
     "FileDamaged",
     "FileFailed",
     "FileForeign",
@@ -34,6 +37,7 @@ __all__ = [
     "FileProblem",
     "FileReadOnly",
     "FileTooNew",
+    "FileTooOld",
     "FileUnusable",
     "SqliteSettings",
     "SqliteStore",

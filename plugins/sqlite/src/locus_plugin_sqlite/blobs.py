@@ -128,7 +128,11 @@ def unpack(body: bytes, blobs: Mapping[str, bytes]) -> list[Any]:
 
 
 def _content(reference: bytes, blobs: Mapping[str, bytes]) -> bytes:
-    return zlib.decompress(blobs[from_bytes(reference)["blob"]])
+    sha = from_bytes(reference)["blob"]
+    content = zlib.decompress(blobs[sha])
+    if hashlib.sha256(content).hexdigest() != sha:
+        raise ValueError(f"the blob {sha} is not what was written")
+    return content
 
 
 def _restored(texts: bytes, entries: bytes, blobs: Mapping[str, bytes]) -> bytes:

@@ -9,14 +9,15 @@ from uuid import uuid4
 from locus.core.errors import ThreadBusy
 from locus.core.journal import BLANK, Transition
 from locus.journal import Claim, Snapshot
-from locus_plugin_sqlite.errors import FileDamaged
+from locus_plugin_sqlite.errors import EntryDamaged
 from locus_plugin_sqlite.job import Job
 from locus_plugin_sqlite.liveness import from_micros, micros, this_process
-from locus_plugin_sqlite.rows import Journal, fold, head_of, journal
+from locus_plugin_sqlite.rows import Journal, ThreadRow, absent, fold, journal, thread_row
 from locus_plugin_sqlite.schema import check_version
-from locus_plugin_sqlite.session import Held, Session
+from locus_plugin_sqlite.session import Session
+from locus_plugin_sqlite.threadrows import current, make
 
-__all__ = ["Claiming", "Peeking", "Releasing", "Renewing", "busy", "living"]
+__all__ = ["Claiming", "Peeking", "Releasing", "Renewing", "busy", "described", "known_thread", "living", "standing"]
 
 #: Microseconds after which a store that left its row behind is forgotten.
 _FORGOTTEN = 24 * 3600 * 1_000_000
@@ -25,10 +26,6 @@ _TAKE = """
 UPDATE threads
 SET token=?, worker=?, holder=?, since=?, changed=(SELECT max(changed) FROM threads) + 1, updated=?
 WHERE id=?
-"""
-_MAKE = """
-INSERT INTO threads (name, token, worker, holder, since, changed, updated)
-VALUES (?, ?, ?, ?, ?, coalesce((SELECT max(changed) FROM threads), 0) + 1, ?)
 """
 _CLEAN = "DELETE FROM workers WHERE lease<? AND id NOT IN (SELECT worker FROM threads WHERE worker IS NOT NULL)"
 
@@ -67,7 +64,7 @@ def described(holder: str, where: str) -> str:
 class Claiming(Job[Claim | None]):
     """Take a thread."""
 
-    __slots__ = ("_found", "_head", "_name", "_settled", "_thread", "_who", "token")
+    __slots__ = ("_found", "_name", "_settled", "_who", "token")
     # After a power cut nobody is left whom it would have to fence.
     durable = False
 
@@ -77,7 +74,6 @@ class Claiming(Job[Claim | None]):
         #: Known before it is taken, so that whoever stops waiting can have it given back.
         self.token = uuid4().hex
         self._found: Journal | None = None
-        self._thread = self._head = 0
         self._settled: tuple[str, ...] = ()
 
     def apply(self, session: Session) -> None:
@@ -87,25 +83,18 @@ class Claiming(Job[Claim | None]):
         refusal = busy(session, self._name)
         if refusal is not None:
             raise refusal
-        self._thread, shared, new = self._take(session)
-        self._head = 0 if new else head_of(session.db, self._thread, shared)
+        db, now = session.db, session.now()
+        row = thread_row(db, session.path, "name", self._name)
+        if row is None:
+            absent(db, session.path, self._name, everything=not session.verified)
+            session.verified = True
+            db.execute(_CLEAN, (now - _FORGOTTEN,))
+            row = make(db, self._name, now)
+        # Read before it is taken: a thread that cannot be read is not held, and can be deleted.
+        self._found = journal(db, session.path, row, None)
+        db.execute(_TAKE, (self.token, session.register(), self._who, now, now, row.id))
         # Now, because another claim of the same transaction must find it.
-        session.held[self.token] = Held(self._thread, self._head)
-        if new:
-            self._found = Journal(session.path, self._name, (), (), {})
-        else:
-            self._found = journal(session.db, session.path, self._name, self._thread, None)
-
-    def _take(self, session: Session) -> tuple[int, int | None, bool]:
-        db, now, worker = session.db, session.now(), session.register()
-        row = db.execute("SELECT id, parent_at FROM threads WHERE name=?", (self._name,)).fetchone()
-        if row is not None:
-            db.execute(_TAKE, (self.token, worker, self._who, now, now, row[0]))
-            return int(row[0]), row[1], False
-        db.execute(_CLEAN, (now - _FORGOTTEN,))
-        made = db.execute(_MAKE, (self._name, self.token, worker, self._who, now, now)).lastrowid
-        assert made is not None
-        return made, None, True
+        session.held[self.token] = current(db, session.path, row)
 
     def finish(self, session: Session) -> None:
         """Decode that."""
@@ -116,13 +105,13 @@ class Claiming(Job[Claim | None]):
         if held is None or found is None:
             return  # given back in the same transaction
         try:
-            self.result = shown(found, self.token, self._head)
+            self.result = shown(found, self.token)
         except BaseException:
             # Nobody will know of this claim.
             session.owed[self.token] = (self._name, None)
             raise
         if self.result.snapshot is not None:
-            held.at, held.state = self.result.snapshot.at, self.result.snapshot.state
+            held.at, held.mark, held.state = found.at, found.mark, self.result.snapshot.state
         self._found = None
 
     def failed(self, session: Session) -> None:
@@ -130,45 +119,61 @@ class Claiming(Job[Claim | None]):
         session.held.pop(self.token, None)
 
 
-def shown(found: Journal, token: str, head: int) -> Claim:
-    """What a claim shows of a thread."""
+def shown(found: Journal, token: str) -> Claim:
+    """What a claim shows of a thread.
+
+    Raises:
+        EntryDamaged: it is not what was written.
+    """
     if not found.chunks:
-        return Claim(thread_id=found.name, token=token, head=head, entries=tuple(found.entries(1)))
-    at = found.chunks[-1][0]
-    last, *entries = found.entries(at)
-    if not isinstance(last.body, Transition):
-        raise FileDamaged(found.path, f"the snapshot of thread {found.name!r} at {at} stands for no transition")
+        return Claim(thread_id=found.name, token=token, head=found.head, entries=tuple(found.entries(1)))
+    at = found.at
     state = fold(BLANK, found.deltas())
+    last, *entries = found.entries(at) or (None,)
+    if last is None or not isinstance(last.body, Transition):
+        raise EntryDamaged(found.path, found.name, at, "has a snapshot and is not a transition")
     return Claim(
         thread_id=found.name,
         token=token,
-        head=head,
+        head=found.head,
         snapshot=Snapshot(at, state, last.body),
         entries=tuple(entries),
     )
 
 
+def known_thread(session: Session, name: str) -> ThreadRow | None:
+    """The row of a thread that is to be read; None where there never was one.
+
+    Raises:
+        FileDamaged: it is not what was written, or it is not certain that there never was one.
+    """
+    row = thread_row(session.db, session.path, "name", name)
+    if row is None:
+        absent(session.db, session.path, name, everything=not session.verified)
+        session.verified = True
+    return row
+
+
 class Peeking(Job[Claim | None]):
     """What a claim would show."""
 
-    __slots__ = ("_found", "_head", "_name")
+    __slots__ = ("_found", "_name")
     writes = False
 
     def __init__(self, name: str) -> None:
         super().__init__(None)
-        self._name, self._head = name, 0
+        self._name = name
         self._found: Journal | None = None
 
     def apply(self, session: Session) -> None:
         """Read what stands in it."""
-        row = session.db.execute("SELECT id, parent_at FROM threads WHERE name=?", (self._name,)).fetchone()
-        self._head = 0 if row is None else head_of(session.db, *row)
-        self._found = journal(session.db, session.path, self._name, row[0], None) if self._head else None
+        row = known_thread(session, self._name)
+        self._found = None if row is None or not row.head else journal(session.db, session.path, row, None)
 
     def finish(self, session: Session) -> None:
         """Decode that."""
         if self._found is not None:
-            self.result = shown(self._found, "", self._head)
+            self.result = shown(self._found, "")
 
 
 class Renewing(Job[bool]):
@@ -192,12 +197,12 @@ class Renewing(Job[bool]):
         session.renewed()
 
 
-def standing(db: sqlite3.Connection, name: str, token: str) -> tuple[int, int | None] | None:
-    """Row of a thread, and how much it has from its parent, where this claim holds it."""
+def standing(db: sqlite3.Connection, name: str, token: str) -> int | None:
+    """The number of a thread where this claim holds it, else None."""
     if not token:
         return None
-    found = db.execute("SELECT id, parent_at FROM threads WHERE name=? AND token=?", (name, token)).fetchone()
-    return None if found is None else (found[0], found[1])
+    found = db.execute("SELECT id FROM threads WHERE name=? AND token=?", (name, token)).fetchone()
+    return None if found is None else int(found[0])
 
 
 class Releasing(Job[None]):

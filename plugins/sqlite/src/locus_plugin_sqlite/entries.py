@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 from locus.core.errors import JournalError
 from locus.core.journal import Body, Transition, delta
 from locus.journal import Appended, Claim
+from locus.journal.listing import About, about, progress
 from locus_plugin_sqlite import blobs
 from locus_plugin_sqlite.bodies import to_json
-from locus_plugin_sqlite.claims import standing
+from locus_plugin_sqlite.checks import body_check, row_check
+from locus_plugin_sqlite.claims import known_thread, standing
 from locus_plugin_sqlite.job import Job
-from locus_plugin_sqlite.rows import MASK, SHIFT, Journal, head_of, journal
+from locus_plugin_sqlite.rows import MASK, SHIFT, Journal, journal, thread_row
 from locus_plugin_sqlite.session import Held, Session
+from locus_plugin_sqlite.threadrows import current, describe
 
 if TYPE_CHECKING:
     from locus.core.journal import Entry
@@ -21,27 +24,36 @@ if TYPE_CHECKING:
 
 __all__ = ["Appending", "Reading", "Snapping"]
 
+_APPEND = """
+INSERT INTO entries (key, writer, at, parent, status, node, content, checksum, body)
+SELECT ?, token, ?, ?, ?, ?, ?, ?, ? FROM threads WHERE id=? AND token=?
+"""
+
 
 def _held(session: Session, claim: Claim) -> Held | None:
     """What is known of a claim, whichever store made it; None when it does not stand."""
     held = session.held.get(claim.token)
-    if held is None:
-        found = standing(session.db, claim.thread_id, claim.token)
-        held = None if found is None else Held(found[0], None)
-    if held is not None and held.head is None:
-        (shared,) = session.db.execute("SELECT parent_at FROM threads WHERE id=?", (held.thread,)).fetchone() or (0,)
-        held.head = head_of(session.db, held.thread, shared)
+    if held is None and standing(session.db, claim.thread_id, claim.token) is None:
+        return None
+    if held is None or held.head is None:
+        row = thread_row(session.db, session.path, "name", claim.thread_id)
+        if row is None:
+            return None
+        fresh = current(session.db, session.path, row)
+        if held is None:
+            return fresh
+        held.head, held.tip, held.progress, held.about = fresh.head, fresh.tip, fresh.progress, fresh.about
     return held
 
 
 class Appending(Job[Appended]):
     """Add entries: one row, whatever their number."""
 
-    __slots__ = ("_joined", "_row", "after", "claim", "count", "forms")
+    __slots__ = ("_joined", "_row", "after", "bodies", "claim", "count", "forms")
 
     def __init__(self, claim: Claim, bodies: Sequence[Body], after: Appending | None = None) -> None:
         super().__init__(Appended.FENCED)
-        self.claim, self.count, self.after = claim, len(bodies), after
+        self.claim, self.bodies, self.count, self.after = claim, tuple(bodies), len(bodies), after
         # By whoever made them: the values are in the cache of that processor.
         self.forms = to_json(bodies)
         self._row: blobs.Row | None = None
@@ -54,6 +66,7 @@ class Appending(Job[Appended]):
         if other.claim.token != self.claim.token or not (self.count and other.count):
             return False
         self._joined.append(other)
+        self.bodies += other.bodies
         self.forms += other.forms
         self.count += other.count
         return True
@@ -78,17 +91,33 @@ class Appending(Job[Appended]):
         if head > MASK:
             raise JournalError(f"thread {self.claim.thread_id!r} has {held.head} entries and can have no more")
         key = held.thread << SHIFT | head
-        # One statement looks at the fence and writes: the claim of another process is seen here or comes after.
+        known = about(self.bodies, held.about)
+        if known is held.about or session.db.in_transaction:
+            self._write(session, held, row, key, known)
+        else:
+            with session.transaction(durable=self.durable):
+                self._write(session, held, row, key, known)
+
+    def _write(self, session: Session, held: Held, row: blobs.Row, key: int, known: About) -> None:
+        after, now, token = progress(self.bodies, held.progress), session.now(), self.claim.token
+        content = body_check(row.body)
+        checksum = row_check(key, token, now, held.tip, after.status, after.node, content)
+        # One statement looks at the fence and writes: the claim of another process is seen here or comes after. A
+        # trigger makes the row the newest of its thread.
         done = session.db.execute(
-            "INSERT INTO entries (key, writer, at, body) SELECT ?, token, ?, ? FROM threads WHERE id=? AND token=?",
-            (key, session.now(), row.body, held.thread, token),
+            _APPEND,
+            (key, now, held.tip, after.status, after.node, content, checksum, row.body, held.thread, token),
         )
         if done.rowcount != 1:
             session.held.pop(token, None)
             return
         if row.blobs:
             blobs.put(session.db, key, row.blobs)
-        held.head = head
+        if known is not held.about:
+            found = thread_row(session.db, session.path, "id", held.thread)
+            assert found is not None
+            describe(session.db, found, known)
+        held.head, held.tip, held.progress, held.about = key & MASK, checksum, after, known
         self.result = Appended.OK
 
     def finish(self, session: Session) -> None:
@@ -107,13 +136,14 @@ class Appending(Job[Appended]):
 class Snapping(Job[bool]):
     """Write what became of the state since the snapshot before: all of them together are as long as the state."""
 
-    __slots__ = ("_at", "_claim", "_last", "_state")
+    __slots__ = ("_at", "_claim", "_last", "_mark", "_state")
     # Each starts from the one before, so it must not be one of a transaction that is tried twice.
     grouped = False
 
     def __init__(self, claim: Claim, at: int, state: AgentState, last: Transition) -> None:
         super().__init__(result=False)
         self._claim, self._at, self._state, self._last = claim, at, state, last
+        self._mark = 0
 
     def apply(self, session: Session) -> None:
         """Write the difference, if the claim still stands."""
@@ -130,7 +160,7 @@ class Snapping(Job[bool]):
             self.result = self._write(session, held, row)
         held.at = self._at if self.result else at
         if self.result:
-            held.state = self._state
+            held.state, held.mark = self._state, self._mark
 
     def _write(self, session: Session, held: Held, row: blobs.Row) -> bool:
         if standing(session.db, self._claim.thread_id, self._claim.token) is None:
@@ -140,8 +170,13 @@ class Snapping(Job[bool]):
         if held.head is None or self._at > held.head:
             return False
         key = held.thread << SHIFT | self._at
-        session.db.execute("INSERT INTO snapshots (key, body) VALUES (?, ?)", (key, row.body))
+        content = body_check(row.body)
+        checksum = row_check(key, "", 0, held.mark, "", "", content)
+        session.db.execute(
+            "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?)", (key, held.mark, content, checksum, row.body)
+        )
         blobs.put(session.db, -key, row.blobs)
+        self._mark = checksum
         return True
 
 
@@ -158,10 +193,8 @@ class Reading(Job[tuple["Entry", ...]]):
 
     def apply(self, session: Session) -> None:
         """Read the rows."""
-        row = session.db.execute("SELECT id FROM threads WHERE name=?", (self._name,)).fetchone()
-        self._found = None
-        if row is not None:
-            self._found = journal(session.db, session.path, self._name, row[0], self._after, self._upto)
+        row = known_thread(session, self._name)
+        self._found = None if row is None else journal(session.db, session.path, row, self._after, self._upto)
 
     def finish(self, session: Session) -> None:
         """Decode them."""

@@ -7,8 +7,10 @@ StoreError                  (of the kernel)
 │   ├── FileReadOnly        it, or its folder, may not be written
 │   ├── FileUnusable        it is a folder, its folder is missing, or it may not be opened
 │   ├── FileDamaged         its content is not what was written
+│   │   └── EntryDamaged    that of one thread, from one entry on (`.thread_id`, `.n`); a `JournalDamaged`
 │   ├── FileForeign         it is a database of another program
 │   ├── FileTooNew          a newer version of this plugin wrote it (`.found`, `.supported`)
+│   ├── FileTooOld          a version before the first release wrote it (`.found`)
 │   ├── FileGone            it was deleted or replaced while in use
 │   └── FileFailed          the operating system could not read or write it
 └── StoreClosed             the store was closed
@@ -18,10 +20,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from locus.core.errors import StoreError
+from locus.core.errors import JournalDamaged, StoreError
 
 __all__ = [
     "DiskFull",
+    "EntryDamaged",
     "FileDamaged",
     "FileFailed",
     "FileForeign",
@@ -30,6 +33,7 @@ __all__ = [
     "FileProblem",
     "FileReadOnly",
     "FileTooNew",
+    "FileTooOld",
     "FileUnusable",
     "StoreClosed",
 ]
@@ -68,6 +72,26 @@ class FileDamaged(FileProblem):
     """Its content is not what was written."""
 
 
+class EntryDamaged(FileDamaged, JournalDamaged):
+    """What is left of a thread is not what was written to it.
+
+    Args:
+        path: the file.
+        thread_id: the thread.
+        n: number of the first damaged entry, or None where the thread's own row is damaged.
+        what: what is wrong with it.
+    """
+
+    def __init__(self, path: Path, thread_id: str, n: int | None, what: str) -> None:
+        where = f"thread {thread_id!r}" if n is None else f"entry {n} of thread {thread_id!r}"
+        super().__init__(
+            path,
+            f"{where} {what}; restore the file from a backup, write what can be read into a new file with "
+            "`locus threads salvage`, or delete the thread",
+        )
+        self.thread_id, self.n = thread_id, n
+
+
 class FileForeign(FileProblem):
     """It is a database of another program; it was not touched."""
 
@@ -87,6 +111,23 @@ class FileTooNew(FileProblem):
             path,
             f"it has schema version {found}, this installation reads up to {supported}; "
             "upgrade locus-plugin-sqlite to use it (nothing was changed)",
+        )
+
+
+class FileTooOld(FileProblem):
+    """A version of this plugin from before its first release wrote it; it was not touched.
+
+    Args:
+        path: the file.
+        found: the version of its schema.
+    """
+
+    def __init__(self, path: Path, found: int) -> None:
+        self.found = found
+        super().__init__(
+            path,
+            f"it has schema version {found}, of a plugin that was never released and that this one does not read; "
+            "start a new file (nothing was changed)",
         )
 
 

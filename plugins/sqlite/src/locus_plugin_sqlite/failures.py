@@ -42,7 +42,8 @@ def problem(error: sqlite3.Error, path: Path, busy_timeout: float) -> FileProble
                 f"another process kept it locked for {busy_timeout:g} s; nothing was written: close what holds it "
                 "open (a database browser, a backup), or raise busy_timeout",
             )
-        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+        # A text that is not UTF-8 has no code; a table that is not there, or is another one, is a mere "error".
+        case 0 | sqlite3.SQLITE_ERROR | sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_FORMAT:
             return FileDamaged(path, f"it is damaged ({error}); nothing was written: restore it from a backup")
         case sqlite3.SQLITE_FULL:
             return _full(path, str(error))

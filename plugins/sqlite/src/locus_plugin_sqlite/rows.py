@@ -1,7 +1,11 @@
-"""Where a thread's rows lie, and how they become entries again.
+"""Where a thread's rows lie, how they become entries again, and how damage is found on the way.
 
 A fork has no rows of what it shares: its first entries are its parent's, and its parent's may be those of another
-thread. The line of these threads is walked whenever one is read; reading a thread that is no fork costs one look.
+thread. The line of these threads is walked whenever one is read; reading a thread that is not a fork costs one look.
+
+Every row that is read is compared with its checksum, and with the row before it: its first entry has the next number,
+and its parent is that row. The last one must be the thread's newest. What fails this is an `EntryDamaged` with the
+number of the first entry that cannot be trusted.
 """
 
 from __future__ import annotations
@@ -10,20 +14,96 @@ import sqlite3
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from attrs import frozen
 
+from locus.core.errors import CheckpointError
 from locus.core.journal import Entry, StateDelta, Transition, apply
 from locus.core.state import AgentState
 from locus_plugin_sqlite.blobs import load, unpack
 from locus_plugin_sqlite.bodies import from_json
-from locus_plugin_sqlite.errors import FileDamaged
+from locus_plugin_sqlite.checks import body_check, row_check, thread_check
+from locus_plugin_sqlite.errors import EntryDamaged, FileDamaged
+from locus_plugin_sqlite.schema import IDENTITY
 
-__all__ = ["MASK", "SHIFT", "Journal", "Part", "fold", "head_of", "journal", "line"]
+__all__ = ["MASK", "SHIFT", "Journal", "Part", "Stored", "ThreadRow", "fold", "journal", "line", "thread_row"]
 
 #: A key is ``thread << SHIFT | number``.
 SHIFT = 32
 MASK = (1 << SHIFT) - 1
+
+_ROWS = "SELECT key, writer, at, parent, status, node, content, checksum, body FROM entries"
+_SNAPSHOTS = "SELECT key, parent, content, checksum, body FROM snapshots"
+
+
+@frozen
+class ThreadRow:
+    """The row of a thread: what it is, and where its journal ends.
+
+    Args:
+        head: number of its newest entry.
+        tip: checksum of the row that holds it.
+        status: of its newest run, there or in the row of its newest entry.
+        node: where that goes on.
+    """
+
+    id: int
+    name: str | None
+    parent: int | None
+    parent_at: int | None
+    created: int
+    status: str
+    node: str
+    title: str
+    model: str
+    metadata: str
+    head: int
+    tip: int
+
+    @property
+    def checksum(self) -> int:
+        """Of what the thread is."""
+        return thread_check(
+            self.id,
+            self.name,
+            self.parent,
+            self.parent_at,
+            self.created,
+            self.status,
+            self.node,
+            self.title,
+            self.model,
+            self.metadata,
+        )
+
+
+def thread_row(db: sqlite3.Connection, path: Path, where: str, value: Any) -> ThreadRow | None:
+    """The row of a thread, compared with its checksum.
+
+    Args:
+        db: the connection.
+        path: its file.
+        where: ``"name"`` or ``"id"``.
+        value: the name or the number.
+
+    Raises:
+        EntryDamaged: it is not what was written.
+    """
+    found = db.execute(f"SELECT {IDENTITY}, head, tip, checksum FROM threads WHERE {where}=?", (value,)).fetchone()  # noqa: S608
+    return None if found is None else checked_row(path, found)
+
+
+def checked_row(path: Path, found: Sequence[Any]) -> ThreadRow:
+    """A thread's row from its columns, compared with its checksum.
+
+    Raises:
+        EntryDamaged: it is not what was written.
+    """
+    row = ThreadRow(*found[:-1])
+    if row.checksum != found[-1] or type(row.head) is not int or type(row.tip) is not int:
+        raise EntryDamaged(path, str(row.name), None, "is damaged: its row is not what was written")
+    return row
 
 
 @frozen
@@ -35,34 +115,49 @@ class Part:
     upto: int
 
 
-def line(db: sqlite3.Connection, thread: int) -> list[Part]:
-    """The parts of a thread's journal, oldest first."""
-    parts: list[Part] = []
-    at: int | None = thread
-    upto = MASK
-    while at is not None:
-        parent, shared = db.execute("SELECT parent, parent_at FROM threads WHERE id=?", (at,)).fetchone()
-        parts.append(Part(at, shared or 0, upto))
-        at, upto = parent, shared
+def line(db: sqlite3.Connection, path: Path, row: ThreadRow) -> list[Part]:
+    """The parts of a thread's journal, oldest first.
+
+    Raises:
+        EntryDamaged: a thread that it was forked from is missing, or not what was written.
+    """
+    parts = [Part(row.id, row.parent_at or 0, MASK)]
+    at, upto = row.parent, row.parent_at
+    while at is not None and upto is not None:
+        found = thread_row(db, path, "id", at)
+        if found is None:
+            raise EntryDamaged(path, str(row.name), upto, "is missing: the thread that it was forked from is not there")
+        parts.append(Part(at, found.parent_at or 0, upto))
+        at, upto = found.parent, found.parent_at
     parts.reverse()
     return parts
-
-
-def head_of(db: sqlite3.Connection, thread: int, shared: int | None) -> int:
-    """Number of the newest entry of a thread; ``shared`` is how many it has from its parent."""
-    last = "SELECT key FROM entries WHERE key BETWEEN ? AND ? ORDER BY key DESC LIMIT 1"
-    row = db.execute(last, (thread << SHIFT, thread << SHIFT | MASK)).fetchone()
-    return (shared or 0) if row is None else row[0] & MASK
 
 
 @frozen
 class Stored:
     """One row of entries: the number of its last one, and up to which they count."""
 
-    last: int
     upto: int
+    key: int
     writer: str
+    at: int
+    parent: int
+    status: str
+    node: str
+    content: int
+    checksum: int
     body: bytes
+
+    @property
+    def last(self) -> int:
+        """The number of its last entry."""
+        return self.key & MASK
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is what was written."""
+        of_row = row_check(self.key, self.writer, self.at, self.parent, self.status, self.node, self.content)
+        return type(self.body) is bytes and of_row == self.checksum and body_check(self.body) == self.content
 
 
 @frozen
@@ -73,38 +168,92 @@ class Journal:
         path: the file, for messages.
         name: the thread, for messages.
         rows: of entries, oldest first.
-        chunks: of snapshots: the number of the entry, and the body.
+        chunks: of snapshots, as they lie in the file.
         blobs: hash -> compressed content.
+        head: number of the thread's newest entry, or of the last one that is wanted.
+        tip: checksum of the row that holds the newest; None where that one is not wanted.
     """
 
     path: Path
     name: str
     rows: tuple[Stored, ...]
-    chunks: tuple[tuple[int, bytes], ...]
+    chunks: tuple[tuple[int, int, int, int, bytes], ...]
     blobs: dict[str, bytes]
+    head: int
+    tip: int | None
+
+    @property
+    def at(self) -> int:
+        """The number of the entry whose state the newest snapshot is; 0 = there is no snapshot."""
+        return self.chunks[-1][0] & MASK if self.chunks else 0
+
+    @property
+    def mark(self) -> int:
+        """The checksum of the newest snapshot."""
+        return self.chunks[-1][3] if self.chunks else 0
 
     def entries(self, start: int) -> list[Entry]:
-        """The entries from a number on. The parent of the first is known where it is the first of the thread."""
+        """The entries from a number on. The parent of the first is known where it is the first of the thread.
+
+        Raises:
+            EntryDamaged: one of them is missing, or not what was written.
+        """
         made: list[Entry] = []
         parent = ""
+        before: Stored | None = None
+        reached = start - 1
         for row in self.rows:
+            forms = self._row_forms(row)
+            first = row.last - len(forms) + 1
+            self._check_place(row, first, before, start)
             if row.last >= start:
-                forms = self._forms(row.last, row.body)
-                first = row.last - len(forms) + 1
                 skip = max(0, start - first)
-                for n, body in enumerate(from_json(forms[skip : row.upto - first + 1]), first + skip):
+                bodies = self._bodies(row.last, forms[skip : row.upto - first + 1])
+                for n, body in enumerate(bodies, first + skip):
                     made.append(Entry(n, row.writer, parent if n == first else f"{n - 1}:{row.writer}", body))
-            parent = f"{min(row.last, row.upto)}:{row.writer}"
+            before, reached = row, min(row.last, row.upto)
+            parent = f"{reached}:{row.writer}"
+        is_newest = self.tip is None or before is None or (reached, before.checksum) == (self.head, self.tip)
+        if reached < self.head or not is_newest:
+            raise self._damaged(min(reached, self.head) + 1, "is missing, or is not the newest one")
         return made
 
+    def _check_place(self, row: Stored, first: int, before: Stored | None, start: int) -> None:
+        if before is None:
+            if first > max(1, start) or (first == 1 and row.parent != 0):
+                raise self._damaged(start if first > start else 1, "is missing, or is not the first one")
+            return
+        expected = min(before.last, before.upto) + 1
+        if first != expected:
+            raise self._damaged(expected, "is missing")
+        if row.parent != before.checksum:
+            raise self._damaged(first, "does not continue the entry before it")
+
+    def _row_forms(self, row: Stored) -> list[dict[str, object]]:
+        if not row.is_whole:
+            raise self._damaged(row.last)
+        return self._forms(row.last, row.body)
+
     def deltas(self) -> list[StateDelta]:
-        """What became of the state from snapshot to snapshot, beginning with a blank one."""
+        """What became of the state from snapshot to snapshot, beginning with a blank one.
+
+        Raises:
+            EntryDamaged: a snapshot is missing, or not what was written.
+        """
         made: list[StateDelta] = []
-        for at, body in self.chunks:
-            (found,) = from_json(self._forms(at, body))
-            if not isinstance(found, Transition):
+        before = 0
+        for key, parent, content, checksum, body in self.chunks:
+            at = key & MASK
+            whole = type(body) is bytes and body_check(body) == content
+            if not whole or row_check(key, "", 0, parent, "", "", content) != checksum:
+                raise self._damaged(at, "has a snapshot that is not what was written")
+            if parent != before:
+                raise self._damaged(at, "has a snapshot that does not continue the one before it")
+            found = self._bodies(at, self._forms(at, body))
+            if len(found) != 1 or not isinstance(found[0], Transition):
                 raise self._damaged(at)
-            made.append(found.delta)
+            made.append(found[0].delta)
+            before = checksum
         return made
 
     def _forms(self, at: int, body: bytes) -> list[dict[str, object]]:
@@ -113,44 +262,52 @@ class Journal:
         except (ValueError, LookupError, TypeError, zlib.error) as e:
             raise self._damaged(at) from e
 
-    def _damaged(self, at: int) -> FileDamaged:
-        return FileDamaged(
-            self.path,
-            f"entry {at} of thread {self.name!r} cannot be read; restore the file from a backup, or delete the thread",
-        )
+    def _bodies(self, at: int, forms: list[dict[str, object]]) -> list[Any]:
+        try:
+            return from_json(forms)
+        except CheckpointError as e:
+            e.add_note(f"in the row up to entry {at} of thread {self.name!r} of {self.path}")
+            raise
+
+    def _damaged(self, n: int, what: str = "cannot be read") -> EntryDamaged:
+        return EntryDamaged(self.path, self.name, n, what)
 
 
-def journal(db: sqlite3.Connection, path: Path, name: str, thread: int, after: int | None, upto: int = MASK) -> Journal:
+def journal(db: sqlite3.Connection, path: Path, row: ThreadRow, after: int | None, upto: int = MASK) -> Journal:
     """Read what is needed of a thread.
 
     Args:
         db: the connection, within a transaction.
         path: its file.
-        name: the thread.
-        thread: its row.
+        row: of the thread.
         after: number of the last entry that is known; None: read the snapshots, and the entries from the newest on.
         upto: number of the last entry that is wanted; the row that holds it is read whole.
+
+    Raises:
+        EntryDamaged: a row is missing.
     """
-    parts = line(db, thread)
-    chunks: list[tuple[int, bytes]] = []
+    parts = line(db, path, row)
+    chunks: list[tuple[int, int, int, int, bytes]] = []
     blobs: dict[str, bytes] = {}
     if after is None:
         for part in parts:
             first, last = part.thread << SHIFT, part.thread << SHIFT | part.upto
-            within = "SELECT key, body FROM snapshots WHERE key BETWEEN ? AND ? ORDER BY key"
-            found = [(key & MASK, body) for key, body in db.execute(within, (first, last))]
+            found = db.execute(f"{_SNAPSHOTS} WHERE key BETWEEN ? AND ? ORDER BY key", (first, last)).fetchall()
             if found:
                 chunks += found
                 blobs |= load(db, -last, -first)
-        after = chunks[-1][0] if chunks else 0
+        after = chunks[-1][0] & MASK if chunks else 0
     rows: list[Stored] = []
     for part in parts:
         if part.upto >= after and part.after < upto:
-            rows += _rows(db, part, max(after, part.after + 1), blobs, upto)
-    return Journal(path, name, tuple(rows), tuple(chunks), blobs)
+            rows += _rows(db, path, row, part, max(after, part.after + 1), blobs, upto)
+    tip = row.tip if upto >= row.head else None
+    return Journal(path, str(row.name), tuple(rows), tuple(chunks), blobs, min(row.head, upto), tip)
 
 
-def _rows(db: sqlite3.Connection, part: Part, start: int, blobs: dict[str, bytes], upto: int) -> list[Stored]:
+def _rows(
+    db: sqlite3.Connection, path: Path, row: ThreadRow, part: Part, start: int, blobs: dict[str, bytes], upto: int
+) -> list[Stored]:
     """The rows with the entries from ``start`` on: the first and the last may hold others beside these."""
     base = part.thread << SHIFT
     last = base | MASK
@@ -158,12 +315,15 @@ def _rows(db: sqlite3.Connection, part: Part, start: int, blobs: dict[str, bytes
     if stop != MASK:
         # The row that holds the last shared entry, or the last that is wanted, may end behind it.
         holds = "SELECT min(key) FROM entries WHERE key BETWEEN ? AND ?"
-        last = db.execute(holds, (base | stop, last)).fetchone()[0] or last
-    within = "SELECT key, writer, body FROM entries WHERE key BETWEEN ? AND ? ORDER BY key"
-    found = db.execute(within, (base | start, last)).fetchall()
+        last = db.execute(holds, (base | stop, last)).fetchone()[0]
+        if last is None:
+            if stop <= row.head:
+                raise EntryDamaged(path, str(row.name), stop, "is missing")
+            last = base | MASK
+    found = db.execute(f"{_ROWS} WHERE key BETWEEN ? AND ? ORDER BY key", (base | start, last)).fetchall()
     if found:
         blobs |= load(db, base | start, last)
-    return [Stored(key & MASK, part.upto, writer, body) for key, writer, body in found]
+    return [Stored(part.upto, *each) for each in found]
 
 
 def fold(state: AgentState, deltas: Sequence[StateDelta]) -> AgentState:
@@ -171,3 +331,27 @@ def fold(state: AgentState, deltas: Sequence[StateDelta]) -> AgentState:
     for change in deltas:
         state = apply(state, change)
     return state
+
+
+def absent(db: sqlite3.Connection, path: Path, name: str, *, everything: bool) -> None:
+    """Insist that a thread that was not found was never there.
+
+    Args:
+        db: the connection.
+        path: its file.
+        name: the thread that an index does not know.
+        everything: whether to compare the row of each thread with its checksum, too; it takes a microsecond a thread.
+
+    Raises:
+        FileDamaged: the row of a thread is missing, is not what was written, or cannot be found by its name.
+    """
+    (expected,) = db.execute("SELECT threads FROM file").fetchone() or (None,)
+    (count,) = db.execute("SELECT count(*) FROM threads").fetchone()
+    if count != expected:
+        raise FileDamaged(path, f"it had {expected} threads and has {count}; restore it from a backup")
+    if not everything:
+        return
+    rows = db.execute(f"SELECT {IDENTITY}, head, tip, checksum FROM threads NOT INDEXED").fetchall()  # noqa: S608
+    found = [checked_row(path, row) for row in rows]
+    if len(found) != expected or any(row.name == name for row in found):
+        raise FileDamaged(path, f"its index does not list all of its threads, such as {name!r}; restore it")

@@ -5,23 +5,36 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
-from locus_plugin_sqlite.errors import FileForeign, FileLocked, FileTooNew, FileUnusable
+from locus_plugin_sqlite.errors import FileDamaged, FileForeign, FileLocked, FileTooNew, FileTooOld, FileUnusable
 from locus_plugin_sqlite.liveness import Holder, Process
 
-__all__ = ["APPLICATION_ID", "MIGRATIONS", "VERSION", "check_version", "settle"]
+__all__ = ["APPLICATION_ID", "IDENTITY", "MIGRATIONS", "OLDEST", "VERSION", "check_version", "settle"]
 
 #: "LOCU", in the file's header.
 APPLICATION_ID = 0x4C4F4355
 
 #: The version of this schema, in the file's header.
-VERSION = 1
+VERSION = 2
+
+#: The oldest version that can be migrated.
+OLDEST = 2
+
+#: The columns of a thread that are under its checksum.
+IDENTITY = "id, name, parent, parent_at, created, status, node, title, model, metadata"
 
 # One row of `entries` is one append: its key is (thread << 32) + the number of its last entry. One tree of integer
 # keys means one page written an append; a primary key of two columns would cost a second tree, or overflow pages.
 _SCHEMA = """
+CREATE TABLE file (                   -- one row
+    id      INTEGER PRIMARY KEY,
+    threads INTEGER NOT NULL          -- how many rows `threads` has
+);
+INSERT INTO file VALUES (1, 0);
 CREATE TABLE workers (                -- one open store of one process
     id      INTEGER PRIMARY KEY AUTOINCREMENT,
     host    TEXT NOT NULL,            -- for people
@@ -40,21 +53,41 @@ CREATE TABLE threads (
     not_before INTEGER,               -- when the run wants to go on
     changed    INTEGER NOT NULL,      -- grows with every claim and release
     updated    INTEGER NOT NULL,      -- when that was
+    created    INTEGER NOT NULL,      -- when it was claimed first
     parent     INTEGER,               -- the thread whose entries 1..parent_at are the first of this one
-    parent_at  INTEGER
+    parent_at  INTEGER,
+    head       INTEGER NOT NULL,      -- number of its newest entry
+    tip        INTEGER NOT NULL,      -- checksum of the row that holds it, 0 where there is none
+    status     TEXT NOT NULL,         -- of its newest run where it has no row of its own: of a fork, where it forked
+    node       TEXT NOT NULL,         -- where that goes on
+    title      TEXT NOT NULL,         -- the first words of its first prompt
+    model      TEXT NOT NULL,         -- that answered last
+    metadata   TEXT NOT NULL,         -- the short entries of its runs' metadata, a JSON object
+    checksum   INTEGER NOT NULL       -- of what the thread is, see checks.py
 );
 CREATE INDEX threads_by_change ON threads (changed);
 CREATE INDEX threads_by_parent ON threads (parent) WHERE parent IS NOT NULL;
 CREATE INDEX threads_by_time ON threads (not_before) WHERE not_before IS NOT NULL;
 CREATE TABLE entries (
-    key    INTEGER PRIMARY KEY,       -- thread << 32 | number of the last entry in it
-    writer TEXT NOT NULL,             -- token of the claim
-    at     INTEGER NOT NULL,          -- when, microseconds since 1970
-    body   BLOB NOT NULL              -- see blobs.py
+    key      INTEGER PRIMARY KEY,     -- thread << 32 | number of the last entry in it
+    writer   TEXT NOT NULL,           -- token of the claim
+    at       INTEGER NOT NULL,        -- when, microseconds since 1970
+    parent   INTEGER NOT NULL,        -- checksum of the row that it continues, 0 for the first of a thread
+    status   TEXT NOT NULL,           -- of the thread's newest run from here on
+    node     TEXT NOT NULL,           -- where that goes on
+    content  INTEGER NOT NULL,        -- checksum of the body
+    checksum INTEGER NOT NULL,        -- of all the rest, see checks.py
+    body     BLOB NOT NULL            -- see blobs.py
 );
+CREATE TRIGGER tip AFTER INSERT ON entries BEGIN
+    UPDATE threads SET head=NEW.key & 0xFFFFFFFF, tip=NEW.checksum WHERE id=NEW.key >> 32;
+END;
 CREATE TABLE snapshots (
-    key  INTEGER PRIMARY KEY,         -- thread << 32 | number of the entry it stands for
-    body BLOB NOT NULL                -- what became of the state since the snapshot before
+    key      INTEGER PRIMARY KEY,     -- thread << 32 | number of the entry whose state it is
+    parent   INTEGER NOT NULL,        -- checksum of the snapshot before, 0 for the first of a thread
+    content  INTEGER NOT NULL,        -- checksum of the body
+    checksum INTEGER NOT NULL,        -- of the rest
+    body     BLOB NOT NULL            -- what became of the state since the snapshot before
 );
 CREATE TABLE blobs (
     sha  BLOB PRIMARY KEY,            -- SHA-256 of the content
@@ -67,9 +100,22 @@ CREATE TABLE uses (
 ) WITHOUT ROWID;
 CREATE INDEX uses_by_sha ON uses (sha);
 CREATE VIEW journal AS
-    SELECT t.name AS thread, e.key & 0xFFFFFFFF AS last, e.writer, e.at, e.body
+    SELECT t.name AS thread, e.key & 0xFFFFFFFF AS last, e.writer, e.at, e.status, e.node, e.body
     FROM entries e JOIN threads t ON t.id = e.key >> 32
 """
+
+
+def _statements(script: str) -> list[str]:
+    """The statements of a script; one that makes a trigger holds others."""
+    made: list[str] = []
+    for line in script.splitlines():
+        if not made or sqlite3.complete_statement(made[-1]):
+            made.append("")
+        made[-1] += f"{line}\n"
+    return [statement.strip() for statement in made if statement.strip()]
+
+
+_STATEMENTS = _statements(_SCHEMA)
 
 #: From a version to what makes the next one of it, within a transaction.
 MIGRATIONS: Mapping[int, Callable[[sqlite3.Connection], None]] = MappingProxyType({})
@@ -86,6 +132,8 @@ def settle(db: sqlite3.Connection, path: Path, wait: float) -> None:
     Raises:
         FileForeign: it holds something else.
         FileTooNew: it is of a newer version.
+        FileTooOld: it is of a version that was never released.
+        FileDamaged: its tables are not those of its version.
         FileUnusable: its place does not allow for write-ahead logging.
         FileLocked: it is to be migrated, and another process is at work on it.
         sqlite3.Error: anything else.
@@ -104,12 +152,13 @@ def settle(db: sqlite3.Connection, path: Path, wait: float) -> None:
     if mode != "wal":
         raise FileUnusable(path, f"its place allows journal mode {mode!r} only; put it on a local disk")
     if found == VERSION:
+        _insist_on_the_schema(db, path)
         return
     db.execute("BEGIN IMMEDIATE")
     try:
         found = _examine(db, path)  # somebody else may have been faster
         if found == 0:
-            for statement in _SCHEMA.split(";"):
+            for statement in _STATEMENTS:
                 db.execute(statement)
             found = VERSION
         elif found < VERSION:
@@ -127,6 +176,26 @@ def settle(db: sqlite3.Connection, path: Path, wait: float) -> None:
         raise
     # So that the header tells the version to whoever reads the file without its log.
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _insist_on_the_schema(db: sqlite3.Connection, path: Path) -> None:
+    """Notice that a table, an index or a trigger is not the one that was created: SQLite reads their text."""
+    if MIGRATIONS:  # what migrations add is theirs to know
+        return
+    if _described(db) != _expected():
+        raise FileDamaged(path, "the description of its tables is not what was written; restore it from a backup")
+
+
+def _described(db: sqlite3.Connection) -> set[tuple[str, str, str]]:
+    return set(db.execute("SELECT type, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
+
+
+@cache
+def _expected() -> set[tuple[str, str, str]]:
+    with closing(sqlite3.connect(":memory:")) as db:
+        for statement in _STATEMENTS:
+            db.execute(statement)
+        return _described(db)
 
 
 def _insist_on_being_alone(db: sqlite3.Connection, path: Path, found: int) -> None:
@@ -168,7 +237,10 @@ def _version(db: sqlite3.Connection, path: Path) -> int:
     application = db.execute("PRAGMA application_id").fetchone()[0]
     if application == APPLICATION_ID:
         check_version(db, path)
-        return int(db.execute("PRAGMA user_version").fetchone()[0])
+        found = int(db.execute("PRAGMA user_version").fetchone()[0])
+        if found < OLDEST:
+            raise FileTooOld(path, found)
+        return found
     if application or db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         raise FileForeign(path, "it is a database of another program; choose another path (nothing was changed)")
     return 0

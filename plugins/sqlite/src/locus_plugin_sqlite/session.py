@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from attrs import define
+from attrs import define, field
 
 from locus.core.journal import BLANK
+from locus.journal.listing import NEW, About, Progress
 from locus_plugin_sqlite.errors import FileGone, FileProblem
 from locus_plugin_sqlite.failures import problem
 from locus_plugin_sqlite.file import Files, forget, open_file
@@ -35,13 +36,21 @@ class Held:
     Args:
         thread: row of the thread.
         head: number of its newest entry; None = to be read again.
-        at: of its newest snapshot; 0 = none.
+        tip: checksum of the row that holds it.
+        progress: how far the thread's newest run is there.
+        about: what the thread is about.
+        at: of its newest snapshot; 0 = it has none.
+        mark: checksum of that.
         state: the state there.
     """
 
     thread: int
     head: int | None
+    tip: int = 0
+    progress: Progress = NEW
+    about: About = field(factory=About)
     at: int = 0
+    mark: int = 0
     state: AgentState = BLANK
 
 
@@ -63,6 +72,8 @@ class Session:
         self.worker: int | None = None
         self._db: sqlite3.Connection | None = None
         self._files: Files | None = None
+        #: Whether the row of every thread was compared with its checksum.
+        self.verified = False
         self._due = float("inf")
         self._registered = False
 
@@ -102,6 +113,7 @@ class Session:
         # What was held is not there any more; the next call starts on whatever lies there now.
         forget(self.db)
         self._db = self._files = self.worker = None
+        self.verified = False
         self.held.clear()
         self.owed.clear()
         self._due = float("inf")

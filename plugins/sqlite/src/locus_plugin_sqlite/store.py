@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 
 from locus.core.errors import ConfigError
-from locus.journal import Appended, Claim, Clock, SystemClock, ThreadInfo
+from locus.journal import Appended, Claim, Clock, SystemClock, ThreadInfo, ThreadQuery
 from locus_plugin_sqlite.claims import Claiming, Peeking, Releasing, Renewing
 from locus_plugin_sqlite.entries import Appending, Reading, Snapping
 from locus_plugin_sqlite.errors import StoreClosed
@@ -201,9 +201,14 @@ class SqliteStore:
         """What stands in a thread, without taking it."""
         return await self._do(Peeking(thread_id))
 
-    async def threads(self) -> tuple[ThreadInfo, ...]:
-        """All threads, the most recently changed first; a holder that is known to be dead is none."""
-        return await self._do(Listing())
+    async def threads(self, query: ThreadQuery | None = None) -> tuple[ThreadInfo, ...]:
+        """The threads that a query selects, the most recently changed first; a dead worker is not a holder.
+
+        Raises:
+            FileDamaged: the row of a thread is missing, or is not what was written.
+            JournalError: the query's ``after`` is not a thread.
+        """
+        return await self._do(Listing(query))
 
     async def delete(self, thread_id: str) -> bool:
         """Forget a thread. Its forks keep what they share with it.

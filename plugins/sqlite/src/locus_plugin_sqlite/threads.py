@@ -4,70 +4,133 @@ from __future__ import annotations
 
 import sqlite3
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from locus.core.errors import JournalError, NothingToResume
-from locus.journal import ThreadInfo
+from locus.journal import ThreadInfo, ThreadQuery
+from locus.journal.listing import OPEN, Progress, progress, status_of, unknown_page
 from locus_plugin_sqlite import blobs
-from locus_plugin_sqlite.bodies import to_json
+from locus_plugin_sqlite.bodies import from_json, to_json
+from locus_plugin_sqlite.checks import body_check, row_check
 from locus_plugin_sqlite.claims import busy, described, living
+from locus_plugin_sqlite.errors import EntryDamaged
 from locus_plugin_sqlite.job import Job
 from locus_plugin_sqlite.liveness import from_micros, micros
-from locus_plugin_sqlite.rows import MASK, SHIFT, head_of
+from locus_plugin_sqlite.rows import MASK, SHIFT, ThreadRow, absent, checked_row, thread_row
+from locus_plugin_sqlite.schema import IDENTITY
+from locus_plugin_sqlite.threadrows import about_of, forget_name, make
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from locus.core.journal import Body
     from locus_plugin_sqlite.session import Session
 
 __all__ = ["Deleting", "Forking", "Listing", "NextReady", "Vacuuming"]
 
+_COLUMNS = ", ".join(f"t.{name}" for name in f"{IDENTITY}, head, tip, checksum".split(", "))
 
-_FORK = """
-INSERT INTO threads (name, token, changed, updated, parent, parent_at)
-VALUES (?, '', (SELECT max(changed) FROM threads) + 1, ?, ?, ?)
-"""
-_THREADS = (
-    "SELECT id, name, parent_at, worker, token, holder, since, changed, updated FROM threads WHERE name IS NOT NULL"
-)
+#: A thread, who holds it, and the row of its newest entry; the tables themselves are read, not their indexes.
+_THREADS = f"""
+SELECT {_COLUMNS}, t.worker, t.token, t.holder, t.since, e.key, e.writer, e.at, e.parent, e.status, e.node, e.content,
+       e.checksum, max(t.updated, coalesce(e.at, 0)) AS moved, t.changed, coalesce(e.status, t.status) AS standing
+FROM threads AS t NOT INDEXED LEFT JOIN entries AS e ON e.key = (t.id << {SHIFT}) | t.head
+WHERE t.name IS NOT NULL
+"""  # noqa: S608
+
+_IDENTITY_COLUMNS = _COLUMNS.count(",") + 1
+
+#: What JSON calls the type of a value of Python.
+_JSON_TYPES = {str: "text", int: "integer", float: "real", type(None): "null"}
 
 
 class Listing(Job[tuple[ThreadInfo, ...]]):
-    """All threads, the most recently changed first."""
+    """The threads that a query selects, the most recently changed first."""
 
-    __slots__ = ()
+    __slots__ = ("_query",)
     writes = False
 
-    def __init__(self) -> None:
+    def __init__(self, query: ThreadQuery | None) -> None:
         super().__init__(())
+        self._query = query or ThreadQuery()
 
     def apply(self, session: Session) -> None:
         """Read the threads and the newest row of each."""
-        found = session.db.execute(_THREADS).fetchall()
-        made = []
-        for thread, name, shared, worker, token, holder, since, changed, updated in found:
-            where = living(session, worker, token)
-            last = _last(session.db, thread)
-            at = max(updated, last[1]) if last is not None else updated
-            info = ThreadInfo(
-                thread_id=name,
-                head=last[0] if last is not None else shared or 0,
-                holder=None if where is None else described(holder, where),
-                updated_at=from_micros(at),
-                since=None if where is None else from_micros(since),
-            )
-            made.append((at, changed, info))
-        made.sort(key=lambda each: each[:2], reverse=True)
-        self.result = tuple(info for _, _, info in made)
+        query = self._query
+        absent(session.db, session.path, "", everything=False)
+        if query.limit is not None and query.limit < 1:
+            return
+        found: list[ThreadInfo] = []
+        for info in self._selected(session):
+            if not query.status or info.status in query.status:
+                found.append(info)
+                if len(found) == query.limit:
+                    break
+        self.result = tuple(found)
+
+    def _selected(self, session: Session) -> Iterator[ThreadInfo]:
+        conditions, values = self._conditions(session)
+        statement = f"SELECT * FROM ({_THREADS}) WHERE {' AND '.join(conditions)} ORDER BY moved DESC, changed DESC"  # noqa: S608
+        for columns in session.db.execute(statement, values):
+            yield _info(session, columns)
+
+    def _conditions(self, session: Session) -> tuple[list[str], list[Any]]:
+        """What SQLite can decide; whether a holder lives is not in the file."""
+        query = self._query
+        conditions, values = ["true"], list[Any]()
+        if query.updated_before is not None:
+            conditions.append("moved < ?")
+            values.append(micros(query.updated_before))
+        for name, value in query.metadata.items():
+            kind = str(value).lower() if isinstance(value, bool) else _JSON_TYPES.get(type(value), "")
+            conditions.append("EXISTS (SELECT 1 FROM json_each(metadata) WHERE key=? AND type=? AND atom IS ?)")
+            values += [name, kind, value]
+        if query.status:
+            wanted = [OPEN if status == "crashed" else status for status in sorted(query.status)]
+            held = "worker IS NOT NULL" if "running" in wanted else "false"
+            conditions.append(f"(standing IN ({', '.join('?' * len(wanted))}) OR {held})")
+            values += wanted
+        if query.after is not None:
+            place = f"SELECT moved, changed FROM ({_THREADS}) WHERE name=?"  # noqa: S608
+            at = session.db.execute(place, (query.after,)).fetchone()
+            if at is None:
+                raise unknown_page(query.after)
+            conditions.append("(moved, changed) < (?, ?)")
+            values += at
+        return conditions, values
 
 
-def _last(db: sqlite3.Connection, thread: int) -> tuple[int, int] | None:
-    """Number and time of a thread's own newest row."""
-    newest = "SELECT key, at FROM entries WHERE key BETWEEN ? AND ? ORDER BY key DESC LIMIT 1"
-    found = db.execute(newest, (thread << SHIFT, thread << SHIFT | MASK)).fetchone()
-    return None if found is None else (found[0] & MASK, found[1])
+def _info(session: Session, columns: Sequence[Any]) -> ThreadInfo:
+    """A thread for a listing.
+
+    Raises:
+        EntryDamaged: its row, or that of its newest entry, is not what was written.
+    """
+    row = checked_row(session.path, columns[:_IDENTITY_COLUMNS])
+    worker, token, holder, since, key, writer, at, parent, status, node, content, checksum, moved, *_ = columns[
+        _IDENTITY_COLUMNS:
+    ]
+    if key is None:
+        if row.head != (row.parent_at or 0):
+            raise EntryDamaged(session.path, str(row.name), row.head, "is missing")
+        status, node = row.status, row.node
+    elif row_check(key, writer, at, parent, status, node, content) != checksum or checksum != row.tip:
+        raise EntryDamaged(session.path, str(row.name), row.head, "is not what was written")
+    where, about = living(session, worker, token), about_of(row)
+    return ThreadInfo(
+        thread_id=str(row.name),
+        head=row.head,
+        holder=None if where is None else described(holder, where),
+        updated_at=from_micros(moved),
+        since=None if where is None else from_micros(since),
+        status=status_of(status, is_held=where is not None),
+        node=node,
+        title=about.title,
+        model=about.model,
+        created_at=from_micros(row.created),
+        metadata=about.metadata,
+    )
 
 
 class NextReady(Job[str | None]):
@@ -82,11 +145,12 @@ class NextReady(Job[str | None]):
 
     def apply(self, session: Session) -> None:
         """Look for it."""
-        due = "SELECT name, worker, token FROM threads WHERE not_before <= ? AND name IS NOT NULL ORDER BY not_before"
+        due = "SELECT id, worker, token FROM threads WHERE not_before <= ? AND name IS NOT NULL ORDER BY not_before"
         self.result = None
-        for name, worker, token in session.db.execute(due, (self._now,)).fetchall():
+        for thread, worker, token in session.db.execute(due, (self._now,)).fetchall():
             if living(session, worker, token) is None:
-                self.result = name
+                row = thread_row(session.db, session.path, "id", thread)
+                self.result = None if row is None else row.name
                 return
 
 
@@ -107,39 +171,62 @@ class Forking(Job[None]):
 
     def apply(self, session: Session) -> None:
         """Make the thread, and write what it begins with of its own."""
-        owner = self._owner(session.db)
+        db, path = session.db, session.path
+        source = thread_row(db, path, "name", self._name)
+        if source is None or not source.head:
+            raise NothingToResume(f"there is no thread {self._name!r} to fork")
+        if not 1 <= self._at <= source.head:
+            raise JournalError(
+                f"cannot fork {self._name!r} after entry {self._at}: it has the entries 1 to {source.head}"
+            )
+        owner = self._owner(session, source)
+        tip, there = self._newest_shared(session, owner)
         self._make_room(session)
         now = session.now()
-        thread = session.db.execute(_FORK, (self._into, now, owner, self._at)).lastrowid
-        if self._row is not None:
-            assert thread is not None
-            key = thread << SHIFT | self._at + len(self._bodies)
-            written = (key, uuid4().hex, now, self._row.body)
-            session.db.execute("INSERT INTO entries (key, writer, at, body) VALUES (?, ?, ?, ?)", written)
-            blobs.put(session.db, key, self._row.blobs)
+        fork_of = (owner.id, self._at, tip)
+        made = make(db, self._into, now, fork_of=fork_of, progress=there, about=about_of(source))
+        if self._row is None:
+            return
+        key, writer, after = made.id << SHIFT | self._at + len(self._bodies), uuid4().hex, progress(self._bodies, there)
+        content = body_check(self._row.body)
+        checksum = row_check(key, writer, now, tip, after.status, after.node, content)
+        written = (key, writer, now, tip, after.status, after.node, content, checksum, self._row.body)
+        db.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", written)
+        blobs.put(db, key, self._row.blobs)
 
-    def _owner(self, db: sqlite3.Connection) -> int:
+    def _owner(self, session: Session, source: ThreadRow) -> ThreadRow:
         """The thread whose own entry is the last one to be shared: a line of forks is as short as it can be."""
-        found = db.execute("SELECT id, parent, parent_at FROM threads WHERE name=?", (self._name,)).fetchone()
-        head = 0 if found is None else head_of(db, found[0], found[2])
-        if not head:
-            raise NothingToResume(f"there is no thread {self._name!r} to fork")
-        if not 1 <= self._at <= head:
-            raise JournalError(f"cannot fork {self._name!r} after entry {self._at}: it has the entries 1 to {head}")
-        thread, parent, shared = found
-        while parent is not None and self._at <= shared:
-            thread = parent
-            parent, shared = db.execute("SELECT parent, parent_at FROM threads WHERE id=?", (thread,)).fetchone()
-        return int(thread)
+        thread = source
+        while thread.parent is not None and self._at <= (thread.parent_at or 0):
+            found = thread_row(session.db, session.path, "id", thread.parent)
+            if found is None:
+                raise EntryDamaged(session.path, self._name, self._at, "is missing")
+            thread = found
+        return thread
+
+    def _newest_shared(self, session: Session, owner: ThreadRow) -> tuple[int, Progress]:
+        """The checksum of the row that holds the last shared entry, and how far the newest run is there."""
+        db, base, key = session.db, owner.id << SHIFT, owner.id << SHIFT | self._at
+        row = "SELECT key, checksum, status, node, body FROM entries WHERE key BETWEEN ? AND ? ORDER BY key LIMIT 1"
+        found = db.execute(row, (key, base | MASK)).fetchone()
+        if found is None:
+            raise EntryDamaged(session.path, self._name, self._at, "is missing")
+        last, checksum, status, node, body = found
+        if last == key:
+            return checksum, Progress(status, node)
+        before = "SELECT status, node FROM entries WHERE key BETWEEN ? AND ? ORDER BY key DESC LIMIT 1"
+        earlier = db.execute(before, (base, key)).fetchone() or (owner.status, owner.node)
+        forms = blobs.unpack(body, blobs.load(db, last, last))
+        return checksum, progress(from_json(forms[: key - last]), Progress(*earlier))
 
     def _make_room(self, session: Session) -> None:
-        taken = session.db.execute("SELECT id, parent_at FROM threads WHERE name=?", (self._into,)).fetchone()
+        taken = thread_row(session.db, session.path, "name", self._into)
         if taken is None:
             return
-        if head_of(session.db, *taken) or busy(session, self._into) is not None:
+        if taken.head or busy(session, self._into) is not None:
             raise JournalError(f"cannot fork {self._name!r} into {self._into!r}: there is such a thread; name another")
         # Claimed once, and nothing was ever written to it.
-        session.db.execute("DELETE FROM threads WHERE id=?", (taken[0],))
+        _remove(session.db, taken.id)
 
 
 class Deleting(Job[bool]):
@@ -158,21 +245,26 @@ class Deleting(Job[bool]):
         refusal = busy(session, self._name)
         if refusal is not None:
             raise refusal
-        row = db.execute("SELECT id FROM threads WHERE name=?", (self._name,)).fetchone()
-        self.result = row is not None
-        if row is None:
+        # Not compared with its checksum: a damaged thread can be deleted.
+        found = db.execute(f"SELECT {IDENTITY}, head, tip FROM threads WHERE name=?", (self._name,)).fetchone()  # noqa: S608
+        self.result = found is not None
+        if found is None:
             return
-        db.execute(
-            "UPDATE threads SET name=NULL, token='', worker=NULL, holder=NULL, not_before=NULL WHERE id=?", (row[0],)
-        )
-        thread: int | None = row[0]
+        row = ThreadRow(*found)
+        forget_name(db, row)
+        thread: int | None = row.id
         while thread is not None:
             thread = _trim(db, thread)
 
 
+def _remove(db: sqlite3.Connection, thread: int) -> None:
+    db.execute("DELETE FROM threads WHERE id=?", (thread,))
+    db.execute("UPDATE file SET threads=threads-1")
+
+
 def _trim(db: sqlite3.Connection, thread: int) -> int | None:
     """Delete of a deleted thread what no fork needs; gives its parent where that may shrink as well."""
-    name, parent = db.execute("SELECT name, parent FROM threads WHERE id=?", (thread,)).fetchone()
+    name, parent = db.execute("SELECT name, parent FROM threads WHERE id=?", (thread,)).fetchone() or ("", None)
     if name is not None:
         return None
     (needed,) = db.execute("SELECT max(parent_at) FROM threads WHERE parent=?", (thread,)).fetchone()
@@ -181,13 +273,14 @@ def _trim(db: sqlite3.Connection, thread: int) -> int | None:
     if needed is not None:
         # The row that holds the last entry that is needed may end behind it.
         holds = "SELECT min(key) FROM entries WHERE key BETWEEN ? AND ?"
-        first, after = db.execute(holds, (base | needed, end)).fetchone()[0] + 1, (base | needed) + 1
+        first = (db.execute(holds, (base | needed, end)).fetchone()[0] or base | needed) + 1
+        after = (base | needed) + 1
     db.execute("DELETE FROM entries WHERE key BETWEEN ? AND ?", (first, end))
     db.execute("DELETE FROM snapshots WHERE key BETWEEN ? AND ?", (after, end))
     blobs.collect(db, [*blobs.drop(db, first, end), *blobs.drop(db, -end, -after)])
     if needed is not None:
         return None
-    db.execute("DELETE FROM threads WHERE id=?", (thread,))
+    _remove(db, thread)
     return None if parent is None else int(parent)
 
 

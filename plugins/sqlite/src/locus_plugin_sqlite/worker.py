@@ -179,7 +179,7 @@ def _finish(session: Session, job: Job[Any]) -> None:
 
 
 def _translated(error: Exception, session: Session) -> Exception:
-    if not isinstance(error, sqlite3.Error) or not hasattr(error, "sqlite_errorcode"):
+    if not isinstance(error, sqlite3.Error):
         return error
     made = problem(error, session.path, session.settings.busy_timeout)
     made.__cause__ = error

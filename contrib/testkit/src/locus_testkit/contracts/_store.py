@@ -43,6 +43,7 @@ class StoreFeatures:
         leases: a worker that says nothing for a while loses its thread to whoever asks; needs
             `JournalStoreContract.expire`.
         post: it can begin an append and return (`PostingStore`).
+        queries: it records how each thread is and what it is about, and lists by that (`ThreadQuery`).
         forks: it can fork a thread; needs ``history``. A store that cannot says so with a `JournalError`.
     """
 
@@ -52,6 +53,7 @@ class StoreFeatures:
     shared: bool = False
     lists: bool = True
     leases: bool = False
+    queries: bool = True
     forks: bool = True
     post: bool = False
 

@@ -1,0 +1,97 @@
+"""The row of a thread: making it, and bringing what it is about up to date."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+from attrs import evolve
+
+from locus.journal.listing import NEW, About, Progress
+from locus_plugin_sqlite.rows import SHIFT, ThreadRow
+from locus_plugin_sqlite.session import Held
+
+__all__ = ["about_of", "current", "describe", "forget_name", "make", "progress_of"]
+
+_MAKE = """
+INSERT INTO threads (id, name, parent, parent_at, created, status, node, title, model, metadata, head, tip, checksum,
+                     token, changed, updated)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', coalesce((SELECT max(changed) FROM threads), 0) + 1, ?)
+"""
+
+
+def make(
+    db: sqlite3.Connection,
+    name: str,
+    now: int,
+    *,
+    fork_of: tuple[int, int, int] | None = None,
+    progress: Progress = NEW,
+    about: About | None = None,
+) -> ThreadRow:
+    """Write the row of a new thread, which nobody holds.
+
+    Args:
+        db: the connection, in a transaction.
+        name: of the thread.
+        now: microseconds since 1970.
+        fork_of: the thread that owns its first entries, how many these are, and the checksum of the row of the last.
+        progress: of its newest run there.
+        about: what it is about; None = not known yet.
+    """
+    (newest,) = db.execute("SELECT max(id) FROM threads").fetchone()
+    parent, head, tip = fork_of or (None, 0, 0)
+    about = about or About()
+    row = ThreadRow(
+        id=(newest or 0) + 1,
+        name=name,
+        parent=parent,
+        parent_at=None if parent is None else head,
+        created=now,
+        status=progress.status,
+        node=progress.node,
+        title=about.title,
+        model=about.model,
+        metadata=json.dumps(dict(about.metadata)),
+        head=head,
+        tip=tip,
+    )
+    columns = (row.id, name, parent, row.parent_at, now, row.status, row.node, row.title, row.model, row.metadata)
+    db.execute(_MAKE, (*columns, head, tip, row.checksum, now))
+    db.execute("UPDATE file SET threads=threads+1")
+    return row
+
+
+def describe(db: sqlite3.Connection, row: ThreadRow, about: About) -> None:
+    """Write what a thread is about."""
+    new = evolve(row, title=about.title, model=about.model, metadata=json.dumps(dict(about.metadata)))
+    db.execute(
+        "UPDATE threads SET title=?, model=?, metadata=?, checksum=? WHERE id=?",
+        (new.title, new.model, new.metadata, new.checksum, new.id),
+    )
+
+
+def forget_name(db: sqlite3.Connection, row: ThreadRow) -> None:
+    """Write that a thread was deleted; what its forks need is still there."""
+    new = evolve(row, name=None)
+    db.execute(
+        "UPDATE threads SET name=NULL, token='', worker=NULL, holder=NULL, not_before=NULL, checksum=? WHERE id=?",
+        (new.checksum, new.id),
+    )
+
+
+def about_of(row: ThreadRow) -> About:
+    """What a thread is about."""
+    return About(row.title, row.model, json.loads(row.metadata))
+
+
+def progress_of(db: sqlite3.Connection, row: ThreadRow) -> Progress:
+    """How far the newest run of a thread is."""
+    newest = db.execute("SELECT status, node FROM entries WHERE key=?", (row.id << SHIFT | row.head,)).fetchone()
+    return Progress(row.status, row.node) if newest is None else Progress(*newest)
+
+
+def current(db: sqlite3.Connection, path: Path, row: ThreadRow) -> Held:
+    """What whoever holds a thread knows of it."""
+    return Held(row.id, row.head, row.tip, progress_of(db, row), about_of(row))
