@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from locus.core.lazy import Lazy
+from locus.journal.store import ThreadQuery
 
 if TYPE_CHECKING:
     from locus.journal import history
@@ -28,9 +29,26 @@ class Threads:
 
     store: JournalStore
 
-    async def list(self) -> tuple[ThreadInfo, ...]:
-        """What there is, the newest first."""
-        return await self.store.threads()
+    async def list(self, query: ThreadQuery | None = None) -> tuple[ThreadInfo, ...]:
+        """The threads that a query selects, or all of them; the most recently changed first.
+
+        Raises:
+            JournalError: the store does not record what the query asks for, or its ``after`` is not a thread.
+        """
+        return await self.store.threads(query)
+
+    async def open_runs(self, query: ThreadQuery | None = None) -> tuple[ThreadInfo, ...]:
+        """The threads whose run is open and whose worker is gone, where `Agent.resume` goes on.
+
+        A run that waits for an answer, was set aside, or ended its segment in good order is not among them.
+
+        Args:
+            query: which of them; its status does not count.
+
+        Raises:
+            JournalError: the store does not record how a thread is.
+        """
+        return await self.store.threads(evolve(query or ThreadQuery(), status=("crashed",)))
 
     async def show(self, thread_id: str) -> History:
         """What happened on a thread, transition by transition.
