@@ -221,7 +221,7 @@ class Agent(AgentKeywords[Deps, Out]):
         Raises:
             ConfigError: the agent has no checkpointer.
         """
-        return Threads(self._runtime.required_store())
+        return Threads(self._runtime.required_store(), self.resume)
 
     async def run_as_child(
         self,

@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, frozen
+from attrs import evolve
 
+from locus.core.errors import ConfigError, LocusError, NothingToResume, ThreadBusy
+from locus.core.frozen import frozen
 from locus.core.lazy import Lazy
 from locus.journal.store import ThreadQuery
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from locus.journal import history
     from locus.journal.history import History
     from locus.journal.store import JournalStore, ThreadInfo
+    from locus.result import AgentResult
 else:
     history = Lazy("locus.journal.history")
 
-__all__ = ["Threads"]
+__all__ = ["Recovered", "Threads"]
+
+#: The thread of a child run: its parent's thread, the beginning of the parent's run id, the step.
+_CHILD = re.compile(r".+/[0-9a-f-]{8}/\d+/\w+/.+", re.DOTALL)
+
+
+@frozen(kw_only=True)
+class Recovered:
+    """A run whose worker was gone, and what became of it.
+
+    Args:
+        thread: how it was found.
+        result: how it ended; None where it could not be resumed.
+        error: why it could not.
+    """
+
+    thread: ThreadInfo
+    result: AgentResult[Any] | None = None
+    error: LocusError | None = None
 
 
 @frozen
@@ -25,9 +49,11 @@ class Threads:
 
     Args:
         store: where they are kept.
+        resume: resumes one of them, for `recover`; None where no agent is at hand.
     """
 
     store: JournalStore
+    resume: Callable[..., Awaitable[AgentResult[Any]]] | None = None
 
     async def list(self, query: ThreadQuery | None = None) -> tuple[ThreadInfo, ...]:
         """The threads that a query selects, or all of them; the most recently changed first.
@@ -49,6 +75,46 @@ class Threads:
             JournalError: the store does not record how a thread is.
         """
         return await self.store.threads(evolve(query or ThreadQuery(), status=("crashed",)))
+
+    async def recover(
+        self,
+        *,
+        max_attempts: int = 5,
+        query: ThreadQuery | None = None,
+        on_run: Callable[[Recovered], object] | None = None,
+    ) -> tuple[Recovered, ...]:
+        """Resume the runs whose worker is gone, one after another, each thread once.
+
+        Children are left to their parents; a thread that another worker takes meanwhile is left to that one.
+
+        Args:
+            max_attempts: after how many attempts that died in one place a run is set aside, 1 or more.
+            query: which of them, as in `open_runs`.
+            on_run: called after each of them.
+
+        Returns:
+            What became of each.
+
+        Raises:
+            ConfigError: no agent is at hand; use ``agent.threads``.
+            JournalError: the store does not record how a thread is.
+        """
+        if self.resume is None:
+            raise ConfigError("these threads have no agent that could resume them; call agent.threads.recover()")
+        made: list[Recovered] = []
+        for info in await self.open_runs(query):
+            if _CHILD.fullmatch(info.thread_id):
+                continue
+            try:
+                done = Recovered(thread=info, result=await self.resume(info.thread_id, max_attempts=max_attempts))
+            except (ThreadBusy, NothingToResume):  # another worker was faster
+                continue
+            except LocusError as e:
+                done = Recovered(thread=info, error=e)
+            made.append(done)
+            if on_run is not None:
+                on_run(done)
+        return tuple(made)
 
     async def show(self, thread_id: str) -> History:
         """What happened on a thread, transition by transition.
