@@ -121,7 +121,7 @@ async def write(path: Path) -> None:
         await _everything(store)
         large = ["large " * 60_000, "words " * 10_000]
         await _append(store, "large", [Outcome(run_id="r", step_id=StepId(0, "1"), value=large)])
-        await store.fork("long", 300, "fork")
+        await store.fork("long", 150, "fork")
         await agent(store, "somewhere else").run("Hm.", thread_id="fork")
         await store.fork("fork", 3, "early")
         await store.fork("steps \U0001f600", 2, "of what is gone")

@@ -25,6 +25,9 @@ __all__ = ["NEW", "OPEN", "About", "Progress", "about", "about_state", "page", "
 #: Characters of a title, and of a text in the metadata of a listing.
 _TITLE, _TEXT = 80, 200
 
+#: The kind of a pause -> the status of a thread that nobody holds; of any other kind: ``"paused"``.
+_PAUSES = {"interrupted": "waiting", "dead_letter": "dead_letter"}
+
 #: The status of a run that is open; whether it runs or has crashed depends on whether a worker holds the thread.
 OPEN = "open"
 
@@ -58,7 +61,7 @@ def progress(bodies: Sequence[Body], before: Progress = NEW) -> Progress:
         if kind is Transition:
             return Progress(status or _of(body), body.next_node)  # type: ignore[arg-type, union-attr]
         if not status and kind is Paused:
-            status = _paused(body)  # type: ignore[arg-type]
+            status = _PAUSES.get(body.kind, "paused")  # type: ignore[union-attr]
         elif not status and kind is Resumed:
             status = OPEN
     return Progress(status or before.status, before.node)
@@ -68,12 +71,6 @@ def _of(transition: Transition) -> str:
     if transition.next_node == END:
         return "ended" if transition.error is None else "failed"
     return "paused" if transition.node == FORK else OPEN
-
-
-def _paused(body: Paused) -> str:
-    if body.reason.startswith("DeadLetter: "):
-        return "dead_letter"
-    return "waiting" if body.reason == "Interrupted" else "paused"
 
 
 def status_of(found: str, *, is_held: bool) -> ThreadStatus:
@@ -117,10 +114,12 @@ def about(bodies: Iterable[Body], before: About = _NOTHING) -> About:
 
 def _begun(start: Transition, before: About) -> About:
     title = before.title or _title(start.delta.grown.get("messages", (0, ()))[1])
-    metadata = _short(start.delta.changed.get("metadata") or {})
-    if title == before.title and metadata.items() <= before.metadata.items():
+    changed = start.delta.entries
+    metadata = {name: value for name, value in before.metadata.items() if name not in start.delta.dropped}
+    metadata = {name: value for name, value in metadata.items() if name not in changed} | _short(changed)
+    if title == before.title and metadata == before.metadata:
         return before
-    return evolve(before, title=title, metadata={**before.metadata, **metadata})
+    return evolve(before, title=title, metadata=metadata)
 
 
 def about_state(state: AgentState) -> About:

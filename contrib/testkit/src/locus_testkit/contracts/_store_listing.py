@@ -37,11 +37,11 @@ _BEGUN = _moved(START, "think", BLANK)
 _STORIES: dict[str, tuple[tuple[Body, ...], str, str]] = {
     "crashed": ((_BEGUN,), "crashed", "think"),
     "crashed later": ((_BEGUN, _moved("think", "execute")), "crashed", "execute"),
-    "paused": ((_BEGUN, Paused(run_id="r", segment=0, reason="Cancelled: left")), "paused", "think"),
-    "waiting": ((_BEGUN, Paused(run_id="r", segment=0, reason="Interrupted")), "waiting", "think"),
-    "set aside": ((_BEGUN, Paused(run_id="r", segment=0, reason="DeadLetter: died")), "dead_letter", "think"),
+    "paused": ((_BEGUN, Paused(run_id="r", segment=0, kind="cancelled", reason="left")), "paused", "think"),
+    "waiting": ((_BEGUN, Paused(run_id="r", segment=0, kind="interrupted")), "waiting", "think"),
+    "set aside": ((_BEGUN, Paused(run_id="r", segment=0, kind="dead_letter", reason="died")), "dead_letter", "think"),
     "resumed": (
-        (_BEGUN, Paused(run_id="r", segment=0, reason="Interrupted"), Resumed(run_id="r", segment=1)),
+        (_BEGUN, Paused(run_id="r", segment=0, kind="interrupted"), Resumed(run_id="r", segment=1)),
         "crashed",
         "think",
     ),
