@@ -23,10 +23,12 @@ if TYPE_CHECKING:
         FileUnusable,
         StoreClosed,
     )
+    from locus_plugin_sqlite.maintenance import Damage, Salvaged, Verified
     from locus_plugin_sqlite.settings import SqliteSettings
     from locus_plugin_sqlite.store import SqliteStore
 
 __all__ = [
+    "Damage",
     "DiskFull",
     "EntryDamaged",
     "FileDamaged",
@@ -39,12 +41,17 @@ __all__ = [
     "FileTooNew",
     "FileTooOld",
     "FileUnusable",
+    "Salvaged",
     "SqliteSettings",
     "SqliteStore",
     "StoreClosed",
+    "Verified",
 ]
 
 _ELSEWHERE = {
+    "Damage": "locus_plugin_sqlite.maintenance",
+    "Salvaged": "locus_plugin_sqlite.maintenance",
+    "Verified": "locus_plugin_sqlite.maintenance",
     "SqliteSettings": "locus_plugin_sqlite.settings",
     "SqliteStore": "locus_plugin_sqlite.store",
 }

@@ -16,11 +16,12 @@ from locus.core.errors import ConfigError
 from locus.journal import Appended, Claim, Clock, SystemClock, ThreadInfo, ThreadQuery
 from locus_plugin_sqlite.claims import Claiming, Peeking, Releasing, Renewing
 from locus_plugin_sqlite.entries import Appending, Reading, Snapping
-from locus_plugin_sqlite.errors import StoreClosed
+from locus_plugin_sqlite.errors import FileUnusable, StoreClosed
 from locus_plugin_sqlite.handover import waiter
+from locus_plugin_sqlite.maintenance import Damage, Salvaged, Verified, readable, verify
 from locus_plugin_sqlite.session import Session
 from locus_plugin_sqlite.settings import SqliteSettings, Sync
-from locus_plugin_sqlite.threads import Deleting, Forking, Listing, NextReady, Vacuuming
+from locus_plugin_sqlite.threads import BackingUp, Deleting, Forking, Listing, NextReady, Vacuuming
 from locus_plugin_sqlite.worker import Worker
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 __all__ = ["SqliteStore", "make"]
 
 T = TypeVar("T")
+
+#: Entries in one row of a file that was salvaged.
+_SALVAGED_AT_ONCE = 64
 
 #: After how many entries the loop offers a snapshot: what a resume reads beyond one takes some 5 ms.
 _SNAPSHOT_EVERY = 256
@@ -235,6 +239,51 @@ class SqliteStore:
         await self._do(Forking(thread_id, at, into, bodies))
 
     # -- the file ---------------------------------------------------------------------------------
+
+    async def verify(self) -> Verified:
+        """Compare every row of the file with its checksums. Runs that are under way go on meanwhile.
+
+        Raises:
+            FileProblem: the file cannot be opened at all.
+        """
+        return await anyio.to_thread.run_sync(verify, self.path)
+
+    async def backup(self, into: str | os.PathLike[str]) -> None:
+        """Copy the file as it is at one moment, while runs go on. Nobody holds a thread of the copy.
+
+        Args:
+            into: the copy; there must be nothing yet.
+
+        Raises:
+            FileProblem: one of the files cannot be used.
+        """
+        await self._do(BackingUp(Path(into).absolute()))
+
+    async def salvage(self, into: str | os.PathLike[str]) -> Salvaged:
+        """Write what can be read of a damaged file into a new one: of each thread the entries before the damage.
+
+        A fork becomes a thread of its own. The damaged file is not changed; nobody else should use it meanwhile.
+
+        Args:
+            into: the new file; there must be nothing yet.
+
+        Raises:
+            FileProblem: nothing can be read, or the new file cannot be written.
+        """
+        target = Path(into).absolute()
+        if target.exists():
+            raise FileUnusable(target, "it exists; name a new file")
+        damage: list[Damage] = []
+        found = await anyio.to_thread.run_sync(lambda: list(readable(self.path, damage)))
+        kept: dict[str, int] = {}
+        async with SqliteStore(target, sync=self.settings.sync) as store:
+            for thread_id, entries in found:
+                claim = await store.claim(thread_id, "salvage")
+                for first in range(0, len(entries), _SALVAGED_AT_ONCE):
+                    await store.append(claim, [entry.body for entry in entries[first : first + _SALVAGED_AT_ONCE]])
+                await store.release(claim)
+                kept[thread_id] = len(entries)
+        return Salvaged(entries=kept, damage=tuple(damage))
 
     async def vacuum(self) -> int:
         """Give the room of deleted threads back to the disk.

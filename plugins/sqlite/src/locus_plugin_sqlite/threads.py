@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -14,7 +16,7 @@ from locus_plugin_sqlite import blobs
 from locus_plugin_sqlite.bodies import from_json, to_json
 from locus_plugin_sqlite.checks import body_check, row_check
 from locus_plugin_sqlite.claims import busy, described, living
-from locus_plugin_sqlite.errors import EntryDamaged
+from locus_plugin_sqlite.errors import EntryDamaged, FileUnusable
 from locus_plugin_sqlite.job import Job
 from locus_plugin_sqlite.liveness import from_micros, micros
 from locus_plugin_sqlite.rows import MASK, SHIFT, ThreadRow, absent, checked_row, thread_row
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from locus.core.journal import Body
     from locus_plugin_sqlite.session import Session
 
-__all__ = ["Deleting", "Forking", "Listing", "NextReady", "Vacuuming"]
+__all__ = ["BackingUp", "Deleting", "Forking", "Listing", "NextReady", "Vacuuming"]
 
 _COLUMNS = ", ".join(f"t.{name}" for name in f"{IDENTITY}, head, tip, checksum".split(", "))
 
@@ -282,6 +284,28 @@ def _trim(db: sqlite3.Connection, thread: int) -> int | None:
         return None
     _remove(db, thread)
     return None if parent is None else int(parent)
+
+
+class BackingUp(Job[None]):
+    """Copy the file as it is at one moment, by SQLite's own means; others may write meanwhile."""
+
+    __slots__ = ("_into",)
+    grouped = False
+
+    def __init__(self, into: Path) -> None:
+        super().__init__(None)
+        self._into = into
+
+    def apply(self, session: Session) -> None:
+        """Copy it; nobody holds a thread of the copy."""
+        try:
+            self._into.touch(0o600, exist_ok=False)
+        except OSError as e:
+            raise FileUnusable(self._into, f"it cannot be created: {e.strerror or e}") from e
+        with closing(sqlite3.connect(self._into, isolation_level=None)) as copy:
+            session.db.backup(copy)
+            copy.execute("UPDATE threads SET token='', worker=NULL")
+            copy.execute("DELETE FROM workers")
 
 
 class Vacuuming(Job[int]):
