@@ -35,6 +35,14 @@ def change(path: Path, statement: str) -> None:
         db.execute(statement)
 
 
+def names(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.iterdir())
+
+
+def content(path: Path) -> bytes:
+    return path.read_bytes()
+
+
 async def steps(path: Path, thread: str) -> list[Outcome]:
     async with SqliteStore(path) as store:
         return [entry.body for entry in await store.read(thread) if isinstance(entry.body, Outcome)]
@@ -57,7 +65,7 @@ async def test_a_file_that_is_not_there_cannot_be_verified(tmp_path: Path) -> No
     async with SqliteStore(tmp_path / "none.db") as store:
         with pytest.raises(FileUnusable, match="there is no such file"):
             await store.verify()
-    assert list(tmp_path.iterdir()) == []
+    assert names(tmp_path) == []
 
 
 async def test_a_backup_is_made_while_a_thread_is_written(path: Path, tmp_path: Path) -> None:
@@ -80,14 +88,14 @@ async def test_a_backup_is_made_while_a_thread_is_written(path: Path, tmp_path: 
 async def test_what_comes_before_the_damage_is_saved(path: Path, tmp_path: Path, how: str) -> None:
     where = "WHERE key = (1 << 32) + 5"
     change(path, f"UPDATE entries SET body='[]' {where}" if how == "changed" else f"DELETE FROM entries {where}")
-    before, new = path.read_bytes(), tmp_path / "new.db"
+    before, new = content(path), tmp_path / "new.db"
     async with SqliteStore(path) as store:
         made = await store.salvage(new)
         with pytest.raises(FileUnusable, match="it exists; name a new file"):
             await store.salvage(new)
     assert made.entries == {"one": 4, "two": 10, "fork": 4}
     assert [(each.thread_id, each.n) for each in made.damage] == [("one", 5)]
-    assert path.read_bytes() == before
+    assert content(path) == before
     assert await steps(new, "one") == [step(n) for n in range(1, 5)]
     assert await steps(new, "fork") == [step(1), step(2), step(3), step(20)]
     async with SqliteStore(new) as store:

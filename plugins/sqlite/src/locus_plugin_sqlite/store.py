@@ -257,7 +257,7 @@ class SqliteStore:
         Raises:
             FileProblem: one of the files cannot be used.
         """
-        await self._do(BackingUp(Path(into).absolute()))
+        await self._do(BackingUp(_absolute(into)))
 
     async def salvage(self, into: str | os.PathLike[str]) -> Salvaged:
         """Write what can be read of a damaged file into a new one: of each thread the entries before the damage.
@@ -270,9 +270,8 @@ class SqliteStore:
         Raises:
             FileProblem: nothing can be read, or the new file cannot be written.
         """
-        target = Path(into).absolute()
-        if target.exists():
-            raise FileUnusable(target, "it exists; name a new file")
+        target = _absolute(into)
+        _insist_on_a_new_file(target)
         damage: list[Damage] = []
         found = await anyio.to_thread.run_sync(lambda: list(readable(self.path, damage)))
         kept: dict[str, int] = {}
@@ -308,6 +307,15 @@ class SqliteStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+def _absolute(path: str | os.PathLike[str]) -> Path:
+    return Path(path).absolute()
+
+
+def _insist_on_a_new_file(path: Path) -> None:
+    if path.exists():
+        raise FileUnusable(path, "it exists; name a new file")
 
 
 class _Posted:
