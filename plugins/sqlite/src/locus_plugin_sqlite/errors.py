@@ -87,7 +87,7 @@ class EntryDamaged(FileDamaged, JournalDamaged):
         super().__init__(
             path,
             f"{where} {what}; restore the file from a backup, write what can be read into a new file with "
-            "`locus threads salvage`, or delete the thread",
+            "SqliteStore.salvage(), or delete the thread",
         )
         self.thread_id, self.n = thread_id, n
 
