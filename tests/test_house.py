@@ -272,6 +272,54 @@ def test_importing_the_kernel_loads_nothing_but_its_dependencies(statement: str)
     assert packages - KERNEL_LOADS - sys.stdlib_module_names == set()
 
 
+# Modules that refer to each other, in annotations or lazily. None may be added; what is resolved goes from the list.
+KNOWN_CYCLES = [
+    {"core.codec", "core.journal", "core.state"},
+    {
+        *("loop.budget", "loop.context", "loop.nodes", "loop.runtime"),
+        *("loop.segment", "loop.sessions", "loop.transition"),
+    },
+]
+
+
+def references() -> dict[str, set[str]]:
+    """What each module of the kernel refers to: imports, those for type checkers too, and ``Lazy("...")``."""
+    names = {
+        ".".join(path.relative_to(KERNEL.parent).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in KERNEL.rglob("*.py")
+    }
+    found: dict[str, set[str]] = {name: set() for name in names}
+    for module, path in names.items():
+        for node in ast.walk(parsed(path)):
+            texts = []
+            if isinstance(node, ast.ImportFrom):
+                texts = [f"{node.module}.{alias.name}" for alias in node.names]
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Lazy":
+                texts = [ast.literal_eval(node.args[0])]
+            for text in texts:
+                home = text if text in names else text.rpartition(".")[0]
+                # A package offers what its own modules have, and these do not depend on that.
+                if home in names and home != "locus" and not f"{module}.".startswith(f"{home}."):
+                    found[module].add(home)
+    return found
+
+
+def test_there_is_no_new_cycle_in_the_kernel() -> None:
+    direct = references()
+    assert len(direct) > 50
+    reached = {name: set(others) for name, others in direct.items()}
+    grown = True
+    while grown:
+        wider = {name: others.union(*(reached[o] for o in others)) for name, others in reached.items()}
+        grown, reached = wider != reached, wider
+    cycles = {
+        frozenset(other.removeprefix("locus.") for other in others if name in reached[other])
+        for name, others in reached.items()
+        if name in others
+    }
+    assert cycles == set(map(frozenset, KNOWN_CYCLES))
+
+
 # --- distributions ------------------------------------------------------------------------------
 
 
