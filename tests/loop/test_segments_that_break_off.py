@@ -11,7 +11,7 @@ from tests.loop.kit import Recorder, add, confirm, kinds, of
 
 from locus import Agent, AgentState, Event, Hook, RunStartEvent, TerminateEvent, ThinkEvent, ToolContext, tool
 from locus.core.errors import Fenced, InterruptMismatch, JournalError, NothingToResume, StepMismatch, StoreError
-from locus.core.journal import Body, Paused, Transition
+from locus.core.journal import Body, Intent, Paused, StepId, Transition
 from locus.journal import MemoryStore
 from locus.journal.store import Appended, Claim
 from locus.run import Run
@@ -135,13 +135,12 @@ async def test_a_worker_whose_code_has_changed_tells_its_end() -> None:
     store, recorder = MemoryStore(), Recorder()
     together = [call("add", a=1), call("confirm", what="pay")]
     await Agent(ScriptedModel(together, "done"), tools=[add, confirm], checkpointer=store).run("x", thread_id="t")
+    claim = await store.claim("t", "another program")
+    step_id = StepId(0, "execute", 1)
+    await store.append(claim, [Intent(run_id=claim.entries[-1].body.run_id, step_id=step_id, digest="of another call")])
+    await store.release(claim)
 
-    @tool(name="add")
-    async def other(a: int, b: int = 5) -> int:
-        """The default has changed since."""
-        return a + b
-
-    changed = Agent(ScriptedModel("done"), tools=[other, confirm], hooks=[recorder], checkpointer=store)
+    changed = Agent(ScriptedModel("done"), tools=[add, confirm], hooks=[recorder], checkpointer=store)
     with pytest.raises(StepMismatch) as caught:
         await changed.resume("t", "yes")
     assert_told(recorder.events, caught.value)

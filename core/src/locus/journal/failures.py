@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
-from locus.core.errors import StoreError
+from locus.core.errors import Fenced, LocusError, StepMismatch, StoreError
 from locus.core.journal import Transition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from locus.core.errors import JournalError
     from locus.core.journal import Body
-    from locus.journal.store import JournalStore
+    from locus.core.step_id import StepId
+    from locus.journal.store import Appended, Claim, JournalStore
 
-__all__ = ["ENDED", "HELD", "LEFT_OPEN", "NOT_BEGUN", "UNCHANGED", "listed", "refuse", "store_error"]
+__all__ = [
+    "ENDED",
+    "HELD",
+    "LEFT_OPEN",
+    "NOT_BEGUN",
+    "UNCHANGED",
+    "fenced",
+    "listed",
+    "mismatch",
+    "refuse",
+    "reported",
+    "store_error",
+]
 
 #: What a failure of the store means, and what to do.
 UNCHANGED = "nothing was written; try again once the cause is gone"
@@ -53,3 +67,38 @@ def listed(bodies: Iterable[Body]) -> str:
 async def refuse(error: JournalError, *_: object) -> NoReturn:
     """Stands in for a store's methods once the run must write nothing more."""
     raise error
+
+
+def fenced(thread_id: str, got: Appended) -> Fenced:
+    """This worker lost the thread, or cannot know whether it did: the next claim shows what is stored."""
+    return Fenced(
+        f"thread {thread_id!r}: another worker took the run over, or the store did not say whether the entry was "
+        f"stored ({got.value}); this worker stops, resume(thread_id) goes on"
+    )
+
+
+def mismatch(step_id: StepId, recorded: str, asked: str) -> StepMismatch:
+    """A step that is not the one on record at its place."""
+    return StepMismatch(
+        f"step {str(step_id)!r} was recorded for {recorded!r} and is asked for {asked!r}; the code or its "
+        "configuration changed since: finish the run with the version that started it"
+    )
+
+
+@contextmanager
+def reported(store: JournalStore, thread_id: str, doing: str, meaning: str) -> Iterator[None]:
+    """Turn what a store raises into a `StoreError`; arguments as in `store_error`."""
+    try:
+        yield
+    except LocusError:
+        raise
+    except Exception as e:
+        raise store_error(store, thread_id, doing, e, meaning) from e
+
+
+async def give_back(store: JournalStore, claim: Claim, error: BaseException) -> None:
+    """Release a thread that cannot be read; ``error`` is what is raised, and a failure to release a note on it."""
+    try:
+        await store.release(claim)
+    except Exception as failed:  # noqa: BLE001  a store is somebody else's code
+        error.add_note(f"and {type(store).__name__} could not give the thread back: {failed!r}")

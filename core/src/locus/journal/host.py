@@ -12,14 +12,11 @@ import anyio
 
 from locus.core.directives import Suspended
 from locus.core.errors import (
-    Fenced,
     JournalError,
-    LocusError,
     ModelError,
     NotSerialisable,
     OutcomeUnknown,
     StepFailed,
-    StepMismatch,
 )
 from locus.core.fingerprint import bare
 from locus.core.frozen import freeze
@@ -45,7 +42,20 @@ from locus.core.journal import (
     apply,
 )
 from locus.core.step_id import WAIT, StepId
-from locus.journal.failures import ENDED, HELD, LEFT_OPEN, NOT_BEGUN, UNCHANGED, listed, refuse, store_error
+from locus.journal.failures import (
+    ENDED,
+    HELD,
+    LEFT_OPEN,
+    NOT_BEGUN,
+    UNCHANGED,
+    fenced,
+    give_back,
+    listed,
+    mismatch,
+    refuse,
+    reported,
+    store_error,
+)
 from locus.journal.pending import Writing
 from locus.journal.store import Appended, Claim, JournalStore, check_chain
 
@@ -61,10 +71,6 @@ if TYPE_CHECKING:
 __all__ = ["JournalHost"]
 
 
-#: The delta of a transition whose state is handed to the store whole.
-_IN_THE_STATE = StateDelta()
-
-
 class JournalHost:
     """`StepHost` over a claimed thread of a journal store."""
 
@@ -75,7 +81,9 @@ class JournalHost:
         "_cache",
         "_every",
         "_held",
+        "_interrupted",
         "_keeps",
+        "_left",
         "_now",
         "_post",
         "_retried",
@@ -109,6 +117,8 @@ class JournalHost:
         self._steps: dict[StepId, Step] = {}
         #: The steps of the node under way that a hook has asked to be tried again.
         self._retried: set[StepId] = set()
+        #: The intents of bodies of the node under way that were left to ask a person.
+        self._interrupted: dict[StepId, Intent] = {}
         self._answers: dict[str, Answered] = {}
         self.run_id, self.segment = "", 0
         if claim.snapshot is not None:
@@ -140,20 +150,13 @@ class JournalHost:
             StoreError: the store failed; nothing was written.
             CheckpointError: what stands in it cannot be read.
         """
-        try:
+        with reported(store, thread_id, "take the thread", UNCHANGED):
             claim = await store.claim(thread_id, worker)
-        except LocusError:
-            raise
-        except Exception as e:
-            raise store_error(store, thread_id, "take the thread", e, UNCHANGED) from e
         try:
             return cls(store, claim, now)
         except BaseException as e:
             with anyio.CancelScope(shield=True):
-                try:
-                    await store.release(claim)
-                except Exception as failed:  # noqa: BLE001  what was wrong first is what is raised
-                    e.add_note(f"and {type(store).__name__} could not give the thread back: {failed!r}")
+                await give_back(store, claim, e)
             raise
 
     @classmethod
@@ -164,12 +167,8 @@ class JournalHost:
             StoreError: the store failed.
             CheckpointError: what stands in it cannot be read.
         """
-        try:
+        with reported(store, thread_id, "read the thread", UNCHANGED):
             found = await store.peek(thread_id)
-        except LocusError:
-            raise
-        except Exception as e:
-            raise store_error(store, thread_id, "read the thread", e, UNCHANGED) from e
         return None if found is None else cls(store, found)
 
     def _take(self, body: Body) -> None:
@@ -186,7 +185,9 @@ class JournalHost:
                 self._retried.add(body.step_id)  # type: ignore[union-attr]
         elif kind is Asked:
             # The body was left in good order to ask: it may be entered again, and writes its intent anew.
-            self._steps.pop(body.step_id, None)  # type: ignore[union-attr]
+            left = self._steps.pop(body.step_id, None)  # type: ignore[union-attr]
+            if type(left) is Intent:
+                self._interrupted[body.step_id] = left  # type: ignore[union-attr]
             self.asked[body.interrupt_id] = body  # type: ignore[union-attr, assignment]
         elif kind is Answered:
             self._answers[body.interrupt_id] = body  # type: ignore[union-attr, assignment]
@@ -200,7 +201,7 @@ class JournalHost:
             self._forget()
 
     def _forget(self) -> None:
-        self._steps, self.asked, self._answers, self._retried = {}, {}, {}, set()
+        self._steps, self.asked, self._answers, self._retried, self._interrupted = {}, {}, {}, set(), {}
 
     def begin(self, run_id: str) -> None:
         """Start a run of its own: what the one before had on record in an unfinished node is not this one's."""
@@ -312,10 +313,7 @@ class JournalHost:
 
     def _fenced(self, got: Appended) -> NoReturn:
         # UNKNOWN is not guessed at: the run stops here, and the next claim tells what was stored.
-        error = Fenced(
-            f"thread {self.claim.thread_id!r}: another worker took the run over, or the store did not say "
-            f"whether the entry was stored ({got.value}); this worker stops, resume(thread_id) goes on"
-        )
+        error = fenced(self.claim.thread_id, got)
         self.stop(error)
         raise error
 
@@ -329,10 +327,7 @@ class JournalHost:
             return None
         found = self._steps.get(step_id)
         if found is not None and found.digest != digest and bare(found.digest) != bare(digest):
-            error = StepMismatch(
-                f"step {str(step_id)!r} was recorded for {found.digest!r} and is asked for {digest!r}; the code or its "
-                "configuration changed since: finish the run with the version that started it"
-            )
+            error = mismatch(step_id, found.digest, digest)
             self.stop(error)
             raise error
         return found
@@ -340,6 +335,23 @@ class JournalHost:
     def recorded_any(self, step_id: StepId) -> Step | None:
         """What the journal says about a step, whatever its arguments were."""
         return self._steps.get(step_id)
+
+    def newest(self, step_id: StepId) -> Step | None:
+        """What the journal says about the last attempt at a step of which it says anything."""
+        while (step_id in self._retried) or step_id.at_attempt(step_id.attempt + 1) in self._steps:
+            step_id = step_id.at_attempt(step_id.attempt + 1)
+        return self._steps.get(step_id)
+
+    def may_have_begun(self, step_id: StepId) -> bool:
+        """Whether a step without an outcome may have had an effect.
+
+        Its intent is on record; or its body asked a person, and had made steps of its own by then, or is one that may
+        be repeated under its key and need not wrap what it does in steps.
+        """
+        if type(self.newest(step_id)) is Intent:
+            return True
+        left = self._interrupted.get(step_id)
+        return left is not None and (left.policy == "keyed" or any(i.parent == step_id for i in self._steps))
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
@@ -365,9 +377,9 @@ class JournalHost:
         if self.stopped is None:
             self._held += (body,)
 
-    def intend(self, step_id: StepId, policy: Policy, digest: str = "") -> Coroutine[Any, Any, None]:
+    def intend(self, step_id: StepId, policy: Policy, digest: str = "", *, key: str = "") -> Coroutine[Any, Any, None]:
         """Write that an effect is about to happen."""
-        return self._append(Intent(run_id=self.run_id, step_id=step_id, digest=digest, policy=policy))
+        return self._append(Intent(run_id=self.run_id, step_id=step_id, digest=digest, policy=policy, key=key))
 
     async def settle(
         self, step_id: StepId, value: Any, digest: str = "", error: str | None = None, *, when: When = "now"
@@ -403,11 +415,12 @@ class JournalHost:
             return found.value
         if type(found) is ModelFailed:
             raise ModelError(found.error, retryable=found.retryable)
-        if policy == "once" or policy == "keyed":
-            if found is None:
-                await self.intend(step_id, policy, digest)
-            elif policy == "once":
+        if type(found) is Intent:
+            # What was recorded with it counts, not what the code says now.
+            if found.policy == "once":
                 raise OutcomeUnknown(str(step_id))
+        elif policy == "once" or policy == "keyed":
+            await self.intend(step_id, policy, digest)
         if policy == "model" and self._held:
             # A crash in the middle of this call must not repeat the one before it as well.
             await self._append()
@@ -457,7 +470,7 @@ class JournalHost:
         if self._keeps:
             change, state = advance(old, new, updated_at=now, active_seconds=active_seconds, iteration=iteration)
         else:
-            change = _IN_THE_STATE
+            change = StateDelta()  # the state is handed to the store whole
             state = new.marked(updated_at=now, active_seconds=active_seconds, iteration=iteration)
         transition = Transition(
             run_id=self.run_id,
@@ -564,9 +577,8 @@ class JournalHost:
         given = self.answers(step_id)
         if given:
             return given[0].answer
-        await self.ask(
-            Asked(run_id=self.run_id, interrupt_id=name, step_id=step_id, question=question, options=options)
-        )
+        asked = Asked(run_id=self.run_id, interrupt_id=name, step_id=step_id, question=question, options=options)
+        await self.ask(asked)
         raise Suspended
 
     def now(self) -> datetime:
@@ -581,12 +593,7 @@ class JournalHost:
         """Give the thread back.
 
         Raises:
-            StoreError: the store failed; what was committed stands.
+            StoreError: the store failed; what was committed stays.
         """
-        try:
+        with reported(self.store, self.claim.thread_id, "give the thread back", HELD):
             await self.store.release(self.claim)
-        except JournalError:
-            raise
-        except Exception as e:
-            doing = "give the thread back"
-            raise store_error(self.store, self.claim.thread_id, doing, e, HELD) from e

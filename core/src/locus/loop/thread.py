@@ -10,11 +10,9 @@ from attrs import evolve
 from locus.core.ending import INTERRUPTED, Ending
 from locus.core.errors import InterruptMismatch, StepFailed, closest
 from locus.core.frozen import EMPTY, frozen
-from locus.core.journal import BLANK, Asked, Outcome
+from locus.core.journal import BLANK, Asked
 from locus.core.messages import Message, Role
-from locus.core.state import not_run
-from locus.core.step_id import EXECUTE, StepId
-from locus.tools.outcome import CallOutcome
+from locus.tools.outcome import with_recorded_results
 
 if TYPE_CHECKING:
     from locus.core.journal import Transition
@@ -112,14 +110,7 @@ def closed_state(host: JournalHost) -> AgentState:
     state = host.state
     if host.open_node is None:
         return state
-    messages = []
-    for ordinal, call in enumerate(state.unanswered):
-        found = host.recorded_any(StepId(state.iteration, EXECUTE, ordinal))
-        if isinstance(found, Outcome) and isinstance(found.value, CallOutcome):
-            messages.append(found.value.message(call))
-        else:
-            messages.append(not_run(call, WENT_ON))
-    return state.with_messages(messages)
+    return with_recorded_results(host, state, WENT_ON)
 
 
 def with_system(state: AgentState, system: Message | None) -> AgentState:

@@ -15,7 +15,8 @@ from locus.core.state import AgentState
 from locus.hooks.dispatch import decide_route
 from locus.journal.steps import WHEN
 from locus.loop.context import SegmentContext
-from locus.loop.router import TERMINATE, THINK, Node, Route, legal
+from locus.loop.router import EXECUTE, TERMINATE, THINK, Node, Route, legal
+from locus.tools.outcome import with_recorded_results
 
 __all__ = ["advance_node", "commit", "emit_end"]
 
@@ -41,7 +42,10 @@ async def advance_node(run: SegmentContext, state: AgentState, node: Node) -> tu
         run.take_retry()
     if run.halted and node is not TERMINATE:
         _stop_cancelled(run)
-        return await commit(run, state, run.charged(state), node, TERMINATE, ""), TERMINATE
+        new = run.charged(state)
+        if node is EXECUTE:  # a resume that ends before it begins: what was under way is not "not run"
+            new = with_recorded_results(run.host, new, run.stop_reason)
+        return await commit(run, state, new, node, TERMINATE, ""), TERMINATE
     try:
         new = await run.runtime.nodes[node](state, run)
     except Exception as e:  # noqa: BLE001 - nothing that a plugin's node raises may leave the loop

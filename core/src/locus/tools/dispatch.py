@@ -23,7 +23,7 @@ from locus.core.events import (
     ToolStartEvent,
 )
 from locus.core.executions import ToolExecution
-from locus.core.journal import Answered, Asked, Outcome
+from locus.core.journal import Answered, Asked, Intent, Outcome
 from locus.core.step_id import CHILD, EXECUTE, STEP, StepId
 from locus.schema.canonical import call_key
 from locus.tools.body import enter, failures, question, time_limit
@@ -31,7 +31,7 @@ from locus.tools.cancellation import is_foreign_cancellation
 from locus.tools.context import ToolContext
 from locus.tools.definition import ArgumentError, Bound, Tool
 from locus.tools.media import given_again, placed
-from locus.tools.outcome import CallOutcome
+from locus.tools.outcome import UNKNOWN, CallOutcome
 from locus.tools.result import error_text, result_content
 
 if TYPE_CHECKING:
@@ -50,11 +50,6 @@ THREAD_MEMORY = "locus.idempotent"
 #: How often a hook's Retry may run the repeatable calls of one turn again.
 MAX_RETRIES = 3
 
-_UNKNOWN = (
-    "outcome unknown: this call was started before an interruption and may have had its effect; "
-    "find out before calling it again"
-)
-
 
 @define(slots=True)
 class _Call:
@@ -66,6 +61,10 @@ class _Call:
     tool: Tool[..., Any] | None = None
     bound: Bound | None = None
     key: str = ""
+    # Of the arguments as the model gave them: the same, whatever has become of the tool since.
+    digest: str = ""
+    # The key that was recorded with its intent, before a crash.
+    intended_key: str = ""
     outcome: CallOutcome | None = None
     waiting: bool = False
     # Nothing else is under way beside it.
@@ -129,12 +128,12 @@ class _Call:
         return self._ended(None, f"Error: {text}", text, duration_ms, retryable=retryable)
 
     def unknown(self) -> CallOutcome:
-        return self._ended(None, f"Error: {_UNKNOWN}", _UNKNOWN, 0.0)
+        return self._ended(None, f"Error: {UNKNOWN}", UNKNOWN, 0.0)
 
     def idempotency_key(self, run: CallRun) -> str:
         tool = self.tool
         if tool is not None and tool.idempotent:
-            return f"{run.thread_id if tool.idempotent == 'thread' else run.run_id}/{self.key}"
+            return f"{run.thread_id if tool.idempotent == 'thread' else run.run_id}/{self.intended_key or self.key}"
         return f"{run.run_id}/{self.step_id.iteration}/{self.step_id.ordinal}"
 
 
@@ -154,7 +153,7 @@ async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallR
     """
     work = [_prepare(i, call, state, run) for i, call in enumerate(calls)]
     for c in work:
-        run.host.recorded(c.step_id, c.key)  # raises for another program's steps, before anything is started
+        run.host.recorded(c.step_id, c.digest)  # raises for another program's steps, before anything is started
     if len(work) == 1:
         work[0].alone = True
         await _run_one(work[0], run)
@@ -185,14 +184,15 @@ def _repeatable(c: _Call) -> bool:
 
 def _prepare(ordinal: int, call: ToolCall, state: AgentState, run: CallRun) -> _Call:
     c = _Call(call, StepId(state.iteration, EXECUTE, ordinal), state)
+    c.digest = call_key(call.name, call.arguments if call.malformed is None else {"": call.malformed})
     tool = run.registry.get(call.name)
     if tool is None:
-        c.key = call_key(call.name, call.arguments)
+        c.key = c.digest
         c.outcome = c.refused(run.registry.unknown(call.name))
         return c
     c.tool = tool
     if call.malformed is not None:
-        c.key = call_key(call.name, {"": call.malformed})
+        c.key = c.digest
         c.outcome = c.refused(
             f"ArgumentError: the arguments of {call.name} are no JSON object: {call.malformed[:200]!r}; "
             "call it again with one"
@@ -200,7 +200,7 @@ def _prepare(ordinal: int, call: ToolCall, state: AgentState, run: CallRun) -> _
         return c
     bound = tool.bind(call.arguments)
     if isinstance(bound, ArgumentError):
-        c.key = call_key(call.name, call.arguments)
+        c.key = c.digest
         c.outcome = c.refused(f"ArgumentError: {bound}")
         return c
     c.bound, c.key = bound, bound.key
@@ -286,7 +286,7 @@ async def _hit(c: _Call, earlier: ToolExecution, run: CallRun, content: str | tu
 async def _run_one(c: _Call, run: CallRun) -> None:
     """One call from its decision to its record; sets ``c.outcome`` or ``c.waiting``, or leaves both unset."""
     step_id = c.at
-    found = run.host.recorded(step_id, c.key)
+    found = run.host.recorded(step_id, c.digest)
     if type(found) is Outcome:
         c.outcome = found.value
         await _complete(c, run, replayed=True)
@@ -294,16 +294,17 @@ async def _run_one(c: _Call, run: CallRun) -> None:
     if run.host.waits(step_id):
         c.waiting = True
         return
-    if c.outcome is None and c.tool is not None and c.tool.idempotent:
+    lost = _is_lost(c, run, step_id, found)
+    if not lost and c.outcome is None and c.tool is not None and c.tool.idempotent:
         earlier = _earlier(c, run)
         if earlier is not None:
             await _hit(c, earlier, run)
             return
-    if run.halted:
+    if run.halted and not lost:
         c.outcome = None
         return
     try:
-        if c.outcome is None and _lost(c, run, step_id, intended=found is not None):
+        if lost:
             _unknown(c, run, step_id)
         elif (
             c.outcome is None
@@ -313,7 +314,8 @@ async def _run_one(c: _Call, run: CallRun) -> None:
             tool = c.tool
             assert tool is not None
             if found is None and tool.effect != "pure":
-                await run.host.intend(step_id, tool.effect, c.key)
+                key = c.key if tool.idempotent else ""
+                await run.host.intend(step_id, tool.effect, c.digest, key=key)
             else:
                 await run.host.flush()
             c.outcome = await (_wrapped if run.wraps_tools else _body)(c, run, step_id, c.call)
@@ -324,7 +326,7 @@ async def _run_one(c: _Call, run: CallRun) -> None:
         return
     if c.outcome is not None:
         when: When = "next" if c.alone and not run.has_listener(ToolCompleteEvent) else "now"
-        await run.host.settle(step_id, c.outcome, c.key, when=when)
+        await run.host.settle(step_id, c.outcome, c.digest, when=when)
         await _complete(c, run)
 
 
@@ -376,20 +378,27 @@ def _approves(answer: Any) -> bool:
     )
 
 
-def _lost(c: _Call, run: CallRun, step_id: StepId, *, intended: bool) -> bool:
-    """Whether the body may have had an effect that happens once only, or a person was asked about that."""
-    if c.tool is None or c.tool.effect != "once":
+def _is_lost(c: _Call, run: CallRun, step_id: StepId, found: object) -> bool:
+    """Whether nobody knows what came of a call that was begun before a crash; it is not begun again then.
+
+    What was recorded with the intent counts, not what the code says now: the effect may have been declared another
+    one since, the tool removed, or a parameter renamed. A person who was asked about it has answered for it.
+    """
+    if type(found) is Intent:
+        c.intended_key = found.key
+        return found.policy != "keyed" or c.outcome is not None
+    if found is not None or c.outcome is not None:
         return False
     c.question = "unknown"
-    return intended or _answer(c, run, step_id) is not None
+    return _answer(c, run, step_id) is not None
 
 
 def _unknown(c: _Call, run: CallRun, step_id: StepId) -> None:
-    if c.tool is not None and c.tool.ask_on_unknown:
+    if c.tool is not None and c.tool.ask_on_unknown and c.outcome is None and not run.halted:
         c.question = "unknown"
         given = _answer(c, run, step_id)
         if given is None:
-            raise Interrupt(f"{c.call.name}{dict(c.call.arguments)}: {_UNKNOWN}. What came of it?")
+            raise Interrupt(f"{c.call.name}{dict(c.call.arguments)}: {UNKNOWN}. What came of it?")
         c.outcome = c.returned(f"a person says: {given.answer}", 0.0)
     else:
         c.outcome = c.unknown()

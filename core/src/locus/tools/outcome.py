@@ -7,15 +7,30 @@ from typing import TYPE_CHECKING, Any
 from locus.core.data import register_value
 from locus.core.executions import ToolExecution
 from locus.core.frozen import frozen
+from locus.core.journal import EXECUTE, Outcome, StepId
 from locus.core.lazy import Lazy
 from locus.core.messages import TOOL, Block, Message, ToolCall, ToolResult, Usage
+from locus.core.state import not_run
 
 if TYPE_CHECKING:
     from locus.core import codec
+    from locus.core.state import AgentState
+    from locus.journal.host import JournalHost
 else:
     codec = Lazy("locus.core.codec")
 
-__all__ = ["CallOutcome"]
+__all__ = ["UNKNOWN", "CallOutcome", "with_recorded_results"]
+
+#: What the model reads about a call that was begun, and nobody knows what came of it.
+UNKNOWN = (
+    "outcome unknown: this call was started before an interruption and may have had its effect; "
+    "find out before calling it again"
+)
+
+
+def _unknown_result(call: ToolCall) -> Message:
+    """The tool message for a call that was begun and whose outcome nobody knows."""
+    return Message(TOOL, ToolResult(call.id, f"Error: {UNKNOWN}", is_error=True, name=call.name))
 
 
 @frozen
@@ -64,3 +79,24 @@ def _from_data(data: Any) -> CallOutcome:
 
 _NO_CALL = ToolCall("", "")
 register_value(CallOutcome, "locus.call", _to_data, _from_data, plain=True)
+
+
+def with_recorded_results(host: JournalHost, state: AgentState, reason: str) -> AgentState:
+    """The state with its open calls answered by what the journal says of them, before anything else may close them.
+
+    Args:
+        host: the thread.
+        state: a state that may have open calls.
+        reason: why the calls were not run that were never begun.
+    """
+    from_record: list[Message] = []
+    executions: list[ToolExecution] = []
+    for ordinal, call in enumerate(state.unanswered):
+        step_id = StepId(state.iteration, EXECUTE, ordinal)
+        found = host.newest(step_id)
+        if isinstance(found, Outcome) and isinstance(found.value, CallOutcome):
+            from_record.append(found.value.message(call))
+            executions.append(found.value.execution)
+        else:
+            from_record.append(_unknown_result(call) if host.may_have_begun(step_id) else not_run(call, reason))
+    return state.with_results(from_record, executions)

@@ -4,7 +4,8 @@ A fork of an open run is another run: it gets a run id of its own, in the same w
 its effects begin with the run's id (`ToolContext.idempotency_key`), and an effect of the fork is a new one, not another
 attempt at the origin's: with the origin's key, a service that deduplicates would answer it with what it did for other
 arguments. What the origin had done before the fork is in the state, and is not done again. What it had done in the node
-under way is no part of the fork, because no transition is: there that node runs anew.
+under way is no part of the fork, because no transition is: there that node runs anew. But an effect whose intent is on
+record without an outcome is not begun anew: the fork inherits that its outcome is unknown.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from uuid import uuid4
 
 from attrs import evolve
 
-from locus.core.journal import END, FORK, StateDelta, Transition
+from locus.core.journal import END, FORK, Asked, Body, Intent, Outcome, StateDelta, StepId, Transition
 from locus.loop.input import thread_name
 from locus.loop.router import Node
 from locus_plugin_timetravel.histories import Source, store_of
@@ -46,16 +47,35 @@ async def fork(source: Source, thread_id: str, *, at: int | None = None, into: s
         (number, last), where = await newest_transition(store, thread_id), ""
     else:
         (number, last), where = await nth_transition(store, thread_id, at), f" at {at}"
-    await store.fork(thread_id, number, name, _parted(last, f"forked from {thread_id!r}{where}"))
+    # What is in flight is behind the newest transition, and so behind the newest snapshot.
+    found = await store.peek(thread_id)
+    since: list[Body] = []
+    if found is not None and (found.snapshot is None or found.snapshot.at <= number):
+        since = [each.body for each in found.entries if each.n > number]
+    await store.fork(thread_id, number, name, _parted(last, f"forked from {thread_id!r}{where}", since))
     return name
 
 
-def _parted(last: Transition, why: str) -> tuple[Transition, ...]:
-    """What makes an open run another one."""
+def _parted(last: Transition, why: str, since: list[Body]) -> tuple[Body, ...]:
+    """What makes an open run another one; it inherits that nobody knows what came of an effect in flight."""
     if last.next_node == END:
         return ()
     run_id = str(uuid4())
     change = StateDelta({"run_id": run_id})
     # On its way out, why it ends is what the transition says, and so it stays.
     told = last.why if last.next_node == Node.TERMINATE else why
-    return (evolve(last, run_id=run_id, node=FORK, delta=change, why=told),)
+    begun = [evolve(intent, run_id=run_id, policy="once") for intent in _in_flight(since)]
+    return (evolve(last, run_id=run_id, node=FORK, delta=change, why=told), *begun)
+
+
+def _in_flight(since: list[Body]) -> list[Intent]:
+    """The intents of a node without an outcome."""
+    open_intents: dict[StepId, Intent] = {}
+    for body in since:
+        if isinstance(body, Transition):
+            break
+        if isinstance(body, Intent):
+            open_intents[body.step_id] = body
+        elif isinstance(body, Outcome | Asked):  # a body that asked was left in good order
+            open_intents.pop(body.step_id, None)
+    return list(open_intents.values())
