@@ -24,6 +24,7 @@ LocusError
 │   ├── ThreadBusy              another run holds the thread (`.thread_id`, `.holder`, `.since`)
 │   ├── Fenced                  this writer lost its claim
 │   ├── StoreError              the store could not read or write; nothing is half-written (`.store`)
+│   │   └── JournalDamaged      what it gave back is not what was written (`.thread_id`, `.n`)
 │   ├── StepFailed              a recorded step had raised
 │   ├── OutcomeUnknown          a crash came between an effect and its record
 │   ├── StepMismatch            a recorded step differs from the one the code asks for
