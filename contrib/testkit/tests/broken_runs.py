@@ -452,7 +452,7 @@ BROKEN: dict[Callable[[], Any], tuple[str, ...]] = {
     StoresWholeStates: ("test_law_6_entry_holds_what_was_added",),
     FoldsCaseOfSteps: ("test_law_7_every_step_is_found_by_its_own_name",),
     NamesStepsItself: ("test_law_7_ids_are_pinned",),
-    ForgetsDigests: ("test_law_7_changed_program_is_stopped_for_good",),
+    ForgetsDigests: ("test_law_7_added_parameter_is_the_same_step",),
     TakesTheTimeWithTheThread: ("test_law_10_thread_of_a_dead_worker_is_offered_again",),
     ForgetsTimes: ("test_law_8_thread_is_ready_when_its_time_has_come",),
     OffersOnce: ("test_law_10_thread_is_offered_until_somebody_takes_it",),

@@ -82,7 +82,7 @@ class StepLaws(StoreContract):
         for store in reversed(place.stores):
             claim = await store.claim("t", "another program")
             run_id = (await store.read("t"))[0].body.run_id
-            other = Intent(run_id=run_id, step_id=StepId(0, "execute", 1), digest="of another call")
+            other = Outcome(run_id=run_id, step_id=StepId(0, "execute", 1), digest="of another call")
             assert await store.append(claim, [other]) is Appended.OK
             await store.release(claim)
             with pytest.raises(StepMismatch):
