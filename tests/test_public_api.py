@@ -45,9 +45,9 @@ NOT_YET_PUBLIC = {
     "plugins/timetravel/src/locus_plugin_timetravel/replays/report.py: locus.loop.runtime.AgentRuntime",
     "plugins/timetravel/src/locus_plugin_timetravel/replays/report.py: locus.loop.thread.recorded_ending",
     "plugins/timetravel/src/locus_plugin_timetravel/replays/report.py: locus.loop.transition.advance_node",
-    "plugins/timetravel/src/locus_plugin_timetravel/replays/report.py: locus.models.request_fingerprint.standing",
+    "plugins/timetravel/src/locus_plugin_timetravel/replays/report.py: locus.models.request_fingerprint.request_fingerprint",  # noqa: E501
     "plugins/timetravel/src/locus_plugin_timetravel/replays/report.py: locus.options.RunOptions",
-    "plugins/timetravel/src/locus_plugin_timetravel/replays/report.py: locus.tools.session_tools.again",
+    "plugins/timetravel/src/locus_plugin_timetravel/replays/report.py: locus.tools.session_tools.restore",
     "plugins/timetravel/src/locus_plugin_timetravel/replays/run.py: locus.core.fingerprint.bare",
     "plugins/timetravel/src/locus_plugin_timetravel/replays/run.py: locus.hooks.health.STRIKES",
     "plugins/timetravel/src/locus_plugin_timetravel/replays/run.py: locus.hooks.table.HookTable",

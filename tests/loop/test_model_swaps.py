@@ -11,7 +11,7 @@ from locus import Agent, Hook, Message, Role, Usage, tool
 from locus.core.errors import ModelError, is_transient
 from locus.core.events import Event, ModelCompleteEvent, ModelErrorEvent
 from locus.core.messages import RawBlock, TextBlock, ThinkingBlock, ToolCall
-from locus.models import Price, portable, writer, written_by
+from locus.models import Price, get_writer, make_portable, mark_writer
 from locus.plugin import hookimpl
 from locus_testkit import FakeClock, ScriptedModel, call
 
@@ -48,7 +48,7 @@ class Swap(Hook):
         if run.state.iteration in self.when:
             return await call_next(evolve(request, model=self.other))
         own = request.model.name
-        return await call_next(evolve(request, messages=portable(request.messages, own, own=own)))
+        return await call_next(evolve(request, messages=make_portable(request.messages, own, own=own)))
 
 
 async def test_a_wrapper_finds_the_runs_model_and_may_have_another_one_answer() -> None:
@@ -70,7 +70,7 @@ async def test_another_provider_is_not_sent_what_the_first_one_signed_and_the_hi
     sent = other.requests[0].messages[1]
     assert sent == Message(Role.ASSISTANT, (TextBlock("Let me look."), ToolCall("1", "look", {})))
     assert result.state.messages[1] == SIGNED
-    assert writer(result.state.messages[-1]) == "zeta:small"
+    assert get_writer(result.state.messages[-1]) == "zeta:small"
 
 
 async def test_the_runs_own_model_gets_its_turns_verbatim_and_those_of_others_without_what_they_signed() -> None:
@@ -103,11 +103,11 @@ async def test_a_name_is_resolved_like_any_other_and_an_unknown_one_is_the_error
 
 def test_a_turn_of_nothing_but_reasoning_is_left_out_for_others() -> None:
     turn = Message(Role.ASSISTANT, ThinkingBlock("hm", "s"))
-    assert portable([turn], "zeta:a", own="acme:b") == ()
-    assert portable([turn], "acme:a", own="acme:b") == (turn,)
-    marked = written_by(turn, "zeta:a")
-    assert portable([marked], "zeta:c", own="acme:b") == (marked,)
-    assert portable([Message(Role.USER, "u")], "zeta:a", own="acme:b") == (Message(Role.USER, "u"),)
+    assert make_portable([turn], "zeta:a", own="acme:b") == ()
+    assert make_portable([turn], "acme:a", own="acme:b") == (turn,)
+    marked = mark_writer(turn, "zeta:a")
+    assert make_portable([marked], "zeta:c", own="acme:b") == (marked,)
+    assert make_portable([Message(Role.USER, "u")], "zeta:a", own="acme:b") == (Message(Role.USER, "u"),)
 
 
 async def test_what_a_failed_call_has_used_is_charged() -> None:

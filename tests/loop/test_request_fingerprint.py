@@ -17,7 +17,7 @@ from locus.core.journal import Outcome
 from locus.core.termination import CustomCondition, MaxIterations
 from locus.journal import MemoryStore
 from locus.models.protocol import OutputSpec
-from locus.models.request_fingerprint import standing
+from locus.models.request_fingerprint import request_fingerprint
 from locus.plugin import hookimpl
 from locus.tools.registry import ToolRegistry
 from locus_testkit import ScriptedModel, call
@@ -51,7 +51,7 @@ async def test_each_part_stands_for_itself() -> None:
     spec = OutputSpec(name="answer", schema={"type": "object"})
 
     def letters(*what: Any) -> str:
-        return "".join(parts_of(standing(*what)) or {})
+        return "".join(parts_of(request_fingerprint(*what)) or {})
 
     assert letters(state, None, none, plain, None) == ""
     assert letters(state, prompt, none, plain, None) == "p"
@@ -60,8 +60,8 @@ async def test_each_part_stands_for_itself() -> None:
     assert letters(state, None, none, ModelSettings(seed=1), None) == "s"
     assert letters(state, None, none, ModelSettings(extras={"client": object()}), None) == "s"
     assert letters(state, prompt, some, ModelSettings(seed=1), spec) == "ptso"
-    odd = standing(state, None, none, ModelSettings(extras={"client": object()}), None)
-    assert odd == standing(state, None, none, ModelSettings(extras={"client": object()}), None)
+    odd = request_fingerprint(state, None, none, ModelSettings(extras={"client": object()}), None)
+    assert odd == request_fingerprint(state, None, none, ModelSettings(extras={"client": object()}), None)
 
 
 async def test_what_a_model_is_told_of_tools_is_their_digest() -> None:
@@ -103,7 +103,7 @@ async def test_without_a_history_nothing_is_worked_out(monkeypatch: pytest.Monke
     def never(*_: Any) -> str:
         raise AssertionError("somebody wanted a fingerprint")
 
-    monkeypatch.setattr("locus.loop.segment.standing", never)
+    monkeypatch.setattr("locus.loop.segment.request_fingerprint", never)
     for store in (None, MemoryStore(history=False)):
         result = await made(store, "hi").run("x", termination=MaxIterations(3))
         assert result.text == "hi"

@@ -24,7 +24,7 @@ from locus.journal import MemoryStore
 from locus.journal.store import Appended, Claim
 from locus.plugin import Cancel, RunContext, hookimpl, register_event
 from locus.tools import SchemaTool, ToolContext, schema_tool
-from locus.tools.session_tools import BROUGHT, again
+from locus.tools.session_tools import SESSION_TOOLS, restore
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
@@ -345,21 +345,23 @@ async def test_the_next_turn_has_the_tools_of_that_time() -> None:
     other = await agent.run("3", thread_id="t")
     without = await Agent(model, checkpointer=store).run("4", thread_id="t")
 
-    assert first.state.metadata[BROUGHT] == same.state.metadata[BROUGHT] != other.state.metadata[BROUGHT]
+    assert (
+        first.state.metadata[SESSION_TOOLS] == same.state.metadata[SESSION_TOOLS] != other.state.metadata[SESSION_TOOLS]
+    )
     assert [[t.name for t in r.tools] for r in model.requests] == [["old"], ["old"], ["new"], []]
-    assert BROUGHT not in without.state.metadata
+    assert SESSION_TOOLS not in without.state.metadata
     assert (await timetravel.replay(agent, "t")).ok
 
 
 async def test_the_list_is_short_on_record_and_damage_is_told() -> None:
     tools = [brought(f"tool{i}") for i in range(50)]
     result = await Agent(ScriptedModel("a"), hooks=[Bringer(*tools)]).run("1")
-    record = result.state.metadata[BROUGHT]
+    record = result.state.metadata[SESSION_TOOLS]
 
     assert record["names"] == tuple(tool.name for tool in tools)
     assert len(record["tools"]) < len(json.dumps([dict(t.spec.parameters) for t in tools], default=dict)) / 3
     with pytest.raises(CheckpointError, match=r"locus\.tools"):
-        again(result.state.with_metadata(BROUGHT, {"names": [], "tools": "AAAA"}))
+        restore(result.state.with_metadata(SESSION_TOOLS, {"names": [], "tools": "AAAA"}))
 
 
 async def test_a_run_that_is_cancelled_leaves_its_session_in_the_sessions_own_time() -> None:

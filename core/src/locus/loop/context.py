@@ -103,12 +103,12 @@ class SegmentContext:
         "output",
         "parent",
         "registry",
+        "request_fingerprint",
         "resumed",
         "retry_reason",
         "runtime",
         "settings",
         "sink",
-        "standing",
         "stash",
         "state",
         "stop",
@@ -142,7 +142,7 @@ class SegmentContext:
         self.deadline: float | None = None
         self.retry_reason = ""
         #: The fingerprint of what every request of this segment says again, where a history is kept.
-        self.standing = ""
+        self.request_fingerprint = ""
         #: How many attempts at the Think under way are void.
         self.attempt = 0
         #: What the condition guarantees.
@@ -421,7 +421,9 @@ class SegmentContext:
             messages=messages, tools=self.registry.specs, settings=self.settings, output=output, deadline=self.deadline
         )
         step_id = StepId(self.state.iteration, THINK, 0, attempt)
-        return model_step(self, request, self.runtime.model, step_id=step_id, standing=self.standing)
+        return model_step(
+            self, request, self.runtime.model, step_id=step_id, request_fingerprint=self.request_fingerprint
+        )
 
     async def call_model(
         self, request: ModelRequest, *, model: Model | str | None = None, purpose: str

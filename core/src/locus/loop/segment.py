@@ -51,7 +51,7 @@ from locus.loop.thread import (
 )
 from locus.loop.transition import advance_node, commit, emit_end
 from locus.models.call import Called, Spent
-from locus.models.request_fingerprint import standing
+from locus.models.request_fingerprint import request_fingerprint
 from locus.tools.cancellation import cancellations, is_cancellation
 
 if TYPE_CHECKING:
@@ -296,7 +296,7 @@ async def _stand(run: SegmentContext, segment: Segment, state: AgentState, numbe
     if not host.store.keeps_history:
         return
     spec = run.output.spec if run.output is not None else None
-    run.standing = standing(state, segment.system, run.registry, run.settings, spec)
+    run.request_fingerprint = request_fingerprint(state, segment.system, run.registry, run.settings, spec)
     if run.runtime.limits:
         try:
             limits = [limit.to_json() for limit in run.runtime.limits]

@@ -22,11 +22,10 @@ if TYPE_CHECKING:
     from locus.core.state import AgentState
     from locus.hooks.table import Impl
     from locus.loop.context import SegmentContext
-    from locus.tools import schematool
-    from locus.tools import session_tools as brought
-    from locus.tools.session_tools import Brought
+    from locus.tools import schematool, session_tools
+    from locus.tools.session_tools import SessionTool
 else:
-    brought = Lazy("locus.tools.session_tools")
+    session_tools = Lazy("locus.tools.session_tools")
     schematool = Lazy("locus.tools.schematool")
 
 __all__ = ["RunSessions"]
@@ -67,16 +66,16 @@ class RunSessions:
         """
         run = self._run
         impls = run.runtime.hooks.impls(_HOOK)
-        if not impls and brought.BROUGHT not in state.metadata:
+        if not impls and session_tools.SESSION_TOOLS not in state.metadata:
             return state
         over = run.halted or (resumed and run.host.open_node == Node.TERMINATE)
         live = await self._open(impls) if impls and not over else ()
         if not resumed:
-            state = brought.noted(state, live)
-        run.registry = run.runtime.tools.with_tools(*brought.again(state, live))
+            state = session_tools.record(state, live)
+        run.registry = run.runtime.tools.with_tools(*session_tools.restore(state, live))
         return state
 
-    async def _open(self, impls: tuple[Impl, ...]) -> tuple[Brought, ...]:
+    async def _open(self, impls: tuple[Impl, ...]) -> tuple[SessionTool, ...]:
         run = self._run
         run.hold_back()
         self._sessions = tuple(_Session(impl, run) for impl in impls)
@@ -115,10 +114,10 @@ class _Session:
         # A cancelled run takes leave of its tools first: it says itself when this is to end.
         self.scope = anyio.CancelScope(shield=True)
         self._ready, self._closing, self.left = anyio.Event(), anyio.Event(), anyio.Event()
-        self._tools: tuple[Brought, ...] = ()
+        self._tools: tuple[SessionTool, ...] = ()
         self._error: Exception | None = None
 
-    async def opened(self) -> tuple[Brought, ...]:
+    async def opened(self) -> tuple[SessionTool, ...]:
         """The tools, once the session is open.
 
         Raises:
@@ -182,13 +181,13 @@ class _Session:
             await self._closing.wait()
             self.scope.deadline = anyio.current_time() + CLOSING
 
-    def _checked(self, tool: Any) -> Brought:
+    def _checked(self, tool: Any) -> SessionTool:
         if not isinstance(tool, schematool.SchemaTool):
             raise TypeError(
                 f"brought {tool!r:.80}; the tools of a session are made with locus.tools.schema_tool, and a function "
                 "that is known when the agent is built belongs into locus_register_tools"
             )
-        return brought.Brought(self._impl.plugin, tool)
+        return session_tools.SessionTool(self._impl.plugin, tool)
 
 
 def _single(error: Exception) -> Exception:

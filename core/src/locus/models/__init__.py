@@ -6,7 +6,7 @@ from locus.core.lazy import exports
 
 if TYPE_CHECKING:
     from locus.models.call import Called
-    from locus.models.handoff import portable, writer, written_by
+    from locus.models.handoff import get_writer, make_portable, mark_writer
     from locus.models.output import OutputError, OutputSchema, output_schema
     from locus.models.prices import PriceSource
     from locus.models.protocol import (
@@ -39,10 +39,10 @@ __all__ = [
     "StopReason",
     "ToolChoice",
     "get_model",
+    "get_writer",
+    "make_portable",
+    "mark_writer",
     "output_schema",
-    "portable",
-    "writer",
-    "written_by",
 ]
 
 __getattr__, __dir__ = exports(
@@ -64,8 +64,8 @@ __getattr__, __dir__ = exports(
         "ToolChoice": "locus.models.protocol",
         "get_model": "locus.models.registry",
         "output_schema": "locus.models.output",
-        "portable": "locus.models.handoff",
-        "writer": "locus.models.handoff",
-        "written_by": "locus.models.handoff",
+        "make_portable": "locus.models.handoff",
+        "get_writer": "locus.models.handoff",
+        "mark_writer": "locus.models.handoff",
     },
 )

@@ -22,8 +22,8 @@ from locus.core.journal import ModelFailed
 from locus.core.lazy import Lazy
 from locus.core.messages import ASSISTANT, Message, Usage
 from locus.hooks.dispatch import is_failure, onion
-from locus.models.handoff import portable, written_by
-from locus.models.prices import price_of, sourced
+from locus.models.handoff import make_portable, mark_writer
+from locus.models.prices import add_cost, add_sourced_cost
 from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, OnChunk
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ class Calling:
         swapped = request.model is not None and request.model is not self._own
         if swapped:
             self.model = self.run.model_for(request.model)
-            request = evolve(request, messages=portable(request.messages, self.model.name, own=self._own.name))
+            request = evolve(request, messages=make_portable(request.messages, self.model.name, own=self._own.name))
         else:
             self.model = self._own
         try:
@@ -290,7 +290,7 @@ class Calling:
             raise ModelError(f"{self.model.name} returned {message!r:.80}; it answers with an assistant message")
         await self._used(response.usage, response.model)
         if swapped:
-            message = written_by(message, self.model.name)
+            message = mark_writer(message, self.model.name)
             response = evolve(response, message=message)
         self._answer = message
         return response
@@ -299,9 +299,9 @@ class Calling:
         usage, run = _counted(used), self.run
         sources, unknown = run.rates
         if sources and usage.cost is None:
-            usage = await sourced(sources, self.model, answered, usage, run.clock.now(), run.health)
+            usage = await add_sourced_cost(sources, self.model, answered, usage, run.clock.now(), run.health)
         if usage.cost is None and (unknown is not None or getattr(self.model, "price", None) is not None):
-            usage = price_of(self.model, usage, unknown)
+            usage = add_cost(self.model, usage, unknown)
         self.usage = usage if self.usage is _NOTHING else self.usage + usage
 
     async def _within(self, request: ModelRequest, deadline: float) -> ModelResponse:
@@ -334,7 +334,7 @@ async def model_step(
     *,
     step_id: StepId,
     purpose: str = "think",
-    standing: str = "",
+    request_fingerprint: str = "",
 ) -> tuple[ModelResponse, Usage, bool]:
     """One model call as a step of the run: the answer, the usage of all attempts at it, and whether it was recorded.
 
@@ -344,14 +344,14 @@ async def model_step(
         model: the model.
         step_id: the step.
         purpose: what for.
-        standing: the fingerprint of what the run's requests have in common; recorded with the answer.
+        request_fingerprint: the fingerprint of what the run's requests have in common; recorded with the answer.
 
     Raises:
         ModelError: it failed; whatever was raised is the cause, and what it used is charged.
     """
     calling = Calling(run, model, request, purpose)
     began = time.perf_counter()
-    digest = f"{model.name}:{len(request.messages)}{standing}"
+    digest = f"{model.name}:{len(request.messages)}{request_fingerprint}"
     try:
         called: Called = await run.host.step(step_id, calling.step, "model", digest)
     except BaseException as e:

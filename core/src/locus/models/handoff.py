@@ -12,12 +12,12 @@ from attrs import evolve
 
 from locus.core.messages import Block, Message, RawBlock, Role, TextBlock, ThinkingBlock, ToolCall
 
-__all__ = ["portable", "writer", "written_by"]
+__all__ = ["get_writer", "make_portable", "mark_writer"]
 
 _WRITER = "locus.model"
 
 
-def written_by(message: Message, model: str) -> Message:
+def mark_writer(message: Message, model: str) -> Message:
     """An assistant turn, marked with the model that wrote it.
 
     Args:
@@ -27,13 +27,13 @@ def written_by(message: Message, model: str) -> Message:
     return evolve(message, extras={**message.extras, _WRITER: model})
 
 
-def writer(message: Message) -> str | None:
+def get_writer(message: Message) -> str | None:
     """The model that wrote a turn in another one's place, or None: the run's own."""
     name = message.extras.get(_WRITER)
     return name if isinstance(name, str) else None
 
 
-def portable(messages: Iterable[Message], model: str, *, own: str) -> tuple[Message, ...]:
+def make_portable(messages: Iterable[Message], model: str, *, own: str) -> tuple[Message, ...]:
     """The messages that can be sent to a model: without what only the provider of another one understands.
 
     Text, tool calls, tool results and media stay. A turn that holds nothing else is left out. What is the same
@@ -50,7 +50,7 @@ def portable(messages: Iterable[Message], model: str, *, own: str) -> tuple[Mess
         if message.role is not Role.ASSISTANT:
             kept.append(message)
             continue
-        name = writer(message)
+        name = get_writer(message)
         if (unmarked if name is None else _provider(name)) == provider:
             kept.append(message)
             continue

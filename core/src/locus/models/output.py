@@ -15,7 +15,7 @@ from locus.core.frozen import frozen, thaw
 from locus.core.lazy import Lazy
 from locus.models.extract import LONGEST, json_values
 from locus.models.protocol import OutputSpec
-from locus.schema.text import shown
+from locus.schema.text import safe_repr
 
 if TYPE_CHECKING:
     from locus.schema import adapter, checking, jsonschema
@@ -93,7 +93,7 @@ def output_schema(source: Any) -> OutputSchema[Any]:
         of_type = adapter.of(source)
     except adapter.UnsupportedType as e:
         raise ConfigError(
-            f"output_schema is {shown(source)}, for which no JSON Schema can be made: {e}; use a class made by "
+            f"output_schema is {safe_repr(source)}, for which no JSON Schema can be made: {e}; use a class made by "
             "attrs, dataclass, TypedDict or pydantic, a list or union of them, or a JSON Schema"
         ) from e
     name = getattr(source, "__name__", "") if isinstance(source, type) else ""
@@ -153,4 +153,4 @@ class _Output:
         if len(answer) > LONGEST:
             return checking.Problem("$", f"the answer has {len(answer):,} characters; at most {LONGEST:,} are read")
         expected = jsonschema.describe(self.checked.schema, self.checked.schema)
-        return checking.Problem("$", f"expected JSON ({expected}), got {shown(answer, 200)}")
+        return checking.Problem("$", f"expected JSON ({expected}), got {safe_repr(answer, 200)}")

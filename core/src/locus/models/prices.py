@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from locus.hooks.table import Impl
     from locus.models.protocol import Model, Price
 
-__all__ = ["PriceSource", "has_price", "price_of", "sourced"]
+__all__ = ["PriceSource", "add_cost", "add_sourced_cost", "has_price"]
 
 _LITTLE = Usage(prompt_tokens=1, completion_tokens=1)
 
@@ -37,7 +37,7 @@ class PriceSource(Protocol):
         ...
 
 
-def price_of(model: Model, usage: Usage, unknown: float | None = None) -> Usage:
+def add_cost(model: Model, usage: Usage, unknown: float | None = None) -> Usage:
     """The usage with its dollars: the provider's, or by the model's price, or by the one assumed for it.
 
     Args:
@@ -54,7 +54,7 @@ def price_of(model: Model, usage: Usage, unknown: float | None = None) -> Usage:
     return usage if unknown is None else evolve(usage, cost=usage.total_tokens * unknown / 1_000_000)
 
 
-async def sourced(
+async def add_sourced_cost(
     sources: Iterable[Impl], model: Model, answered: str, usage: Usage, at: datetime, health: HookHealth
 ) -> Usage:
     """The usage with the dollars of the first source that knows them; one that raises is reported and skipped."""

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from locus.models.protocol import OutputSpec
     from locus.tools.registry import ToolRegistry
 
-__all__ = ["standing"]
+__all__ = ["request_fingerprint"]
 
 _DEFAULT = ModelSettings()
 
 
-def standing(
+def request_fingerprint(
     state: AgentState,
     system: Message | None,
     tools: ToolRegistry,

@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from locus.schema.checking import Problem, ValidationError, explain, find_problems, normalise
     from locus.schema.jsonschema import Schema, admits, describe, kind_of, subschemas
     from locus.schema.signatures import Signature, read_signature
-    from locus.schema.text import clean, listed, shown
+    from locus.schema.text import clean_text, join_names, safe_repr
 
 __all__ = [
     "InvalidSchema",
@@ -86,18 +86,18 @@ __all__ = [
     "ValidationError",
     "admits",
     "call_key",
-    "clean",
+    "clean_text",
     "describe",
     "explain",
     "find_problems",
+    "join_names",
     "kind_of",
-    "listed",
     "normalise",
     "of",
     "of_json_schema",
     "parameters_of",
     "read_signature",
-    "shown",
+    "safe_repr",
     "subschemas",
 ]
 
@@ -115,18 +115,18 @@ __getattr__, __dir__ = exports(
         "ValidationError": "locus.schema.checking",
         "admits": "locus.schema.jsonschema",
         "call_key": "locus.schema.canonical",
-        "clean": "locus.schema.text",
+        "clean_text": "locus.schema.text",
         "describe": "locus.schema.jsonschema",
         "explain": "locus.schema.checking",
         "find_problems": "locus.schema.checking",
         "kind_of": "locus.schema.jsonschema",
-        "listed": "locus.schema.text",
+        "join_names": "locus.schema.text",
         "normalise": "locus.schema.checking",
         "of": "locus.schema.adapter",
         "of_json_schema": "locus.schema.adapter",
         "parameters_of": "locus.schema.arguments",
         "read_signature": "locus.schema.signatures",
-        "shown": "locus.schema.text",
+        "safe_repr": "locus.schema.text",
         "subschemas": "locus.schema.jsonschema",
     },
 )

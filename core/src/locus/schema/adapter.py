@@ -16,7 +16,7 @@ from attrs import frozen
 from locus.schema.checking import TOO_DEEP, Problem, ValidationError, find_problems, normalise, plain
 from locus.schema.jsonschema import Schema, inline, lookup, rebase, subschemas
 from locus.schema.msgspec_adapters import adapt, convert, schema_source
-from locus.schema.text import shown
+from locus.schema.text import safe_repr
 
 __all__ = ["InvalidSchema", "JsonSchemaAdapter", "TypeAdapter", "UnsupportedType", "of", "of_json_schema", "problem_of"]
 
@@ -193,5 +193,5 @@ def of_json_schema(schema: Mapping[str, Any]) -> JsonSchemaAdapter:
                 raise InvalidSchema(f"refers to {ref!r}, which is not in it; put that into its '$defs'")
             todo += subschemas(node)
     except (AttributeError, TypeError) as e:
-        raise InvalidSchema(f"is not a JSON Schema ({e}), got {shown(root, 200)}") from e
+        raise InvalidSchema(f"is not a JSON Schema ({e}), got {safe_repr(root, 200)}") from e
     return JsonSchemaAdapter(root)

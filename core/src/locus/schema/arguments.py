@@ -22,7 +22,7 @@ from locus.schema.checking import TOO_DEEP, Problem, ValidationError, find_probl
 from locus.schema.jsonschema import subschemas
 from locus.schema.msgspec_adapters import SelfDescribing, constraints, convert, load_custom
 from locus.schema.signatures import Signature
-from locus.schema.text import clean
+from locus.schema.text import clean_text
 
 __all__ = ["Parameters", "parameters_of"]
 
@@ -130,7 +130,7 @@ def parameters_of(signature: Signature, injected: type) -> Parameters:
         name = parameter.name
         annotation, description = _declared(signature, parameter)
         kind = single[name] = _type_of(signature, parameter, annotation)
-        text = clean(description or signature.described.get(name, ""))
+        text = clean_text(description or signature.described.get(name, ""))
         shown[name] = {"description": text} if text else {}
         if parameter.default is _NO_DEFAULT:
             members.append((name, kind))

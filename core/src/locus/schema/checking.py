@@ -19,7 +19,7 @@ from attrs import frozen
 from locus.core.errors import closest
 from locus.core.lazy import Lazy
 from locus.schema.jsonschema import Schema, admits, alternatives, describe, identity, kind_of, resolve
-from locus.schema.text import clean, cut, listed, shown
+from locus.schema.text import clean_text, join_names, safe_repr, truncate
 
 if TYPE_CHECKING:
     import msgspec
@@ -67,7 +67,7 @@ class ValidationError(ValueError):
 
 def explain(problems: tuple[Problem, ...]) -> str:
     """Problems on one line, for a model or a person."""
-    return cut("; ".join(map(str, problems)), 4_000)
+    return truncate("; ".join(map(str, problems)), 4_000)
 
 
 # --- problems ----------------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ class _Check:
             counts = Counter(map(identity, data))
             twice = next((each for each in data if counts[identity(each)] > 1), _NOTHING)
             if twice is not _NOTHING:
-                yield Problem(path, f"expected items that all differ, got {shown(twice)} more than once")
+                yield Problem(path, f"expected items that all differ, got {safe_repr(twice)} more than once")
 
 
 _NOTHING = object()
@@ -202,14 +202,14 @@ _NOTHING = object()
 
 def _found(data: Any) -> str:
     kind = kind_of(data)
-    return kind if kind == "null" else f"{kind} {shown(data)}"
+    return kind if kind == "null" else f"{kind} {safe_repr(data)}"
 
 
 def _unknown(name: object, properties: Mapping[str, Any], missing: list[str], holder: str) -> str:
     near = closest(str(name), missing) or closest(str(name), properties) or _alike(str(name), properties)
     if near is not None:
         return f"unknown parameter, did you mean {near!r}?"
-    known = f"known: {listed(properties)}" if properties else f"this {holder} takes no parameters"
+    known = f"known: {join_names(properties)}" if properties else f"this {holder} takes no parameters"
     return f"unknown parameter; {known}"
 
 
@@ -225,8 +225,8 @@ def _bare(name: str) -> str:
 
 
 def _step(name: object) -> str:
-    text = clean(str(name))
-    return f".{text}" if text.isidentifier() else f"[{shown(text, 60)}]"
+    text = clean_text(str(name))
+    return f".{text}" if text.isidentifier() else f"[{safe_repr(text, 60)}]"
 
 
 def _regex(pattern: object) -> re.Pattern[str] | None:
@@ -240,7 +240,7 @@ def _string(schema: Schema, data: str, path: str) -> Iterator[Problem]:
     yield from _size(schema, len(data), path, "Length", "characters")
     pattern = _regex(schema.get("pattern"))
     if pattern is not None and pattern.search(data) is None:
-        yield Problem(path, f"expected a string that matches {pattern.pattern!r}, got {shown(data)}")
+        yield Problem(path, f"expected a string that matches {pattern.pattern!r}, got {safe_repr(data)}")
 
 
 def _size(schema: Schema, size: int, path: str, what: str, unit: str) -> Iterator[Problem]:
@@ -255,7 +255,7 @@ def _number(schema: Schema, data: float, path: str) -> Iterator[Problem]:
     for key, (sign, holds) in _LIMITS.items():
         limit = schema.get(key)
         if limit is not None and not holds(data, limit):
-            yield Problem(path, f"expected {describe(schema, {})} {sign} {limit}, got {shown(data)}")
+            yield Problem(path, f"expected {describe(schema, {})} {sign} {limit}, got {safe_repr(data)}")
 
 
 def _is_multiple(data: float, of: float) -> bool:

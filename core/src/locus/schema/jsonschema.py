@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from locus.schema.text import shown
+from locus.schema.text import safe_repr
 
 __all__ = [
     "Schema",
@@ -151,9 +151,9 @@ def describe(schema: Any, root: Schema, depth: int = 2) -> str:
     """What a schema expects, for a message: ``"integer"``, ``"one of 'a', 'b'"``, ``"array of string or null"``."""
     schema = resolve(schema, root)
     if "const" in schema:
-        return shown(schema["const"])
+        return safe_repr(schema["const"])
     if "enum" in schema:
-        values = [shown(value, 40) for value in schema["enum"]]
+        values = [safe_repr(value, 40) for value in schema["enum"]]
         if not values:
             return "nothing"
         return "one of " + ", ".join(values[:20]) + (", ..." if len(values) > 20 else "")

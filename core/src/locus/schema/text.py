@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["clean", "cut", "listed", "shown"]
+__all__ = ["clean_text", "join_names", "safe_repr", "truncate"]
 
 
-def clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """The text without lone surrogates: pairs become the character they mean, single ones U+FFFD."""
     if text.isascii():
         return text
@@ -22,7 +22,7 @@ def clean(text: str) -> str:
     return text
 
 
-def cut(text: str, limit: int) -> str:
+def truncate(text: str, limit: int) -> str:
     """The text within ``limit`` characters: head and tail, and between them a note of how much is missing."""
     if len(text) <= limit:
         return text
@@ -34,17 +34,17 @@ def cut(text: str, limit: int) -> str:
     return f"{text[: room - tail]}{note}{text[-tail:]}"
 
 
-def shown(value: object, limit: int = 80) -> str:
+def safe_repr(value: object, limit: int = 80) -> str:
     """A `repr` for messages: short, on one line, encodable, and never an exception."""
     try:
         text = repr(value)
     except Exception:  # noqa: BLE001  a repr is somebody else's code
         return f"<{type(value).__name__} whose repr fails>"
-    text = clean(text if len(text) <= limit else f"{text[: limit - 3]}...")
+    text = clean_text(text if len(text) <= limit else f"{text[: limit - 3]}...")
     return " ".join(text.split()) if "\n" in text else text
 
 
-def listed(names: Iterable[str], limit: int = 40) -> str:
+def join_names(names: Iterable[str], limit: int = 40) -> str:
     """The names, comma-separated; beyond ``limit`` of them only how many more there are."""
     known = list(names)
     more = len(known) - limit

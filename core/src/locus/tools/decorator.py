@@ -14,7 +14,7 @@ from attrs import evolve
 
 from locus.core.errors import ToolDefinitionError, closest
 from locus.core.lazy import Lazy
-from locus.schema.text import clean, listed, shown
+from locus.schema.text import clean_text, join_names, safe_repr
 from locus.tools.context import ToolContext
 from locus.tools.definition import ArgumentError, Idempotent, Tool
 from locus.tools.spec import Effect, ToolExample, ToolSpec
@@ -101,7 +101,7 @@ def _check(options: ToolOptions, fn: object) -> None:
     for name in options:
         if name not in known:
             near = closest(name, known)
-            hint = f"did you mean {near!r}?" if near else f"known: {listed(known)}"
+            hint = f"did you mean {near!r}?" if near else f"known: {join_names(known)}"
             raise ToolDefinitionError(f"{where} has no option {name!r}; {hint}")
     checks: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
         ("name", is_tool_name, "1 to 64 letters, digits, '_' or '-'"),
@@ -115,7 +115,7 @@ def _check(options: ToolOptions, fn: object) -> None:
     given = cast("Mapping[str, Any]", options)
     for name, holds, expected in checks:
         if name in given and not holds(given[name]):
-            raise ToolDefinitionError(f"{where}: {name} must be {expected}, got {shown(given[name])}")
+            raise ToolDefinitionError(f"{where}: {name} must be {expected}, got {safe_repr(given[name])}")
 
 
 def is_tool_name(name: object) -> bool:
@@ -140,7 +140,7 @@ def _made(fn: Callable[..., Any], options: ToolOptions) -> Tool[..., Any]:
     parameters = arguments.parameters_of(signature, ToolContext)
     spec = ToolSpec(
         name=name,
-        description=clean(options.get("description", signature.description) or name.replace("_", " ")),
+        description=clean_text(options.get("description", signature.description) or name.replace("_", " ")),
         parameters=parameters.whole.schema,
         examples=_examples(signature, options),
     )
@@ -181,7 +181,7 @@ def _examples(about: Signature | Tool[..., Any], options: ToolOptions) -> tuple[
             except TypeError as e:
                 raise ToolDefinitionError(
                     f"{about.origin}: examples[{i}] must be a ToolExample, or a dict with user, arguments, "
-                    f"result and answer, got {shown(each)}"
+                    f"result and answer, got {safe_repr(each)}"
                 ) from e
         made.append(each)
     return tuple(made)

@@ -30,7 +30,7 @@ from locus.tools.body import enter, failures, question, time_limit
 from locus.tools.cancellation import is_foreign_cancellation
 from locus.tools.context import ToolContext
 from locus.tools.definition import ArgumentError, Bound, Tool
-from locus.tools.media import given_again, placed
+from locus.tools.media import place_media, repeat_content
 from locus.tools.outcome import UNKNOWN, CallOutcome
 from locus.tools.result import error_text, result_content
 
@@ -116,11 +116,11 @@ class _Call:
         if isinstance(content, str):
             return self._ended(content, content, None, duration_ms)
         text = "".join(getattr(b, "text", "") for b in content)
-        return self.placed(self._ended(text, content, None, duration_ms))
+        return self.place_media(self._ended(text, content, None, duration_ms))
 
-    def placed(self, outcome: CallOutcome) -> CallOutcome:
+    def place_media(self, outcome: CallOutcome) -> CallOutcome:
         """The outcome with the place of its blocks, which later hits are given again from the conversation."""
-        return placed(outcome, self.state, self.step_id.ordinal)
+        return place_media(outcome, self.state, self.step_id.ordinal)
 
     def raised(self, error: BaseException, duration_ms: float) -> CallOutcome:
         text = error_text(error)
@@ -269,7 +269,7 @@ async def _hit(c: _Call, earlier: ToolExecution, run: CallRun, content: str | tu
         cache_hit=True,
     )
     if content is None:
-        content = given_again(earlier, c.state)
+        content = repeat_content(earlier, c.state)
     c.outcome = CallOutcome(execution, content)
     if run.has_listener(ToolCacheHitEvent):
         await run.emit(
@@ -419,7 +419,7 @@ async def _wrapped(c: _Call, run: CallRun, step_id: StepId, call: ToolCall) -> C
     except Exception as e:  # noqa: BLE001 - what a wrapper raises is the call's error
         return _raised(c, e, run, 0.0)
     # A wrapper may have put blocks in the place of text.
-    return outcome if isinstance(outcome.content, str) else c.placed(outcome)
+    return outcome if isinstance(outcome.content, str) else c.place_media(outcome)
 
 
 async def _body(c: _Call, run: CallRun, step_id: StepId, call: ToolCall) -> CallOutcome:

@@ -14,7 +14,7 @@ from typing import Any
 from zlib import crc32
 
 from locus.core.errors import ToolDefinitionError
-from locus.schema.text import shown
+from locus.schema.text import safe_repr
 from locus.tools.decorator import as_tool
 from locus.tools.definition import Tool
 from locus.tools.registry import tools_of
@@ -57,9 +57,9 @@ def _from_file(path: Path) -> ModuleType:
     try:
         path = path.resolve(strict=True)
     except FileNotFoundError as e:
-        raise ToolDefinitionError(f"there is no file {shown(str(path))}") from e
+        raise ToolDefinitionError(f"there is no file {safe_repr(str(path))}") from e
     except (OSError, ValueError) as e:  # a NUL in the name is a ValueError
-        raise ToolDefinitionError(f"there is no file {shown(str(path))}: {error_text(e)}") from e
+        raise ToolDefinitionError(f"there is no file {safe_repr(str(path))}: {error_text(e)}") from e
     if path.is_dir():
         raise ToolDefinitionError(f"{path} is a folder; name a file in it that ends in .py")
     spec = spec_from_file_location(f"locus_tools_{path.stem}_{crc32(bytes(path)):08x}", path)

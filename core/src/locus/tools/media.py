@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from locus.core.state import AgentState
     from locus.tools.outcome import CallOutcome
 
-__all__ = ["given_again", "placed"]
+__all__ = ["place_media", "repeat_content"]
 
 
-def placed(outcome: CallOutcome, state: AgentState, ordinal: int) -> CallOutcome:
+def place_media(outcome: CallOutcome, state: AgentState, ordinal: int) -> CallOutcome:
     """An outcome whose execution knows where its blocks are going to stand.
 
     Args:
@@ -33,7 +33,7 @@ def placed(outcome: CallOutcome, state: AgentState, ordinal: int) -> CallOutcome
     return evolve(outcome, execution=evolve(outcome.execution, media_at=at))
 
 
-def given_again(earlier: ToolExecution, state: AgentState) -> str | tuple[Block, ...]:
+def repeat_content(earlier: ToolExecution, state: AgentState) -> str | tuple[Block, ...]:
     """What the model got for an earlier execution."""
     at = None if earlier.media_at is None else earlier.media_at + _prompts(state)
     if at is not None and at < len(state.messages):

@@ -11,7 +11,7 @@ from typing import Any
 from locus.core.data import encode_data
 from locus.core.errors import ToolDefinitionError, closest
 from locus.core.fingerprint import short_hash
-from locus.schema.text import clean, listed, shown
+from locus.schema.text import clean_text, join_names, safe_repr
 from locus.tools.decorator import as_tool
 from locus.tools.definition import Tool
 from locus.tools.spec import ToolSpec
@@ -84,12 +84,12 @@ class ToolRegistry:
 
     def unknown(self, name: str) -> str:
         """The error for a model that called a tool that does not exist."""
-        text = f"UnknownTool: there is no tool {shown(name)}"
+        text = f"UnknownTool: there is no tool {safe_repr(name)}"
         if not self._tools:
             return f"{text}; no tools are available, answer without one"
         near = self.nearest(name)
         hint = f"; did you mean {near!r}?" if near is not None else ""
-        return f"{text}{hint}; the tools are: {listed(self._tools)}"
+        return f"{text}{hint}; the tools are: {join_names(self._tools)}"
 
     def nearest(self, name: str) -> str | None:
         """The name that a wrong one most likely meant (another case, a prefix such as ``functions.``), or None."""
@@ -136,7 +136,7 @@ def _same(one: Tool[..., Any], other: Tool[..., Any]) -> bool:
 
 
 def _plain(name: str) -> str:
-    return clean(name).casefold().replace("-", "_").strip()
+    return clean_text(name).casefold().replace("-", "_").strip()
 
 
 def _last_part(name: str) -> str:

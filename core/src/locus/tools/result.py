@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from locus.core.lazy import Lazy
 from locus.core.messages import Block, MediaBlock, RawBlock, TextBlock
-from locus.schema.text import clean, cut, shown
+from locus.schema.text import clean_text, safe_repr, truncate
 from locus.tools.definition import RESULT_CHARS, Tool
 
 if TYPE_CHECKING:
@@ -41,12 +41,13 @@ def result_content(value: Any, tool: Tool[..., Any] | None = None) -> str | tupl
     """
     limit = RESULT_CHARS if tool is None else tool.max_result_chars
     if type(value) is str:
-        return cut(clean(value), limit)
+        return truncate(clean_text(value), limit)
     blocks = _blocks(value)
     if not blocks:
         return result_text(value, limit)
     return tuple(
-        TextBlock(cut(clean(b.text), limit), extras=b.extras) if isinstance(b, TextBlock) else b for b in blocks
+        TextBlock(truncate(clean_text(b.text), limit), extras=b.extras) if isinstance(b, TextBlock) else b
+        for b in blocks
     )
 
 
@@ -63,8 +64,8 @@ def result_text(value: Any, limit: int = RESULT_CHARS) -> str:
     try:
         text = _text(value)
     except Exception:  # noqa: BLE001  whatever it holds, the model reads something
-        text = shown(value, limit)
-    return cut(clean(text), limit)
+        text = safe_repr(value, limit)
+    return truncate(clean_text(text), limit)
 
 
 def _text(value: Any) -> str:
@@ -117,7 +118,7 @@ def _encodable(value: Any) -> Any:
         return list(value)
     if isinstance(value, BaseException):
         return error_text(value)
-    return shown(value, 1_000)
+    return safe_repr(value, 1_000)
 
 
 def error_text(error: BaseException) -> str:
@@ -129,4 +130,4 @@ def error_text(error: BaseException) -> str:
             message += f": {'; '.join(map(error_text, error.exceptions))}"
     except Exception:  # noqa: BLE001  a message is somebody else's code
         message = ""
-    return f"{name}: {cut(clean(message).strip(), ERROR_CHARS) or 'no message'}"
+    return f"{name}: {truncate(clean_text(message).strip(), ERROR_CHARS) or 'no message'}"

@@ -18,7 +18,7 @@ from locus.schema.arguments import Parameters
 from locus.schema.canonical import call_key
 from locus.schema.checking import ValidationError
 from locus.schema.jsonschema import describe
-from locus.schema.text import clean, shown
+from locus.schema.text import clean_text, safe_repr
 from locus.tools.context import ToolContext
 from locus.tools.decorator import is_tool_name
 from locus.tools.definition import RESULT_CHARS, ArgumentError, Bound, Tool
@@ -60,19 +60,23 @@ def schema_tool(
         ToolDefinitionError: the name is invalid, or the schema is not a JSON object.
     """
     if not is_tool_name(name):
-        raise ToolDefinitionError(f"{origin}: the name must be 1 to 64 letters, digits, '_' or '-', got {shown(name)}")
+        raise ToolDefinitionError(
+            f"{origin}: the name must be 1 to 64 letters, digits, '_' or '-', got {safe_repr(name)}"
+        )
     if effect not in get_args(Effect):
-        raise ToolDefinitionError(f"{origin}: effect must be 'pure', 'keyed' or 'once', got {shown(effect)}")
+        raise ToolDefinitionError(f"{origin}: effect must be 'pure', 'keyed' or 'once', got {safe_repr(effect)}")
     try:
         schema = json.loads(json.dumps(thaw(parameters), allow_nan=False))
         json.dumps(schema, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError) as e:
         raise ToolDefinitionError(f"{origin}: its parameters are not a JSON Schema: {e}") from e
     if not isinstance(schema, dict) or schema.get("type", "object") != "object":
-        raise ToolDefinitionError(f"{origin}: its parameters must be the JSON Schema of an object, got {shown(schema)}")
+        raise ToolDefinitionError(
+            f"{origin}: its parameters must be the JSON Schema of an object, got {safe_repr(schema)}"
+        )
     return SchemaTool(
         fn=fn,
-        spec=ToolSpec(name=name, description=clean(description), parameters=freeze(schema)),
+        spec=ToolSpec(name=name, description=clean_text(description), parameters=freeze(schema)),
         parameters=_parameters(_top(schema)),
         is_async=True,
         origin=origin,

@@ -26,24 +26,24 @@ if TYPE_CHECKING:
 else:
     schematool = Lazy("locus.tools.schematool")
 
-__all__ = ["BROUGHT", "Brought", "again", "noted"]
+__all__ = ["SESSION_TOOLS", "SessionTool", "record", "restore"]
 
 #: The key of the list in ``state.metadata``.
-BROUGHT = "locus.tools"
+SESSION_TOOLS = "locus.tools"
 
 # A thread may come from elsewhere, and a few compressed bytes can claim to be gigabytes.
 _LONGEST = 64 * 2**20
 
 
 @frozen
-class Brought:
+class SessionTool:
     """A tool and the plugin that brings it."""
 
     plugin: str
     tool: SchemaTool
 
 
-def noted(state: AgentState, brought: Iterable[Brought]) -> AgentState:
+def record(state: AgentState, brought: Iterable[SessionTool]) -> AgentState:
     """The state with these tools on record, in place of those of an earlier run on its thread."""
     known = [
         {
@@ -56,21 +56,21 @@ def noted(state: AgentState, brought: Iterable[Brought]) -> AgentState:
         }
         for each in brought
     ]
-    before = state.metadata.get(BROUGHT)
+    before = state.metadata.get(SESSION_TOOLS)
     if not known:
         return state if before is None else _without(state)
     text = json.dumps(known, separators=(",", ":"))
     if before is not None and _text(before) == text:
         return state
     packed = base64.b64encode(zlib.compress(text.encode())).decode()
-    return state.with_metadata(BROUGHT, {"names": [each["name"] for each in known], "tools": packed})
+    return state.with_metadata(SESSION_TOOLS, {"names": [each["name"] for each in known], "tools": packed})
 
 
 def _without(state: AgentState) -> AgentState:
-    return evolve(state, metadata=FrozenDict({k: v for k, v in state.metadata.items() if k != BROUGHT}))
+    return evolve(state, metadata=FrozenDict({k: v for k, v in state.metadata.items() if k != SESSION_TOOLS}))
 
 
-def again(state: AgentState, live: Iterable[Brought] = ()) -> tuple[SchemaTool, ...]:
+def restore(state: AgentState, live: Iterable[SessionTool] = ()) -> tuple[SchemaTool, ...]:
     """The tools on record, as the model read of them, in order.
 
     Args:
@@ -81,14 +81,14 @@ def again(state: AgentState, live: Iterable[Brought] = ()) -> tuple[SchemaTool, 
     Raises:
         CheckpointError: the record is damaged.
     """
-    record = state.metadata.get(BROUGHT)
-    if record is None:
+    kept = state.metadata.get(SESSION_TOOLS)
+    if kept is None:
         return ()
     now = {(each.plugin, each.tool.origin): each.tool for each in live}
     try:
-        return tuple(_one(each, now.get((each["plugin"], each["origin"]))) for each in json.loads(_text(record) or ""))
+        return tuple(_one(each, now.get((each["plugin"], each["origin"]))) for each in json.loads(_text(kept) or ""))
     except (KeyError, TypeError, ValueError) as e:
-        raise CheckpointError(f"metadata[{BROUGHT!r}]", f"cannot be read: {e!r}") from e
+        raise CheckpointError(f"metadata[{SESSION_TOOLS!r}]", f"cannot be read: {e!r}") from e
 
 
 def _text(record: Any) -> str | None:

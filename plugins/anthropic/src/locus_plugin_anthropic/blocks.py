@@ -15,7 +15,7 @@ from attrs import evolve
 
 from locus.core.errors import InputError
 from locus.core.messages import Block, MediaBlock, RawBlock, TextBlock, ThinkingBlock, ToolCall, ToolResult
-from locus.schema import clean
+from locus.schema import clean_text
 
 __all__ = ["NAME", "Wire", "block_of", "foreign_block", "own_block", "sound", "user_block"]
 
@@ -37,9 +37,9 @@ _TAKEN = {
 def sound(value: Any) -> Any:
     """Plain data without lone surrogates: they are no characters, and no journal holds them."""
     if isinstance(value, str):
-        return clean(value)
+        return clean_text(value)
     if isinstance(value, Mapping):
-        return {clean(key): sound(inner) for key, inner in value.items()}
+        return {clean_text(key): sound(inner) for key, inner in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, bytes):
         return [sound(inner) for inner in value]
     return value

@@ -7,7 +7,7 @@ from typing import Any
 
 from locus.core import thaw
 from locus.models import ModelRequest, ModelSettings
-from locus.schema import listed
+from locus.schema import join_names
 from locus.tools import ToolSpec
 from locus_plugin_anthropic.blocks import NAME, Wire
 from locus_plugin_anthropic.cache import mark
@@ -113,7 +113,7 @@ def _named(choice: str | None, request: ModelRequest) -> Wire:
         return {"type": "any"}
     known = [tool.name for tool in request.tools]
     if choice not in known:
-        raise _refused(f"tool_choice is {choice!r}; use 'auto', 'none', 'required' or one of {listed(known)}")
+        raise _refused(f"tool_choice is {choice!r}; use 'auto', 'none', 'required' or one of {join_names(known)}")
     return {"type": "tool", "name": choice}
 
 

@@ -10,7 +10,7 @@ from attrs import evolve
 
 from locus.core.errors import BudgetExceeded, ModelError
 from locus.core.messages import ToolCall
-from locus.models import Model, ModelRequest, ModelResponse, portable, writer
+from locus.models import Model, ModelRequest, ModelResponse, get_writer, make_portable
 from locus.plugin import Decision, Event, Hook, Reject, RunContext, StashKey, hookimpl
 from locus_plugin_retry.attempts import Asking, Empty, GivenUp, Sleep
 from locus_plugin_retry.breakers import Breakers
@@ -148,8 +148,8 @@ def _legal(request: ModelRequest, name: str, run: RunContext) -> ModelRequest:
     """The request without what fallback models of other providers have signed in earlier turns."""
     mixed = run.stash.get(_MIXED, None)
     if mixed is None:  # looked for once in a segment of a run: later turns are known
-        mixed = run.stash[_MIXED] = any(writer(message) is not None for message in request.messages)
-    return evolve(request, messages=portable(request.messages, name, own=name)) if mixed else request
+        mixed = run.stash[_MIXED] = any(get_writer(message) is not None for message in request.messages)
+    return evolve(request, messages=make_portable(request.messages, name, own=name)) if mixed else request
 
 
 def _deciding(tools: Breakers) -> Callable[..., Awaitable[Decision | None]]:

@@ -11,7 +11,7 @@ from attrs import frozen
 
 from locus.core import codec
 from locus.core.errors import NotSerialisable
-from locus.schema import shown
+from locus.schema import safe_repr
 
 if TYPE_CHECKING:
     from locus.core.journal import StateDelta
@@ -45,8 +45,8 @@ class Difference:
 
     def __str__(self) -> str:
         return (
-            f"transition {self.n} ({self.node}), {self.step}: recorded {shown(self.recorded, 300)}, "
-            f"now {shown(self.actual, 300)}"
+            f"transition {self.n} ({self.node}), {self.step}: recorded {safe_repr(self.recorded, 300)}, "
+            f"now {safe_repr(self.actual, 300)}"
         )
 
 

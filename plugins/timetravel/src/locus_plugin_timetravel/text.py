@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from locus.core.journal import END, FORK, START
 from locus.core.messages import Role, text_of
-from locus.schema import shown
+from locus.schema import safe_repr
 
 if TYPE_CHECKING:
     from locus.core.messages import Message, Usage
@@ -19,7 +19,7 @@ __all__ = ["call_text", "deed", "format_history", "one_line", "outcome_text", "s
 
 def one_line(text: str, limit: int = 60) -> str:
     """The text on one line, and short; quotes show where it ends."""
-    return shown(" ".join(text.split()), limit)
+    return safe_repr(" ".join(text.split()), limit)
 
 
 def spent(usage: Usage) -> str:
@@ -32,7 +32,7 @@ def spent(usage: Usage) -> str:
 
 def call_text(name: str, arguments: Mapping[str, Any]) -> str:
     """``add(a=1, b=2)``."""
-    return f"{name}({', '.join(f'{key}={shown(value, 40)}' for key, value in arguments.items())})"
+    return f"{name}({', '.join(f'{key}={safe_repr(value, 40)}' for key, value in arguments.items())})"
 
 
 def outcome_text(execution: ToolExecution) -> str:

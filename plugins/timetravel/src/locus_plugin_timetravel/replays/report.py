@@ -23,9 +23,9 @@ from locus.loop.router import Node
 from locus.loop.thread import recorded_ending
 from locus.loop.transition import advance_node
 from locus.models import output_schema
-from locus.models.request_fingerprint import standing
+from locus.models.request_fingerprint import request_fingerprint
 from locus.options import RunOptions
-from locus.tools.session_tools import again
+from locus.tools.session_tools import restore
 from locus_plugin_timetravel.difference import Difference, same
 from locus_plugin_timetravel.histories import store_of
 from locus_plugin_timetravel.replays.host import EndOfRecord, ReplayHost
@@ -200,11 +200,11 @@ class _Walk:
         run.host = host
         state = trace.after if trace.node == START else trace.before
         try:
-            run.registry = runtime.tools.with_tools(*again(state))
+            run.registry = runtime.tools.with_tools(*restore(state))
         except LocusError as e:
             return self._differs(trace, "the tools", None, f"cannot be read: {e}")
         spec = run.output.spec if run.output is not None else None
-        run.standing = standing(state, self._runtime.system, run.registry, run.settings, spec)
+        run.request_fingerprint = request_fingerprint(state, self._runtime.system, run.registry, run.settings, spec)
         self._run = run
         return None
 

@@ -12,7 +12,7 @@ from attrs import evolve
 from locus.core import encode_data
 from locus.core.errors import NotSerialisable
 from locus.journal import History, read_history
-from locus.schema import shown
+from locus.schema import safe_repr
 from locus_plugin_cli import status
 from locus_plugin_cli.commands.threads.base import as_json_option, journals_of, threads, wants_json, with_store
 from locus_plugin_cli.filled import FILLED
@@ -69,8 +69,8 @@ def _print_replay(thread_id: str, found: Any, out: Output) -> None:
     first = found.difference
     if first is not None:
         out.piece(f"transition {first.n} ({first.node}) did not, in {one_line(first.step)}\n")
-        out.piece(f"  recorded: {one_line(shown(first.recorded, 1000))}\n")
-        out.piece(f"  now:      {one_line(shown(first.actual, 1000))}\n")
+        out.piece(f"  recorded: {one_line(safe_repr(first.recorded, 1000))}\n")
+        out.piece(f"  now:      {one_line(safe_repr(first.actual, 1000))}\n")
 
 
 @threads.command(short_help="Show two threads side by side, and where they part.")
