@@ -7,10 +7,9 @@ from locus.core.lazy import exports
 if TYPE_CHECKING:
     from locus.hooks.contribute import Contribution
     from locus.hooks.manager import HookManager
-    from locus.hooks.specs import FAMILIES, HOOKS, HookInfo, observer_hook, observer_info
+    from locus.hooks.specs import HOOKS, HookInfo, observer_hook, observer_info
 
 __all__ = [
-    "FAMILIES",
     "HOOKS",
     "Contribution",
     "HookInfo",
@@ -23,7 +22,6 @@ __getattr__, __dir__ = exports(
     __name__,
     {
         "Contribution": "locus.hooks.contribute",
-        "FAMILIES": "locus.hooks.specs",
         "HOOKS": "locus.hooks.specs",
         "HookInfo": "locus.hooks.specs",
         "HookManager": "locus.hooks.manager",
