@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from locus.tools.loading import load_tools
+from locus_kit.loading import load_tools
 
 ARITHMETIC = Path(__file__).resolve().parents[3] / "contrib" / "examples" / "arithmetic.py"
 

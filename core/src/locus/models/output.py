@@ -6,14 +6,14 @@ of them, and plain JSON Schema. What does not fit comes back as text that lets t
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar, overload, runtime_checkable
 
 from locus.core.errors import ConfigError, LocusError
 from locus.core.frozen import frozen, thaw
 from locus.core.lazy import Lazy
-from locus.models.extract import LONGEST, json_values
 from locus.models.protocol import OutputSpec
 from locus.schema.text import safe_repr
 
@@ -142,7 +142,7 @@ class _Output:
         if isinstance(answer, bytes | bytearray):
             answer = answer.decode("utf-8", "replace")
         bare = not _is_object(self.checked.schema)
-        for data in json_values(answer) if isinstance(answer, str) else (thaw(answer),):
+        for data in _json_values(answer) if isinstance(answer, str) else (thaw(answer),):
             if bare and isinstance(data, dict) and data.keys() == {_VALUE}:
                 yield data[_VALUE]
             yield data
@@ -150,7 +150,62 @@ class _Output:
             yield answer.strip()  # "yes", where one word was asked for
 
     def _no_json(self, answer: str) -> Problem:
-        if len(answer) > LONGEST:
-            return checking.Problem("$", f"the answer has {len(answer):,} characters; at most {LONGEST:,} are read")
+        if len(answer) > _LONGEST:
+            return checking.Problem("$", f"the answer has {len(answer):,} characters; at most {_LONGEST:,} are read")
         expected = jsonschema.describe(self.checked.schema, self.checked.schema)
         return checking.Problem("$", f"expected JSON ({expected}), got {safe_repr(answer, 200)}")
+
+
+# --- JSON in the text of an answer: alone, in a fence, or between sentences ---------------------------
+# Models wrap what they were asked for. The search is bounded: a hostile text costs a fixed number of attempts.
+
+# Longer texts are not searched, in characters.
+_LONGEST = 2_000_000
+
+_ATTEMPTS = 100
+_FENCE = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
+_OPENING = re.compile(r"[\[{]")
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+
+
+def _json_values(text: str) -> Iterator[Any]:
+    """The JSON values that a text may mean, the likeliest first.
+
+    The whole text; else the content of its fences, the last one first; else the objects and arrays between its
+    words, the longest first.
+    """
+    if len(text) > _LONGEST:
+        return
+    whole = _decoded(text.strip())
+    if whole:
+        yield whole[0]
+        return
+    fences = [match[1] for match in _FENCE.finditer(text)][-_ATTEMPTS:]
+    for content in reversed(fences):
+        yield from _decoded(content.strip())
+    found: list[tuple[int, Any]] = []
+    at, attempts = 0, 0
+    while attempts < _ATTEMPTS and (opening := _OPENING.search(text, at)):
+        attempts += 1
+        at = opening.start() + 1
+        try:
+            value, end = _DECODER.raw_decode(text, opening.start())
+        except (ValueError, RecursionError):
+            continue
+        found.append((end - opening.start(), value))
+        at = end
+    for _, value in sorted(found, key=lambda each: each[0], reverse=True):
+        yield value
+
+
+def _decoded(text: str) -> tuple[Any, ...]:
+    try:
+        return (_DECODER.decode(text),)
+    except (ValueError, RecursionError):
+        return ()

@@ -10,8 +10,7 @@ if TYPE_CHECKING:
     from locus.tools.context import ToolContext
     from locus.tools.decorator import ToolOptions, as_tool, tool
     from locus.tools.definition import ArgumentError, Bound, Idempotent, Tool
-    from locus.tools.loading import load_tools
-    from locus.tools.registry import ToolRegistry
+    from locus.tools.registry import ToolRegistry, tools_of
     from locus.tools.result import error_text, result_content, result_text
     from locus.tools.schematool import SchemaTool, schema_tool
     from locus.tools.spec import Effect, ToolExample, ToolSpec
@@ -32,11 +31,11 @@ __all__ = [
     "as_tool",
     "call_key",
     "error_text",
-    "load_tools",
     "result_content",
     "result_text",
     "schema_tool",
     "tool",
+    "tools_of",
 ]
 
 __getattr__, __dir__ = exports(
@@ -57,10 +56,10 @@ __getattr__, __dir__ = exports(
         "as_tool": "locus.tools.decorator",
         "call_key": "locus.schema.canonical",
         "error_text": "locus.tools.result",
-        "load_tools": "locus.tools.loading",
         "result_content": "locus.tools.result",
         "result_text": "locus.tools.result",
         "schema_tool": "locus.tools.schematool",
         "tool": "locus.tools.decorator",
+        "tools_of": "locus.tools.registry",
     },
 )

@@ -30,8 +30,7 @@ from locus.tools.body import enter, failures, question, time_limit
 from locus.tools.cancellation import is_foreign_cancellation
 from locus.tools.context import ToolContext
 from locus.tools.definition import ArgumentError, Bound, Tool
-from locus.tools.media import place_media, repeat_content
-from locus.tools.outcome import UNKNOWN, CallOutcome
+from locus.tools.outcome import UNKNOWN, CallOutcome, place_media, repeat_content
 from locus.tools.result import error_text, result_content
 
 if TYPE_CHECKING:

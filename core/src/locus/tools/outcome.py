@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from attrs import evolve
+
 from locus.core.data import register_value
 from locus.core.executions import ToolExecution
 from locus.core.frozen import frozen
 from locus.core.journal import EXECUTE, Outcome, StepId
 from locus.core.lazy import Lazy
-from locus.core.messages import TOOL, Block, Message, ToolCall, ToolResult, Usage
+from locus.core.messages import SYSTEM, TOOL, Block, Message, ToolCall, ToolResult, Usage
 from locus.core.state import not_run
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 else:
     codec = Lazy("locus.core.codec")
 
-__all__ = ["UNKNOWN", "CallOutcome", "with_recorded_results"]
+__all__ = ["UNKNOWN", "CallOutcome", "place_media", "repeat_content", "with_recorded_results"]
 
 #: What the model reads about a call that was begun, and nobody knows what came of it.
 UNKNOWN = (
@@ -100,3 +102,37 @@ def with_recorded_results(host: JournalHost, state: AgentState, reason: str) -> 
         else:
             from_record.append(_unknown_result(call) if host.may_have_begun(step_id) else not_run(call, reason))
     return state.with_results(from_record, executions)
+
+
+# --- media -------------------------------------------------------------------------------------------
+# The blocks of a result that is more than text are in the conversation and are kept nowhere else. A conversation only
+# grows in a run, so the place of a result never changes; the system prompt, which a later turn may add or drop, is not
+# counted.
+
+
+def place_media(outcome: CallOutcome, state: AgentState, ordinal: int) -> CallOutcome:
+    """An outcome whose execution knows where in the conversation its blocks will be.
+
+    Args:
+        outcome: what came of a call.
+        state: the state whose last turn asks for it.
+        ordinal: the number of the call in the turn, from 0: results are added in call order.
+    """
+    at = len(state.messages) - _prompts(state) + ordinal
+    return evolve(outcome, execution=evolve(outcome.execution, media_at=at))
+
+
+def repeat_content(earlier: ToolExecution, state: AgentState) -> str | tuple[Block, ...]:
+    """What the model got for an earlier execution."""
+    at = None if earlier.media_at is None else earlier.media_at + _prompts(state)
+    if at is not None and at < len(state.messages):
+        for result in state.messages[at].tool_results:
+            # Unless the conversation was rewritten since, without the blocks.
+            if result.name == earlier.tool_name:
+                return result.content
+    return f"Error: {earlier.error}" if earlier.error is not None else earlier.result or ""
+
+
+def _prompts(state: AgentState) -> int:
+    """How many system prompts the conversation begins with: one or none."""
+    return 1 if state.messages and state.messages[0].role is SYSTEM else 0

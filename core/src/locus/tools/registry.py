@@ -152,8 +152,7 @@ def _tools_in(source: Any) -> Iterable[Tool[..., Any]]:
         return tuple(source)
     if isinstance(source, str):
         raise ToolDefinitionError(
-            f"expected a tool, got the string {source!r}; pass the function itself, "
-            f"or load_tools({source!r}) for a file or module"
+            f"expected a tool, got the string {source!r}; pass the function, or the module that holds it"
         )
     held = tools_of(source)
     if held:

@@ -13,7 +13,7 @@ from attrs import frozen
 
 from locus import Agent
 from locus.models import Model, get_model
-from locus.tools import load_tools
+from locus_kit.loading import load_tools
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.offers import choose
 from locus_plugin_cli.options import AgentOptions

@@ -12,7 +12,7 @@ import click
 
 from locus.core.errors import ConfigError, LocusError, ToolDefinitionError
 from locus.plugin import Lazy
-from locus.tools import load_tools
+from locus_kit.loading import load_tools
 
 serving: Any = Lazy("locus_plugin_mcp.serving")
 

@@ -14,11 +14,8 @@ from typing import Any
 from zlib import crc32
 
 from locus.core.errors import ToolDefinitionError
-from locus.schema.text import safe_repr
-from locus.tools.decorator import as_tool
-from locus.tools.definition import Tool
-from locus.tools.registry import tools_of
-from locus.tools.result import error_text
+from locus.schema import safe_repr
+from locus.tools import Tool, as_tool, error_text, tools_of
 
 __all__ = ["load_tools"]
 
