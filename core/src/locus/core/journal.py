@@ -50,6 +50,7 @@ __all__ = [
     "Body",
     "Cancelled",
     "Entry",
+    "Fold",
     "Intent",
     "ModelFailed",
     "Outcome",
@@ -434,12 +435,89 @@ class Entry:
         return f"{self.n}:{self.writer}"
 
 
+class Fold:
+    """Makes one state of many transitions, at the cost of what they add: what grows is copied once, at the end.
+
+    Args:
+        state: the state before the first of them.
+    """
+
+    __slots__ = ("_base", "_changed", "_extended", "_grown", "_metadata")
+
+    def __init__(self, state: AgentState) -> None:
+        self._base = state
+        self._changed: dict[str, Any] = {}
+        #: Field -> how many items of the base stay, and what follows them.
+        self._grown: dict[str, tuple[int, list[Any]]] = {}
+        self._metadata: dict[str, Any] | None = None
+        #: The metadata that grew, as lists.
+        self._extended: dict[str, list[Any]] = {}
+
+    def length(self, name: str) -> int:
+        """How many items a growing field has by now."""
+        keep, items = self._grown.get(name, (len(getattr(self._base, name)), ()))
+        return keep + len(items)
+
+    def add(self, change: StateDelta) -> None:
+        """One more transition.
+
+        Raises:
+            CheckpointError: the change does not fit the state before it.
+        """
+        for name, value in change.changed.items():
+            if name not in _GROWING:
+                self._changed[name] = value
+            elif name not in change.grown:
+                self._grown[name] = (0, list(value))
+        for name, (keep, added) in change.grown.items():
+            kept, items = self._grown.get(name) or (len(getattr(self._base, name)), [])
+            if keep < kept:
+                self._grown[name] = (keep, list(added))
+                continue
+            if keep - kept < len(items):
+                del items[keep - kept :]
+            items += added
+            self._grown[name] = (kept, items)
+        if change.entries or change.extended or change.dropped:
+            self._change_metadata(change)
+
+    def _change_metadata(self, change: StateDelta) -> None:
+        if self._metadata is None:
+            self._metadata = dict(self._base.metadata)
+        metadata, extended = self._metadata, self._extended
+        for key in change.entries:
+            extended.pop(key, None)
+        metadata.update(change.entries)
+        try:
+            for key, items in change.extended.items():
+                if key in extended:
+                    extended[key] += items
+                else:
+                    extended[key] = list(metadata[key] + items)
+            for key in change.dropped:
+                extended.pop(key, None)
+                del metadata[key]
+        except (KeyError, TypeError) as e:
+            raise CheckpointError("metadata", f"the change does not fit the state before it: {e!r}") from e
+
+    def state(self) -> AgentState:
+        """The state after all of them."""
+        changed = dict(self._changed)
+        if self._metadata is not None:
+            grown = {key: tuple(items) for key, items in self._extended.items()}
+            changed["metadata"] = FrozenDict({**self._metadata, **grown})
+        return apply(self._base, StateDelta(changed, {k: (kept, tuple(v)) for k, (kept, v) in self._grown.items()}))
+
+
 def fold(state: AgentState, bodies: Iterable[Body]) -> AgentState:
     """The state after some entries; steps change nothing."""
-    for body in bodies:
-        if type(body) is Transition:
-            state = apply(state, body.delta)
-    return state
+    changes = [body.delta for body in bodies if type(body) is Transition]
+    if len(changes) < 2:
+        return apply(state, changes[0]) if changes else state
+    folded = Fold(state)
+    for change in changes:
+        folded.add(change)
+    return folded.state()
 
 
 def entry_to_json(body: Body) -> dict[str, Any]:

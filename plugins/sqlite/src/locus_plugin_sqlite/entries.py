@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Appending", "Reading", "Snapping"]
 
+#: The most entries in a row: a page of a long append is read without the rest of it.
+_PAGE = 256
+
 _APPEND = """
 INSERT INTO entries (key, writer, at, parent, status, node, content, checksum, body)
 SELECT ?, token, ?, ?, ?, ?, ?, ?, ? FROM threads WHERE id=? AND token=?
@@ -47,16 +50,16 @@ def _held(session: Session, claim: Claim) -> Held | None:
 
 
 class Appending(Job[Appended]):
-    """Add entries: one row, whatever their number."""
+    """Add entries: one row, or one for each `_PAGE` of them."""
 
-    __slots__ = ("_joined", "_row", "after", "bodies", "claim", "count", "forms")
+    __slots__ = ("_joined", "_rows", "after", "bodies", "claim", "count", "forms")
 
     def __init__(self, claim: Claim, bodies: Sequence[Body], after: Appending | None = None) -> None:
         super().__init__(Appended.FENCED)
         self.claim, self.bodies, self.count, self.after = claim, tuple(bodies), len(bodies), after
         # By whoever made them: the values are in the cache of that processor.
         self.forms = to_json(bodies)
-        self._row: blobs.Row | None = None
+        self._rows: list[blobs.Row] = []
         self._joined: list[Appending] = []
 
     def join(self, other: Job[Any]) -> bool:
@@ -72,52 +75,54 @@ class Appending(Job[Appended]):
         return True
 
     def prepare(self) -> None:
-        """Make a row of them."""
-        self._row = blobs.pack(self.forms)
-        self.atomic = not self._row.blobs
+        """Make rows of them."""
+        self._rows = [blobs.pack(self.forms[at : at + _PAGE]) for at in range(0, self.count, _PAGE)]
+        self.atomic = len(self._rows) == 1 and not self._rows[0].blobs
 
     def apply(self, session: Session) -> None:
-        """Write the row, if the claim still stands."""
+        """Write the rows, if the claim still stands."""
         self.result = Appended.FENCED
         if self.after is not None and (self.after.error is not None or self.after.result is not Appended.OK):
             return  # whoever waits for that one hears why
-        held, row, token = _held(session, self.claim), self._row, self.claim.token
-        if held is None or held.head is None or row is None:
+        held, token = _held(session, self.claim), self.claim.token
+        if held is None or held.head is None:
             return
         if not self.count:
             self.result = Appended.OK if standing(session.db, self.claim.thread_id, token) else Appended.FENCED
             return
-        head = held.head + self.count
-        if head > MASK:
+        if held.head + self.count > MASK:
             raise JournalError(f"thread {self.claim.thread_id!r} has {held.head} entries and can have no more")
-        key = held.thread << SHIFT | head
         known = about(self.bodies, held.about)
-        if known is held.about or session.db.in_transaction:
-            self._write(session, held, row, key, known)
+        if session.db.in_transaction or (self.atomic and known is held.about):
+            self._write(session, held, known)
         else:
             with session.transaction(durable=self.durable):
-                self._write(session, held, row, key, known)
+                self._write(session, held, known)
 
-    def _write(self, session: Session, held: Held, row: blobs.Row, key: int, known: About) -> None:
-        after, now, token = progress(self.bodies, held.progress), session.now(), self.claim.token
-        content = body_check(row.body)
-        checksum = row_check(key, token, now, held.tip, after.status, after.node, content)
-        # One statement looks at the fence and writes: the claim of another process is seen here or comes after. A
-        # trigger makes the row the newest of its thread.
-        done = session.db.execute(
-            _APPEND,
-            (key, now, held.tip, after.status, after.node, content, checksum, row.body, held.thread, token),
-        )
-        if done.rowcount != 1:
-            session.held.pop(token, None)
-            return
-        if row.blobs:
-            blobs.put(session.db, key, row.blobs)
+    def _write(self, session: Session, held: Held, known: About) -> None:
+        now, token, head, tip, after = session.now(), self.claim.token, held.head, held.tip, held.progress
+        assert head is not None
+        for row, first in zip(self._rows, range(0, self.count, _PAGE), strict=True):
+            page = self.bodies[first : first + _PAGE]
+            head, after = head + len(page), progress(page, after)
+            key, content = held.thread << SHIFT | head, body_check(row.body)
+            checksum = row_check(key, token, now, tip, after.status, after.node, content)
+            # One statement looks at the fence and writes: the claim of another process is seen here or comes after. A
+            # trigger makes the row the newest of its thread.
+            done = session.db.execute(
+                _APPEND, (key, now, tip, after.status, after.node, content, checksum, row.body, held.thread, token)
+            )
+            if done.rowcount != 1:  # the first: behind it the transaction keeps other processes out
+                session.held.pop(token, None)
+                return
+            if row.blobs:
+                blobs.put(session.db, key, row.blobs)
+            tip = checksum
         if known is not held.about:
             found = thread_row(session.db, session.path, "id", held.thread)
             assert found is not None
             describe(session.db, found, known)
-        held.head, held.tip, held.progress, held.about = key & MASK, checksum, after, known
+        held.head, held.tip, held.progress, held.about = head, tip, after, known
         self.result = Appended.OK
 
     def finish(self, session: Session) -> None:

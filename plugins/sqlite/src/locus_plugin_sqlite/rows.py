@@ -19,7 +19,7 @@ from typing import Any
 from attrs import frozen
 
 from locus.core.errors import CheckpointError
-from locus.core.journal import Entry, StateDelta, Transition, apply
+from locus.core.journal import Entry, Fold, StateDelta, Transition
 from locus.core.state import AgentState
 from locus_plugin_sqlite.blobs import load, unpack
 from locus_plugin_sqlite.bodies import from_json
@@ -328,9 +328,10 @@ def _rows(
 
 def fold(state: AgentState, deltas: Sequence[StateDelta]) -> AgentState:
     """The state after some changes."""
+    folded = Fold(state)
     for change in deltas:
-        state = apply(state, change)
-    return state
+        folded.add(change)
+    return folded.state()
 
 
 def absent(db: sqlite3.Connection, path: Path, name: str, *, everything: bool) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from locus.core.errors import CheckpointError, CheckpointTooNew, Fenced, JournalError
-from locus.core.journal import BLANK, END, FORK, START, Body, Transition, apply, entry_from_json, entry_to_json
+from locus.core.journal import BLANK, END, FORK, START, Body, Fold, Transition, entry_from_json, entry_to_json
 from locus.core.state import SCHEMA
 from locus.journal import Appended, recorded_entries
 from locus.loop.input import thread_name
@@ -122,9 +122,14 @@ class _Reading:
 
     def __init__(self) -> None:
         self.bodies: list[Body] = []
-        #: The newest transition, its number, and the state after it.
+        #: The newest transition, its number, and what folds up to it.
         self.last: Transition | None = None
-        self.at, self.state = 0, BLANK
+        self.at, self._fold = 0, Fold(BLANK)
+
+    @property
+    def state(self) -> AgentState:
+        """The state after the newest transition."""
+        return self._fold.state()
 
     def thread(self, lines: Iterable[str]) -> str:
         """The exported thread's id; its entries are in ``bodies`` then.
@@ -140,7 +145,7 @@ class _Reading:
             form = _parsed(line, number)
             if head is None:
                 _readable(form)
-            chain.check(form, number)
+            chain.check(line, form, number)
             if head is None:
                 head, thread_id = _header(form)
                 continue
@@ -162,23 +167,23 @@ class _Reading:
         if type(body) is not Transition:
             return
         try:
-            _check(self.state, body)
-            self.state = apply(self.state, body.delta)
+            _check(self._fold, body)
+            self._fold.add(body.delta)
         # Whatever folding raises, the entry is what is wrong.
         except Exception as e:
             raise CheckpointError(f"line {number}", f"the transition cannot be folded: {e}") from e
         self.last, self.at = body, len(self.bodies)
 
 
-def _check(state: AgentState, made: Transition) -> None:
+def _check(before: Fold, made: Transition) -> None:
     """Raise what is wrong with a transition from a state, where folding it does not."""
     if made.node not in (START, FORK):
         Node(made.node)
     if made.next_node != END:
         Node(made.next_node)
     for name, (keep, _) in made.delta.grown.items():
-        if type(keep) is not int or not 0 <= keep <= len(getattr(state, name)):
-            raise ValueError(f"{name} grows from {keep!r} of {len(getattr(state, name))} items")
+        if type(keep) is not int or not 0 <= keep <= before.length(name):
+            raise ValueError(f"{name} grows from {keep!r} of {before.length(name)} items")
     for items in (made.delta.grown.get("messages", (0, ()))[1], made.delta.changed.get("messages", ())):
         for arguments in (call.arguments for message in items for call in message.tool_calls):
             _check_arguments(arguments)
@@ -195,7 +200,7 @@ def _check_arguments(arguments: object) -> None:
 
 def _parsed(line: str, number: int) -> dict[str, Any]:
     try:
-        form = json.loads(line, parse_constant=_no_constant)
+        form = _decode(line)
     except (ValueError, RecursionError) as e:
         raise CheckpointError(f"line {number}", f"it cannot be read: {e}") from e
     if not isinstance(form, dict):
@@ -205,6 +210,9 @@ def _parsed(line: str, number: int) -> dict[str, Any]:
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
+
+
+_decode = json.JSONDecoder(parse_constant=_no_constant).decode
 
 
 def _readable(form: dict[str, Any]) -> None:
@@ -247,9 +255,18 @@ class _Chain:
         self._hash.update(text.encode())
         return f'{text[:-1]},"sum":"{self._hash.hexdigest()}"}}'
 
-    def check(self, form: dict[str, Any], number: int) -> None:
-        # The same however the text is spaced or ordered; escapes keep half a surrogate pair what it is.
+    def check(self, line: str, form: dict[str, Any], number: int) -> None:
         found = form.pop("sum", None)
+        # The line as it was made, mostly; a form of the same name twice in it would have another checksum.
+        end = f',"sum":"{found}"}}'
+        text = line.strip()
+        if text.endswith(end):
+            made = self._hash.copy()
+            made.update(text[: -len(end)].encode(errors="surrogatepass") + b"}")
+            if made.hexdigest() == found:
+                self._hash = made
+                return
+        # The same however the text is spaced or ordered; escapes keep half a surrogate pair what it is.
         self._hash.update(_canonical(form).encode())
         if found != self._hash.hexdigest():
             raise CheckpointError(
@@ -257,5 +274,4 @@ class _Chain:
             )
 
 
-def _canonical(form: dict[str, Any]) -> str:
-    return json.dumps(form, sort_keys=True, separators=(",", ":"), allow_nan=False)
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode

@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 
 from locus import Agent
 from locus.core.errors import ConditionError, ConfigError, JournalError
-from locus.core.journal import BLANK, END, FORK, START, Entry, Transition, apply
+from locus.core.journal import BLANK, END, FORK, START, Entry, fold
 from locus.core.messages import Usage
 from locus.core.termination import NoToolCalls, Satisfied, TerminationCondition, effective
 from locus.journal import recorded_entries
@@ -122,9 +122,7 @@ async def what_if(
         raise ConfigError(f"termination is {termination!r}; use a condition, such as MaxIterations(3)")
     claim = await store.peek(thread_id) if store.keeps_history else None
     final = BLANK if claim is None or claim.snapshot is None else claim.snapshot.state
-    for entry in () if claim is None else claim.entries:
-        if isinstance(entry.body, Transition):
-            final = apply(final, entry.body.delta)
+    final = fold(final, [] if claim is None else [entry.body for entry in claim.entries])
     rule = partial(_rule, termination=termination, router=router, runtime=runtime)
     if run_id in (None, final.run_id):
         found = await _newest(store, thread_id, final, rule)
