@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from locus.core.errors import JournalError
 from locus.core.journal import Body, Transition, delta
@@ -14,15 +14,16 @@ from locus_plugin_sqlite.bodies import to_json
 from locus_plugin_sqlite.checks import body_check, row_check
 from locus_plugin_sqlite.claims import known_thread, standing
 from locus_plugin_sqlite.job import Job
-from locus_plugin_sqlite.rows import MASK, SHIFT, Journal, journal, thread_row
+from locus_plugin_sqlite.rows import MASK, SHIFT, Form, Journal, journal, thread_row
 from locus_plugin_sqlite.session import Held, Session
 from locus_plugin_sqlite.threadrows import current, describe
 
 if TYPE_CHECKING:
-    from locus.core.journal import Entry
     from locus.core.state import AgentState
 
-__all__ = ["Appending", "Reading", "Snapping"]
+__all__ = ["Appending", "Reading", "ReadingForms", "Snapping"]
+
+T = TypeVar("T")
 
 #: The most entries in a row: a page of a long append is read without the rest of it.
 _PAGE = 256
@@ -185,8 +186,8 @@ class Snapping(Job[bool]):
         return True
 
 
-class Reading(Job[tuple["Entry", ...]]):
-    """The entries of a thread after a number, and up to one."""
+class _Read(Job[tuple[T, ...]]):
+    """What a thread has after a number, and up to one."""
 
     __slots__ = ("_after", "_found", "_name", "_upto")
     writes = False
@@ -201,7 +202,24 @@ class Reading(Job[tuple["Entry", ...]]):
         row = known_thread(session, self._name)
         self._found = None if row is None else journal(session.db, session.path, row, self._after, self._upto)
 
+
+class Reading(_Read["Entry"]):
+    """The entries of a thread after a number, and up to one."""
+
+    __slots__ = ()
+
     def finish(self, session: Session) -> None:
         """Decode them."""
         if self._found is not None:
             self.result = tuple(self._found.entries(self._after + 1)[: self._upto - self._after])
+
+
+class ReadingForms(_Read[Form]):
+    """The same as they are stored."""
+
+    __slots__ = ()
+
+    def finish(self, session: Session) -> None:
+        """Unpack them."""
+        if self._found is not None:
+            self.result = tuple(self._found.forms(self._after + 1))

@@ -14,24 +14,26 @@ import sqlite3
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from attrs import frozen
 
 from locus.core.errors import CheckpointError
-from locus.core.journal import Entry, Fold, StateDelta, Transition
+from locus.core.journal import Body, Entry, Fold, StateDelta, Transition, entry_from_json
 from locus.core.state import AgentState
 from locus_plugin_sqlite.blobs import load, unpack
-from locus_plugin_sqlite.bodies import from_json
 from locus_plugin_sqlite.checks import body_check, row_check, thread_check
 from locus_plugin_sqlite.errors import EntryDamaged, FileDamaged
 from locus_plugin_sqlite.schema import IDENTITY
 
-__all__ = ["MASK", "SHIFT", "Journal", "Part", "Stored", "ThreadRow", "fold", "journal", "line", "thread_row"]
+__all__ = ["MASK", "SHIFT", "Form", "Journal", "Part", "Stored", "ThreadRow", "fold", "journal", "line", "thread_row"]
 
 #: A key is ``thread << SHIFT | number``.
 SHIFT = 32
 MASK = (1 << SHIFT) - 1
+
+#: An entry as it is stored: its number, its writer, its parent, and the JSON form of what happened.
+Form: TypeAlias = tuple[int, str, str, dict[str, object]]
 
 _ROWS = "SELECT key, writer, at, parent, status, node, content, checksum, body FROM entries"
 _SNAPSHOTS = "SELECT key, parent, content, checksum, body FROM snapshots"
@@ -198,7 +200,15 @@ class Journal:
         Raises:
             EntryDamaged: one of them is missing, or not what was written.
         """
-        made: list[Entry] = []
+        return [Entry(n, writer, parent, self._body(n, form)) for n, writer, parent, form in self.forms(start)]
+
+    def forms(self, start: int) -> list[Form]:
+        """The same as they are stored: number, writer, parent, and the JSON form of what happened.
+
+        Raises:
+            EntryDamaged: as for `entries`.
+        """
+        made: list[Form] = []
         parent = ""
         before: Stored | None = None
         reached = start - 1
@@ -208,9 +218,8 @@ class Journal:
             self._check_place(row, first, before, start)
             if row.last >= start:
                 skip = max(0, start - first)
-                bodies = self._bodies(row.last, forms[skip : row.upto - first + 1])
-                for n, body in enumerate(bodies, first + skip):
-                    made.append(Entry(n, row.writer, parent if n == first else f"{n - 1}:{row.writer}", body))
+                for n, form in enumerate(forms[skip : row.upto - first + 1], first + skip):
+                    made.append((n, row.writer, parent if n == first else f"{n - 1}:{row.writer}", form))
             before, reached = row, min(row.last, row.upto)
             parent = f"{reached}:{row.writer}"
         is_newest = self.tip is None or before is None or (reached, before.checksum) == (self.head, self.tip)
@@ -249,10 +258,11 @@ class Journal:
                 raise self._damaged(at, "has a snapshot that is not what was written")
             if parent != before:
                 raise self._damaged(at, "has a snapshot that does not continue the one before it")
-            found = self._bodies(at, self._forms(at, body))
-            if len(found) != 1 or not isinstance(found[0], Transition):
+            forms = self._forms(at, body)
+            found = self._body(at, forms[0]) if len(forms) == 1 else None
+            if not isinstance(found, Transition):
                 raise self._damaged(at)
-            made.append(found[0].delta)
+            made.append(found.delta)
             before = checksum
         return made
 
@@ -262,11 +272,11 @@ class Journal:
         except (ValueError, LookupError, TypeError, zlib.error) as e:
             raise self._damaged(at) from e
 
-    def _bodies(self, at: int, forms: list[dict[str, object]]) -> list[Any]:
+    def _body(self, n: int, form: dict[str, object]) -> Body:
         try:
-            return from_json(forms)
+            return entry_from_json(form)
         except CheckpointError as e:
-            e.add_note(f"in the row up to entry {at} of thread {self.name!r} of {self.path}")
+            e.add_note(f"in entry {n} of thread {self.name!r} of {self.path}")
             raise
 
     def _damaged(self, n: int, what: str = "cannot be read") -> EntryDamaged:

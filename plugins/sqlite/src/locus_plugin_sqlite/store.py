@@ -15,7 +15,7 @@ import anyio.to_thread
 from locus.core.errors import ConfigError
 from locus.journal import Appended, Claim, Clock, SystemClock, ThreadInfo, ThreadQuery
 from locus_plugin_sqlite.claims import Claiming, Peeking, Releasing, Renewing
-from locus_plugin_sqlite.entries import Appending, Reading, Snapping
+from locus_plugin_sqlite.entries import Appending, Reading, ReadingForms, Snapping
 from locus_plugin_sqlite.errors import FileUnusable, StoreClosed
 from locus_plugin_sqlite.handover import waiter
 from locus_plugin_sqlite.maintenance import Damage, Salvaged, Verified, readable, verify
@@ -200,6 +200,17 @@ class SqliteStore:
             count: 1 or more.
         """
         return await self._do(Reading(thread_id, after, max(0, after) + count))
+
+    async def read_forms(self, thread_id: str) -> tuple[tuple[int, str, str, dict[str, object]], ...]:
+        """The entries of a thread as they are stored; empty for an unknown one.
+
+        Returns:
+            Number, writer, parent and the JSON form of what happened, as `locus.core.journal.entry_to_json` made it.
+
+        Raises:
+            EntryDamaged: one of them is missing, or not what was written.
+        """
+        return await self._do(ReadingForms(thread_id, 0))
 
     async def peek(self, thread_id: str) -> Claim | None:
         """What stands in a thread, without taking it."""

@@ -8,7 +8,7 @@ which services know its effects.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +21,9 @@ from locus.journal import Appended, recorded_entries
 from locus.loop.input import thread_name
 from locus.loop.router import Node
 from locus_plugin_timetravel.histories import Source, store_of
+from locus_plugin_timetravel.pages import FormStore
 
 if TYPE_CHECKING:
-    from locus.core.journal import Entry
     from locus.core.state import AgentState
     from locus.journal import JournalStore
 
@@ -46,18 +46,19 @@ async def export_thread(source: Source, thread_id: str) -> Iterator[str]:
         NothingToResume: there is no such thread.
         JournalError: the store keeps no history.
     """
-    return _lines(thread_id, await recorded_entries(store_of(source), thread_id))
+    store = store_of(source)
+    forms = await store.read_forms(thread_id) if isinstance(store, FormStore) and store.keeps_history else ()
+    if forms:
+        return _lines(thread_id, len(forms), forms)
+    entries = await recorded_entries(store, thread_id)
+    return _lines(thread_id, len(entries), ((e.n, e.writer, e.parent, entry_to_json(e.body)) for e in entries))
 
 
-def _lines(thread_id: str, entries: Sequence[Entry]) -> Iterator[str]:
+def _lines(thread_id: str, head: int, forms: Iterable[tuple[int, str, str, dict[str, Any]]]) -> Iterator[str]:
     chain = _Chain()
-    yield chain.line({"kind": _KIND, "format": FORMAT, "schema": SCHEMA, "thread_id": thread_id, "head": len(entries)})
-    for entry in entries:
-        yield chain.line(_form(entry))
-
-
-def _form(entry: Entry) -> dict[str, Any]:
-    return {"n": entry.n, "writer": entry.writer, "parent": entry.parent, "body": entry_to_json(entry.body)}
+    yield chain.line({"kind": _KIND, "format": FORMAT, "schema": SCHEMA, "thread_id": thread_id, "head": head})
+    for n, writer, parent, body in forms:
+        yield chain.line({"n": n, "writer": writer, "parent": parent, "body": body})
 
 
 async def import_thread(source: Source, lines: Iterable[str] | AsyncIterable[str], *, into: str | None = None) -> str:

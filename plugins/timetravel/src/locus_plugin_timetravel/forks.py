@@ -18,7 +18,7 @@ from locus.core.journal import END, FORK, Asked, Body, Intent, Outcome, StateDel
 from locus.loop.input import thread_name
 from locus.loop.router import Node
 from locus_plugin_timetravel.histories import Source, store_of
-from locus_plugin_timetravel.pages import newest_transition, nth_transition
+from locus_plugin_timetravel.pages import newest_transition, nth_transition, steps_after
 
 __all__ = ["fork"]
 
@@ -47,11 +47,7 @@ async def fork(source: Source, thread_id: str, *, at: int | None = None, into: s
         (number, last), where = await newest_transition(store, thread_id), ""
     else:
         (number, last), where = await nth_transition(store, thread_id, at), f" at {at}"
-    # What is in flight is behind the newest transition, and so behind the newest snapshot.
-    found = await store.peek(thread_id)
-    since: list[Body] = []
-    if found is not None and (found.snapshot is None or found.snapshot.at <= number):
-        since = [each.body for each in found.entries if each.n > number]
+    since = await steps_after(store, thread_id, number)
     await store.fork(thread_id, number, name, _parted(last, f"forked from {thread_id!r}{where}", since))
     return name
 
@@ -72,8 +68,6 @@ def _in_flight(since: list[Body]) -> list[Intent]:
     """The intents of a node without an outcome."""
     open_intents: dict[StepId, Intent] = {}
     for body in since:
-        if isinstance(body, Transition):
-            break
         if isinstance(body, Intent):
             open_intents[body.step_id] = body
         elif isinstance(body, Outcome | Asked):  # a body that asked was left in good order

@@ -8,10 +8,10 @@ from locus.core.errors import JournalError, NothingToResume
 from locus.core.journal import Transition
 
 if TYPE_CHECKING:
-    from locus.core.journal import Entry
+    from locus.core.journal import Body, Entry
     from locus.journal import JournalStore
 
-__all__ = ["PagedStore", "Pages", "newest_transition", "nth_transition"]
+__all__ = ["FormStore", "PagedStore", "Pages", "newest_transition", "nth_transition", "steps_after"]
 
 _COUNT = 256
 
@@ -25,25 +25,35 @@ class PagedStore(Protocol):
         ...
 
 
+@runtime_checkable
+class FormStore(Protocol):
+    """What a store may have that keeps the JSON forms of entries: nobody need decode and encode them to export them."""
+
+    async def read_forms(self, thread_id: str) -> tuple[tuple[int, str, str, dict[str, object]], ...]:
+        """All entries: number, writer, parent, and what `locus.core.journal.entry_to_json` made of the body."""
+        ...
+
+
 class Pages:
     """Reads a thread page by page; a store that is no `PagedStore` gives everything as the first page.
 
     Args:
         store: where the thread is kept.
         thread_id: the thread.
+        after: number of the entry before the first one wanted, from 0.
 
     Raises:
         JournalError: the store keeps no history.
     """
 
-    def __init__(self, store: JournalStore, thread_id: str) -> None:
+    def __init__(self, store: JournalStore, thread_id: str, after: int = 0) -> None:
         if not store.keeps_history:
             raise JournalError(
                 f"thread {thread_id!r}: {type(store).__name__} keeps the newest state of a thread and no history; "
                 "give the agent a checkpointer that does, such as MemoryStore()"
             )
         self._store, self._thread_id = store, thread_id
-        self._after, self._done = 0, False
+        self._after, self._done = after, False
 
     async def next(self) -> tuple[Entry, ...]:
         """The next entries, oldest first; empty at the end.
@@ -56,7 +66,7 @@ class Pages:
         if isinstance(self._store, PagedStore):
             page = await self._store.read_page(self._thread_id, self._after, _COUNT)
         else:
-            page, self._done = await self._store.read(self._thread_id), True
+            page, self._done = await self._store.read(self._thread_id, self._after), True
         if not page and not self._after:
             raise NothingToResume(f"there is no thread {self._thread_id!r} in this {type(self._store).__name__}")
         self._after += len(page)
@@ -104,3 +114,21 @@ async def newest_transition(store: JournalStore, thread_id: str) -> tuple[int, T
         if isinstance(entry.body, Transition):
             return entry.n, entry.body
     raise JournalError(f"thread {thread_id!r} has no transition; none was committed yet")
+
+
+async def steps_after(store: JournalStore, thread_id: str, number: int) -> list[Body]:
+    """What a thread's journal holds behind an entry, up to the next transition or the end.
+
+    Args:
+        store: where the thread is kept.
+        thread_id: the thread.
+        number: of the entry, from 1.
+    """
+    pages = Pages(store, thread_id, number)
+    found: list[Body] = []
+    while page := await pages.next():
+        for entry in page:
+            if isinstance(entry.body, Transition):
+                return found
+            found.append(entry.body)
+    return found
