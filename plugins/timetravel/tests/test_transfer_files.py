@@ -1,0 +1,46 @@
+"""Threads that a file keeps: their export takes what is stored, their import is stored in pages."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from locus.core.journal import entry_to_json
+from locus.journal import MemoryStore
+from locus_plugin_sqlite import SqliteStore
+from locus_plugin_timetravel import export_thread, fork, import_thread
+from locus_testkit import call
+
+from .kit import made
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_what_a_store_keeps_as_text_is_exported_as_if_it_were_decoded(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "t.db") as store:
+        agent = made(store, call("add", a=1), "done", "again")
+        await agent.run("Add.", thread_id="t", metadata={"k": [1, {"a": "é\ud800"}]})
+        origin = await fork(store, "t", at=3)
+        for thread_id in ("t", origin):
+            entries = await store.read(thread_id)
+            lines = [json.loads(line) for line in await export_thread(store, thread_id)]
+            told = [(line["n"], line["writer"], line["parent"], line["body"]) for line in lines[1:]]
+            assert told == [(each.n, each.writer, each.parent, entry_to_json(each.body)) for each in entries]
+
+
+async def test_a_page_of_a_long_import_is_read_without_the_rest_of_it(tmp_path: Path) -> None:
+    memory = MemoryStore()
+    await made(memory, *[call("add", a=n) for n in range(300)], "done", max_iterations=400).run("Add.", thread_id="t")
+    path = tmp_path / "t.db"
+    async with SqliteStore(path) as store:
+        await import_thread(store, await export_thread(memory, "t"))
+        entries = await store.read("t")
+        assert [each.body for each in entries] == [each.body for each in await memory.read("t")]
+        assert await store.read_page("t", 700, 3) == entries[700:703]
+    with closing(sqlite3.connect(path)) as db:
+        (rows,) = db.execute("SELECT count(*) FROM entries").fetchone()
+    assert rows == -(-len(entries) // 256) > 4
