@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from locus.core.errors import JournalError
-from locus.core.journal import Body, Transition, delta
+from locus.core.journal import Body, Entry, Transition, delta
 from locus.journal import Appended, Claim
 from locus.journal.listing import About, about, progress
 from locus_plugin_sqlite import blobs
@@ -203,7 +203,7 @@ class _Read(Job[tuple[T, ...]]):
         self._found = None if row is None else journal(session.db, session.path, row, self._after, self._upto)
 
 
-class Reading(_Read["Entry"]):
+class Reading(_Read[Entry]):
     """The entries of a thread after a number, and up to one."""
 
     __slots__ = ()
