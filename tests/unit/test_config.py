@@ -193,7 +193,7 @@ def test_a_file_that_is_named_wins_over_what_lies_around(tmp_path: Path) -> None
             "agent = {modle = 'x', max_iterations = 0}",
             [
                 "agent.modle is not a setting; did you mean 'model'?",
-                "agent.max_iterations is 0: max_iterations is 1 or more",
+                "agent.max_iterations is 0: max_iterations must be 1 or more, got 0",
             ],
         ),
         ("agent = {max_iterations = '7'}", ["agent.max_iterations is '7'; expected an integer"]),

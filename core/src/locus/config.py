@@ -48,7 +48,7 @@ _TOOL = "tool.locus"
 
 def _at_least_one(_: object, attribute: Any, value: int | None) -> None:
     if value is not None and value < 1:
-        raise ValueError(f"{attribute.name} is 1 or more")
+        raise ValueError(f"{attribute.name} must be 1 or more, got {value!r}")
 
 
 def _shown(value: str | None) -> str:
@@ -87,7 +87,7 @@ class Config:
     """What a project configured.
 
     Args:
-        source: the file; ``""`` when there is none.
+        source: the file; ``""`` without one.
         enabled: names of plugins that are on, in order.
         required: names of plugins that must work.
         plugin_settings: the tables of settings by plugin, each with its file.
@@ -116,7 +116,7 @@ class Config:
         keywords: Mapping[str, Any] = EMPTY,
         strict: bool = False,
     ) -> PluginRequest:
-        """What is asked for: this configuration, and what stands above it (see `PluginRequest`)."""
+        """What is asked for: this configuration, and what takes precedence over it (see `PluginRequest`)."""
         return PluginRequest(
             enabled=self.enabled,
             required=self.required,
@@ -140,7 +140,7 @@ def load_config(
         environ: where ``LOCUS_PLUGINS`` is; the process's environment when None.
 
     Raises:
-        ConfigError: the file cannot be read, is no TOML, or a directory has both kinds of file.
+        ConfigError: the file cannot be read, is not TOML, or a directory has both kinds of file.
         SettingsError: every entry that is wrong, unknown ones with the nearest that exists.
     """
     config, problems = read_config(path, start=start, environ=environ)
@@ -160,7 +160,7 @@ def read_config(
         environ: where ``LOCUS_PLUGINS`` is; the process's environment when None.
 
     Raises:
-        ConfigError: the file cannot be read, is no TOML, or a directory has both kinds of file.
+        ConfigError: the file cannot be read, is not TOML, or a directory has both kinds of file.
     """
     env = (os.environ if environ is None else environ).get("LOCUS_PLUGINS", "")
     found = _nearest(Path.cwd() if start is None else Path(start)) if path is None else _given(Path(path))
@@ -244,7 +244,7 @@ def _read(path: Path) -> Mapping[str, Any]:
         data: Mapping[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as e:
         raise ConfigError(f"{path} cannot be read: {e.strerror or e}") from e
-    except ValueError as e:  # no UTF-8, or no TOML
+    except ValueError as e:  # not UTF-8, or not TOML
         raise ConfigError(f"{path} is not valid TOML: {e}") from e
     return data
 

@@ -44,7 +44,7 @@ def test_all_that_is_wrong_is_told_at_once(locus: Locus, here: Path) -> None:
     for said in (
         "colour is not a setting; known: agent, plugins, required",
         "agent.modle is not a setting; did you mean 'model'?",
-        "agent.max_iterations is 0: max_iterations is 1 or more",
+        "agent.max_iterations is 0: max_iterations must be 1 or more, got 0",
         "plugins.list is 3; expected a table of that plugin's settings",
         "plugins.toy.level is '7'; expected an integer",
         "plugins.toy.kye is not a setting; did you mean 'key'?",

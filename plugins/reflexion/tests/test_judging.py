@@ -15,7 +15,7 @@ from locus.core.executions import ToolExecution
 from locus.core.messages import Message, Role, plugin_message
 from locus.core.state import AgentState, ReasoningStep
 from locus_plugin_reflexion.record import record, request_of
-from locus_plugin_reflexion.reflection import Reflection, Verdict, parsed, reply_schema
+from locus_plugin_reflexion.reflection import Reflection, StepVerdict, parsed, reply_schema
 from locus_plugin_reflexion.reflector import told
 from locus_plugin_reflexion.rules import judge_by_rules
 
@@ -147,26 +147,26 @@ def test_an_answer_is_a_reflection_or_a_refusal(answer: str) -> None:
 
 @given(st.floats(allow_nan=False) | st.integers())
 def test_a_confidence_is_clamped(confidence: float) -> None:
-    reflection = Reflection(verdict=Verdict.STUCK, judgment="", confidence=confidence)
+    reflection = Reflection(verdict=StepVerdict.STUCK, judgment="", confidence=confidence)
     assert reflection.confidence == min(1.0, max(0.0, confidence))
 
 
 @pytest.mark.parametrize("confidence", [math.nan, True, "0.5", None])
 def test_a_confidence_that_is_not_a_number_is_refused(confidence: Any) -> None:
     with pytest.raises(ValueError, match=r"^confidence must be a number from 0.0 to 1.0, got"):
-        Reflection(verdict=Verdict.STUCK, judgment="", confidence=confidence)
+        Reflection(verdict=StepVerdict.STUCK, judgment="", confidence=confidence)
 
 
 @given(TEXTS, TEXTS)
 def test_a_judge_cannot_write_lines_of_its_own_into_the_conversation(judgment: str, guidance: str) -> None:
-    reflection = Reflection(verdict=Verdict.LOOP, judgment=judgment, confidence=0.5, guidance=guidance)
+    reflection = Reflection(verdict=StepVerdict.LOOP, judgment=judgment, confidence=0.5, guidance=guidance)
     lines = told(reflection).split("\n")
     assert len(lines) == (4 if " ".join(guidance.split()) else 3)
     assert lines[1] == "Assessment: loop_detected, confidence 0.50"
 
 
 def test_what_a_judge_says_at_length_is_cut() -> None:
-    reflection = Reflection(verdict=Verdict.STUCK, judgment="x" * 5000, confidence=0.5)
+    reflection = Reflection(verdict=StepVerdict.STUCK, judgment="x" * 5000, confidence=0.5)
     assert len(reflection.judgment) == 1000
 
 
@@ -194,7 +194,7 @@ def test_a_call_that_fails_never_raises_the_confidence_of_the_rules(
     behind = judge_by_rules(after([*executions[-window:], failed]), window=window + 1)
     if len(executions) <= window:
         assert behind.confidence <= before.confidence
-    assert behind.verdict in (Verdict.STUCK, Verdict.LOOP)
+    assert behind.verdict in (StepVerdict.STUCK, StepVerdict.LOOP)
 
 
 def ran(*outcomes: tuple[str, str | None]) -> AgentState:
@@ -209,16 +209,16 @@ def ran(*outcomes: tuple[str, str | None]) -> AgentState:
 @pytest.mark.parametrize(
     ("state", "verdict", "confidence"),
     [
-        (ran(("a", "1"), ("b", "2")), Verdict.NEW_FINDINGS, 1.0),
-        (ran(("a", "1"), ("b", None)), Verdict.ON_TRACK, 0.5),
-        (ran(("a", None), ("b", None)), Verdict.STUCK, 0.0),
-        (ran(("a", "1"), ("b", "2"), ("a", "1"), ("c", "3")), Verdict.ON_TRACK, 0.75),
-        (ran(("a", "1"), ("b", "2"), ("a", "2"), ("c", "3")), Verdict.NEW_FINDINGS, 1.0),
-        (ran(*[("a", "1"), ("b", "2")] * 3), Verdict.LOOP, 2 / 6),
-        (ran(), Verdict.ON_TRACK, 0.0),
+        (ran(("a", "1"), ("b", "2")), StepVerdict.NEW_FINDINGS, 1.0),
+        (ran(("a", "1"), ("b", None)), StepVerdict.ON_TRACK, 0.5),
+        (ran(("a", None), ("b", None)), StepVerdict.STUCK, 0.0),
+        (ran(("a", "1"), ("b", "2"), ("a", "1"), ("c", "3")), StepVerdict.ON_TRACK, 0.75),
+        (ran(("a", "1"), ("b", "2"), ("a", "2"), ("c", "3")), StepVerdict.NEW_FINDINGS, 1.0),
+        (ran(*[("a", "1"), ("b", "2")] * 3), StepVerdict.LOOP, 2 / 6),
+        (ran(), StepVerdict.ON_TRACK, 0.0),
     ],
 )
-def test_the_rules_look_for_new_results(state: AgentState, verdict: Verdict, confidence: float) -> None:
+def test_the_rules_look_for_new_results(state: AgentState, verdict: StepVerdict, confidence: float) -> None:
     reflection = judge_by_rules(state, window=6)
     assert (reflection.verdict, reflection.confidence) == (verdict, confidence)
     assert reflection.judgment

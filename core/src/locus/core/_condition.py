@@ -71,7 +71,7 @@ def function(given: Any) -> Any:
 
 
 def _parts(name: str) -> list[str]:
-    """The parts of a dotted name; empty when it is none."""
+    """The parts of a dotted name; empty when it is not a dotted name."""
     parts = name.split(".")
     return parts if len(parts) > 1 and all(map(str.isidentifier, parts)) else []
 
@@ -91,7 +91,7 @@ def _imported(name: str) -> Any:
             return reduce(getattr, parts[end:], module)
         except AttributeError as e:
             raise ConfigError(f"cannot find the function {name!r}: {e}") from e
-    raise ConfigError(f"cannot find the function {name!r}: there is no module {parts[0]!r}; is it installed?")
+    raise ConfigError(f"cannot find the function {name!r}: the module {parts[0]!r} was not found; is it installed?")
 
 
 def ask(name: str, fn: Callable[[Any], bool], about: Any) -> bool:
@@ -184,7 +184,7 @@ class TerminationCondition(ABC):
     def explain(self, state: AgentState) -> Explanation:
         """The whole tree with each leaf's value, threshold, and how far it is from being satisfied.
 
-        A predicate that raises is shown where it stands (``satisfied=None``); nothing is raised.
+        A predicate that raises is shown in its place (``satisfied=None``); nothing is raised.
         """
         try:
             holds, seen = self._guarded(self.check, state), self._guarded(self.reading, state)
@@ -318,7 +318,7 @@ def register_condition(cls: C) -> C:
     so a field that holds one needs a converter that takes that form as well.
 
     Raises:
-        TypeError: it is no attrs class derived from `TerminationCondition`.
+        TypeError: it is not an attrs class derived from `TerminationCondition`.
         ValueError: another class has the name.
     """
     made: bool = isinstance(cls, type) and issubclass(cls, TerminationCondition) and has(cls)

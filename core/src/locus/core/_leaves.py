@@ -106,7 +106,7 @@ class TokenLimit(TerminationCondition):
         return Reading(used, limit, max(0, limit + 1 - used), f"{used:,} of {limit:,} tokens")
 
     def bounds(self) -> Bounds:
-        """No call starts beyond n tokens; a budget that stands in the state is not known here."""
+        """No call starts beyond n tokens; a budget that is kept in the state is not known here."""
         if self.n is None:
             return Bounds()
         return Bounds(tokens=Bound(self.n, "the tokens of the calls under way when it is exceeded"))

@@ -87,7 +87,7 @@ def register_union(union: Any, tags: Mapping[str, type], key: str = "type") -> N
     Args:
         union: the union type as it is annotated.
         tags: tag -> class; the mapping is looked up at decoding time, so it may grow.
-        key: the name under which the tag stands in the JSON object.
+        key: the key of the tag in the JSON object.
     """
     for tag, cls in tags.items():
         register_tagged(cls, tag, key)
@@ -116,7 +116,7 @@ def register_tagged(cls: type, tag: str, key: str = "type") -> None:
         plain: Callable[[Any, Any], Any] = make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=True)
 
         def read(form: Any, wanted: Any) -> Any:
-            # Where the class stands by itself and not in its union, the tag is there all the same.
+            # The tag is written as well where the class is used by itself and not in its union.
             if key in form and form[key] == tag:
                 form = {k: v for k, v in form.items() if k != key}
             return plain(form, wanted)
@@ -141,7 +141,7 @@ def _is_data(t: Any) -> bool:
 converter.register_unstructure_hook_func(_is_data, encode_data)
 converter.register_structure_hook_func(_is_data, lambda form, _: decode_data(form))
 converter.register_unstructure_hook_func(lambda t: getattr(t, "__origin__", None) is frozenset, sorted)
-converter.register_unstructure_hook(Role, lambda v: v.value)  # a StrEnum is no plain data by itself
+converter.register_unstructure_hook(Role, lambda v: v.value)  # a StrEnum is not plain data by itself
 converter.register_unstructure_hook(datetime, datetime.isoformat)
 converter.register_structure_hook(datetime, lambda form, _: datetime.fromisoformat(form))
 converter.register_unstructure_hook(StepId, str)

@@ -92,7 +92,7 @@ class Suspended(BaseException):
 
 @frozen
 class Accept:
-    """The answer stands."""
+    """The answer is accepted as it is."""
 
 
 @frozen

@@ -2,7 +2,7 @@
 
 A reason is the name of what ended the run: a condition (``"NoToolCalls"``, ``"ToolCalled AND ConfidenceMet"``), a
 plugin's diversion, an error's kind, a cancel with what its caller gave as the reason, or a question to a person. It
-is text because it stands in events and journals, where conditions of plugins have names that nobody can list here.
+is text because events and journals record it, and the conditions of plugins have names that cannot be listed here.
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ class NotSerialisable(LocusError):
     """A value has no lossless JSON form.
 
     Args:
-        path: where the value stands, such as ``"metadata['user']"``.
+        path: the place of the value, such as ``"metadata['user']"``.
         message: what it is and what to do.
     """
 
@@ -294,7 +294,7 @@ _OF_PATHS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirector
 
 
 class ContextOverflow(ModelError):
-    """The request is longer than the model's context window; never retryable as it stands."""
+    """The request is longer than the model's context window; the same request never succeeds on a retry."""
 
 
 class ToolError(LocusError):
@@ -359,7 +359,7 @@ class Fenced(JournalError):
 class StoreError(JournalError):
     """The store could not read or write: a full disk, a damaged file, a lost connection. Nothing is half-written.
 
-    What the run had committed stands, and the run is left open: ``resume(thread_id)`` goes on once the cause is gone.
+    What the run had committed is kept, and the run is left open: ``resume(thread_id)`` goes on once the cause is gone.
 
     Args:
         message: what happened, with which value, and what to do.
@@ -387,7 +387,7 @@ class JournalDamaged(StoreError):
 
 
 class StepFailed(JournalError):
-    """A recorded step had raised; it is not run again, its error stands."""
+    """A recorded step had raised; it is not run again, its recorded error is raised."""
 
 
 class OutcomeUnknown(JournalError):
@@ -422,7 +422,7 @@ class ReplayDiffers(JournalError):
 
 
 class NothingToResume(JournalError):
-    """There is no open run on the thread."""
+    """The thread has no open run."""
 
 
 class InterruptMismatch(JournalError):

@@ -1,7 +1,7 @@
 """Every event of the kernel: frozen, deep-frozen inside, with a JSON form that round-trips.
 
 A plugin's own events derive from `Event` too and decode like these once `register_event` knows them. The
-envelope (`run_id` to `parent_run_id`) is filled in by `run.emit`, so whoever makes an event gives its payload.
+envelope (`run_id` to `parent_run_id`) is filled in by `run.emit`; code that makes an event gives only its payload.
 """
 
 from __future__ import annotations

@@ -32,13 +32,13 @@ class ToolExecution:
         result: the text the model got, or None when it failed.
         error: ``"<Type>: <message>"``, or None when it succeeded.
         duration_ms: milliseconds the body ran; 0.0 for a cache hit or a call that never started.
-        cache_hit: the body did not run, an earlier result stands.
+        cache_hit: the body did not run, an earlier result was used.
         key: hash of the dedup key, the canonical JSON of (name, arguments with defaults filled in).
         call_id: the provider's id of the call.
         iteration: 0-based index of the iteration it belongs to.
         started: the body was entered; refused and rejected calls are not.
         retryable: the body said that nothing happened (`RetryableToolError`).
-        media_at: where the result stands in the conversation, counted behind the system prompt, when it is more than
+        media_at: the index of the result in the conversation, counted behind the system prompt, when it is more than
             text (``result`` has its text alone); None for a result that is text.
     """
 

@@ -1,7 +1,8 @@
 """Modules that are imported when they are first used: declared at the top of a file, like every import.
 
 ``import locus`` is what each program pays for, and much of the kernel is for some programs only: the plugin
-machinery, tool schemas, the JSON converter. A `Lazy` stands for such a module; type checkers see the module itself::
+machinery, tool schemas, the JSON converter. A `Lazy` takes the place of such a module; type checkers see the module
+itself::
 
     if TYPE_CHECKING:
         from locus.core import codec
@@ -21,7 +22,7 @@ __all__ = ["Lazy", "exports", "find_missing"]
 
 
 class Lazy:
-    """Stands for a module until one of its names is used.
+    """Takes the place of a module until one of its names is used.
 
     The standard library's ``LazyLoader`` is not safe when two threads use a module first; this is, because
     ``import_module`` is.

@@ -264,7 +264,7 @@ class AgentState:
         """Tokens and dollars of one more call, added to the totals.
 
         Raises:
-            ValueError: a number of tokens is no integer, or something is negative or NaN.
+            ValueError: a number of tokens is not an integer, or something is negative or NaN.
         """
         for name, value in (
             ("prompt_tokens", prompt_tokens),
@@ -391,7 +391,7 @@ class AgentState:
             if message.role is TOOL:
                 answered += len(message.tool_results)
             elif message.role is ASSISTANT:
-                # Results stand in call order; ids are not matched, because local models reuse them.
+                # Results are in call order; ids are not matched, because local models reuse them.
                 return message.tool_calls[answered:]
             else:
                 return ()
@@ -411,7 +411,7 @@ class AgentState:
         return None
 
     def find_execution(self, key: str) -> ToolExecution | None:
-        """The execution of this run that stands for a dedup key, or None."""
+        """The execution of this run that answers for a dedup key, or None."""
         return self._executions().with_key(len(self.tool_executions), key)
 
     def first_execution(

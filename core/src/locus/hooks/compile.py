@@ -12,7 +12,7 @@ The steps, and why they come in this order:
 2. *Specify*: pluggy is told every hook that exists now, with one for each registered event.
 3. *Compile* plugin by plugin: pluggy compares names and arguments with the specification, then each implementation
    becomes an `Impl`: a callable that takes all arguments of the hook by position. An implementation may name any of
-   them in any order; the adapter that makes up the difference is chosen once, and there is none where the names agree.
+   them in any order; the adapter that makes up the difference is chosen once; where the names agree, none is used.
 
 What holds at each step:
 

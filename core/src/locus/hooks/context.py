@@ -61,12 +61,12 @@ class RunContext(Protocol):
 
     @property
     def clock(self) -> Clock:
-        """The source of time of the run; whoever measures or waits by it can be tested without waiting."""
+        """The source of time of the run; code that measures or waits by it can be tested without waiting."""
         ...
 
     @property
     def cancelled(self) -> str | None:
-        """The reason of a cancel that is on its way (maybe empty), or None; whoever waits looks now and then."""
+        """The reason of a cancel that is on its way (maybe empty), or None; check it in a loop that waits."""
         ...
 
     async def emit(self, event: Event) -> Directive | None:
@@ -81,7 +81,7 @@ class RunContext(Protocol):
         ...
 
     async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, effect: str = "once") -> T:
-        """Run an effect once per run: after a crash its recorded result stands.
+        """Run an effect once per run: after a crash its recorded result is returned.
 
         Args:
             name: stable and unique within the node under way.
@@ -118,7 +118,7 @@ class RunContext(Protocol):
                 hook's `Retry` does not concern it. None = the model is asked.
 
         Raises:
-            ValueError: what is given is no message of the assistant.
+            ValueError: ``given`` is not a message of the assistant.
         """
         ...
 

@@ -419,7 +419,7 @@ def onion(
     returns: type[R] | None = None,
     health: HookHealth | None = None,
 ) -> Core[V, R]:
-    """The core with every wrapper around it, the first outermost; the core itself when there is none.
+    """The core with every wrapper around it, the first outermost; the core itself without a wrapper.
 
     Args:
         impls: ``table.impls("locus_wrap_...")``.

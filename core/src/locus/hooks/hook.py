@@ -16,7 +16,7 @@ class Hook:
     ``on_<event>(self, event)`` is called for each event of that kind (``on_iteration`` gets each
     `IterationEvent`), ``on_event(self, event)`` for all of them, ``on_tool_call(self, call)`` before each tool
     call. A second parameter, whatever its name, receives the run. Each returns a directive or None. A name
-    that is no event is refused when the agent is built. Methods ``locus_*`` that are marked with `hookimpl`
+    that is not an event is refused when the agent is built. Methods ``locus_*`` that are marked with `hookimpl`
     work as well.
 
     ``on_model_chunk`` must be sync, because it is called for every token, and an async ``on_event`` is not
@@ -73,5 +73,5 @@ class Stash:
         return cast("T | D", self._values.get(key, default))
 
     def setdefault(self, key: StashKey[T], default: T) -> T:
-        """The value; the default is stored when there is none."""
+        """The value; without one, the default is stored and returned."""
         return cast("T", self._values.setdefault(key, default))

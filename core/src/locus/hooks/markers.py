@@ -35,7 +35,7 @@ class Lifetime:
     instead: str = ""
 
     def warning(self, hook: str) -> DeprecationWarning | None:
-        """What pluggy shows to whoever implements a hook that is going away."""
+        """What pluggy shows to the implementer of a hook that is going away."""
         if self.deprecated_in is None:
             return None
         gone = "a later version" if self.removed_in is None else "{}.{}".format(*self.removed_in)

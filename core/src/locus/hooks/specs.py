@@ -27,7 +27,7 @@ Decide: may this tool call run, and where does the run go next?
 Sync or async. A decider that fails does not let anything through: the call it was asked about is rejected.
 A failing opinion about the route is dropped, because the router's own route is always a legal one.
 
-Review: what goes into a run and what comes out of it, before it stands.
+Review: what goes into a run and what comes out of it, before it is committed.
 
 Sync or async, every implementation in order. A failing one is skipped and reported, unless it is a guard:
 then the run is cancelled.
@@ -193,7 +193,7 @@ def locus_register_prices() -> Iterable[PriceSource] | None:
 def locus_run_session(run: RunContext) -> AbstractAsyncContextManager[Iterable[SchemaTool] | None] | None:
     """Open what a run needs; what the context manager gives are tools for this run, made with `schema_tool`, or None.
 
-    The list is the run's from then on and stands in its state: the model is told the same in each iteration, and after
+    The list is kept in the run's state from then on: the model gets the same tools in each iteration, and after
     a resume, wherever that happens. A resumed run opens a session as well; its tools are matched with the list by their
     ``origin``, and of one that is not there any more each call is an error. A replay opens none.
     """
@@ -314,11 +314,11 @@ def locus_decide_route(node: str, state: AgentState, proposed: str) -> str | Non
 
 @_hook("review")
 def locus_review_answer(answer: Message, state: AgentState, run: RunContext) -> Verdict | Cancel | None:
-    """Does this answer stand? Asked when the model answers with text and no tool call.
+    """Is this answer accepted? Asked when the model answers with text and no tool call.
 
     `Revise` sends the answer back with feedback for the model (the feedback of several is joined, in one
     `plugin_message` of ``"review"``), `Cancel`
-    ends the run; None and `Accept` let it stand. Each implementation is a recorded step.
+    ends the run; None and `Accept` accept it. Each implementation is a recorded step.
     """
 
 

@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from locus.loop.runtime import AgentRuntime
     from locus.models.output import OutputSchema
     from locus.models.protocol import Model, ModelResponse, ModelSettings
+    from locus.run import Sink
     from locus.tools.registry import ToolRegistry
 
 __all__ = ["SegmentContext"]
 
 T = TypeVar("T")
-Sink = Callable[[Event], Awaitable[None]]
 
 
 class _Emission:

@@ -27,7 +27,7 @@ else:
 __all__ = ["execute", "reflect", "terminate", "think"]
 
 #: How often a hook's Retry may run one Think again.
-MAX_RETRIES = 3
+MAX_THINK_RETRIES = 3
 
 
 async def think(state: AgentState, run: SegmentContext, given: Message | None = None) -> AgentState:
@@ -37,7 +37,7 @@ async def think(state: AgentState, run: SegmentContext, given: Message | None = 
     try, the run ends with ``ModelError``. An answer that is given is taken in place of the model's.
     """
     before = state
-    for attempt in range(MAX_RETRIES + 1):
+    for attempt in range(MAX_THINK_RETRIES + 1):
         before = run.charged(before)  # with what hooks have spent since
         state, messages = before, before.messages
         if given is not None:
@@ -51,7 +51,7 @@ async def think(state: AgentState, run: SegmentContext, given: Message | None = 
                 response, usage, replayed = await run.ask(messages, attempt)
             except (ModelError, StepFailed) as e:
                 state = run.charged(state)
-                if attempt < MAX_RETRIES and run.retries(StepId(state.iteration, THINK, 0, attempt)):
+                if attempt < MAX_THINK_RETRIES and run.retries(StepId(state.iteration, THINK, 0, attempt)):
                     before = state
                     await run.restarted()
                     continue
@@ -71,7 +71,7 @@ async def think(state: AgentState, run: SegmentContext, given: Message | None = 
                     replayed=replayed,
                 )
             )
-        again = given is None and attempt < MAX_RETRIES and not run.halted
+        again = given is None and attempt < MAX_THINK_RETRIES and not run.halted
         if again and run.retries(StepId(state.iteration, THINK, 0, attempt)):
             # The answer is thrown away, its tokens are not.
             before = state.charged(usage)

@@ -181,7 +181,7 @@ def _meaning(name: str, value: Any) -> _CodeSettings:
 
 
 def _declared(keyword: str, catalogue: Catalogue, options: tuple[str, ...]) -> tuple[str, str]:
-    """The plugin that declares a keyword, and the setting it stands for."""
+    """The plugin that declares a keyword, and the setting that it sets."""
     manifests = catalogue.manifests()
     found = [(m.name, m.keywords[keyword]) for m in manifests if keyword in m.keywords]
     if len(found) == 1:

@@ -4,7 +4,7 @@
 which distribution has X. The packages behind these paths have no names of their own: names are looked up among
 what the manifests of the installed plugins offer under that path, and imported on first use. Nothing else can be
 imported through them. A package becomes a compat path by calling `forward_names`, and a module that the kernel does
-not have, directly below its package, by being offered; there is no list of paths.
+not have, directly below its package, by being offered; the paths are not listed anywhere.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def forward_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list
 
 
 class _Finder:
-    """Finds the modules below the compat paths, and says what is missing when there is no such module."""
+    """Finds the modules below the compat paths, and says what is missing when a module does not exist."""
 
     def __init__(self) -> None:
         self.packages: set[str] = set()

@@ -98,7 +98,7 @@ class Catalogue:
 
         Raises:
             UnknownName: no such plugin is installed.
-            PluginLoadError: its manifest cannot be imported, is none, or has another name.
+            PluginLoadError: its manifest cannot be imported, is not a `Plugin`, or has another name.
             PluginIncompatible: it was written for another version of the plugin API.
             PluginError: two distributions provide the name.
         """

@@ -67,7 +67,7 @@ class Plugin:
         provides: what it offers by kind: ``{"model": "pkg.models:make", "checkpointer": ..., "backend": ...}``.
             A factory is called with the text after the scheme and the settings.
         suffixes: how the names of files end that are this plugin's: ``(".db",)``. Such a path needs no scheme where
-            something that it provides is asked for, and what stands behind its scheme is a path as well: a relative
+            something that it provides is asked for, and the text after its scheme is a path as well: a relative
             one in a configuration file counts from the folder of that file.
         compat_paths: names it offers under fixed import paths:
             ``{"locus.hooks.builtin:AuditHook": "pkg.hooks:Audit"}``.

@@ -21,14 +21,14 @@ __all__ = ["plugin_settings", "provide", "scheme_of"]
 
 
 def scheme_of(kind: str, text: str) -> tuple[str, str]:
-    """The scheme and what stands behind its colon.
+    """The scheme, and the text after its colon.
 
     Args:
         kind: what the text names, for the message: ``"model"``, ``"checkpointer"``, ``"backend"``.
         text: ``"scheme:rest"``.
 
     Raises:
-        ConfigError: there is no colon, or nothing before it.
+        ConfigError: the text has no colon, or nothing before it.
     """
     scheme, colon, rest = text.partition(":")
     if not colon or not scheme:
@@ -130,7 +130,7 @@ def plugin_settings(
     Args:
         manifest: the plugin's.
         layers: tables, from the weakest to the strongest.
-        given: an instance, which stands as it is.
+        given: an instance, which is used as it is.
         environ: where secrets come from; the process's environment when None.
 
     Raises:

@@ -1,8 +1,8 @@
 """Settings: from tables of a file, and dicts of a program, to a plugin's frozen settings class.
 
-Strict, because a setting that is silently turned into something else is worse than an error: ``"7"`` is no
-7, ``true`` is no 1, an unknown key is a typing mistake. Everything that is wrong is reported at once, each
-with where it stands, what it is and what it should be.
+Strict, because a setting that is silently turned into something else is worse than an error: ``"7"`` is not
+7, ``true`` is not 1, an unknown key is a typing mistake. Everything that is wrong is reported at once, each
+with its place, what it is and what it should be.
 """
 
 from __future__ import annotations
@@ -82,11 +82,11 @@ def _line(layer: Layer, path: tuple[str | int, ...], text: str) -> str:
     return f"{layer.source}: {where} {text}" if where else f"{layer.source}: {text}"
 
 
-Problem = tuple[tuple[str | int, ...], str]
+_Fault = tuple[tuple[str | int, ...], str]
 
 
 class _Wrong(Exception):
-    def __init__(self, problems: list[Problem]) -> None:
+    def __init__(self, problems: list[_Fault]) -> None:
         self.problems = problems
         super().__init__(problems)
 
@@ -223,7 +223,7 @@ class _Reader:
             try:
                 return self.read(value, member)
             except _Wrong as wrong:
-                # Of a table, what is wrong inside it is more telling than that it is none of the members.
+                # For a table, an error inside it says more than the error that it matches no member of the union.
                 if isinstance(value, Mapping) and attrs.has(member) and sum(map(attrs.has, members)) == 1:
                     raise wrong from None
         return _wrong(value, cls, _expected(cls))
@@ -266,7 +266,7 @@ class _Reader:
         if not isinstance(value, Mapping):
             _wrong(value, cls, "a table")
         fields = {field.alias: field for field in _fields(bare)}
-        problems: list[Problem] = [((str(key),), _unknown(str(key), fields)) for key in value if key not in fields]
+        problems: list[_Fault] = [((str(key),), _unknown(str(key), fields)) for key in value if key not in fields]
         made: dict[str, Any] = {}
         for key, field in fields.items():
             if key in value:
@@ -286,7 +286,7 @@ class _Reader:
 
     def _all(self, items: Iterable[tuple[Any, Any, Any]]) -> dict[Any, Any]:
         found: dict[Any, Any] = {}
-        problems: list[Problem] = []
+        problems: list[_Fault] = []
         for key, item, kind in items:
             try:
                 found[key] = self.read(item, kind)
@@ -322,10 +322,10 @@ def _unknown(key: str, known: Iterable[str]) -> str:
     return f"is not a setting; {hint}"
 
 
-def _invalid(fields: Mapping[str, Any], made: Mapping[str, Any]) -> list[Problem]:
+def _invalid(fields: Mapping[str, Any], made: Mapping[str, Any]) -> list[_Fault]:
     """What the fields' own validators say, all of them: attrs itself stops at the first and names no field."""
     probe = SimpleNamespace(**{fields[key].name: value for key, value in made.items()})
-    problems: list[Problem] = []
+    problems: list[_Fault] = []
     for key, value in made.items():
         field = fields[key]
         if field.validator is None:

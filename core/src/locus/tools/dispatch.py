@@ -47,7 +47,7 @@ __all__ = ["THREAD_MEMORY", "execute_calls"]
 THREAD_MEMORY = "locus.idempotent"
 
 #: How often a hook's Retry may run the repeatable calls of one turn again.
-MAX_RETRIES = 3
+MAX_TOOL_RETRIES = 3
 
 
 @define(slots=True)
@@ -158,7 +158,7 @@ async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallR
         await _run_one(work[0], run)
     else:
         await _run_all(work, run)
-    for _ in range(MAX_RETRIES):
+    for _ in range(MAX_TOOL_RETRIES):
         asked = run.take_retry()
         again = [c for c in work if run.host.is_retried(c.at) or (asked and _repeatable(c))]
         if not again:

@@ -10,7 +10,7 @@ from locus.plugin import exports
 if TYPE_CHECKING:
     from locus_plugin_reflexion.events import ReflectionFailedEvent
     from locus_plugin_reflexion.hooks import ReflexionHook
-    from locus_plugin_reflexion.reflection import Reflection, ReflexionReport, Verdict
+    from locus_plugin_reflexion.reflection import Reflection, ReflexionReport, StepVerdict
     from locus_plugin_reflexion.reflector import Reflector
     from locus_plugin_reflexion.settings import ReflexionSettings
 
@@ -21,7 +21,7 @@ __all__ = [
     "ReflexionHook",
     "ReflexionReport",
     "ReflexionSettings",
-    "Verdict",
+    "StepVerdict",
 ]
 
 __getattr__, __dir__ = exports(
@@ -33,6 +33,6 @@ __getattr__, __dir__ = exports(
         "ReflexionHook": "locus_plugin_reflexion.hooks",
         "ReflexionReport": "locus_plugin_reflexion.reflection",
         "ReflexionSettings": "locus_plugin_reflexion.settings",
-        "Verdict": "locus_plugin_reflexion.reflection",
+        "StepVerdict": "locus_plugin_reflexion.reflection",
     },
 )

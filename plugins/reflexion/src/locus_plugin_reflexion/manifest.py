@@ -15,6 +15,6 @@ plugin = Plugin(
     compat_paths={
         "locus.reasoning.reflexion:Reflection": "locus_plugin_reflexion.reflection:Reflection",
         "locus.reasoning.reflexion:Reflector": "locus_plugin_reflexion.reflector:Reflector",
-        "locus.reasoning.reflexion:Verdict": "locus_plugin_reflexion.reflection:Verdict",
+        "locus.reasoning.reflexion:StepVerdict": "locus_plugin_reflexion.reflection:StepVerdict",
     },
 )

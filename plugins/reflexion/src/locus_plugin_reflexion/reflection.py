@@ -12,7 +12,7 @@ from locus.core.errors import LocusError
 from locus.models import OutputSchema, output_schema
 from locus_kit.parsing import parse_json_object
 
-__all__ = ["Reflection", "ReflexionReport", "UnusableVerdict", "Verdict", "parsed", "reply_schema"]
+__all__ = ["Reflection", "ReflexionReport", "StepVerdict", "UnusableVerdict", "parsed", "reply_schema"]
 
 #: How many characters of a judgment or of guidance are kept: it is read again with every later request.
 _LONGEST = 1000
@@ -20,7 +20,7 @@ _LONGEST = 1000
 _MOST = 20_000
 
 
-class Verdict(StrEnum):
+class StepVerdict(StrEnum):
     """How the work goes."""
 
     ON_TRACK = "on_track"
@@ -31,7 +31,7 @@ class Verdict(StrEnum):
     @property
     def assessment(self) -> str:
         """What `ReflectEvent.assessment` calls it."""
-        return "loop_detected" if self is Verdict.LOOP else self.value
+        return "loop_detected" if self is StepVerdict.LOOP else self.value
 
 
 class UnusableVerdict(LocusError):
@@ -73,7 +73,7 @@ class Reflection:
         ValueError: the confidence is no number.
     """
 
-    verdict: Verdict = field(converter=Verdict)
+    verdict: StepVerdict = field(converter=StepVerdict)
     judgment: str = field(converter=_line)
     confidence: float = field(converter=_confidence)
     guidance: str = field(default="", converter=_line)
@@ -81,7 +81,7 @@ class Reflection:
     @property
     def failing(self) -> bool:
         """Whether the step taught what not to do."""
-        return self.verdict in (Verdict.STUCK, Verdict.LOOP)
+        return self.verdict in (StepVerdict.STUCK, StepVerdict.LOOP)
 
 
 @frozen(kw_only=True)
@@ -119,7 +119,7 @@ def parsed(schema: OutputSchema[Reply], answer: str) -> Reflection:
     if not math.isfinite(reply.confidence):
         raise UnusableVerdict(reply.confidence)
     return Reflection(
-        verdict=Verdict(reply.verdict),
+        verdict=StepVerdict(reply.verdict),
         judgment=reply.judgment,
         confidence=reply.confidence,
         guidance=reply.guidance,

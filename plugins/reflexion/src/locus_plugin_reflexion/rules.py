@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from locus.core.state import AgentState, ToolExecution
 from locus_kit.reflect import OnRepetition
-from locus_plugin_reflexion.reflection import Reflection, Verdict
+from locus_plugin_reflexion.reflection import Reflection, StepVerdict
 
 __all__ = ["judge_by_rules"]
 
@@ -32,23 +32,25 @@ def judge_by_rules(state: AgentState, *, window: int) -> Reflection:
     circle = _CIRCLES(state)
     if circle is not None:
         return Reflection(
-            verdict=Verdict.LOOP,
+            verdict=StepVerdict.LOOP,
             judgment=f"The calls go in circles: {circle}.",
             confidence=confidence,
             guidance="The same calls give the same results: change the arguments, take another tool, or answer.",
         )
     if step and len(failed) == len(step):
         return Reflection(
-            verdict=Verdict.STUCK,
+            verdict=StepVerdict.STUCK,
             judgment=f"Every call of the last step failed: {_names(failed)}.",
             confidence=confidence,
             guidance="Read the error, then correct the arguments or take another tool.",
         )
     if step and all(new for _, new in step):
         judgment = f"Every call of the last step gave a new result: {_names([e.tool_name for e, _ in step])}."
-        return Reflection(verdict=Verdict.NEW_FINDINGS, judgment=judgment, confidence=confidence)
+        return Reflection(verdict=StepVerdict.NEW_FINDINGS, judgment=judgment, confidence=confidence)
     some = f"{_names(failed)} failed" if failed else "some results were known already"
-    return Reflection(verdict=Verdict.ON_TRACK, judgment=f"The last step went on, and {some}.", confidence=confidence)
+    return Reflection(
+        verdict=StepVerdict.ON_TRACK, judgment=f"The last step went on, and {some}.", confidence=confidence
+    )
 
 
 def _fresh(executions: Sequence[ToolExecution]) -> list[bool]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WhatIf", "what_if"]
 
-Verdict = Literal["earlier", "same", "beyond", "diverged"]
+WhatIfVerdict = Literal["earlier", "same", "beyond", "diverged"]
 RouterLike = Callable[[Node, "AgentState"], Route]
 
 #: Reasons that no condition gave: the run would have ended there under any other as well.
@@ -60,7 +60,7 @@ class WhatIf:
 
     thread_id: str
     run_id: str
-    verdict: Verdict
+    verdict: WhatIfVerdict
     n: int | None = None
     node: str = ""
     iteration: int = 0
@@ -297,7 +297,7 @@ class _Asked:
     # -- answers ----------------------------------------------------------------------------------
 
     def _stopped(self, trace: NodeTrace, state: AgentState, reason: str, satisfied: tuple[str, ...]) -> WhatIf:
-        verdict: Verdict = "same" if trace.n == self._end else "earlier"
+        verdict: WhatIfVerdict = "same" if trace.n == self._end else "earlier"
         return evolve(self._found(verdict, reason, trace, state), satisfied=satisfied)
 
     def _told(self, trace: NodeTrace) -> WhatIf:
@@ -305,7 +305,7 @@ class _Asked:
         assert made is not None
         return self._stopped(trace, trace.after, made.why, made.satisfied)
 
-    def _found(self, verdict: Verdict, reason: str, trace: NodeTrace | None, state: AgentState) -> WhatIf:
+    def _found(self, verdict: WhatIfVerdict, reason: str, trace: NodeTrace | None, state: AgentState) -> WhatIf:
         return WhatIf(
             thread_id=self._thread_id,
             run_id=self._final.run_id,
