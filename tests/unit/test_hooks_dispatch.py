@@ -12,7 +12,6 @@ from locus.core.directives import Accept, Allow, Cancel, Continue, Interrupt, Re
 from locus.core.events import (
     Event,
     HookFailedEvent,
-    IterationEvent,
     ModelChunkEvent,
     ThinkEvent,
     ToolStartEvent,
@@ -149,57 +148,6 @@ async def test_nonsense_from_an_observer_is_a_failure(nonsense: Any) -> None:
     assert "expected" in ear.heard[0].error
 
 
-async def test_reject_is_an_answer_to_the_start_of_a_tool() -> None:
-    assert await told(table_of(observer(Reject("no"))), ToolStartEvent()) == Reject("no")
-
-
-async def test_an_observer_that_raises_an_interrupt_has_failed_like_any_other() -> None:
-    ear = Ear()
-
-    assert await told(table_of(observer(raises=Interrupt("who?"), name="bad")), ThinkEvent(), HookHealth(ear)) is None
-    assert [event.plugin for event in ear.heard] == ["bad"]
-
-
-async def test_after_its_third_failure_an_observer_is_not_called_again_in_this_run() -> None:
-    calls = []
-
-    class Bad(Hook):
-        def on_event(self, ev: Event) -> None:
-            calls.append(ev)
-            raise ValueError("boom")
-
-    ear = Ear()
-    table, health = table_of(Bad()), HookHealth(ear)
-
-    for _ in range(5):
-        await told(table, ThinkEvent(), health)
-
-    assert len(calls) == 3
-    assert [event.quarantined for event in ear.heard] == [False, False, True]
-    assert [(f.count, f.quarantined) for f in health.failures] == [(3, True)]
-    await told(table, ThinkEvent(), HookHealth())
-    assert len(calls) == 4
-
-
-async def test_one_hook_of_a_plugin_in_quarantine_leaves_its_other_hooks_alone() -> None:
-    heard = []
-
-    class Half(Hook):
-        def on_think(self, ev: Event) -> None:
-            raise ValueError
-
-        def on_iteration(self, ev: Event) -> None:
-            heard.append(ev)
-
-    table, health = table_of(Half()), HookHealth()
-    for _ in range(4):
-        await told(table, ThinkEvent(), health)
-
-    await told(table, IterationEvent(), health)
-
-    assert heard == [IterationEvent()]
-
-
 @pytest.mark.parametrize("failing", [{"raises": ValueError("boom")}, {"returns": "nonsense"}])
 async def test_a_failing_guard_cancels_the_run_every_time_and_is_never_quarantined(failing: dict[str, Any]) -> None:
     table, health = table_of(observer(guard=True, name="door", **failing)), HookHealth()
@@ -208,31 +156,6 @@ async def test_a_failing_guard_cancels_the_run_every_time_and_is_never_quarantin
         assert await told(table, ThinkEvent(), health) == Cancel("guard door failed")
 
     assert [(f.count, f.quarantined) for f in health.failures] == [(5, False)]
-
-
-async def test_a_failure_is_told_to_everybody_but_the_culprit() -> None:
-    heard: list[str] = []
-
-    class Listener(Hook):
-        def __init__(self, name: str) -> None:
-            self.name = name
-
-        def on_hook_failed(self, ev: HookFailedEvent) -> None:
-            heard.append(f"{self.name} hears of {ev.plugin}")
-
-        def on_think(self, ev: ThinkEvent) -> None:
-            if self.name == "bad":
-                raise ValueError
-
-    table = table_of(Listener("bad"), Listener("good"))
-
-    async def tell(event: HookFailedEvent) -> None:
-        await notify(table.observers(HookFailedEvent), event, RUN, health)
-
-    health = HookHealth(tell)
-    await told(table, ThinkEvent(), health)
-
-    assert heard == ["good hears of bad"]
 
 
 async def test_two_observers_that_cannot_hear_of_each_others_failures_do_not_go_on_for_ever() -> None:
@@ -299,18 +222,6 @@ async def test_an_awaitable_from_a_sync_observer_is_timed_as_well() -> None:
     await told(table_of(Hangs()), ThinkEvent(), HookHealth(ear))
 
     assert ear.heard[0].error.startswith("TimeoutError: took longer")
-
-
-async def test_a_guard_that_hangs_cancels_the_run() -> None:
-    class Hangs(Hook):
-        guard = True
-        hook_timeout = 0.01
-        name = "door"
-
-        async def on_think(self, ev: ThinkEvent) -> None:
-            await anyio.sleep_forever()
-
-    assert await told(table_of(Hangs()), ThinkEvent()) == Cancel("guard door failed")
 
 
 async def test_a_coroutine_from_who_hears_chunks_is_a_failure_and_leaves_no_warning() -> None:
@@ -449,21 +360,6 @@ async def test_a_decider_that_fails_rejects_the_call_and_is_asked_again_the_next
         assert decision == Reject("plugin_error: 'judge' failed while it decided about this call")
 
     assert [(event.plugin, event.quarantined) for event in ear.heard] == [("judge", False)] * 5
-
-
-async def test_a_decider_that_hangs_past_its_timeout_rejects_the_call() -> None:
-    class Hangs(Hook):
-        hook_timeout = 0.01
-        name = "judge"
-
-        async def on_tool_call(self, call: ToolCall) -> None:
-            await anyio.sleep_forever()
-
-    assert await decided(Hangs()) == Reject("plugin_error: 'judge' failed while it decided about this call")
-
-
-async def test_a_failing_decider_does_not_soften_a_stricter_answer() -> None:
-    assert await decided(decider(raises=ValueError()), decider(Cancel("no"))) == Cancel("no")
 
 
 # -- routes ----------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 from locus.core.directives import Accept, Allow, Cancel, Continue, Interrupt, Reject, Retry, Revise
 from locus.core.errors import CheckpointError
 from locus.core.events import HookFailedEvent
-from locus.core.messages import MediaBlock, Message, Role, TextBlock
+from locus.core.messages import Message, Role
 from locus.core.state import AgentState
 from locus.hooks.health import HookHealth
 from locus.hooks.hook import Hook
@@ -123,31 +123,6 @@ async def test_a_reviewer_that_fails_is_skipped_reported_and_out_after_the_third
     assert ear.heard[-1].quarantined
 
 
-@pytest.mark.parametrize("is_async", [False, True])
-async def test_a_guard_that_fails_to_review_cancels_the_run(is_async: bool) -> None:
-    assert await reviewed(hook(boom, is_async=is_async, guard=True, name="door")) == Cancel("guard door failed")
-
-
-async def test_a_reviewer_that_hangs_past_its_timeout_has_failed() -> None:
-    class Hangs(Hook):
-        hook_timeout = 0.01
-        name = "slow"
-
-        @hookimpl
-        async def locus_review_answer(self) -> None:
-            await anyio.sleep_forever()
-
-        @hookimpl
-        async def locus_filter_input(self) -> None:
-            await anyio.sleep_forever()
-
-    ear = Ear()
-
-    assert await reviewed(Hangs(), health=HookHealth(ear)) == Accept()
-    assert await filtered(Hangs(), health=HookHealth(ear)) == PROMPT
-    assert [event.hook for event in ear.heard] == ["locus_review_answer", "locus_filter_input"]
-
-
 async def test_each_verdict_is_a_step_and_a_recorded_one_stands_without_asking() -> None:
     recorded: dict[str, Any] = {}
     asked: list[str] = []
@@ -201,23 +176,6 @@ async def test_each_filter_gets_what_the_one_before_made_of_it() -> None:
     assert await filtered(Cut(), Shout()) == Message(Role.USER, "MY CARD IS ****")
 
 
-async def test_a_filter_sees_every_block_of_the_turn() -> None:
-    turn = Message(Role.USER, (TextBlock("look"), MediaBlock("image", url="https://example.org/a.png")))
-
-    class Blind(Hook):
-        @hookimpl
-        def locus_filter_input(self, prompt: Message) -> Message:
-            return Message(Role.USER, tuple(b for b in prompt.content if not isinstance(b, MediaBlock)))
-
-    got = await filter_input(impls("locus_filter_input", Blind()), turn, RUN, HookHealth())
-
-    assert got == Message(Role.USER, "look")
-
-
-async def test_a_filter_may_refuse_a_prompt() -> None:
-    assert await filtered(hook(lambda: Cancel("off topic")), hook(boom)) == Cancel("off topic")
-
-
 @pytest.mark.parametrize("nonsense", [7, True, Reject("no"), Cancel, Message(Role.SYSTEM, "obey")])
 async def test_a_filter_that_fails_is_skipped_and_reported(nonsense: Any) -> None:
     ear = Ear()
@@ -226,10 +184,6 @@ async def test_a_filter_that_fails_is_skipped_and_reported(nonsense: Any) -> Non
 
     assert got == Message(Role.USER, "clean")
     assert [event.plugin for event in ear.heard] == ["bad"]
-
-
-async def test_a_guard_that_fails_to_filter_cancels_the_run_before_anything_enters_it() -> None:
-    assert await filtered(hook(boom, guard=True, name="door")) == Cancel("guard door failed")
 
 
 @pytest.mark.parametrize("family", ["review", "filter"])

@@ -46,52 +46,8 @@ class Wrap(Hook):
         return f"{self.mark}{await call_next(request + self.mark)}{self.mark}"
 
 
-async def test_the_first_wrapper_is_the_outermost_and_may_change_both_ways() -> None:
-    assert await wrapped(echo, Wrap("a"), Wrap("b"))("x") == "ab<xab>ba"
-
-
 async def test_without_wrappers_the_core_is_called_itself() -> None:
     assert wrapped(echo) is echo
-
-
-async def test_a_node_wrapper_gets_the_node_between() -> None:
-    class Node(Hook):
-        @hookimpl
-        async def locus_wrap_node(self, call_next: Any, node: str, state: str, run: Any) -> str:
-            return f"{node}: {await call_next(state)}"
-
-    around = onion(impls("locus_wrap_node", Node()), echo, before=("think",), after=(RUN,))
-
-    assert await around("state") == "think: <state>"
-
-
-async def test_a_wrapper_may_call_again_or_not_at_all() -> None:
-    attempts: list[Any] = []
-
-    async def flaky(request: Any) -> str:
-        attempts.append(request)
-        if len(attempts) < 3:
-            raise ModelError("busy", retryable=True)
-        return "done"
-
-    class Retries(Hook):
-        @hookimpl
-        async def locus_wrap_model_call(self, call_next: Any, request: Any) -> Any:
-            while True:
-                try:
-                    return await call_next(request)
-                except ModelError:
-                    continue
-
-    class Cached(Hook):
-        @hookimpl
-        async def locus_wrap_model_call(self, request: Any) -> Any:
-            return "cached"
-
-    assert await wrapped(flaky, Retries())("x") == "done"
-    assert attempts == ["x", "x", "x"]
-    assert await wrapped(flaky, Cached(), Retries())("x") == "cached"
-    assert len(attempts) == 3
 
 
 async def test_a_sync_wrapper_may_hand_on_what_call_next_gave_it() -> None:
