@@ -389,7 +389,7 @@ def test_what_cannot_be_a_predicate_is_refused_at_build(given: Any, message: str
     ("name", "message"),
     [
         ("is_done", "'is_done' is not a dotted name"),
-        ("no_such_package.f", "no module 'no_such_package'"),
+        ("no_such_package.f", "the module 'no_such_package' was not found"),
         ("re.no_such_function", "cannot find the function 're.no_such_function'"),
         ("datetime.datetime.no_such_method", "cannot find the function"),
     ],
