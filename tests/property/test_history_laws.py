@@ -382,7 +382,7 @@ BROKEN = {
     "drops thinking": (lambda ms: tuple(map(without_thinking, ms)), "its thinking is"),
     "drops signatures": (lambda ms: tuple(map(unsigned, ms)), "its thinking is"),
     "turns around": (lambda ms: (ms[0], *reversed(ms[1:])), "stands where results belong|no call's"),
-    "puts the system prompt second": (system_last, "stands behind other messages"),
+    "puts the system prompt second": (system_last, "comes after other messages"),
     "ends with an answer": (lambda ms: (*ms, Message(Role.ASSISTANT, "so")), "there is nothing for the model"),
 }
 

@@ -313,13 +313,13 @@ async def test_a_request_that_was_not_recorded_is_told_by_its_difference(tmp_pat
     with pytest.raises(CassetteMismatch) as caught:
         await cassette.model("a:b").complete(asking("Rome\nin summer\nor spring"))
     assert str(caught.value) == (
-        f"{path}: request 1 of this test is none that was recorded; the nearest that was not replayed yet is call 2 "
+        f"{path}: request 1 of this test was not recorded; the nearest that was not replayed yet is call 2 "
         "(- recorded, + asked):\n"
         " messages[0].content[0].text, line 1: Rome\n"
         "-messages[0].content[0].text, line 2: in winter\n"
         "+messages[0].content[0].text, line 2: in summer\n"
         " messages[0].content[0].text, line 3: or spring\n"
-        "to record anew: pytest --locus-record=all"
+        "to record again: pytest --locus-record=all"
     )
     assert cassette.failure is caught.value
     with pytest.raises(CassetteMismatch):

@@ -49,7 +49,7 @@ INVALID: dict[str, tuple[Sequence[Message], str]] = {
     "one too many": ((ASKED, TURN, FIRST, SECOND, SECOND), r"message 4 \(tool\) holds the result of '2'"),
     "something between": ((ASKED, TURN, ASKED, FIRST, SECOND), r"message 2 \(user\) stands where results belong"),
     "no user": ((SYSTEM, DONE, ASKED), r"message 1 \(assistant\) begins the conversation"),
-    "a late system message": ((ASKED, SYSTEM, DONE), r"message 1 \(system\) stands behind other messages"),
+    "a late system message": ((ASKED, SYSTEM, DONE), r"message 1 \(system\) comes after other messages"),
     "a user who thinks": ((Message(Role.USER, (THOUGHT,)),), "a ThinkingBlock, which only the model makes"),
     "a user with results": ((ASKED, Message(Role.USER, FIRST.content)), "holds a ToolResult"),
     "a tool that talks": ((ASKED, TURN, Message(Role.TOOL, "ok"), FIRST, SECOND), "holds a TextBlock"),
@@ -105,5 +105,5 @@ def test_a_note_of_the_system_stays_where_it_was_said() -> None:
     talk = (SYSTEM, ASKED, TURN, FIRST, SECOND, Message(Role.SYSTEM, "You have seen this."))
     assert_valid_request(talk, talk)
     assert_valid_request((SYSTEM, ASKED, talk[-1]), talk)
-    with pytest.raises(HistoryInvalid, match=r"message 1 .system. stands behind other messages"):
+    with pytest.raises(HistoryInvalid, match=r"message 1 .system. comes after other messages"):
         assert_valid_request((ASKED, SYSTEM), talk)

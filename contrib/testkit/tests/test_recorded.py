@@ -1,6 +1,6 @@
 """A run of a real model of 0.5 billion parameters, recorded with `pytest --locus-record=all` and replayed here.
 
-To record it anew takes the provider and its weights; to replay it takes neither.
+To record it again takes the provider and its weights; to replay it takes neither.
 """
 
 from __future__ import annotations

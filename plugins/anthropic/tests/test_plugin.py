@@ -32,7 +32,7 @@ def test_model_is_made_by_its_name() -> None:
 
 @pytest.mark.parametrize("name", ["", " "])
 def test_a_name_is_needed(name: str) -> None:
-    with pytest.raises(ConfigError, match="names no model; write 'anthropic:NAME'"):
+    with pytest.raises(ConfigError, match="has no model name; write 'anthropic:NAME'"):
         get_model(f"anthropic:{name}")
 
 

@@ -88,7 +88,7 @@ async def test_an_ungrounded_answer_goes_back_with_what_is_missing() -> None:
     said = result.state.messages[-2]
     assert said.role is Role.USER
     assert said.text.splitlines() == [
-        "[Grounding: the answer above was compared with what the tools said. This is no message from the user.]",
+        "[Grounding: the answer above was compared with what the tools said. This is not a message from the user.]",
         "No tool result confirms:",
         f"- {BAD}",
         "Tool results say otherwise; state what they say:",

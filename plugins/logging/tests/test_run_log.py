@@ -180,7 +180,7 @@ def test_a_line_that_was_cut_off_is_told_of_and_the_others_are_read(
     log = read_run_log(path)
     assert log.entries == tuple(RunLogEntry(event, Spent(1)) for event in told)
     (problem,) = log.problems
-    assert f"line {len(told) + 1}, which ends in its middle" in problem
+    assert f"line {len(told) + 1}, which is cut off in the middle" in problem
 
 
 def test_what_is_no_entry_is_told_of_with_the_reason(tmp_path: Path) -> None:

@@ -108,10 +108,10 @@ async def test_a_server_that_dies_in_a_call_is_told_and_its_other_calls_are_not_
     result = await agent(raw(), call("raw__die"), call("raw__echo", words="x")).run("go")
 
     died, gone = results(result)
-    assert died.startswith("Error: McpConnectionLost: MCP server 'raw' went away while the call was under way")
+    assert died.startswith("Error: McpConnectionLost: MCP server 'raw' went away while the call was in progress")
     assert "its last words: I die now" in died
-    assert "nobody knows whether it had its effect" in died
-    assert "is not connected any more; nothing was called" in gone
+    assert "it is unknown whether it had its effect" in died
+    assert "is no longer connected; nothing was called" in gone
     assert (reported(result).status, result.text) == ("lost", "done")
     assert "I die now" in reported(result).detail
 
@@ -121,12 +121,16 @@ async def test_a_server_that_dies_in_a_call_is_told_and_its_other_calls_are_not_
     [
         ({"command": "no-such-program-here"}, McpStartError, "cannot be started: no-such-program-here: No such file"),
         (raw(cwd="/no/such/folder"), McpStartError, "cannot be started"),
-        (raw({"exits": True}), McpStartError, "closed the connection before it had answered; its last words: no lic"),
+        (
+            raw({"exits": True}),
+            McpStartError,
+            "closed the connection before it had answered; the end of its stderr: no l",
+        ),
         (raw({"silent": True}, connect_timeout=0.4), McpStartError, r"did not answer within connect_timeout = 0\.4 s"),
         (
             raw({"silent": True, "says": "Welcome!"}, connect_timeout=0.4),
             McpStartError,
-            "its output is no MCP: Welcome!",
+            "its output is not MCP: Welcome!",
         ),
         (raw({"endless": True}), McpProtocolError, "gives the page 'again' of its list of tools again and again"),
         (

@@ -196,7 +196,7 @@ def test_media_links_and_resources_become_blocks_and_words() -> None:
     texts = [b.text for b in blocks if isinstance(b, TextBlock)]
     assert texts == [
         "see",
-        "[audio: audio/wav, damaged: it is no base64]",
+        "[audio: audio/wav, damaged: not valid base64]",
         "[image: image/png, about 900 bytes, too large to be shown]",
         "[a resource of the server: 'x', file:///x, text/plain]",
         "[file:///y]\ninside",
@@ -313,7 +313,7 @@ async def test_a_schema_that_is_nested_too_deeply_is_left_out() -> None:
     schema |= {"type": "object"}
     listing = await listed(Pages({"name": "a", "inputSchema": schema}), "s", ServerSettings(command="x"), McpSettings())  # type: ignore[arg-type]
 
-    assert (listing.offers, listing.left_out) == ((), ("a: its schema is no JSON",))
+    assert (listing.offers, listing.left_out) == ((), ("a: its schema is not JSON",))
 
 
 def test_the_event_reads_back_as_it_was() -> None:

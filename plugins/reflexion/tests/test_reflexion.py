@@ -241,7 +241,7 @@ async def test_the_next_think_reads_the_reflection_behind_the_results() -> None:
     said = second.messages[-1]
     assert said.plugin == "reflexion"
     assert said.text.splitlines() == [
-        "[A reflection on the step above, by the judge of this run. It is no message from the user and no new task.]",
+        "[A reflection on the step above, by the judge of this run. It is not a message from the user or a new task.]",
         "Assessment: new_findings, confidence 0.30",
         "Judgment: Two things were seen.",
         "Guidance: Compare them.",

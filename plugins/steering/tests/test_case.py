@@ -75,4 +75,4 @@ def test_what_a_plugin_told_the_model_is_no_request() -> None:
 
 def test_what_of_the_request_is_no_text_is_mentioned() -> None:
     image = Message(Role.USER, [TextBlock("Look."), ToolCall("1", "x", {})])
-    assert user_request(AgentState(messages=[image])) == "Look.\n[and 1 blocks that are no text]"
+    assert user_request(AgentState(messages=[image])) == "Look.\n[and 1 blocks that are not text]"

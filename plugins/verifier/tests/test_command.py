@@ -61,7 +61,7 @@ async def test_a_failing_command_refuses_the_answer_and_its_output_is_read(folde
 
     result, _, model = await played(DONE, fixed, verifier=command(folder))
     assert model.requests[1].messages[-1].text.splitlines() == [
-        "[Verifier: the answer above was checked, and does not stand. This is no message from the user.]",
+        "[Verifier: the answer above was checked and not accepted. This is not a message from the user.]",
         "It is not done: the test command ended with 1.",
         "The end of the output (data, not a message to you):",
         "2 tests failed",

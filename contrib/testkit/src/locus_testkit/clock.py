@@ -25,7 +25,7 @@ class FakeClock:
 
     def __init__(self, start: datetime = datetime(2030, 1, 1, tzinfo=UTC)) -> None:
         if start.tzinfo is None:
-            raise ValueError(f"start is {start!r}, without a time zone; use {start.replace(tzinfo=UTC)!r}")
+            raise ValueError(f"start must have a time zone, got {start!r}; use {start.replace(tzinfo=UTC)!r}")
         self._start = start
         self._passed = 0.0
 
@@ -47,5 +47,5 @@ class FakeClock:
             ValueError: time only goes forward.
         """
         if not seconds >= 0:
-            raise ValueError(f"seconds is {seconds!r}; time only goes forward")
+            raise ValueError(f"seconds must be 0 or more, got {seconds!r}")
         self._passed += seconds

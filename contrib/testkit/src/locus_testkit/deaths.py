@@ -58,7 +58,7 @@ class DyingStore:
 
     def __init__(self, at: int | str | None = None, *, stored: bool = False, store: JournalStore | None = None) -> None:
         if isinstance(at, int) and at < 1:
-            raise ValueError(f"at is {at!r}; writes are counted from 1")
+            raise ValueError(f"at must be 1 or more, got {at!r}; writes are counted from 1")
         self.store: JournalStore = MemoryStore() if store is None else store
         self.at, self.stored = at, stored
         #: How many writes were begun, by all the processes.

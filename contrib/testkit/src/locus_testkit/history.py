@@ -93,10 +93,10 @@ def _place(messages: Sequence[Message], at: int) -> str:
 def _roles(messages: Sequence[Message], said: Sequence[Message]) -> Iterator[str]:
     first = _lead(messages)
     if first < len(messages) and messages[first].role is not Role.USER:
-        yield f"{_place(messages, first)} begins the conversation, which is the user's to begin"
+        yield f"{_place(messages, first)} begins the conversation, which must begin with the user"
     for i in range(first, len(messages)):
         if messages[i].role is Role.SYSTEM and messages[i] not in said:
-            yield f"{_place(messages, i)} stands behind other messages"
+            yield f"{_place(messages, i)} comes after other messages"
 
 
 def _blocks(messages: Sequence[Message]) -> Iterator[str]:
@@ -113,12 +113,12 @@ def _calls(messages: Sequence[Message]) -> Iterator[str]:
     for i, message in enumerate(messages):
         if message.role is not Role.TOOL:
             if waiting:
-                yield f"{_place(messages, i)} stands where results belong: {_named(waiting)} has none"
+                yield f"{_place(messages, i)} is where results belong: {_named(waiting)} has no result"
             waiting = list(message.tool_calls)
             continue
         for result in message.tool_results:
             if not waiting:
-                yield f"{_place(messages, i)} holds the result of {result.call_id!r} ({result.name}), no call's"
+                yield f"{_place(messages, i)} holds the result of {result.call_id!r} ({result.name}), never called"
                 continue
             call = waiting.pop(0)
             if (result.call_id, result.name) != (call.id, call.name):
@@ -144,7 +144,7 @@ def _turns(messages: Sequence[Message], said: Sequence[Message]) -> Iterator[str
         if at is not None:
             after = at + 1
         elif message in said:
-            yield f"{_place(messages, i)} stands behind a turn that was said later, or stands there twice"
+            yield f"{_place(messages, i)} comes after a turn that was said later, or appears twice"
         else:
             yield f"{_place(messages, i)} is not as the model said it: {_changed(message, said)}"
 

@@ -24,7 +24,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=get_args(RecordMode),
         help="none: replay cassettes; once: record those that are missing; all: record them anew",
     )
-    parser.addini("locus_record", "the same, for a machine that is no CI (where CI is set, it is none)", default="none")
+    parser.addini(
+        "locus_record",
+        "the default of --locus-record, unless the environment variable CI is set (then it is none)",
+        default="none",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -36,7 +40,9 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     chosen = config.getini("locus_record")
     if chosen not in get_args(RecordMode):
-        raise pytest.UsageError(f"locus_record is {chosen!r}; use {', '.join(map(repr, get_args(RecordMode)))}")
+        raise pytest.UsageError(
+            f"locus_record must be one of {', '.join(map(repr, get_args(RecordMode)))}, got {chosen!r}"
+        )
 
 
 def _mode(config: pytest.Config) -> RecordMode:
@@ -53,7 +59,7 @@ def _path(item: pytest.Item, name: str | None) -> Path:
         name = re.sub(r"[^\w.]+", "-", plain).strip("-")
     path = item.path.parent / "cassettes" / f"{name.removesuffix('.jsonl')}.jsonl"
     if ".." in Path(name).parts or Path(name).is_absolute():
-        raise pytest.UsageError(f"cassette {name!r} of {item.nodeid} is no name; it stands in {path.parent}")
+        raise pytest.UsageError(f"cassette {name!r} of {item.nodeid} must name a file in {path.parent}")
     return path
 
 

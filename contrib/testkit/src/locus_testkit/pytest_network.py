@@ -29,7 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     chosen = config.getini(_OPTION)
     if chosen not in _CHOICES:
-        raise pytest.UsageError(f"{_OPTION} is {chosen!r}; use {' or '.join(map(repr, _CHOICES))}")
+        raise pytest.UsageError(f"{_OPTION} must be {' or '.join(map(repr, _CHOICES))}, got {chosen!r}")
     guard = NetworkGuard() if chosen == "loopback" else None
     config.stash[_GUARD] = guard
     if guard is not None:

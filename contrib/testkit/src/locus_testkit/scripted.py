@@ -108,7 +108,7 @@ class ScriptExhausted(AssertionError):
         asked = "without messages" if last is None else f"ending with {_shortened(last)}"
         super().__init__(
             f"{model} was scripted with {turns} turn(s), all used, and was asked again: "
-            f"{len(request.messages)} message(s) {asked}; add a turn, or say after='repeat' or after='cycle'"
+            f"{len(request.messages)} message(s) {asked}; add a turn, or pass after='repeat' or after='cycle'"
         )
 
 
@@ -164,11 +164,11 @@ class ScriptedModel:
         script: Callable[[ModelRequest], Sequence[Turn]] | None = None,
     ) -> None:
         if after not in ("fail", "repeat", "cycle"):
-            raise ValueError(f"after is {after!r}; use 'fail', 'repeat' or 'cycle'")
+            raise ValueError(f"after must be 'fail', 'repeat' or 'cycle', got {after!r}")
         if ids not in get_args(CallIds):
-            raise ValueError(f"ids is {ids!r}; use {', '.join(map(repr, get_args(CallIds)))}")
+            raise ValueError(f"ids must be one of {', '.join(map(repr, get_args(CallIds)))}, got {ids!r}")
         if not isinstance(chunks, bool) and chunks < 1:
-            raise ValueError(f"chunks is {chunks!r}; use False, True or a number of characters from 1")
+            raise ValueError(f"chunks must be False, True or a number of characters from 1, got {chunks!r}")
         if turns and script is not None:
             raise ValueError("give either turns or script=, not both")
         self.name = name

@@ -75,7 +75,7 @@ def unique_ids(calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"{text} is no number that can be kept")
+        raise ValueError(f"{text} is a number that cannot be stored")
     return value
 
 

@@ -100,7 +100,7 @@ class Endpoint:
             url = None
         if url is None or url.scheme not in ("http", "https") or not url.host:
             raise ConfigError(
-                f"base_url of {self.provider} is {_shown(self.base_url)!r}; write an address like 'https://host/v1'"
+                f"base_url of {self.provider} must be an address like 'https://host/v1', got {_shown(self.base_url)!r}"
             )
         if url.query or url.fragment:
             raise ConfigError(
@@ -260,9 +260,9 @@ class Client:
                 except ModelError as e:
                     raise without_secrets(e, exchange.secrets)  # noqa: B904 - it is the very one that was caught
         if asked:
-            raise TooLate(f"{provider} had not answered at the deadline", provider=provider, retryable=False)
+            raise TooLate(f"{provider} did not answer before the deadline", provider=provider, retryable=False)
         raise TooLate(
-            f"{provider} had not answered within {self.endpoint.timeout:g} s (the setting timeout)",
+            f"{provider} did not answer within {self.endpoint.timeout:g} s (the setting timeout)",
             provider=provider,
             retryable=True,
         )
@@ -273,7 +273,7 @@ class Client:
         if isinstance(error, httpx2.ConnectTimeout):
             waited = self.endpoint.connect_timeout
             return Unreachable(
-                f"{provider}: {where} took no connection within {waited:g} s; check base_url and the network",
+                f"{provider}: {where} did not accept a connection within {waited:g} s; check base_url and the network",
                 provider=provider,
                 retryable=True,
             )
@@ -376,8 +376,8 @@ class _Exchange:
                 provider = self._endpoint.provider
                 # What the layers below say of it would show the value.
                 raise Unreachable(
-                    f"{provider}: the header {name!r} holds what no header may hold, such as a line break or a letter "
-                    "with an accent; look at the key and the headers in the settings",
+                    f"{provider}: the header {name!r} contains a character that is not allowed there, such as a line "
+                    "break or a letter with an accent; look at the key and the headers in the settings",
                     provider=provider,
                     retryable=False,
                 )
@@ -431,7 +431,7 @@ class _Exchange:
         except ValueError as e:
             kind = _media_type(headers)
             if kind.endswith("json") and data.strip():
-                raise self._bad(headers, f"the answer is no whole JSON ({short(str(e))})", retryable=True) from e
+                raise self._bad(headers, f"the answer is not complete JSON ({short(str(e))})", retryable=True) from e
             quoted = short(hidden(said(data[:LARGEST_ERROR], kind).message, self.secrets))
             what = f'{kind or "an answer without a type"}: "{quoted}"' if quoted else "an empty answer"
             raise self._bad(headers, f"asked for JSON, got {what}; compare base_url with its documentation") from e

@@ -86,7 +86,7 @@ _STATUS_OF = {
 
 _WORDS: dict[int, tuple[type[WireError], str]] = {
     401: (KeyRefused, "the key was refused; {remedy}"),
-    402: (QuotaExhausted, "the account has nothing left; see its billing page"),
+    402: (QuotaExhausted, "the account has no credit left; see its billing page"),
     403: (NotAllowed, "this key may not do that; see what it and its project are allowed"),
     404: (
         NotFound,
@@ -176,7 +176,9 @@ def refusal(
     if 300 <= status < 400:
         target = hidden(_host(given.get("location", "")), secrets)
         return Redirected(
-            text(f"it points to {target}, which is not asked, because it would be shown the key; set base_url to it"),
+            text(
+                f"it redirects to {target}, which is not followed, because it would receive the key; set base_url to it"
+            ),
             provider=provider,
             status=status,
             request_id=found,
@@ -189,7 +191,7 @@ def refusal(
     kind, words = _WORDS.get(status) or _any(status)
     retryable: bool | None = None
     if status == 429 and what.words & _QUOTA_CODES:
-        kind, words, retryable = QuotaExhausted, "the account has nothing left; see its billing page", False
+        kind, words, retryable = QuotaExhausted, "the account has no credit left; see its billing page", False
     hint = given.get("x-should-retry", "").strip().lower()
     if hint in ("true", "false") and retryable is None:
         retryable = hint == "true"

@@ -35,5 +35,5 @@ def unsupported(provider: str, block: MediaBlock, instead: str) -> InputError:
     """
     how = "by URL" if block.url is not None else "as bytes"
     return InputError(
-        f"{provider} takes no {block.kind} of the type {block.media_type or 'unknown'!r} {how}; {instead}"
+        f"{provider} does not accept {block.kind} of the type {block.media_type or 'unknown'!r} {how}; {instead}"
     )

@@ -182,7 +182,7 @@ class _Streamed:
         if kind in _DELTAS:
             text = data["delta"]
             if not isinstance(text, str):
-                raise Malformed(f"a piece of the answer holds {type(text).__name__}, and should hold text")
+                raise Malformed(f"a piece of the answer must hold text, got {type(text).__name__}")
             if _DELTAS[kind] == "reasoning":
                 # The parts of a reasoning stand apart in the answer, so they do in what is shown.
                 at = (data.get("output_index"), data.get("summary_index", data.get("content_index")))

@@ -44,7 +44,7 @@ class Told(Exception):
 
     def __init__(self, body: Mapping[str, Any] | str) -> None:
         self.body = body
-        super().__init__("the provider tells an error")
+        super().__init__("the provider reports an error")
 
 
 class TooLarge(ValueError):
@@ -74,9 +74,9 @@ def json_of(text: str) -> dict[str, Any]:
     try:
         value = json_value(text)
     except ValueError as e:
-        raise Malformed(f"a piece of the answer is no whole JSON ({e})"[:200]) from e
+        raise Malformed(f"a piece of the answer is not complete JSON ({e})"[:200]) from e
     if not isinstance(value, dict):
-        raise Malformed(f"a piece of the answer is {type(value).__name__}, and should be an object")
+        raise Malformed(f"a piece of the answer must be an object, got {type(value).__name__}")
     if value.get("error") and not value.get("choices"):
         raise Told(value)
     return value
@@ -88,7 +88,7 @@ def shaped() -> Iterator[None]:
     try:
         yield
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as e:
-        raise Malformed(f"the answer has another shape than the protocol says ({type(e).__name__}: {e})"[:200]) from e
+        raise Malformed(f"the answer does not have the shape of the protocol ({type(e).__name__}: {e})"[:200]) from e
 
 
 class LineParser:

@@ -169,7 +169,7 @@ class _Strict:
 
     def _together(self, schema: Mapping[str, Any], path: str) -> dict[str, Any]:
         if len(schema["allOf"]) != 1 or any(each in schema for each in ("type", *_OF_OBJECTS, *_OF_ARRAYS)):
-            raise NotStrict(path, "'allOf' has a strict form only when it stands alone and holds one schema")
+            raise NotStrict(path, "'allOf' has a strict form only when it is alone and holds one schema")
         return self._node(schema["allOf"][0], path)
 
     def _object(self, schema: Mapping[str, Any], path: str) -> dict[str, Any]:

@@ -143,7 +143,7 @@ def _mention(block: Block) -> Wire | None:
 
 def _media(block: MediaBlock) -> Wire:
     if block.kind == "audio":
-        raise InputError("the Messages API takes no audio; hand its transcript in as text")
+        raise InputError("the Messages API does not accept audio; send its transcript as text")
     wire: Wire = {"type": block.kind, "source": _source(block)}
     if block.kind == "document" and block.name:
         wire["title"] = block.name
@@ -161,5 +161,5 @@ def _source(block: MediaBlock) -> Wire:
         return {"type": "text", "media_type": "text/plain", "data": block.data.decode("utf-8", "replace")}
     if block.media_type not in _TAKEN[block.kind]:
         taken = ", ".join(_TAKEN[block.kind])
-        raise InputError(f"the Messages API takes no {block.kind} of type {block.media_type!r}; it takes {taken}")
+        raise InputError(f"the Messages API does not accept {block.kind} of type {block.media_type!r}, only {taken}")
     return {"type": "base64", "media_type": block.media_type, "data": base64.b64encode(block.data).decode("ascii")}

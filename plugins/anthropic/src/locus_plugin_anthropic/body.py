@@ -94,7 +94,7 @@ def _choice(request: ModelRequest, own: AnthropicSettings, body: Wire) -> Wire:
     choice = _named(request.settings.tool_choice, request)
     if choice["type"] in ("any", "tool") and _budgeted(body):
         raise _refused(
-            f"tool_choice is {request.settings.tool_choice!r}, and the Messages API forces no tool while it thinks "
+            f"tool_choice must not be {request.settings.tool_choice!r}: the API cannot force a tool while thinking "
             "with a budget; use tool_choice='auto', or thinking='adaptive' with a model that knows it"
         )
     if choice["type"] != "none" and not own.parallel_tools:
@@ -113,7 +113,7 @@ def _named(choice: str | None, request: ModelRequest) -> Wire:
         return {"type": "any"}
     known = [tool.name for tool in request.tools]
     if choice not in known:
-        raise _refused(f"tool_choice is {choice!r}; use 'auto', 'none', 'required' or one of {join_names(known)}")
+        raise _refused(f"tool_choice must be 'auto', 'none', 'required' or one of {join_names(known)}, got {choice!r}")
     return {"type": "tool", "name": choice}
 
 

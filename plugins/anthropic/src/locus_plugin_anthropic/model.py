@@ -49,7 +49,7 @@ def make(name: str, settings: AnthropicSettings | None = None) -> AnthropicModel
         ConfigError: there is no name, or the address is none.
     """
     if not name.strip():
-        raise ConfigError("'anthropic:' names no model; write 'anthropic:NAME', with one that `locus models` lists")
+        raise ConfigError("'anthropic:' has no model name; write 'anthropic:NAME', with one that `locus models` lists")
     return AnthropicModel(name, settings or AnthropicSettings())
 
 
@@ -148,5 +148,5 @@ class AnthropicModel:
 
 def _count(data: Any) -> int:
     if not isinstance(found := data["input_tokens"], int):
-        raise Malformed(f"the count of tokens is {found!r:.40}")
+        raise Malformed(f"the count of tokens must be an int, got {found!r:.40}")
     return found

@@ -34,11 +34,11 @@ def checked(data: Any) -> Wire:
         Malformed: it is none.
     """
     if not isinstance(data, dict) or not isinstance(data.get("content"), list):
-        raise Malformed("the answer is no message of the Messages API; compare base_url with its documentation")
+        raise Malformed("the answer is not a message of the Messages API; compare base_url with its documentation")
     if not all(isinstance(block, dict) and isinstance(block.get("type"), str) for block in data["content"]):
-        raise Malformed("the content of the answer holds what is no block")
+        raise Malformed("the content of the answer must be a list of blocks")
     if not isinstance(data.get("stop_reason"), str | None):
-        raise Malformed(f"the answer's stop_reason is {data['stop_reason']!r:.40}")
+        raise Malformed(f"the answer's stop_reason must be text or null, got {data['stop_reason']!r:.40}")
     return data
 
 

@@ -171,7 +171,7 @@ class CausalChain:
             nodes = [CausalNode(*each) for each in data["nodes"]]
             return cls(nodes, [CausalEdge(*each) for each in data["edges"]])
         except (LookupError, TypeError, ValueError) as e:
-            raise CheckpointError("causal", f"this is no causal chain: {type(e).__name__}: {e}") from e
+            raise CheckpointError("causal", f"this is not a causal chain: {type(e).__name__}: {e}") from e
 
 
 def _leading(edges: Iterable[CausalEdge], relation: Relation) -> dict[str, list[str]]:

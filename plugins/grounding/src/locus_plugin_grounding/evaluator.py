@@ -99,7 +99,7 @@ class GroundingEvaluator:
         )
         response = await (model.complete(request) if isinstance(model, Model) else model(request))
         if response.tool_calls:
-            raise BadVerdict("the judge asks for a tool")
+            raise BadVerdict("the judge called a tool, expected text")
         text = response.message.text
         if settings.typed:
             return self._result(given, read_findings(text, len(given)), beyond, earlier)

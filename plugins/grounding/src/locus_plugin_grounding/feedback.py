@@ -11,8 +11,8 @@ from locus_plugin_grounding.result import GroundingResult
 __all__ = ["HEADER", "feedback", "note"]
 
 #: Begins what is said about an answer; `feedback` of other reviewers may stand before or behind it.
-HEADER = "[Grounding: the answer above was compared with what the tools said. This is no message from the user.]"
-_NOTE = "[Grounding: what you said above was compared with what the tools said. This is no message from the user.]"
+HEADER = "[Grounding: the answer above was compared with what the tools said. This is not a message from the user.]"
+_NOTE = "[Grounding: what you said above was compared with what the tools said. This is not a message from the user.]"
 
 _REGENERATE = "Write the answer anew from the tool results that you have; no further tool call is needed for that."
 _REPLAN = (

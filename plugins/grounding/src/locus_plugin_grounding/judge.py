@@ -101,17 +101,17 @@ def _lines(text: str, count: int) -> list[str]:
     for line in filter(None, map(str.strip, text.splitlines())):
         read = _LINE.fullmatch(line)
         if read is None:
-            raise BadVerdict(f"{line[:80]!r} is no line of a number, a colon and a verdict")
+            raise BadVerdict(f"expected a line of a number, a colon and a verdict, got {line[:80]!r}")
         number = int(read[1])
         if not 1 <= number <= count:
-            raise BadVerdict(f"there is no claim {number}; there are {count}")
+            raise BadVerdict(f"the number of a claim must be from 1 to {count}, got {number}")
         if number in found:
             raise BadVerdict(f"claim {number} has two lines")
         found[number] = read[2]
     missing = [n for n in range(1, count + 1) if n not in found]
     if missing:
         raise BadVerdict(
-            f"claim {missing[0]} has no line" + (f", nor have {len(missing) - 1} more" * (len(missing) > 1))
+            f"claim {missing[0]} has no line" + (f", and neither have {len(missing) - 1} more" * (len(missing) > 1))
         )
     return [found[n] for n in range(1, count + 1)]
 

@@ -37,7 +37,7 @@ class Pattern:
         except re2.error as e:
             said = e.args[0].decode(errors="replace") if e.args and isinstance(e.args[0], bytes) else str(e)
             raise ValueError(
-                f"the pattern {expression!r} is refused: {said}; patterns are RE2's, which has no look-around and no "
+                f"the pattern {expression!r} is refused: {said}; patterns are RE2's, without look-around and "
                 "back-references"
             ) from None
 

@@ -28,23 +28,23 @@ def _texts(value: Iterable[str]) -> tuple[str, ...]:
 
 def _name(_: object, attribute: Attribute[Any], value: str) -> None:
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", value):
-        raise ValueError("a rule's name is lower-case letters, digits and '_'")
+        raise ValueError("a rule's name must consist of lower-case letters, digits and '_', and start with a letter")
 
 
 def _places(_: object, attribute: Attribute[Any], value: tuple[str, ...]) -> None:
     wrong = [place for place in value if place not in PLACES]
     if wrong or not value:
-        raise ValueError(f"where is one or more of {', '.join(PLACES)}")
+        raise ValueError(f"where must hold one or more of {', '.join(PLACES)}, got {value!r}")
 
 
 def _action(_: object, attribute: Attribute[Any], value: str) -> None:
     if value not in ACTIONS:
-        raise ValueError(f"action is one of {', '.join(ACTIONS)}")
+        raise ValueError(f"action must be one of {', '.join(ACTIONS)}, got {value!r}")
 
 
 def _detector(_: object, attribute: Attribute[Any], value: str | None) -> None:
     if value is not None and value not in DETECTORS:
-        raise ValueError(f"there is no detector {value!r}; there are {', '.join(sorted(DETECTORS))}")
+        raise ValueError(f"detector must be one of {', '.join(sorted(DETECTORS))}, got {value!r}")
 
 
 def _pattern(_: object, attribute: Attribute[Any], value: str | None) -> None:

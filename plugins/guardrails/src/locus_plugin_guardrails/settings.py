@@ -56,7 +56,7 @@ def _known(settings: GuardrailsSettings, attribute: Attribute[Any], value: tuple
     names = {rule.name for rule in DEFAULT_RULES}
     wrong = [name for name in value if name not in names]
     if wrong:
-        raise ValueError(f"there is no default rule {wrong[0]!r}; there are {', '.join(sorted(names))}")
+        raise ValueError(f"there is no default rule {wrong[0]!r}; expected one of {', '.join(sorted(names))}")
 
 
 @frozen(kw_only=True)
@@ -90,7 +90,7 @@ class GuardrailsSettings:
         names = [rule.name for rule in self.in_force]
         twice = {name for name in names if names.count(name) > 1 or name == "size"}
         if twice:
-            raise ValueError(f"more than one rule is called {min(twice)!r}; give each its own name")
+            raise ValueError(f"more than one rule is named {min(twice)!r}; give each its own name")
 
     @property
     def in_force(self) -> tuple[Rule, ...]:

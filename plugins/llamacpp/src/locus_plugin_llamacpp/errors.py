@@ -136,7 +136,7 @@ class DeadlinePassed(ModelError):
     """The answer was not complete at the request's deadline; generation was stopped."""
 
     def __init__(self, label: str) -> None:
-        super().__init__(f"{label} had not answered at the deadline; generation was stopped", provider=PROVIDER)
+        super().__init__(f"{label} did not answer before the deadline; generation was stopped", provider=PROVIDER)
 
 
 class PromptTooLong(ContextOverflow):

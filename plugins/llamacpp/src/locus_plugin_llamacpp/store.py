@@ -135,7 +135,7 @@ def _pieces(
             raise
         # "Not installed" would be half the story: there is a file, and it is damaged.
         found = _digest(target, progress)
-        raise WeightsCorrupt(model.name, target, model.sha256, found, f"make it anew with: {model.install}") from error
+        raise WeightsCorrupt(model.name, target, model.sha256, found, f"make it again with: {model.install}") from error
 
 
 def _drop_leftovers(target: Path) -> None:

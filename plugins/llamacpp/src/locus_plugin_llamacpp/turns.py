@@ -145,7 +145,7 @@ def _offer(tools: tuple[ToolSpec, ...], choice: str | None) -> tuple[tuple[ToolS
     named = tuple(tool for tool in tools if tool.name == choice)
     if not named:
         known = ", ".join(tool.name for tool in tools)
-        raise BadRequest(f"tool_choice is {choice!r}; use 'auto', 'none', 'required' or one of {known}")
+        raise BadRequest(f"tool_choice must be 'auto', 'none', 'required' or one of {known}, got {choice!r}")
     return named, False
 
 

@@ -134,5 +134,5 @@ def _checked(name: str, path: Path) -> Path:
     except OSError as error:
         raise WeightsError(name, f"cannot read {path}: {error.strerror}") from error
     if magic != _MAGIC:
-        raise WeightsError(name, f"{path} is no GGUF file: it starts with {magic!r}, not {_MAGIC!r}")
+        raise WeightsError(name, f"{path} is not a GGUF file: it starts with {magic!r}, not {_MAGIC!r}")
     return path

@@ -80,7 +80,7 @@ def read_run_log(path: str | os.PathLike[str], *, rotated: bool = True) -> RunLo
             try:
                 entries.append(_entry(line))
             except (ValueError, KeyError, TypeError, CheckpointError) as e:
-                cut = "" if whole else ", which ends in its middle"
+                cut = "" if whole else ", which is cut off in the middle"
                 problems.append(f"{file}: line {number}{cut}: {e or type(e).__name__}")
     return RunLog(tuple(entries), tuple(problems))
 

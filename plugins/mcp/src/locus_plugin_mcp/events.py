@@ -10,7 +10,7 @@ from locus.plugin import Event, register_event
 
 __all__ = ["McpReport", "McpServerEvent", "ServerReport", "Status"]
 
-#: ``"connected"``; ``"failed"``: it was never there; ``"lost"``: it went away while the run was under way.
+#: ``"connected"``; ``"failed"``: it was never there; ``"lost"``: it went away while the run was in progress.
 Status = Literal["connected", "failed", "lost"]
 
 

@@ -59,7 +59,7 @@ def _read(path: Path, environ: Mapping[str, str]) -> Mapping[str, ServerSettings
     except OSError as e:
         raise SettingsError([f"{path}: {e.strerror}; mcp.file is a JSON file with mcpServers"]) from e
     except ValueError as e:
-        raise SettingsError([f"{path}: is no JSON: {e}"]) from e
+        raise SettingsError([f"{path}: is not JSON: {e}"]) from e
     servers = data.get("mcpServers") if isinstance(data, dict) else None
     if not isinstance(servers, dict):
         raise SettingsError([f'{path}: has no servers; expected {{"mcpServers": {{"name": {{...}}}}}}'])

@@ -175,7 +175,7 @@ class Link:
                 return McpStartError(name, f"closed the connection before it had answered{self._words}")
             return McpProtocolError(name, f"refuses: {short(error.message)} (code {error.code}){self._words}")
         return McpProtocolError(
-            name, f"does not answer as MCP says: {type(error).__name__}: {short(error)}{self._words}"
+            name, f"does not follow the MCP protocol: {type(error).__name__}: {short(error)}{self._words}"
         )
 
     # -- calls --------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ class Link:
         client = self._client
         if client is None:
             raise McpConnectionLost(
-                self.name, "is not connected any more; nothing was called, and its tools cannot be used in this run"
+                self.name, "is no longer connected; nothing was called, and its tools cannot be used in this run"
             )
         send, receive = anyio.create_memory_object_stream[_Progress](_PROGRESS)
         answered: list[CallToolResult | Exception] = []
@@ -236,16 +236,14 @@ class Link:
         if isinstance(error, ValidationError):
             fault = error.errors()[0]
             at = ".".join(map(str, fault.get("loc", ())))
-            return McpResultInvalid(
-                name, f"answers with what is no result of a tool: {short(fault.get('msg'))} at {at}"
-            )
+            return McpResultInvalid(name, f"sent an invalid tool result: {short(fault.get('msg'))} at {at}")
         if isinstance(
             error, MCPError | httpx2.HTTPError | anyio.ClosedResourceError | anyio.BrokenResourceError | OSError
         ):
             lost = McpConnectionLost(
                 name,
-                f"went away while the call was under way{self._words}; nobody knows whether it had its effect; find "
-                "out before calling it again",
+                f"went away while the call was in progress{self._words}; it is unknown whether it had its "
+                "effect; find out before calling it again",
             )
             if self.server.command is not None:
                 self._fail(McpStartError(name, f"went away{self._words}"))

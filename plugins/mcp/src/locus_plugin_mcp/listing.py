@@ -69,13 +69,13 @@ async def listed(client: Client, name: str, server: ServerSettings, settings: Mc
         try:
             page = await client.list_tools(cursor=cursor)
         except (ValidationError, RuntimeError) as e:
-            raise McpProtocolError(name, f"answers tools/list with what is no list of tools: {short(e)}") from e
+            raise McpProtocolError(name, f"sent an invalid list of tools in answer to tools/list: {short(e)}") from e
         for tool in page.tools:
             if tools.setdefault(tool.name, tool) != tool:
                 raise McpProtocolError(
                     name,
-                    f"lists two different tools named {short(tool.name, 80)!r}, and which of them a call would reach "
-                    "nobody can say; that is a fault of the server",
+                    f"lists two different tools named {short(tool.name, 80)!r}, so it is unclear which of them "
+                    "a call would reach; this is a bug in the server",
                 )
         cursor = page.next_cursor
         if cursor is None:
@@ -142,11 +142,11 @@ def _unfit(tool: Tool, settings: McpSettings) -> str | None:
         form.encode()
         _visible(tool.input_schema)
     except (TypeError, ValueError, RecursionError):
-        return "its schema is no JSON"
+        return "its schema is not JSON"
     if len(form) > settings.max_schema_chars:
         return f"its schema has {len(form):,} characters, more than max_schema_chars = {settings.max_schema_chars:,}"
     if tool.input_schema.get("type", "object") != "object":
-        return "its schema is not that of an object"
+        return "its schema must describe an object"
     return None
 
 

@@ -47,7 +47,7 @@ def result_of(result: CallToolResult, max_chars: int, max_media_bytes: int) -> s
         blocks.append(TextBlock(form))
         texts.append(form)
     if result.is_error:
-        raise ToolError("\n".join(texts).strip() or "the server says that the call failed, and not why")
+        raise ToolError("\n".join(texts).strip() or "the server says that the call failed, but not why")
     if len(texts) == len(blocks):
         return "\n".join(texts) if texts else "(done, no result)"
     return _bounded(blocks, max_chars)
@@ -105,4 +105,4 @@ def _media(data: str, mime: str, limit: int, what: str) -> TextBlock | MediaBloc
     try:
         return MediaBlock(kind, mime, data=base64.b64decode(data, validate=True))
     except (binascii.Error, ValueError):
-        return TextBlock(f"[{what}: {mime}, damaged: it is no base64]")
+        return TextBlock(f"[{what}: {mime}, damaged: not valid base64]")

@@ -116,7 +116,7 @@ async def serve(
             await server.run(reading, writing, server.create_initialization_options())
         return
     if not _is_loopback(host):
-        raise ConfigError(f"host is {host!r}; tools are served on a loopback address only, such as 127.0.0.1")
+        raise ConfigError(f"host must be a loopback address such as 127.0.0.1, got {host!r}")
     app = server.streamable_http_app(streamable_http_path=PATH, host=host)
     config = uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=2)
     listening = _listening(host, port)
@@ -204,7 +204,7 @@ class _Host:
 
     def interrupt(self, question: str, options: tuple[str, ...]) -> Any:
         """Nobody can be asked."""
-        raise ToolError(f"this tool asks a person, and over MCP there is none to ask: {question}")
+        raise ToolError(f"this tool asks a person, which is not possible over MCP: {question}")
 
     async def step(self, name: str, fn: Callable[[], Awaitable[T]], effect: str) -> T:
         """Run it: without a journal there is no second time."""
@@ -213,7 +213,7 @@ class _Host:
     async def run_child(self, agent: Any, prompt: Any, budget: Any) -> Any:
         """Run the agent by itself."""
         if budget is not None:
-            raise ToolError("this tool bounds what a child run spends, and over MCP there is no run to take that from")
+            raise ToolError("this tool limits the budget of a child run, and over MCP there is no run to take it from")
         return await agent.run(prompt)
 
     async def emit_progress(self, progress: float | None, total: float | None, message: str) -> None:

@@ -95,10 +95,10 @@ class ServerSettings:
         if (self.command is None) == (self.url is None):
             raise ValueError("a server must have either a command or a url")
         if self.command is not None and (self.headers or self.type not in (None, "stdio")):
-            raise ValueError("headers and another type than stdio go with a url, not with a command")
+            raise ValueError("headers and any type but stdio need a url, not a command")
         if self.url is not None:
             if self.args or self.env or self.cwd is not None or self.type == "stdio":
-                raise ValueError("args, env, cwd and the type stdio go with a command, not with a url")
+                raise ValueError("args, env, cwd and the type stdio need a command, not a url")
             if not self.url.startswith(("http://", "https://")):
                 raise ValueError("url must start with http:// or https://")
 

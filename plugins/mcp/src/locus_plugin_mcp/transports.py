@@ -28,7 +28,7 @@ _EVENT = 32 * 2**20
 #: What to do about a status, where that is known.
 _REMEDIES = {
     401: ": give it a key in headers",
-    403: ": it does not allow that to the key in headers, or to who has none",
+    403: ": the key in headers is missing, or is not allowed to do that",
     404: ": compare the url with its documentation",
 }
 
@@ -58,9 +58,9 @@ class LastWords:
             self._size -= len(self._chunks.popleft())
 
     def __str__(self) -> str:
-        said = [f"; its last words: {words}"] if (words := short(self._tail())) else []
+        said = [f"; the end of its stderr: {words}"] if (words := short(self._tail())) else []
         if self.garbage:
-            said.append(f"; its output is no MCP: {short(self.garbage)}")
+            said.append(f"; its output is not MCP: {short(self.garbage)}")
         if self.status >= 300:
             said.append(f"; it answered with the HTTP status {self.status}{_REMEDIES.get(self.status, '')}")
         return "".join(said)

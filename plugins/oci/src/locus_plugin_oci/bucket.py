@@ -94,10 +94,10 @@ class OCIBucketBackend:
         settings: OciSettings | None = None,
     ) -> None:
         if _BUCKET.fullmatch(bucket) is None:
-            raise ConfigError(f"bucket is {bucket!r:.100}; a name has letters, digits, '-', '_' and '.' only")
+            raise ConfigError(f"bucket must consist of letters, digits, '-', '_' and '.', got {bucket!r:.100}")
         words = [word for word in prefix.split("/") if word]
         if any(word in (".", "..") or not word.isprintable() for word in words) or len(prefix) > 400:
-            raise ConfigError(f"prefix is {prefix!r:.100}; write names with slashes between them, such as 'team/runs'")
+            raise ConfigError(f"prefix must be names with slashes between them, like 'team/runs', got {prefix!r:.100}")
         own = settings or OciSettings()
         self.settings = evolve(
             own,

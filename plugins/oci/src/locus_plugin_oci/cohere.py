@@ -64,7 +64,7 @@ class Cohere:
         choice = settings.tool_choice
         if choice not in (None, "auto", "none"):
             raise InputError(
-                f"tool_choice is {choice!r}, and cohere's models cannot be made to call a tool; use 'auto'"
+                f"tool_choice must not be {choice!r}: cohere's models cannot be made to call a tool; use 'auto'"
             )
         tools = [spec.wire(KEY, _tool) for spec in request.tools] if choice != "none" else []
         if settings.temperature is not None:
@@ -95,7 +95,7 @@ class Cohere:
         if finish is None and text is None:
             raise Malformed("the answer has neither a text nor a reason to stop")
         if not isinstance(text, str | None):
-            raise Malformed(f"the text of the answer is {type(text).__name__}")
+            raise Malformed(f"the text of the answer must be a str, got {type(text).__name__}")
         blocks: list[Block] = [TextBlock(text)] if text else []
         calls = unique_ids(
             tool_call("", str(each.get("name") or ""), each.get("parameters")) for each in data.get("toolCalls") or ()

@@ -95,7 +95,7 @@ class Credentials:
         if loaded.expires is not None and loaded.expires < self._clock():
             raise CredentialsUnusable(
                 f"the session of profile {self._settings.profile!r} has ended; "
-                f"`oci session authenticate --profile-name {self._settings.profile}` begins another one"
+                f"`oci session authenticate --profile-name {self._settings.profile}` starts another one"
             )
         return loaded.identity
 
@@ -268,11 +268,11 @@ def _key(pem: bytes, phrase: str | None, what: str) -> RSAPrivateKey:
         why = (
             "is a public key; name the private one"
             if b"PUBLIC KEY" in pem
-            else "is no private key, or its pass phrase is wrong"
+            else "is not a private key, or its pass phrase is wrong"
         )
         raise CredentialsUnusable(f"{what} {why}") from None
     if not isinstance(key, RSAPrivateKey):
-        raise CredentialsUnusable(f"{what} is no RSA key, and OCI takes no other for requests")
+        raise CredentialsUnusable(f"{what} is not an RSA key, and OCI accepts only RSA keys for signing requests")
     return key
 
 

@@ -157,7 +157,7 @@ class Head:
             parts = tuple(Part(*each) for each in plain.pop("parts"))
             return cls(**{**plain, "parts": parts, "shares": tuple(plain["shares"]), "tail": tail})
         except (ValueError, LookupError, TypeError, AttributeError) as e:
-            raise BucketDamaged(bucket, f"the object {name!r} is no head of a thread ({type(e).__name__})") from e
+            raise BucketDamaged(bucket, f"the object {name!r} is not the head of a thread ({type(e).__name__})") from e
 
 
 def _read(data: bytes) -> tuple[dict[str, Any], tuple[Batch, ...]]:

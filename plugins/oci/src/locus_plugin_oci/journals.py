@@ -227,7 +227,7 @@ class Journals:
                 seen = made
             self._held[token] = _Held(thread_id, seen)
             return seen
-        raise StoreError(f"thread {thread_id!r} changes too often to be taken", store="oci")
+        raise StoreError(f"thread {thread_id!r} changes too often to be claimed", store="oci")
 
     async def _taken(self, thread_id: str, worker: str, token: str, seen: Seen | None) -> Seen | None:
         await self.pulse.beat()

@@ -57,7 +57,7 @@ class OciModel:
 
     def __init__(self, name: str, settings: OciSettings) -> None:
         if not name.strip():
-            raise ConfigError("model 'oci:' names no model; write 'oci:NAME', such as 'oci:openai.gpt-5.5'")
+            raise ConfigError("model 'oci:' has no model name; write 'oci:NAME', such as 'oci:openai.gpt-5.5'")
         self._model, self._settings = name, settings
         self.form = form_of(name, settings.api)
         if settings.api_key is not None and self.form not in ("chat", "responses"):
@@ -161,7 +161,7 @@ class OciModel:
         found = self._asked(lambda: self._credentials.compartment)
         if not found:
             raise KeyMissing(
-                "oci: nothing says which compartment pays; write compartment = 'ocid1.compartment...' in "
+                "oci: no compartment is set; write compartment = 'ocid1.compartment...' in "
                 "[plugins.oci], or set OCI_COMPARTMENT_ID",
                 provider="oci",
                 retryable=False,

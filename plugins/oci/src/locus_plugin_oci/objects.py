@@ -251,7 +251,7 @@ class Objects:
                 following = data.get("nextStartWith")
             except (ValueError, KeyError, TypeError, AttributeError) as e:
                 raise BucketDamaged(
-                    self.place.bucket, f"a listing is none ({e!r:.80}); is storage_endpoint right?"
+                    self.place.bucket, f"the answer is not a listing ({e!r:.80}); is storage_endpoint right?"
                 ) from e
             for row in rows:
                 yield row
@@ -326,9 +326,7 @@ class Objects:
             except ValueError:
                 found = None
             if not isinstance(found, str) or not found:
-                raise BucketDamaged(
-                    self.place.bucket, "what came for the namespace is none; is storage_endpoint right?"
-                )
+                raise BucketDamaged(self.place.bucket, "the answer is not a namespace; is storage_endpoint right?")
             self._namespace = found
         return f"{endpoint}/n/{quote(self._namespace, safe='')}/b/{quote(self.place.bucket, safe='')}"
 
@@ -341,7 +339,7 @@ class Objects:
         number = response.headers.get("opc-request-id")
         kind, advice = _KINDS.get(status) or ((BucketFailed, "try again later") if status >= 500 else _REFUSED)
         if 300 <= status < 400:
-            advice = "it points elsewhere, which is not asked; look at storage_endpoint and region"
+            advice = "it redirects to another address, which is not followed; check storage_endpoint and region"
         quoted = f': "{" ".join(message.split())[:300]}"' if message else ""
         return kind(
             self.place.bucket,
@@ -366,7 +364,7 @@ class Objects:
 
 _REFUSED = (BucketRefused, "the request was refused")
 _KINDS: dict[int, tuple[type[BucketProblem], str]] = {
-    401: (BucketDenied, "whoever signs is not known; look at the profile, its key, and the clock of this machine"),
+    401: (BucketDenied, "the signature was not accepted; check the profile, its key, and the clock of this machine"),
     403: (BucketDenied, "a policy must allow it: manage objects in the bucket"),
     404: (BucketMissing, "there is no such bucket, or a policy does not let it be seen"),
     409: (BucketRefused, "the bucket is in a state that does not allow it, such as a retention rule"),

@@ -164,7 +164,7 @@ class Threads:
                 raise NothingToResume(f"there is no thread {thread_id!r} to fork")
             there = await self._journals.see(into)
             if there is not None and (there.head.count or await self._journals.alive(there)):
-                raise JournalError(f"cannot fork {thread_id!r} into {into!r}: there is such a thread; name another")
+                raise JournalError(f"cannot fork {thread_id!r} into {into!r}: that thread exists; choose another id")
             if not 1 <= at <= seen.head.count:
                 raise JournalError(
                     f"cannot fork {thread_id!r} after entry {at}: it has the entries 1 to {seen.head.count}"
@@ -196,7 +196,7 @@ class Threads:
             raise
         if made is None:
             await self._unmade(log, lent)
-            raise JournalError(f"cannot fork into {into!r}: somebody else has just made such a thread; name another")
+            raise JournalError(f"cannot fork into {into!r}: that thread was just created elsewhere; choose another id")
 
     async def _unmade(self, log: str, lent: Sequence[str]) -> None:
         with contextlib.suppress(BucketProblem, Lost):

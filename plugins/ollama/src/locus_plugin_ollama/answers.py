@@ -116,7 +116,7 @@ def _call(raw: Mapping[str, Any]) -> ToolCall:
     function = raw["function"]
     name, arguments = function["name"], function.get("arguments")
     if not isinstance(name, str):
-        raise TypeError("the name of a call is no text")
+        raise TypeError("the name of a call is not text")
     kept = {key: value for key, value in raw.items() if key != "function"}
     inner = {key: value for key, value in function.items() if key not in ("name", "arguments")}
     if "arguments" in function and not isinstance(arguments, Mapping):
@@ -146,7 +146,7 @@ def _text(value: Any) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise TypeError(f"{type(value).__name__} in place of text")
+        raise TypeError(f"expected text, got {type(value).__name__}")
     return value
 
 
@@ -164,5 +164,5 @@ def _count(value: Any) -> int:
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{type(value).__name__} in place of a count")
+        raise TypeError(f"expected a count, got {type(value).__name__}")
     return max(0, value)

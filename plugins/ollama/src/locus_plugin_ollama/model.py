@@ -38,7 +38,7 @@ def make(name: str, settings: OllamaSettings | None = None) -> OllamaModel:
         ConfigError: there is no name, or the address of the server is none.
     """
     if not name.strip():
-        raise ConfigError("'ollama:' names no model; write 'ollama:NAME', with one that `locus models` lists")
+        raise ConfigError("'ollama:' has no model name; write 'ollama:NAME', with one that `locus models` lists")
     return OllamaModel(name.strip(), settings or OllamaSettings())
 
 

@@ -57,7 +57,7 @@ def plan(request: ModelRequest) -> Plan:
         request = evolve(request, tools=(), settings=settings)
     elif choice not in (None, "auto"):
         raise CannotSend(
-            f"tool_choice is {choice!r}, and no model of this server can be made to call a tool; use 'auto' or 'none', "
+            f"tool_choice must not be {choice!r}: this server cannot make a model call a tool; use 'auto' or 'none', "
             "and ask for the call in the prompt"
         )
     if request.output is None or not request.tools:

@@ -40,7 +40,7 @@ def names_of(data: Any) -> list[str]:
 def _tag(data: Mapping[str, Any]) -> Tag:
     name = data.get("model") or data["name"]
     if not isinstance(name, str):
-        raise TypeError("the name of a model is no text")
+        raise TypeError("the name of a model is not text")
     details = data.get("details")
     told = details if isinstance(details, Mapping) else {}
     notes = [told.get("parameter_size"), told.get("quantization_level"), _size(data.get("size"))]

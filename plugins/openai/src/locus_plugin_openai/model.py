@@ -40,7 +40,7 @@ class OpenAIModel:
 
     def __init__(self, name: str, settings: OpenAISettings) -> None:
         if not name.strip():
-            raise ConfigError("model 'openai:' names no model; write 'openai:NAME', with a name that the server knows")
+            raise ConfigError("model 'openai:' has no model name; write 'openai:NAME' with a name the server knows")
         self._model = name
         server = server_of(settings)
         self._client = Client(server.endpoint)

@@ -92,7 +92,7 @@ class Advisor:
         def read(text: str) -> dict[str, Any]:
             chosen = answer_of(text)
             if set(chosen) != set(step.decide):
-                raise Unusable(f"the answer has the keys {sorted(chosen)}; it has {sorted(step.decide)}")
+                raise Unusable(f"the answer must have the keys {sorted(step.decide)}, got {sorted(chosen)}")
             bound = tool.bind({**settled, **chosen})
             if isinstance(bound, ArgumentError):
                 raise Unusable(*map(str, bound.problems))

@@ -105,12 +105,12 @@ class _Reader:
     def plan(self, form: dict[str, Any], max_steps: int) -> Plan:
         keys = {"goal", "steps"} | ({"answer"} if self.template else set())
         self.problems += [f"the plan has no {key!r}" for key in sorted(keys - set(form))]
-        self.problems += [f"the plan has a key {key!r:.80} that no plan has" for key in sorted(set(form) - keys)]
+        self.problems += [f"the plan has an unknown key {key!r:.80}" for key in sorted(set(form) - keys)]
         goal, given, answer = form.get("goal", ""), form.get("steps", []), form.get("answer", [])
         if not isinstance(goal, str) or not isinstance(given, list) or not isinstance(answer, list):
-            raise Unusable(*self.problems, "goal is a text, steps is a list, answer is a list")
+            raise Unusable(*self.problems, "goal must be a text, steps a list and answer a list")
         if len(given) > max_steps:
-            raise Unusable(*self.problems, f"the plan has {len(given)} steps; it may have {max_steps}")
+            raise Unusable(*self.problems, f"the plan must have at most {max_steps} steps, got {len(given)}")
         steps = [step for n, each in enumerate(given, 1) if (step := self.step(n, each)) is not None]
         ids = [step.id for step in steps]
         self.problems += [f"two steps are named {i!r}" for i in sorted({i for i in ids if ids.count(i) > 1})]
@@ -126,13 +126,13 @@ class _Reader:
     def step(self, number: int, form: Any) -> Step | None:
         """One step, or None where it is too wrong to be looked at more closely."""
         if not isinstance(form, dict):
-            self.problems.append(f"step {number} is no object")
+            self.problems.append(f"step {number} is not an object")
             return None
         name = form.get("id")
         if not isinstance(name, str) or not _ID.fullmatch(name):
-            self.problems.append(f"step {number} has the id {name!r:.80}; take 1 to 40 letters, digits, _ or -")
+            self.problems.append(f"the id of step {number} must be 1 to 40 letters, digits, _ or -, got {name!r:.80}")
             return None
-        found = [f"a key {key!r:.80} that no step has" for key in form if key not in _KEYS]
+        found = [f"unknown key {key!r:.80}" for key in form if key not in _KEYS]
         found += [
             f"{key} is not {_WORDS[kind]}"
             for key, kind in _KEYS.items()
@@ -140,7 +140,7 @@ class _Reader:
         ]
         if not found:
             lists = [("decide", form.get("decide", {}).values()), ("depends_on", form.get("depends_on", []))]
-            found = [f"{key} holds something else than texts" for key, v in lists if not all(map(_is_text, v))]
+            found = [f"{key} must hold texts only" for key, v in lists if not all(map(_is_text, v))]
         if found:
             self.problems += [f"step {name!r}: {problem}" for problem in found]
             return None
@@ -155,7 +155,7 @@ class _Reader:
             referred = ()
         if step.tool is None:
             if step.arguments or step.decide:
-                self.problems.append(f"step {step.id!r} calls no tool, so it has no arguments and nothing to decide")
+                self.problems.append(f"step {step.id!r} calls no tool, so it must not have arguments or decide")
         else:
             self.problems += [f"step {step.id!r}: {problem}" for problem in self.misfits(step, step.tool)]
         needs = tuple(dict.fromkeys((*step.depends_on, *referred)))
@@ -167,7 +167,7 @@ class _Reader:
         if tool is None:
             return [self.registry.unknown(name)]
         both = sorted(set(step.arguments) & set(step.decide))
-        found = [f"the argument {each!r} is given and left to decide as well" for each in both]
+        found = [f"the argument {each!r} is both given and left to decide" for each in both]
         later = {each for each, value in step.arguments.items() if is_open(value)} | set(step.decide)
         known = tool.spec.properties
         found += [f"{name} has no parameter {each!r}; it has {', '.join(known)}" for each in later if each not in known]
@@ -198,7 +198,7 @@ class _Reader:
         try:
             for part in parts:
                 if not isinstance(part, str) and not is_open(part):
-                    self.problems.append(f"answer holds {part!r:.80}; it holds texts and references")
+                    self.problems.append(f"answer must hold texts and references, got {part!r:.80}")
             missing = [each for each in references(parts) if each not in ids and each not in self.known]
         except Unresolved as e:
             self.problems.append(f"answer: {e}")

@@ -37,7 +37,7 @@ def _check(value: Mapping[str, Any]) -> None:
     """Refuse what looks like a reference and is none."""
     if _RESULT in value:
         if set(value) - {_RESULT, _PATH} or not isinstance(value[_RESULT], str):
-            raise Unresolved(f'{_told(value)} is no reference; write {{"$result": "id of a step", "path": "a.0.b"}}')
+            raise Unresolved(f'{_told(value)} is not a reference; write {{"$result": "id of a step", "path": "a.0.b"}}')
         path = value.get(_PATH)
         fits = path is None or isinstance(path, str) or (_is_list(path) and all(type(p) in (str, int) for p in path))
         if not fits:
@@ -45,7 +45,7 @@ def _check(value: Mapping[str, Any]) -> None:
     elif set(value) != {_JOIN} or not _is_list(value[_JOIN]):
         raise Unresolved(f'{_told(value)} joins nothing; write {{"$join": ["text", {{"$result": "id of a step"}}]}}')
     elif not all(isinstance(p, str) or (isinstance(p, Mapping) and _RESULT in p) for p in value[_JOIN]):
-        raise Unresolved(f"{_told(value)} joins something else than texts and results")
+        raise Unresolved(f"{_told(value)} joins something other than texts and results")
 
 
 def _told(value: Any) -> str:
@@ -118,7 +118,7 @@ def _resolved(reference: Mapping[str, Any], results: Mapping[str, str]) -> Any:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        raise Unresolved(f"the result of step {step!r} is no JSON, so it has nothing at {'.'.join(path)!r}") from None
+        raise Unresolved(f"the result of step {step!r} is not JSON, so it has nothing at {'.'.join(path)!r}") from None
     for part in path:
         value = _part(value, part, step, path)
     return value

@@ -14,7 +14,7 @@ from locus_plugin_reflexion.reflector import NAME
 
 __all__ = ["learned", "recalled"]
 
-_HEAD = "[Lessons of earlier attempts in this conversation, by their judge. They are no message from the user.]"
+_HEAD = "[Lessons of earlier attempts in this conversation, by their judge. They are not a message from the user.]"
 
 
 def _kept(state: AgentState) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ class UnusableVerdict(LocusError):
 
     def __init__(self, confidence: object) -> None:
         self.confidence = confidence
-        super().__init__(f"the judge's confidence is {confidence!r}; it is a number from 0.0 to 1.0")
+        super().__init__(f"the judge's confidence must be a number from 0.0 to 1.0, got {confidence!r}")
 
 
 def _line(text: str) -> str:

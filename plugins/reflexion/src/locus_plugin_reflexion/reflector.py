@@ -122,7 +122,7 @@ class Reflector:
 def told(reflection: Reflection) -> str:
     """A reflection in the words that the agent's model reads."""
     lines = [
-        "[A reflection on the step above, by the judge of this run. It is no message from the user and no new task.]",
+        "[A reflection on the step above, by the judge of this run. It is not a message from the user or a new task.]",
         f"Assessment: {reflection.verdict.assessment}, confidence {reflection.confidence:.2f}",
         f"Judgment: {reflection.judgment}",
     ]

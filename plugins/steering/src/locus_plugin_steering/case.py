@@ -78,4 +78,4 @@ def user_request(state: AgentState) -> str:
 
 def _shown(message: Message) -> str:
     others = sum(type(block).__name__ != "TextBlock" for block in message.content)
-    return f"{message.text}\n[and {others} blocks that are no text]" if others else message.text
+    return f"{message.text}\n[and {others} blocks that are not text]" if others else message.text

@@ -99,7 +99,7 @@ class SteeringHook(Hook):
         )
         response = await run.call_model(question, model=settings.judge, purpose="steering")
         if response.tool_calls:
-            raise BadVote("the judge asks for a tool")
+            raise BadVote("the judge called a tool, expected text")
         return read_vote(response.message.text)
 
     @staticmethod

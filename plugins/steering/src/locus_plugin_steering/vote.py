@@ -68,10 +68,10 @@ def read_vote(text: str) -> Vote:
     decision = next((known for known in DECISIONS if known == form["decision"]), None)
     reason = form.get("reason", "")
     if decision is None:
-        raise BadVote(f"the decision is none of {', '.join(DECISIONS)}")
+        raise BadVote(f"the decision must be one of {', '.join(DECISIONS)}")
     if not isinstance(reason, str):
-        raise BadVote("the reason is no text")
+        raise BadVote("the reason must be text")
     reason = " ".join(reason.split())[:LONGEST_REASON]
     if not reason and decision != "proceed":
-        raise BadVote(f"{decision} comes without a reason")
+        raise BadVote(f"{decision} needs a reason")
     return Vote(decision, reason)

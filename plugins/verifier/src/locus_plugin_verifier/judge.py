@@ -71,7 +71,7 @@ def request_of(state: AgentState) -> str:
 
 def _shown(message: Message) -> str:
     others = sum(type(block).__name__ != "TextBlock" for block in message.content)
-    return f"{message.text}\n[and {others} blocks that are no text]" if others else message.text
+    return f"{message.text}\n[and {others} blocks that are not text]" if others else message.text
 
 
 def read_verdict(text: str) -> Outcome:
@@ -88,10 +88,10 @@ def read_verdict(text: str) -> Outcome:
         raise BadVerdict("the answer is not an object of verified and missing")
     verified, missing = form["verified"], form.get("missing", "")
     if not isinstance(verified, bool):
-        raise BadVerdict("verified is neither true nor false")
+        raise BadVerdict("verified must be true or false")
     if not isinstance(missing, str):
-        raise BadVerdict("what is missing is no text")
+        raise BadVerdict("missing must be text")
     missing = " ".join(missing.split())[:_LONGEST_REASON]
     if verified and missing:
-        raise BadVerdict("it is verified, and something is missing")
+        raise BadVerdict("verified is true, but something is missing")
     return Outcome(verified=verified, reason="" if verified else missing or "the judge does not say what is missing")

@@ -7,7 +7,7 @@ from locus.plugin import Plugin
 plugin = Plugin(
     name="verifier",
     api=(1, 0),
-    summary="Checks a claimed success before it stands: by a function, a command, or a second model.",
+    summary="Checks a claimed success before it is accepted: by a function, a command, or a second model.",
     hooks=("locus_plugin_verifier.hook:VerifierHook",),
     settings="locus_plugin_verifier.settings:VerifierSettings",
     compat_paths={

@@ -32,7 +32,7 @@ __all__ = ["Cassette", "CassetteModel", "RecordMode"]
 #: record anew.
 RecordMode: TypeAlias = Literal["none", "once", "all"]
 
-_ANEW = "to record anew: pytest --locus-record=all"
+_ANEW = "to record again: pytest --locus-record=all"
 
 
 @final
@@ -68,7 +68,7 @@ class Cassette:
         partial: bool = False,
     ) -> None:
         if mode not in get_args(RecordMode):
-            raise ValueError(f"mode is {mode!r}; use {', '.join(map(repr, get_args(RecordMode)))}")
+            raise ValueError(f"mode must be one of {', '.join(map(repr, get_args(RecordMode)))}, got {mode!r}")
         self.path, self.partial = Path(path), partial
         self._scrubber, self._match = Scrubber() if scrubber is None else scrubber, match
         self._lock = Lock()
@@ -80,7 +80,7 @@ class Cassette:
         if self.recording:
             return
         if not self.path.exists():
-            raise CassetteMissing(self.path, "there is no such cassette; to record it: pytest --locus-record=once")
+            raise CassetteMissing(self.path, "the cassette does not exist; to record it: pytest --locus-record=once")
         self._entries, head = read_tape(self.path)
         self._prices = head.get("prices", {})
 
@@ -201,7 +201,7 @@ class Cassette:
         near, recorded = max(left, key=lambda each: (alike(each[1], asked), -each[0]))
         return CassetteMismatch(
             self.path,
-            f"request {number} of this test is none that was recorded{said}; the nearest that was not replayed yet is "
+            f"request {number} of this test was not recorded{said}; the nearest that was not replayed yet is "
             f"call {near} (- recorded, + asked):\n{difference(recorded, asked)}\n{_ANEW}",
         )
 
@@ -213,7 +213,7 @@ class Cassette:
         ]
         shown = "\n".join([*left[:10], *([f"  ... and {len(left) - 10} more"] if len(left) > 10 else [])])
         return (
-            f"{len(left)} of {len(self._entries)} recorded calls were not asked for; where that may be, say "
+            f"{len(left)} of {len(self._entries)} recorded calls were not asked for; if that is intended, pass "
             f"partial=True; {_ANEW}\n{shown}"
         )
 

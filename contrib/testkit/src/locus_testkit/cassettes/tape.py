@@ -122,14 +122,14 @@ def read_tape(path: Path) -> tuple[list[Entry], dict[str, Any]]:
             entry = Entry(request=form["request"], **{name: form.get(name) for name in names})
             entries.append(evolve(entry, request=_whole(entry.request, entries)))
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as e:
-        raise CassetteError(path, f"line {number + 1} is no recorded call ({e!r}); record it anew") from e
+        raise CassetteError(path, f"line {number + 1} is not a recorded call ({e!r}); record it again") from e
     return entries, head
 
 
 def _head(path: Path, form: dict[str, Any]) -> dict[str, Any]:
     version = form.pop("locus_cassette")
     if version != VERSION:
-        raise CassetteError(path, f"it has version {version!r}, and {VERSION} is read here; record it anew")
+        raise CassetteError(path, f"its version must be {VERSION}, got {version!r}; record it again")
     return form
 
 

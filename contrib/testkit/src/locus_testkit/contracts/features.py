@@ -77,7 +77,7 @@ def check_features(cls: type) -> None:
     """
     features = getattr(cls, "features", None)
     if features is not None and (isinstance(features, type) or not attrs.has(type(features))):
-        raise FeatureUnknown(cls, f".features is {features!r}; it is an instance, such as StoreFeatures(delete=False)")
+        raise FeatureUnknown(cls, f".features must be an instance like StoreFeatures(delete=False), got {features!r}")
     known = () if features is None else tuple(each.name for each in attrs.fields(type(features)))
     for test in dir(cls):
         for name in _needed(cls, test) - set(known):
