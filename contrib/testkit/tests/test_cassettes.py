@@ -410,14 +410,14 @@ async def test_boundaries_of_quoted_data_may_differ(tmp_path: Path) -> None:
 async def test_a_cassette_that_is_missing_says_how_to_record_it(tmp_path: Path) -> None:
     with pytest.raises(CassetteMissing, match="--locus-record=once"):
         Cassette(tmp_path / "c.jsonl")
-    with pytest.raises(ValueError, match="mode is 'some'"):
+    with pytest.raises(ValueError, match="mode must be one of 'none', 'once', 'all', got 'some'"):
         Cassette(tmp_path / "c.jsonl", "some")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"locus_cassette": 2}\n', "version 2"),
+        ('{"locus_cassette": 2}\n', "its version must be 1, got 2"),
         ("{}\n", "line 1"),
         ("no json\n", "line 1"),
         ('{"locus_cassette": 1}\n{"n": 1}\n', "line 2"),

@@ -119,7 +119,7 @@ def test_the_ini_file_chooses_the_mode_where_there_is_no_ci(
 @pytest.mark.parametrize(
     ("ini", "mark", "said"),
     [
-        ("locus_record = some", "", "locus_record is 'some'"),
+        ("locus_record = some", "", "locus_record must be one of 'none', 'once', 'all', got 'some'"),
         ("", '"../up"', "'../up' of"),
         ("", "nothing=1", "unexpected keyword argument 'nothing'"),
     ],

@@ -172,7 +172,7 @@ def test_feature_of_a_contract_without_features_is_refused() -> None:
 
 @pytest.mark.parametrize("features", [StoreFeatures, {"delete": False}], ids=["class", "dict"])
 def test_features_that_declare_nothing_are_refused(features: object) -> None:
-    with pytest.raises(FeatureUnknown, match="it is an instance"):
+    with pytest.raises(FeatureUnknown, match="must be an instance like StoreFeatures"):
         type("Confused", (Contract,), {"features": features})
 
 

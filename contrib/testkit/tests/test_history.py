@@ -42,12 +42,15 @@ def test_results_may_come_in_one_message() -> None:
 
 INVALID: dict[str, tuple[Sequence[Message], str]] = {
     "cut before the results": ((ASKED, TURN), r"at the end '1' \(add\) and '2' \(look\) has no result"),
-    "cut between the results": ((ASKED, TURN, FIRST, DONE), r"message 3 \(assistant\) stands where results belong"),
-    "cut behind the call": ((ASKED, FIRST, SECOND), r"message 1 \(tool\) holds the result of '1' \(add\), no call's"),
+    "cut between the results": ((ASKED, TURN, FIRST, DONE), r"message 3 \(assistant\) is where results belong"),
+    "cut behind the call": (
+        (ASKED, FIRST, SECOND),
+        r"message 1 \(tool\) holds the result of '1' \(add\), never called",
+    ),
     "twice": ((ASKED, TURN, FIRST, FIRST, SECOND), r"holds the result of '1' \(add\) where that of '2' \(look\)"),
     "in another order": ((ASKED, TURN, SECOND, FIRST), "where that of '1'"),
     "one too many": ((ASKED, TURN, FIRST, SECOND, SECOND), r"message 4 \(tool\) holds the result of '2'"),
-    "something between": ((ASKED, TURN, ASKED, FIRST, SECOND), r"message 2 \(user\) stands where results belong"),
+    "something between": ((ASKED, TURN, ASKED, FIRST, SECOND), r"message 2 \(user\) is where results belong"),
     "no user": ((SYSTEM, DONE, ASKED), r"message 1 \(assistant\) begins the conversation"),
     "a late system message": ((ASKED, SYSTEM, DONE), r"message 1 \(system\) comes after other messages"),
     "a user who thinks": ((Message(Role.USER, (THOUGHT,)),), "a ThinkingBlock, which only the model makes"),
@@ -90,7 +93,7 @@ def test_turns_in_another_order_or_twice_are_found() -> None:
     talk = (ASKED, DONE, ASKED, TURN, FIRST, SECOND)
     assert_valid_history(talk, talk)
     for view in ((ASKED, TURN, FIRST, SECOND, ASKED, DONE), (*talk, ASKED, DONE)):
-        with pytest.raises(HistoryInvalid, match="behind a turn that was said later, or stands there twice"):
+        with pytest.raises(HistoryInvalid, match="after a turn that was said later, or appears twice"):
             assert_valid_history(view, talk)
 
 

@@ -276,7 +276,7 @@ def test_a_misspelled_option_is_refused(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\nlocus_network = no\n")
     result = run(pytester)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*locus_network is 'no'; use 'any' or 'loopback'*"])
+    result.stderr.fnmatch_lines(["*locus_network must be 'any' or 'loopback', got 'no'*"])
 
 
 def test_a_run_that_swallows_it_says_so_to_the_model_too() -> None:

@@ -65,9 +65,9 @@ def test_clock_only_goes_forward(fake_clock: FakeClock) -> None:
     fake_clock.advance(1.5)
     assert fake_clock.monotonic() == 1.5
     assert repr(fake_clock) == "<FakeClock 2030-01-01T00:00:01.500000+00:00>"
-    with pytest.raises(ValueError, match="only goes forward"):
+    with pytest.raises(ValueError, match="seconds must be 0 or more, got -1"):
         fake_clock.advance(-1)
-    with pytest.raises(ValueError, match="without a time zone"):
+    with pytest.raises(ValueError, match="must have a time zone"):
         FakeClock(datetime(2030, 1, 1))  # noqa: DTZ001  # what it is about
 
 

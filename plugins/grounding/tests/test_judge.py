@@ -145,7 +145,7 @@ async def test_a_judge_that_fails_says_so(answer: Any) -> None:
 @pytest.mark.anyio
 async def test_a_verdict_beside_a_call_of_a_tool_is_none() -> None:
     answer = Message(Role.ASSISTANT, (TextBlock("1: 1.0\n2: 1.0"), ToolCall("c", "look", {})))
-    with pytest.raises(BadVerdict, match="asks for a tool"):
+    with pytest.raises(BadVerdict, match="called a tool"):
         await _judged(answer)
 
 

@@ -80,7 +80,7 @@ def test_any_other_refusal_is_an_error_of_the_weights(hub: Hub) -> None:
 def test_a_file_of_the_hub_that_is_no_model_is_refused(hub: Hub) -> None:
     hub.path.write_text("<html>")
 
-    with pytest.raises(WeightsError, match="is no GGUF file"):
+    with pytest.raises(WeightsError, match="is not a GGUF file"):
         find(parse(NAME))
 
 

@@ -305,7 +305,7 @@ def test_a_path_to_nothing_and_to_something_else_are_named(tmp_path: Path) -> No
         find(parse(str(tmp_path / "no.gguf")))
     assert str(tmp_path / "no.gguf") in str(caught.value)
     (tmp_path / "text.gguf").write_text("hello")
-    with pytest.raises(WeightsError, match="is no GGUF file"):
+    with pytest.raises(WeightsError, match="is not a GGUF file"):
         find(parse(str(tmp_path / "text.gguf")))
 
 

@@ -120,7 +120,7 @@ async def test_an_agents_tools_are_listed_and_called_by_the_official_client() ->
         "add": (False, "3"),
         "steps": (False, "my deps"),
         "picture": (False, ""),
-        "asks": (True, "ToolError: this tool asks a person, and "),
+        "asks": (True, "ToolError: this tool asks a person, whic"),
         "late": (True, "TimeoutError: the tool did not finish wi"),
         "wrong": (True, "ArgumentError: the arguments of add are "),
         "unknown": (True, "UnknownTool: there is no tool 'adds'; di"),
@@ -175,7 +175,7 @@ async def test_a_module_is_served_from_the_command_line_over_stdio(tmp_path: Pat
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.5", "example.com"])
 async def test_tools_are_served_on_this_machine_only(host: str) -> None:
-    with pytest.raises(ConfigError, match="loopback address only"), anyio.fail_after(5):
+    with pytest.raises(ConfigError, match=r"must be a loopback address such as 127\.0\.0\.1, got"), anyio.fail_after(5):
         await serve([add], port=0, host=host)
 
 

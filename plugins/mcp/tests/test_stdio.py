@@ -94,7 +94,7 @@ async def test_a_call_that_is_given_up_is_cancelled_on_the_server(how: str, tmp_
     [
         ("fail", "Error: ToolError: it does not work"),
         ("refuse", "Error: McpCallRefused: MCP server 'raw' refuses the call: I will not (code -32602)"),
-        ("nonsense", "Error: McpResultInvalid: MCP server 'raw' answers with what is no result of a tool"),
+        ("nonsense", "Error: McpResultInvalid: MCP server 'raw' sent an invalid tool result"),
     ],
 )
 async def test_a_call_that_fails_is_told_to_the_model_and_the_server_goes_on(name: str, says: str) -> None:
@@ -109,7 +109,7 @@ async def test_a_server_that_dies_in_a_call_is_told_and_its_other_calls_are_not_
 
     died, gone = results(result)
     assert died.startswith("Error: McpConnectionLost: MCP server 'raw' went away while the call was in progress")
-    assert "its last words: I die now" in died
+    assert "the end of its stderr: I die now" in died
     assert "it is unknown whether it had its effect" in died
     assert "is no longer connected; nothing was called" in gone
     assert (reported(result).status, result.text) == ("lost", "done")
@@ -124,7 +124,7 @@ async def test_a_server_that_dies_in_a_call_is_told_and_its_other_calls_are_not_
         (
             raw({"exits": True}),
             McpStartError,
-            "closed the connection before it had answered; the end of its stderr: no l",
+            "closed the connection before it had answered; the end of its stderr: no lic",
         ),
         (raw({"silent": True}, connect_timeout=0.4), McpStartError, r"did not answer within connect_timeout = 0\.4 s"),
         (
@@ -138,7 +138,7 @@ async def test_a_server_that_dies_in_a_call_is_told_and_its_other_calls_are_not_
             McpProtocolError,
             "lists two different tools named 'a'",
         ),
-        (raw({"tools": [{"name": 7}]}), McpProtocolError, "no list of tools"),
+        (raw({"tools": [{"name": 7}]}), McpProtocolError, "sent an invalid list of tools"),
     ],
     ids=["missing", "no folder", "exits", "silent", "garbage", "endless", "twice", "nonsense"],
 )

@@ -69,10 +69,10 @@ def test_a_plain_name_stays_and_one_that_collides_with_it_gives_way() -> None:
         ({}, "either a command or a url"),
         ({"command": "x", "url": "http://x"}, "either a command or a url"),
         ({"url": "ftp://x"}, "must start with http"),
-        ({"url": "http://x", "args": ["a"]}, "go with a command"),
-        ({"command": "x", "headers": {"A": "b"}}, "go with a url"),
+        ({"url": "http://x", "args": ["a"]}, "need a command"),
+        ({"command": "x", "headers": {"A": "b"}}, "need a url"),
         ({"url": "http://x", "type": "sse"}, "streamable HTTP address"),
-        ({"command": "x", "type": "http"}, "go with a url"),
+        ({"command": "x", "type": "http"}, "need a url"),
         ({"command": "x", "timeout": 0}, "above 0"),
         ({"command": "x", "args": "a b"}, "a list"),
         ({"command": "x", "inclde": []}, "did you mean 'include'"),
@@ -135,7 +135,7 @@ def test_a_file_that_other_programs_share_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("{", "is no JSON"),
+        ("{", "is not JSON"),
         ("[]", "has no servers"),
         ('{"mcpServers": {"s": {"command": "x", "exlude": ["rm"]}}}', "did you mean 'exclude'"),
         ('{"mcpServers": {"s": {"command": "x", "env": {"A": "b${NONE}"}}}}', "NONE, which is not set"),
@@ -207,7 +207,7 @@ def test_media_links_and_resources_become_blocks_and_words() -> None:
 def test_what_a_server_calls_an_error_is_the_calls_error() -> None:
     with pytest.raises(ToolError, match=r"^it broke$"):
         result_of(answered({"type": "text", "text": "it broke"}, isError=True), 100, 100)
-    with pytest.raises(ToolError, match="and not why"):
+    with pytest.raises(ToolError, match="but not why"):
         result_of(answered(isError=True), 100, 100)
 
 
@@ -277,8 +277,8 @@ async def test_what_cannot_be_told_to_a_model_is_left_out_with_why() -> None:
     assert (good.tool, len(good.description)) == ("good", 2_000)
     assert [text.partition(":")[2][:18] for text in listing.left_out] == [
         " its schema has 30",
+        " its schema must d",
         " its schema is not",
-        " its schema is no ",
         " its name has 300 ",
         " there are more th",
     ]

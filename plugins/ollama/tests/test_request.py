@@ -179,7 +179,7 @@ def test_no_tool_may_be_called_means_that_none_is_offered() -> None:
 
 @pytest.mark.parametrize("choice", ["required", "look"])
 def test_a_call_that_cannot_be_forced_is_refused_rather_than_hoped_for(choice: str) -> None:
-    with pytest.raises(CannotSend, match=f"tool_choice is '{choice}'") as caught:
+    with pytest.raises(CannotSend, match=f"tool_choice must not be '{choice}'") as caught:
         sent(tools=(LOOK,), settings=ModelSettings(tool_choice=choice))
     assert (caught.value.provider, caught.value.retryable) == ("ollama", False)
 

@@ -192,7 +192,7 @@ async def test_a_decision_sees_the_settled_arguments_and_cannot_change_them() ->
     assert asked(first)["decide"] == {"amount": "how many"}
     assert first.output is not None
     assert first.output.schema["properties"] == {"amount": {"type": "integer"}}
-    assert "it has ['amount']" in second.messages[-1].text
+    assert "must have the keys ['amount'], got" in second.messages[-1].text
 
 
 async def test_the_planner_sees_the_request_the_tools_and_what_was_said_before_as_data() -> None:

@@ -261,7 +261,7 @@ def test_weights_that_are_missing_or_others_are_refused(monkeypatch: pytest.Monk
     with pytest.raises(EmbeddingUnavailable, match="cannot be read"):
         minilm.find(str(tmp_path / "model.onnx"))
     (tmp_path / "model.onnx").write_bytes(b"something else")
-    with pytest.raises(EmbeddingUnavailable, match="another file, and is not used"):
+    with pytest.raises(EmbeddingUnavailable, match="another file and is not used"):
         minilm.find(str(tmp_path / "model.onnx"))
     monkeypatch.setattr(minilm, "DISTRIBUTION", "no-such-distribution")
     with pytest.raises(EmbeddingUnavailable, match="needs the weights of no-such-distribution"):
