@@ -111,7 +111,7 @@ def locus(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
 @pytest.fixture
 def keeper(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Locus:
     """The same where a plugin is installed that keeps conversations in files."""
-    return _in_process(capsys, monkeypatch, {"cli", "sqlite"})
+    return _in_process(capsys, monkeypatch, {"cli", "sqlite", "timetravel"})
 
 
 def _in_process(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, seen: set[str]) -> Locus:

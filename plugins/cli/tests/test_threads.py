@@ -307,6 +307,22 @@ def test_a_fork_goes_on_by_itself(keeper: Locus, tools: str) -> None:
     assert "has no transition 9" in keeper("threads", "fork", "t", "--at", "9").err
 
 
+@pytest.mark.parametrize("name", ["diff", "export", "fork", "import", "replay"])
+def test_a_command_that_is_not_installed_is_not_there_and_says_what_to_install(
+    keeper: Locus, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    assert f"\n  {name} " in keeper("threads", "--help").out
+    monkeypatch.setitem(sys.modules, "locus_plugin_timetravel", None)
+
+    done = keeper("threads", name, "t")
+
+    said = f"No such command '{name}'; pip install locus-plugin-timetravel adds it"
+    assert (done.status, done.out, len(done.lines)) == (2, "", 1)
+    assert said in done.err
+    assert f"\n  {name} " not in keeper("threads", "--help").out
+    assert "\n  show " in keeper("threads", "--help").out
+
+
 def test_a_replay_tells_the_first_difference(keeper: Locus, tools: str, here: Path) -> None:
     keeper("run", "x", "-m", "toy:product", "-t", tools, "-q", "--thread", "t")
     (here / "other_tools.py").write_text(

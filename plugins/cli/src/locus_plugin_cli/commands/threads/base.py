@@ -9,6 +9,7 @@ from attrs import evolve
 
 from locus_plugin_cli import status
 from locus_plugin_cli.commands.threads.listing import DEFAULT_LIMIT, print_threads
+from locus_plugin_cli.commands.threads.needing import NeedingGroup
 from locus_plugin_cli.given import Given, common_options
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.keeping import keeping
@@ -29,7 +30,11 @@ _limit = click.option(
 _lines = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 
 
-@click.group(invoke_without_command=True, short_help="List, show, resume, fork, replay, compare, move, delete threads.")
+@click.group(
+    cls=NeedingGroup,
+    invoke_without_command=True,
+    short_help="List, show, resume, fork, replay, compare, move, delete threads.",
+)
 @_lines
 @_limit
 @checkpointer_option
