@@ -193,3 +193,37 @@ def test_two_processes_on_one_thread_are_one_line_that_says_who_holds_it(
     assert row["since"] is not None
     assert f"thread t: running: pid {running.pid}" in seen.out
     assert thread_of(keeper, "ended") == "t"
+
+
+@pytest.mark.usefixtures("killed")
+def test_all_that_were_killed_go_on_and_the_others_are_left_alone(keeper: Locus, here: Path, tools: str) -> None:
+    thread = thread_of(keeper, "crashed")
+    keeper("run", "x", "-m", "toy:asks", "-t", tools, "-q", "--thread", "asks")
+    keeper("run", "x", "-m", "toy:fails", "-q", "--thread", "fails")
+    before = {row["thread_id"]: row["updated_at"] for row in listed(keeper)}
+
+    done = keeper("resume", "--all")
+
+    assert done.status == 0
+    assert done.out == f"{thread}\tended: NoToolCalls\n"
+    assert done.lines == [f"locus: 1 of 1, thread {thread}: Pay it."]
+    assert (here / "notes").read_text() == (here / "charges").read_text() == "once\n"
+    after = {row["thread_id"]: row["updated_at"] for row in listed(keeper)}
+    assert {name for name in after if after[name] != before[name]} == {thread}
+    assert keeper("resume", "--all").err.endswith("stopped in the middle\n")
+
+
+@pytest.mark.usefixtures("killed")
+def test_a_run_that_cannot_be_resumed_is_named_and_the_status_says_so(keeper: Locus) -> None:
+    thread = thread_of(keeper, "crashed")
+
+    done = keeper("resume", "--all", "-m", "toy:fails")
+
+    assert done.status == 1
+    assert done.out.startswith(f"{thread}\tfailed: ")
+
+
+def test_resume_wants_one_thread_or_all(keeper: Locus) -> None:
+    for arguments in (["resume"], ["resume", "t", "--all"]):
+        done = keeper(*arguments)
+        assert (done.status, "name the ID of one thread, or --all" in done.err) == (2, True)

@@ -84,14 +84,18 @@ class Conversation:
         told = self.session.remembered(self.system)
         return self._turn(lambda: self._agent.run(prompt, thread_id=self.session.thread, metadata=told))
 
-    def resume(self, answer: Any = None) -> Turn:
+    def resume(self, answer: Any = None, *, max_attempts: int | None = None) -> Turn:
         """Go on with the open run of the thread.
+
+        Args:
+            answer: as `Agent.resume` takes it.
+            max_attempts: after how many attempts that died in one place the run is set aside; None = never.
 
         Raises:
             NothingToResume, InterruptMismatch: there is none, or the answer does not fit.
             OutputClosed: see `say`.
         """
-        return self._turn(lambda: self._agent.resume(self.session.thread, answer))
+        return self._turn(lambda: self._agent.resume(self.session.thread, answer, max_attempts=max_attempts))
 
     def _turn(self, start: Callable[[], Run[Any]]) -> Turn:
         tally, stopper = Tally(), Stopper(self._view.note)

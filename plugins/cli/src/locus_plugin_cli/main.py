@@ -55,6 +55,10 @@ assert isinstance(root, Root)
 root.table = {
     "run": ("locus_plugin_cli.commands.run:run", "Run an agent on a prompt."),
     "chat": ("locus_plugin_cli.commands.chat:chat", "Talk with an agent."),
+    "resume": (
+        "locus_plugin_cli.commands.resume:resume",
+        "Go on with a run that stopped in the middle, or with all of them.",
+    ),
     "threads": (
         "locus_plugin_cli.commands.threads.group:threads",
         "The conversations that are kept, and what can be done with them.",

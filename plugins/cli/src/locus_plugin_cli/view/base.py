@@ -10,7 +10,7 @@ from typing import Protocol, TextIO
 from locus.core.events import Event, TerminateEvent, event_to_json
 from locus_plugin_cli.output import OutputClosed, say
 
-__all__ = ["JsonView", "QuietView", "View"]
+__all__ = ["JsonView", "QuietView", "SilentView", "View"]
 
 
 class View(Protocol):
@@ -67,6 +67,22 @@ class QuietView:
 
     def note(self, text: str) -> None:
         """To standard error: the output holds the answer only."""
+        say(text)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Nothing to prepare."""
+        yield
+
+
+class SilentView:
+    """Nothing of the run itself, for a command that says afterwards how it ended."""
+
+    def show(self, event: Event) -> None:
+        """Show nothing."""
+
+    def note(self, text: str) -> None:
+        """To standard error."""
         say(text)
 
     @contextmanager
