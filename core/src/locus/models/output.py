@@ -76,7 +76,7 @@ def output_schema(source: type[T]) -> OutputSchema[T]: ...
 @overload
 def output_schema(source: Any) -> OutputSchema[Any]: ...
 def output_schema(source: Any) -> OutputSchema[Any]:
-    """The output schema that a type, a JSON Schema (a dict) or an `OutputSchema` stands for.
+    """The output schema that a type, a JSON Schema (a dict) or an `OutputSchema` means.
 
     Raises:
         ConfigError: nothing can be made of it.
@@ -182,13 +182,13 @@ def _json_values(text: str) -> Iterator[Any]:
     """
     if len(text) > _LONGEST:
         return
-    whole = _decoded(text.strip())
+    whole = _decode(text.strip())
     if whole:
         yield whole[0]
         return
     fences = [match[1] for match in _FENCE.finditer(text)][-_ATTEMPTS:]
     for content in reversed(fences):
-        yield from _decoded(content.strip())
+        yield from _decode(content.strip())
     found: list[tuple[int, Any]] = []
     at, attempts = 0, 0
     while attempts < _ATTEMPTS and (opening := _OPENING.search(text, at)):
@@ -204,7 +204,7 @@ def _json_values(text: str) -> Iterator[Any]:
         yield value
 
 
-def _decoded(text: str) -> tuple[Any, ...]:
+def _decode(text: str) -> tuple[Any, ...]:
     try:
         return (_DECODER.decode(text),)
     except (ValueError, RecursionError):

@@ -51,7 +51,7 @@ itself, within bounds (depth, schemas visited, problems named), and ``jsonschema
 What it does not know (``format``, ``unevaluated*``, ``$dynamicRef``) restricts nothing.
 
 **Schemas of strangers**, such as those of tools behind a protocol, are not checked in depth by anybody here:
-`schema_tool` looks at the names and the plain types at their top, and whoever wrote the schema checks the rest. No
+`schema_tool` looks at the names and the plain types at their top, and the author of the schema checks the rest. No
 reference is ever fetched; a pattern of a stranger is never matched.
 
 **What was rejected.** pydantic as the engine: a fifth of a second of imports in each process, to serve classes that

@@ -124,11 +124,11 @@ def parameters_of(signature: Signature, injected: type) -> Parameters:
         if _is_a(parameter.annotation, injected):
             if filled is not None:
                 why = f"takes a {injected.__name__}, and so does {filled!r}; one is enough"
-                raise _refused(signature, parameter, why)
+                raise _refusal(signature, parameter, why)
             filled = parameter.name
             continue
         name = parameter.name
-        annotation, description = _declared(signature, parameter)
+        annotation, description = _declaration(signature, parameter)
         kind = single[name] = _type_of(signature, parameter, annotation)
         text = clean_text(description or signature.described.get(name, ""))
         shown[name] = {"description": text} if text else {}
@@ -154,7 +154,7 @@ def parameters_of(signature: Signature, injected: type) -> Parameters:
     )
 
 
-def _refused(signature: Signature, parameter: inspect.Parameter, why: str) -> ToolDefinitionError:
+def _refusal(signature: Signature, parameter: inspect.Parameter, why: str) -> ToolDefinitionError:
     return ToolDefinitionError(f"{signature.origin}: parameter {parameter.name!r} {why}")
 
 
@@ -168,15 +168,15 @@ def _is_a(annotation: Any, injected: type) -> bool:
     return isinstance(kind, type) and issubclass(kind, injected)
 
 
-def _declared(signature: Signature, parameter: inspect.Parameter) -> tuple[Any, str]:
+def _declaration(signature: Signature, parameter: inspect.Parameter) -> tuple[Any, str]:
     """The type of a parameter and the description that its annotation carries."""
     if parameter.kind is parameter.VAR_POSITIONAL:
-        raise _refused(signature, parameter, "is *variadic; a model passes arguments by name, so take a list instead")
+        raise _refusal(signature, parameter, "is *variadic; a model passes arguments by name, so take a list instead")
     if parameter.kind is parameter.VAR_KEYWORD:
-        raise _refused(signature, parameter, "is **variadic; name the parameters, or take one dict instead")
+        raise _refusal(signature, parameter, "is **variadic; name the parameters, or take one dict instead")
     annotation = parameter.annotation
     if annotation is _NO_DEFAULT:
-        raise _refused(
+        raise _refusal(
             signature,
             parameter,
             f"has no annotation; write its type, as in `{parameter.name}: str` (Any for anything)",
@@ -195,7 +195,7 @@ def _type_of(signature: Signature, parameter: inspect.Parameter, annotation: Any
     try:
         return of(annotation).annotation
     except UnsupportedType as e:
-        raise _refused(
+        raise _refusal(
             signature,
             parameter,
             f"has the type {inspect.formatannotation(annotation)}, for which no JSON Schema can be made: {e}; "

@@ -94,7 +94,7 @@ class _Check:
         self._visits = 0
 
     def faults(self, schema: Any, data: Any, path: str, depth: int) -> Iterator[Problem]:
-        if isinstance(schema, Mapping) and "$ref" in schema and len(schema) > 1:  # what stands beside it counts, too
+        if isinstance(schema, Mapping) and "$ref" in schema and len(schema) > 1:  # what is beside it counts, too
             beside = {key: each for key, each in schema.items() if key not in ("$ref", "$defs")}
             yield from self.faults(beside, data, path, depth + 1)
             schema = {"$ref": schema["$ref"]}
@@ -104,7 +104,7 @@ class _Check:
             yield Problem(path, TOO_DEEP.message if depth > _DEEPEST else "too much to check under this schema")
             return
         if not admits(schema, data, self._root):
-            yield Problem(path, f"expected {describe(schema, self._root)}, got {_found(data)}")
+            yield Problem(path, f"expected {describe(schema, self._root)}, got {_describe_value(data)}")
             return
         yield from self._combined(schema, data, path, depth + 1)
         kind = kind_of(data)
@@ -132,7 +132,7 @@ class _Check:
                 yield Problem(path, f"expected a value that fits exactly one alternative, got one that fits {fitting}")
         if "not" in schema and self._fits(schema["not"], data, depth):
             yield Problem(
-                path, f"expected a value that is not {describe(schema['not'], self._root)}, got {_found(data)}"
+                path, f"expected a value that is not {describe(schema['not'], self._root)}, got {_describe_value(data)}"
             )
         if "if" in schema:
             branch = schema.get("then" if self._fits(schema["if"], data, depth) else "else", True)
@@ -150,7 +150,7 @@ class _Check:
                     break
         if fewest is None:
             expected = " or ".join(dict.fromkeys(describe(arm, self._root) for arm in arms))
-            fewest = [Problem(path, f"expected {expected}, got {_found(data)}")]
+            fewest = [Problem(path, f"expected {expected}, got {_describe_value(data)}")]
         yield from fewest
 
     def _object(self, schema: Schema, data: Mapping[str, Any], path: str, depth: int) -> Iterator[Problem]:
@@ -163,7 +163,7 @@ class _Check:
             inner = [properties[name]] if name in properties else []
             inner += [by_name for pattern, by_name in patterns.items() if pattern.search(str(name))]
             if not inner and rest is False:
-                yield Problem(here, _unknown(name, properties, missing, "tool" if path == "$" else "object"))
+                yield Problem(here, _unknown_parameter(name, properties, missing, "tool" if path == "$" else "object"))
                 continue
             for one in inner or (rest,):
                 yield from self.faults(one, each, here, depth)
@@ -200,12 +200,12 @@ class _Check:
 _NOTHING = object()
 
 
-def _found(data: Any) -> str:
+def _describe_value(data: Any) -> str:
     kind = kind_of(data)
     return kind if kind == "null" else f"{kind} {safe_repr(data)}"
 
 
-def _unknown(name: object, properties: Mapping[str, Any], missing: list[str], holder: str) -> str:
+def _unknown_parameter(name: object, properties: Mapping[str, Any], missing: list[str], holder: str) -> str:
     near = closest(str(name), missing) or closest(str(name), properties) or _alike(str(name), properties)
     if near is not None:
         return f"unknown parameter, did you mean {near!r}?"

@@ -195,10 +195,10 @@ class _Walk:
             if own is None:
                 return cls
             self._seen[cls] = cls
-            self._seen[cls] = self._ahead(cls, own) if self._cyclic else self._looked_into(cls, own)
+            self._seen[cls] = self._ahead(cls, own) if self._cyclic else self._look_into(cls, own)
         return self._seen[cls]
 
-    def _looked_into(self, cls: Any, own: _Own) -> Any:
+    def _look_into(self, cls: Any, own: _Own) -> Any:
         try:
             hints, local = class_hints(cls)
         except Exception:  # noqa: BLE001  msgspec meets the same fault and names it
@@ -214,7 +214,7 @@ class _Walk:
             lambda data: convert(data, done[0]),
         )
         self._seen[cls] = ahead
-        done.append(self._looked_into(cls, own))
+        done.append(self._look_into(cls, own))
         keys = _keys(done[0])
         ahead.keys = None if keys is None else frozenset(keys)
         return cls if done[0] is cls else ahead

@@ -86,14 +86,14 @@ def read_signature(fn: Callable[..., Any]) -> Signature:
     receiver = _waits_for_self(inner, parameters)
     names = function if function is not None else inner
     description, described = parse_docstring(
-        inspect.getdoc(inner if inspect.isroutine(inner) else _documented(inner)) or ""
+        inspect.getdoc(inner if inspect.isroutine(inner) else _documented_part(inner)) or ""
     )
     return Signature(
         name=getattr(inner, "__name__", type(inner).__name__),
         origin=origin,
         description=description,
         described=described,
-        parameters=tuple(_typed(p, names, origin) for p in parameters[receiver:]),
+        parameters=tuple(_with_type(p, names, origin) for p in parameters[receiver:]),
         is_async=inspect.iscoroutinefunction(entry),
         receiver=receiver,
     )
@@ -120,7 +120,7 @@ def _origin(thing: Any) -> str:
     return f"{thing.__module__}.{thing.__qualname__}"
 
 
-def _documented(instance: Any) -> Any:
+def _documented_part(instance: Any) -> Any:
     call = type(instance).__call__
     return call if call.__doc__ else type(instance)
 
@@ -135,11 +135,11 @@ def _waits_for_self(fn: Any, parameters: list[inspect.Parameter]) -> bool:
 # --- annotations -------------------------------------------------------------------------------------
 
 
-def _typed(parameter: inspect.Parameter, function: Any, origin: str) -> inspect.Parameter:
+def _with_type(parameter: inspect.Parameter, function: Any, origin: str) -> inspect.Parameter:
     if parameter.annotation is inspect.Parameter.empty:
         return parameter
     try:
-        return parameter.replace(annotation=_resolved(parameter.annotation, function))
+        return parameter.replace(annotation=_resolve(parameter.annotation, function))
     except NameError as e:
         raise ToolDefinitionError(
             f"{origin}: the annotation {parameter.annotation!r} of parameter {parameter.name!r} names "
@@ -153,7 +153,7 @@ def _typed(parameter: inspect.Parameter, function: Any, origin: str) -> inspect.
         ) from e
 
 
-def _resolved(annotation: Any, function: Any) -> Any:
+def _resolve(annotation: Any, function: Any) -> Any:
     holder = SimpleNamespace(__annotations__={"it": annotation})
     names = getattr(function, "__globals__", {})
     closure = _closure(function)
@@ -208,7 +208,7 @@ def _running_scopes(qualname: str, module: Mapping[str, Any]) -> dict[str, Any]:
 
 # --- docstrings --------------------------------------------------------------------------------------
 
-# What begins or underlines a section or a field, in any style. Where there is none, the docstring is its own
+# What begins or underlines a section or a field, in any style. Without one, the docstring is its own
 # description, and the parser need not be imported: it takes longer to import than all of this package.
 _MARKS = re.compile(r"^[ \t]*(?:[:@]|\.\.|[-=~]{2,})|:[ \t]*$", re.MULTILINE)
 

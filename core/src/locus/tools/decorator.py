@@ -82,8 +82,8 @@ def tool(fn: Callable[..., Any] | None = None, /, **options: Unpack[ToolOptions]
     """
     _check(options, fn)
     if fn is None:
-        return lambda fn: _made(fn, options)
-    return _made(fn, options)
+        return lambda fn: _make(fn, options)
+    return _make(fn, options)
 
 
 def as_tool(fn: Callable[..., Any]) -> Tool[..., Any]:
@@ -92,7 +92,7 @@ def as_tool(fn: Callable[..., Any]) -> Tool[..., Any]:
     Raises:
         ToolDefinitionError: it cannot be described to a model.
     """
-    return fn if isinstance(fn, Tool) else _made(fn, {})
+    return fn if isinstance(fn, Tool) else _make(fn, {})
 
 
 def _check(options: ToolOptions, fn: object) -> None:
@@ -127,9 +127,9 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _made(fn: Callable[..., Any], options: ToolOptions) -> Tool[..., Any]:
+def _make(fn: Callable[..., Any], options: ToolOptions) -> Tool[..., Any]:
     if isinstance(fn, Tool):
-        return _changed(fn, options)
+        return _change(fn, options)
     signature = signatures.read_signature(fn)
     name = options.get("name", signature.name)
     if not is_tool_name(name):
@@ -153,14 +153,14 @@ def _made(fn: Callable[..., Any], options: ToolOptions) -> Tool[..., Any]:
         receiver=signature.receiver,
         **_behaviour(options),
     )
-    return _with_checked_examples(made)
+    return _check_examples(made)
 
 
 def _behaviour(options: ToolOptions) -> dict[str, Any]:
     return {k: v for k, v in options.items() if k not in ("name", "description", "examples")}
 
 
-def _changed(tool: Tool[..., Any], options: ToolOptions) -> Tool[..., Any]:
+def _change(tool: Tool[..., Any], options: ToolOptions) -> Tool[..., Any]:
     if not options:
         return tool
     spec = evolve(
@@ -169,7 +169,7 @@ def _changed(tool: Tool[..., Any], options: ToolOptions) -> Tool[..., Any]:
         description=options.get("description", tool.description),
         examples=_examples(tool, options) if "examples" in options else tool.examples,
     )
-    return _with_checked_examples(evolve(tool, spec=spec, **_behaviour(options)))
+    return _check_examples(evolve(tool, spec=spec, **_behaviour(options)))
 
 
 def _examples(about: Signature | Tool[..., Any], options: ToolOptions) -> tuple[ToolExample, ...]:
@@ -187,7 +187,7 @@ def _examples(about: Signature | Tool[..., Any], options: ToolOptions) -> tuple[
     return tuple(made)
 
 
-def _with_checked_examples(tool: Tool[..., Any]) -> Tool[..., Any]:
+def _check_examples(tool: Tool[..., Any]) -> Tool[..., Any]:
     for i, example in enumerate(tool.examples):
         bound = tool.bind(example.arguments)
         if isinstance(bound, ArgumentError):

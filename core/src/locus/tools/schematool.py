@@ -1,7 +1,7 @@
 """`schema_tool`: a tool whose parameters another program describes, such as one behind a protocol.
 
 There is no signature to read, only a JSON Schema from elsewhere. It goes to the model as it is. What it says in full is
-checked by whoever wrote it: a schema of others may be built so that checking it never ends, so the kernel looks at what
+checked by its author: a schema of others may be built so that checking it never ends, so the kernel looks at what
 costs nothing to look at, the names at its top and their plain types.
 """
 
@@ -98,7 +98,7 @@ def _parameters(top: dict[str, Any]) -> Parameters:
 
 
 def _top(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a schema what can be checked at once, whoever wrote it."""
+    """The part of a schema that can be checked at once, also when a stranger wrote it."""
     given = schema.get("properties")
     properties = given if isinstance(given, Mapping) else {}
     required = schema.get("required")
@@ -122,7 +122,7 @@ def _plain(schema: object) -> dict[str, Any]:
     return {"type": kinds}
 
 
-class _Given(Bound):
+class _DictBound(Bound):
     """Arguments as one dict."""
 
     __slots__ = ("_data",)
@@ -134,18 +134,18 @@ class _Given(Bound):
     @property
     def arguments(self) -> dict[str, Any]:
         """The arguments as the body gets them."""
-        copied: dict[str, Any] = _copied(self._data)
+        copied: dict[str, Any] = _copy(self._data)
         return copied
 
     def call(self, context: ToolContext[Any] | None = None) -> Any:
         """Enter the body once."""
-        return self.tool.fn(_copied(self._data), context)
+        return self.tool.fn(_copy(self._data), context)
 
 
-def _copied(data: Any) -> Any:
+def _copy(data: Any) -> Any:
     if isinstance(data, dict):
-        return {name: _copied(each) for name, each in data.items()}
-    return [_copied(each) for each in data] if isinstance(data, list) else data
+        return {name: _copy(each) for name, each in data.items()}
+    return [_copy(each) for each in data] if isinstance(data, list) else data
 
 
 # What a tool compares, hides and shows of itself is `Tool`'s.
@@ -154,7 +154,7 @@ class SchemaTool(Tool[..., Any]):
     """A `Tool` that `schema_tool` made."""
 
     def __get__(self, instance: object, owner: type | None = None) -> SchemaTool:
-        """The tool itself: it is nobody's method."""
+        """The tool itself: it is not a method."""
         return self
 
     def bind(self, arguments: Mapping[str, Any]) -> Bound | ArgumentError:
@@ -163,7 +163,7 @@ class SchemaTool(Tool[..., Any]):
             given = JsonSchemaAdapter(self.parameters.whole.schema).check(arguments)
         except ValidationError as e:
             return ArgumentError(self.name, e.problems, self.usage)
-        return _Given(self, call_key(self.name, given), given)
+        return _DictBound(self, call_key(self.name, given), given)
 
     @property
     def usage(self) -> str:

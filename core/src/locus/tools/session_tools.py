@@ -101,7 +101,7 @@ def _text(record: Any) -> str | None:
 
 
 def _one(record: Mapping[str, Any], live: SchemaTool | None) -> SchemaTool:
-    tool = live if live is not None else _Gone(record["name"], record["origin"])
+    tool = live if live is not None else _MissingTool(record["name"], record["origin"])
     return schematool.schema_tool(
         tool.fn,
         name=record["name"],
@@ -115,7 +115,7 @@ def _one(record: Mapping[str, Any], live: SchemaTool | None) -> SchemaTool:
 
 
 @frozen
-class _Gone:
+class _MissingTool:
     """Takes the place of a tool that no plugin brings any more."""
 
     name: str
