@@ -86,7 +86,6 @@ class JournalHost:
         "_left",
         "_now",
         "_post",
-        "_retried",
         "_saved",
         "_solid",
         "_steps",
@@ -95,6 +94,7 @@ class JournalHost:
         "claim",
         "head",
         "last",
+        "retried_steps",
         "run_id",
         "segment",
         "state",
@@ -116,7 +116,7 @@ class JournalHost:
         self.asked: dict[str, Asked] = {}
         self._steps: dict[StepId, Step] = {}
         #: The steps of the node under way that a hook has asked to be tried again.
-        self._retried: set[StepId] = set()
+        self.retried_steps: set[StepId] = set()
         #: The intents of bodies of the node under way that were left to ask a person.
         self._interrupted: dict[StepId, Intent] = {}
         self._answers: dict[str, Answered] = {}
@@ -182,7 +182,7 @@ class JournalHost:
                 self._steps[body.step_id] = body  # type: ignore[union-attr, assignment]
         elif kind is Retried:
             if body.run_id == self.run_id:
-                self._retried.add(body.step_id)  # type: ignore[union-attr]
+                self.retried_steps.add(body.step_id)  # type: ignore[union-attr]
         elif kind is Asked:
             # The body was left in good order to ask: it may be entered again, and writes its intent anew.
             left = self._steps.pop(body.step_id, None)  # type: ignore[union-attr]
@@ -197,11 +197,11 @@ class JournalHost:
     def _note(self, transition: Transition) -> None:
         self.last, self.run_id = transition, transition.run_id
         self.segment = transition.segment if transition.node == START else max(self.segment, transition.segment)
-        if self._steps or self.asked or self._answers or self._retried:
+        if self._steps or self.asked or self._answers or self.retried_steps:
             self._forget()
 
     def _forget(self) -> None:
-        self._steps, self.asked, self._answers, self._retried, self._interrupted = {}, {}, {}, set(), {}
+        self._steps, self.asked, self._answers, self.retried_steps, self._interrupted = {}, {}, {}, set(), {}
 
     def begin(self, run_id: str) -> None:
         """Start a run of its own: what the one before had on record in an unfinished node is not this one's."""
@@ -338,7 +338,7 @@ class JournalHost:
 
     def newest(self, step_id: StepId) -> Step | None:
         """What the journal says about the last attempt at a step of which it says anything."""
-        while (step_id in self._retried) or step_id.at_attempt(step_id.attempt + 1) in self._steps:
+        while (step_id in self.retried_steps) or step_id.at_attempt(step_id.attempt + 1) in self._steps:
             step_id = step_id.at_attempt(step_id.attempt + 1)
         return self._steps.get(step_id)
 
@@ -363,13 +363,9 @@ class JournalHost:
         """What the journal says of the model calls of the node under way that have failed."""
         return tuple(s for s in self._steps.values() if isinstance(s, ModelFailed))
 
-    def is_retried(self, step_id: StepId) -> bool:
-        """Whether it is on record that a hook asked for another try after this attempt."""
-        return step_id in self._retried
-
     def retry(self, step_id: StepId, reason: str) -> None:
         """Record, with what is written next, that a hook asked for another try."""
-        self._retried.add(step_id)
+        self.retried_steps.add(step_id)
         self.hold(Retried(run_id=self.run_id, step_id=step_id, reason=reason))
 
     def hold(self, body: Body) -> None:

@@ -268,10 +268,13 @@ class SegmentContext:
         asked, self._retry = self._retry, False
         return asked
 
-    def retries(self, step_id: StepId) -> bool:
-        """Whether a hook asked for another try after an attempt, now or before a crash. The journal keeps it."""
+    def retries(self, attempt: int) -> bool:
+        """Whether a hook asked for another try after the attempt of that number (from 0), now or before a crash."""
         asked, host = self.take_retry(), self.host
-        if host.is_retried(step_id):
+        if not asked and not host.retried_steps:
+            return False
+        step_id = StepId(self.state.iteration, THINK, 0, attempt)
+        if step_id in host.retried_steps:
             return True
         if asked:
             host.retry(step_id, self.retry_reason)

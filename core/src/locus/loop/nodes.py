@@ -11,7 +11,6 @@ from locus.core.events import ThinkEvent
 from locus.core.lazy import Lazy
 from locus.core.messages import Message, Usage, plugin_message
 from locus.core.state import AgentState, ReasoningStep, not_run
-from locus.core.step_id import THINK, StepId
 from locus.hooks.dispatch import fold
 from locus.hooks.review import review
 
@@ -51,7 +50,7 @@ async def think(state: AgentState, run: SegmentContext, given: Message | None = 
                 response, usage, replayed = await run.ask(messages, attempt)
             except (ModelError, StepFailed) as e:
                 state = run.charged(state)
-                if attempt < MAX_THINK_RETRIES and run.retries(StepId(state.iteration, THINK, 0, attempt)):
+                if attempt < MAX_THINK_RETRIES and run.retries(attempt):
                     before = state
                     await run.restarted()
                     continue
@@ -72,7 +71,7 @@ async def think(state: AgentState, run: SegmentContext, given: Message | None = 
                 )
             )
         again = given is None and attempt < MAX_THINK_RETRIES and not run.halted
-        if again and run.retries(StepId(state.iteration, THINK, 0, attempt)):
+        if again and run.retries(attempt):
             # The answer is thrown away, its tokens are not.
             before = state.charged(usage)
             await run.restarted()

@@ -372,7 +372,7 @@ async def model_step(
                 usage=used,
             )
             run.host.hold(failed)
-        if not run.host.is_retried(step_id):
+        if step_id not in run.host.retried_steps:
             await _tell_error(run, error, calling)
         if error is e:
             raise

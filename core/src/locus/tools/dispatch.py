@@ -160,11 +160,13 @@ async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallR
         await _run_all(work, run)
     for _ in range(MAX_TOOL_RETRIES):
         asked = run.take_retry()
-        again = [c for c in work if run.host.is_retried(c.at) or (asked and _repeatable(c))]
+        if not asked and not run.host.retried_steps:
+            break
+        again = [c for c in work if c.at in run.host.retried_steps or (asked and _repeatable(c))]
         if not again:
             break
         for c in again:
-            if not run.host.is_retried(c.at):
+            if c.at not in run.host.retried_steps:
                 run.host.retry(c.at, run.retry_reason)
             c.outcome, c.attempt, c.answered = None, c.attempt + 1, 0
         await _run_all(again, run)
