@@ -44,10 +44,11 @@ CHUNKS_AHEAD = 32
 class Channel:
     """Hands events from the run to its consumer."""
 
-    __slots__ = ("_asked", "_closed", "_items", "_ready")
+    __slots__ = ("_asked", "_closed", "_ready", "items")
 
     def __init__(self) -> None:
-        self._items: deque[Event] = deque()
+        #: What the consumer has not taken yet.
+        self.items: deque[Event] = deque()
         self._ready: anyio.Event | None = None
         self._asked: anyio.Event | None = None
         self._closed = False
@@ -56,10 +57,12 @@ class Channel:
         """Hand one event over; returns when the consumer wants the next."""
         if self._closed:
             return
-        self._items.append(event)
+        self.items.append(event)
         if self._ready is not None:
+            # Once: the chunks that follow before the consumer runs need not wake it again.
             self._ready.set()
-        if type(event) is ModelChunkEvent and len(self._items) < CHUNKS_AHEAD:
+            self._ready = None
+        if type(event) is ModelChunkEvent and len(self.items) < CHUNKS_AHEAD:
             return
         if self._asked is None:
             self._asked = anyio.Event()
@@ -67,16 +70,16 @@ class Channel:
 
     async def receive(self) -> Event | None:
         """The next event; None at the end."""
-        while not self._items:
+        while not self.items:
             if self._asked is not None:
                 self._asked.set()
                 self._asked = None
             if self._closed:
                 return None
-            self._ready = anyio.Event()
-            await self._ready.wait()
+            ready = self._ready = anyio.Event()
+            await ready.wait()
             self._ready = None
-        return self._items.popleft()
+        return self.items.popleft()
 
     def close(self) -> None:
         """No more events."""
@@ -310,6 +313,9 @@ class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
                 self._use("iterated")
             task = self._task = _RunTask(self._main, self._thread_id)
             task.spawn()
+        waiting = task.channel.items
+        if waiting:  # most chunks: they come in bunches
+            return waiting.popleft()
         try:
             event = await task.channel.receive()
             if event is not None:

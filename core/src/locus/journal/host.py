@@ -70,6 +70,8 @@ if TYPE_CHECKING:
 
 __all__ = ["JournalHost"]
 
+_NO_DELTA = StateDelta()
+
 
 class JournalHost:
     """`StepHost` over a claimed thread of a journal store."""
@@ -466,7 +468,7 @@ class JournalHost:
         if self._keeps:
             change, state = advance(old, new, updated_at=now, active_seconds=active_seconds, iteration=iteration)
         else:
-            change = StateDelta()  # the state is handed to the store whole
+            change = _NO_DELTA  # the state is handed to the store whole
             state = new.marked(updated_at=now, active_seconds=active_seconds, iteration=iteration)
         transition = Transition(
             run_id=self.run_id,

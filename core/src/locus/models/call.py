@@ -311,8 +311,9 @@ class Calling:
         raise ModelError(f"{self.model.name} did not answer within the {left:.3g} s that were left")
 
     async def _tell(self, chunk: Chunk) -> None:
-        attempt = self.attempt
-        await self.run.emit(ModelChunkEvent(text=chunk.text, kind=chunk.kind, purpose=self.purpose, attempt=attempt))
+        run, purpose = self.run, self.purpose
+        attempt = run.attempt if purpose == "think" else 0  # `attempt`, written out: this runs for each chunk
+        await run.emit(ModelChunkEvent(text=chunk.text, kind=chunk.kind, purpose=purpose, attempt=attempt))
 
     async def _hold(self, chunk: Chunk) -> None:
         if self._held is not None:
