@@ -92,6 +92,9 @@ class Agent(AgentKeywords[Deps, Out]):
             prompt: text, content blocks, messages, or an `AgentState` to start from.
             output_schema: the type of the answer, in place of the agent's.
             options: ``thread_id``: the conversation to continue, or to begin under that name.
+                ``request_id``: your name for this turn of the thread. Called with it again, an ended turn is not run
+                again, its result is returned; one that waits for an answer returns its interrupted result; one that
+                was left open goes on. Neither the prompt nor the metadata of the second call is used.
                 ``deps``: what tools get as ``ctx.deps``; never saved.
                 ``metadata``: entries for ``state.metadata``.
                 ``model_settings``: over those of the agent.
@@ -99,7 +102,11 @@ class Agent(AgentKeywords[Deps, Out]):
 
         Raises:
             InputError: the prompt, the thread's name or the metadata cannot be used.
-            ConfigError: another option cannot be used.
+            ConfigError: another option cannot be used, or a request id is given without a thread that is kept.
+
+        Raises, from the run:
+            ThreadBusy: another run holds the thread, maybe of the same request.
+            RequestSuperseded: the request was an earlier turn of the thread.
         """
         return self._runtime.run(prompt, RunOptions(output_schema=output_schema, **options))
 

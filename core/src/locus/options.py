@@ -257,6 +257,7 @@ class RunKeywords(_Keywords[Deps], total=False):
     """The keywords of ``run`` and ``run_sync``; ``output_schema`` is declared there, because it decides the type."""
 
     thread_id: str | None
+    request_id: str | None
     metadata: Mapping[str, Any] | None
 
 
@@ -280,6 +281,12 @@ class RunOptions:
     output_schema: Any = None
     termination: TerminationCondition | None = None
     thread_id: str | None = None
+    request_id: str | None = field(
+        default=None,
+        validator=_must_be(
+            "a str that is not empty", lambda value: value is None or (isinstance(value, str) and value != "")
+        ),
+    )
     metadata: Mapping[str, Any] | None = field(default=None, validator=_check_metadata)
     max_attempts: int | None = field(
         default=None,
@@ -287,3 +294,7 @@ class RunOptions:
             "an integer of at least 1, or None for no limit", lambda value: value is None or _is_count(value, 1)
         ),
     )
+
+    def __attrs_post_init__(self) -> None:
+        if self.request_id is not None and self.thread_id is None:
+            raise ConfigError(f"request_id={self.request_id!r} names a turn of a thread; give the run its thread_id")

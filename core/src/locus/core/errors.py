@@ -76,6 +76,7 @@ __all__ = [
     "PluginIncompatible",
     "PluginLoadError",
     "ReplayDiffers",
+    "RequestSuperseded",
     "RetryableToolError",
     "RunAlreadyUsed",
     "RunError",
@@ -349,6 +350,22 @@ class ThreadBusy(JournalError):
         super().__init__(
             f"thread {thread_id!r} is busy: {holder} holds it{when}; "
             "wait for that run, cancel it, or use another thread_id"
+        )
+
+
+class RequestSuperseded(JournalError):
+    """The request was an earlier turn of the thread: it is not run again, and its result is not the thread's any more.
+
+    Args:
+        thread_id: the thread.
+        request_id: the request.
+    """
+
+    def __init__(self, thread_id: str, request_id: str) -> None:
+        self.thread_id, self.request_id = thread_id, request_id
+        super().__init__(
+            f"request {request_id!r} was an earlier turn of thread {thread_id!r} and is not run again; "
+            "the thread's history has its answer, and another turn needs another request_id"
         )
 
 

@@ -387,7 +387,7 @@ class Transition:
         detail: what the reason for the end says further.
         instead_of: the node that the router chose, where a hook named another one.
         uncharged: what was spent in the node and enters the state with the next one, or None.
-        request_id: what the caller named the turn by, in its first transition, or ``""``.
+        request_id: what the caller named the turn by, in the first transition of a turn, or ``""``.
     """
 
     run_id: str

@@ -179,10 +179,12 @@ class AgentRuntime:
 
         Raises:
             InputError: the prompt or the thread's name cannot be used.
-            ConfigError: the output schema or the condition cannot be used.
+            ConfigError: the output schema, the condition or the request id cannot be used.
         """
+        if options.request_id:
+            self.required_store()
         segment = self._new_turn(thread_name(options.thread_id), prompt, options.metadata or EMPTY)
-        return self._run(segment, options, None)
+        return self._run(evolve(segment, request_id=options.request_id or ""), options, None)
 
     def resume(self, thread: str | AgentResult[Any], answer: Any, options: RunOptions) -> Run[Any]:
         """A run that goes on with an open one.
@@ -193,29 +195,23 @@ class AgentRuntime:
         store, thread_id = (thread.store, thread.thread_id) if isinstance(thread, AgentResult) else (None, thread)
         if store is None and self.store is None:
             raise ConfigError(f"{_NO_STORE}resume with the AgentResult, or build the agent with checkpointer=")
-        segment = Segment(
-            thread_id=str(thread_id),
-            worker=_worker(),
-            answer=answer,
-            max_attempts=options.max_attempts,
+        segment = self._segment(str(thread_id), answer=answer, max_attempts=options.max_attempts)
+        return self._run(segment, options, store)
+
+    def _segment(self, thread_id: str, **given: Any) -> Segment:
+        return Segment(
+            thread_id=thread_id,
+            worker=f"pid {os.getpid()}",
             system=self.system,
             template=self.template,
             blank=self.blank,
+            **given,
         )
-        return self._run(segment, options, store)
 
     def _new_turn(self, thread_id: str, prompt: Prompt, metadata: Mapping[str, Any] = EMPTY) -> Segment:
         turn = Turn.of(prompt)
-        return Segment(
-            thread_id=thread_id,
-            worker=_worker(),
-            before=turn.before,
-            prompt=turn.message,
-            seed=turn.seed,
-            system=self.system,
-            metadata=FrozenDict(metadata),
-            template=self.template,
-            blank=self.blank,
+        return self._segment(
+            thread_id, before=turn.before, prompt=turn.message, seed=turn.seed, metadata=FrozenDict(metadata)
         )
 
     def _run(self, segment: Segment, options: RunOptions, store: JournalStore | None) -> Run[Any]:
@@ -332,10 +328,6 @@ def _wrapped(chosen: NodeFunction, node: Node, hooks: HookTable) -> NodeFunction
         return run.charged(done)
 
     return wrapped
-
-
-def _worker() -> str:
-    return f"pid {os.getpid()}"
 
 
 def _result(active: SegmentContext, ended: SegmentResult, store: JournalStore | None) -> AgentResult[Any]:

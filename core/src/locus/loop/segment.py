@@ -38,6 +38,7 @@ from locus.hooks.review import filter_input
 from locus.journal import poison
 from locus.journal.host import JournalHost
 from locus.journal.poison import LIMITS
+from locus.journal.requests import is_last_turn, with_request_id
 from locus.loop.router import Node
 from locus.loop.sessions import RunSessions
 from locus.loop.thread import (
@@ -45,6 +46,7 @@ from locus.loop.thread import (
     Segment,
     SegmentResult,
     closed_state,
+    ended_before,
     matched_answers,
     recorded_ending,
     with_system,
@@ -78,6 +80,11 @@ async def run_segment(run: SegmentContext, store: JournalStore, segment: Segment
     run.host, run.state = host, host.state
     async with AsyncExitStack() as stack:
         stack.push_async_exit(partial(_give_back, host))
+        if is_last_turn(host, segment.request_id):
+            ended = ended_before(host, answered=False)
+            if ended is not None:
+                return ended
+            segment = evolve(segment, before=(), prompt=None, seed=None)  # it was left open: it is resumed
         await _connect(run.runtime.model, stack)
         sessions = RunSessions(run)
         stack.push_async_exit(sessions.__aexit__)
@@ -194,6 +201,7 @@ async def _begin(run: SegmentContext, segment: Segment, sessions: RunSessions) -
     state = with_system(state, segment.system)
     for key, value in segment.metadata.items():
         state = state.with_metadata(key, value)
+    state = with_request_id(host, state, segment.request_id)
     base = host.state
     host.begin(run_id)
     run.state = state
@@ -249,8 +257,6 @@ async def _resume(run: SegmentContext, segment: Segment, sessions: RunSessions) 
         raise NothingToResume(
             f"thread {segment.thread_id!r} {state}; agent.run(prompt, thread_id=...) takes the next turn"
         )
-    if host.run_id == "":  # pragma: no cover - a thread with a transition has a run
-        raise NothingToResume(segment.thread_id)
     if segment.max_attempts is not None:
         await _give_up(host, segment.thread_id, segment.max_attempts)
     last = host.last

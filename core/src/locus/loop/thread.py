@@ -27,7 +27,6 @@ __all__ = [
     "ended_before",
     "matched_answers",
     "recorded_ending",
-    "recorded_error",
     "with_system",
 ]
 
@@ -53,6 +52,7 @@ class Segment:
         max_attempts: after how many attempts that died in one place the run is set aside; None = never.
         one_run: the thread has one run only: what stands in it when it is claimed is gone on with, whatever stood in
             it before that.
+        request_id: what the caller names the turn by, or ``""``.
     """
 
     thread_id: str
@@ -67,6 +67,7 @@ class Segment:
     blank: AgentState = BLANK
     max_attempts: int | None = None
     one_run: bool = False
+    request_id: str = ""
 
 
 @frozen(kw_only=True)
@@ -86,7 +87,8 @@ class SegmentResult:
 
 def recorded_ending(transition: Transition) -> Ending:
     """Why a run ended, or was about to, as far as its journal says."""
-    return Ending(transition.why, transition.satisfied, error=recorded_error(transition))
+    error = None if transition.error is None else StepFailed(transition.error)
+    return Ending(transition.why, transition.satisfied, transition.detail, error)
 
 
 def ended_before(host: JournalHost, *, answered: bool) -> SegmentResult | None:
@@ -98,11 +100,6 @@ def ended_before(host: JournalHost, *, answered: bool) -> SegmentResult | None:
     if questions and not answered:
         return SegmentResult(state=host.state, ending=Ending(INTERRUPTED), questions=questions)
     return None
-
-
-def recorded_error(transition: Transition) -> StepFailed | None:
-    """The error that ended a run, as far as its journal tells."""
-    return None if transition.error is None else StepFailed(transition.error)
 
 
 def closed_state(host: JournalHost) -> AgentState:

@@ -13,6 +13,7 @@ from locus.core.events import CheckpointEvent, IterationEvent, TerminateEvent
 from locus.core.journal import END, START, Cancelled
 from locus.core.state import AgentState
 from locus.hooks.dispatch import decide_route
+from locus.journal.requests import last_request_id
 from locus.journal.steps import WHEN
 from locus.loop.context import SegmentContext
 from locus.loop.router import EXECUTE, TERMINATE, THINK, Node, Route, legal
@@ -134,6 +135,7 @@ async def commit(
         detail=ending.detail if ending is not None else "",
         instead_of=instead_of,
         uncharged=run.uncharged,
+        request_id=last_request_id(new) if node == START else "",
         active_seconds=new.active_seconds + run.elapsed(),
         iteration=new.iteration + 1 if is_next_iteration else new.iteration,
         when="now" if reported else WHEN.get(following, "now"),
