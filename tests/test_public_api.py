@@ -37,7 +37,7 @@ NOT_YET_PUBLIC = {
     "plugins/timetravel/src/locus_plugin_timetravel/replays/host.py: locus.core.fingerprint.PARTS",
     "plugins/timetravel/src/locus_plugin_timetravel/replays/host.py: locus.core.fingerprint.bare",
     "plugins/timetravel/src/locus_plugin_timetravel/replays/host.py: locus.core.fingerprint.parts_of",
-    "plugins/timetravel/src/locus_plugin_timetravel/replays/host.py: locus.journal.steps.When",
+    "plugins/timetravel/src/locus_plugin_timetravel/replays/host.py: locus.journal.pending.When",
     "plugins/timetravel/src/locus_plugin_timetravel/replays/host.py: locus.tools.outcome.CallOutcome",
     "plugins/timetravel/src/locus_plugin_timetravel/replays/report.py: locus.core.directives.Suspended",
     "plugins/timetravel/src/locus_plugin_timetravel/replays/report.py: locus.journal.poison.LIMITS",

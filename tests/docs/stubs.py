@@ -28,7 +28,7 @@ MODULES = (
     "locus.core.termination",
     "locus.plugins.report",
     "locus.journal",
-    "locus.journal.clock",
+    "locus.journal.effects",
     "locus_plugin_conversation",
     "locus_wire",
     "locus.journal.history",

@@ -20,7 +20,7 @@ from locus.core.errors import Fenced, InterruptMismatch, NothingToResume, StoreE
 from locus.core.journal import BLANK, fold
 from locus.core.state import AgentState
 from locus.journal import MemoryStore
-from locus.journal.clock import Clock
+from locus.journal.effects import Clock
 from locus.journal.store import Claim, JournalStore
 
 __all__ = ["THREAD", "Opened", "Plain", "Program", "begin", "elsewhere", "final_state", "plain", "segment", "whole"]

@@ -29,7 +29,7 @@ from tests.durability.points import Points
 from tests.durability.subjects import Files, Sqlite, Subject
 from tests.durability.unsynced import Unsynced, connect_through
 
-from locus.journal.clock import SystemClock
+from locus.journal.effects import SystemClock
 from locus.journal.store import JournalStore
 
 __all__ = ["Chaos", "main"]

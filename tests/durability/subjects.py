@@ -14,7 +14,7 @@ from tests.durability.points import Points
 from locus.core.journal import Body, Transition
 from locus.core.state import AgentState
 from locus.journal import MemoryStore
-from locus.journal.clock import Clock
+from locus.journal.effects import Clock
 from locus.journal.store import Appended, Claim, JournalStore, Posted
 from locus_plugin_sqlite import SqliteStore
 from locus_plugin_sqlite.settings import Sync

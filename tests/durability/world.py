@@ -32,7 +32,7 @@ from locus import (
 from locus.core.errors import ModelError
 from locus.core.messages import Message, Role, TextBlock, ThinkingBlock, ToolCall, Usage
 from locus.core.reflect import OnToolError
-from locus.journal.clock import Clock
+from locus.journal.effects import Clock
 from locus.journal.store import JournalStore
 from locus.models.protocol import ModelRequest, ModelResponse, OnChunk
 from locus.plugin import hookimpl
@@ -157,7 +157,7 @@ class Deciding(Hook):
 
         reflected = await run.step("reflect", think, effect="pure")
         self.world.points.reach("hook: before it sleeps")
-        await run.host.sleep_until(run.host.now())
+        await run.host.sleep_until(run.host.effects.now())
         self.world.points.reach("hook: before it waits")
         said = await run.host.wait("gate", f"go on after {state.iteration}?")
         self.world.points.reach("hook: after it waited")

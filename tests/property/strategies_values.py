@@ -46,7 +46,7 @@ from locus.core.messages import (
 )
 from locus.core.state import AgentState, ReasoningStep, ToolExecution
 from locus.hooks.hook import Stash
-from locus.journal.clock import Clock, SystemClock
+from locus.journal.effects import Clock, SystemClock
 from locus.models.protocol import ModelRequest, ModelResponse, StopReason
 from locus.tools.registry import ToolRegistry
 

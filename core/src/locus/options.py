@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from locus.config import Config
     from locus.core.termination import TerminationCondition
     from locus.hooks.conversation import ConversationManager
-    from locus.journal.clock import Clock
+    from locus.journal.effects import Clock, Effects
     from locus.journal.store import JournalStore
     from locus.models import protocol
     from locus.models.output import OutputSchema
@@ -138,6 +138,13 @@ class AgentOptions:
     )
     catalogue: Catalogue | None = None
     clock: Clock | None = None
+    effects: Effects | None = field(
+        default=None,
+        validator=_must_be(
+            "an object with `run`, `now` and `new_id`",
+            lambda value: value is None or all(callable(getattr(value, n, None)) for n in ("run", "now", "new_id")),
+        ),
+    )
     #: What the kernel does not know by itself: names of plugins, and keywords that their manifests declare.
     plugin_keywords: Mapping[str, Any] = field(factory=dict)
 
@@ -177,6 +184,7 @@ class AgentKeywords(Generic[Deps, Out]):
         config: Config | None = None,
         catalogue: Catalogue | None = None,
         clock: Clock | None = None,
+        effects: Effects | None = None,
         **options: Any,
     ) -> None:
         """Build an agent.
@@ -205,6 +213,8 @@ class AgentKeywords(Generic[Deps, Out]):
             config: settings read by `locus.config.load_config`; the library reads no file by itself.
             catalogue: the plugins to choose from, in place of the installed ones; for tests.
             clock: the source of time, for tests.
+            effects: where model calls and tools take place, and the times and ids that are recorded: an engine's
+                durable steps; None = in this process.
             options: a plugin's name (``True``, or its settings as a dict or object), or a keyword that a plugin's
                 manifest declares.
 
@@ -236,6 +246,7 @@ class AgentKeywords(Generic[Deps, Out]):
                 config=config,
                 catalogue=catalogue,
                 clock=clock,
+                effects=effects,
                 plugin_keywords=options,
             )
         )

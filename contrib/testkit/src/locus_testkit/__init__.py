@@ -36,6 +36,7 @@ from locus_testkit.contracts import (  # noqa: E402  # the line above must come 
     needs,
 )
 from locus_testkit.deaths import Died, DyingStore, FailingStore, every_death, is_death  # noqa: E402  # the same
+from locus_testkit.engine import ToyEngine  # noqa: E402  # the same
 from locus_testkit.history import (  # noqa: E402  # the same
     HistoryInvalid,
     assert_valid_history,
@@ -89,6 +90,7 @@ __all__ = [
     "Sent",
     "StoreFeatures",
     "TemporaryPlugins",
+    "ToyEngine",
     "Turn",
     "assert_valid_history",
     "assert_valid_request",

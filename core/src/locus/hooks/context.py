@@ -12,7 +12,7 @@ from locus.hooks.hook import Stash
 if TYPE_CHECKING:  # `locus.models` finds its providers through this package: the runtime import goes that way only
     from locus.core.directives import Directive
     from locus.core.messages import Message
-    from locus.journal.clock import Clock
+    from locus.journal.effects import Clock
     from locus.models.protocol import Model, ModelRequest, ModelResponse
     from locus.tools.registry import ToolRegistry
 

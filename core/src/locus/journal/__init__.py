@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from locus.core.lazy import exports
 
 if TYPE_CHECKING:
-    from locus.journal.clock import Clock, SystemClock
+    from locus.journal.effects import Clock, Effects, InProcess, SystemClock
     from locus.journal.history import History, HistoryEntry, read_history, recorded_entries
     from locus.journal.host import JournalHost
     from locus.journal.memory import MemoryStore
@@ -26,8 +26,10 @@ __all__ = [
     "Appended",
     "Claim",
     "Clock",
+    "Effects",
     "History",
     "HistoryEntry",
+    "InProcess",
     "JournalHost",
     "JournalStore",
     "MemoryStore",
@@ -48,9 +50,11 @@ __getattr__, __dir__ = exports(
     {
         "Appended": "locus.journal.store",
         "Claim": "locus.journal.store",
-        "Clock": "locus.journal.clock",
+        "Clock": "locus.journal.effects",
+        "Effects": "locus.journal.effects",
         "History": "locus.journal.history",
         "HistoryEntry": "locus.journal.history",
+        "InProcess": "locus.journal.effects",
         "JournalHost": "locus.journal.host",
         "JournalStore": "locus.journal.store",
         "MemoryStore": "locus.journal.memory",
@@ -58,7 +62,7 @@ __getattr__, __dir__ = exports(
         "PostingStore": "locus.journal.store",
         "Snapshot": "locus.journal.store",
         "SnapshotAdapter": "locus.journal.snapshots",
-        "SystemClock": "locus.journal.clock",
+        "SystemClock": "locus.journal.effects",
         "ThreadInfo": "locus.journal.store",
         "read_history": "locus.journal.history",
         "recorded_entries": "locus.journal.history",

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import anyio
 
@@ -42,6 +40,7 @@ from locus.core.journal import (
     apply,
 )
 from locus.core.step_id import WAIT, StepId
+from locus.journal.effects import Effects, InProcess
 from locus.journal.failures import (
     ENDED,
     HELD,
@@ -61,11 +60,12 @@ from locus.journal.store import Appended, Claim, JournalStore, check_chain
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
+    from datetime import datetime
     from typing import NoReturn
 
     from locus.core.messages import Usage
     from locus.core.state import AgentState
-    from locus.journal.steps import When
+    from locus.journal.pending import When
     from locus.journal.store import Posted
 
 __all__ = ["JournalHost"]
@@ -74,7 +74,13 @@ _NO_DELTA = StateDelta()
 
 
 class JournalHost:
-    """`StepHost` over a claimed thread of a journal store."""
+    """The journal of a claimed thread as the loop writes and reads it.
+
+    Args:
+        store: where the thread is kept.
+        claim: the thread, taken.
+        effects: where effects take place; None = in this process.
+    """
 
     __slots__ = (
         "_add",
@@ -86,7 +92,6 @@ class JournalHost:
         "_interrupted",
         "_keeps",
         "_left",
-        "_now",
         "_post",
         "_saved",
         "_solid",
@@ -94,6 +99,7 @@ class JournalHost:
         "_under_way",
         "asked",
         "claim",
+        "effects",
         "head",
         "last",
         "retried_steps",
@@ -104,9 +110,9 @@ class JournalHost:
         "store",
     )
 
-    def __init__(self, store: JournalStore, claim: Claim, now: Callable[[], datetime] | None = None) -> None:
+    def __init__(self, store: JournalStore, claim: Claim, effects: Effects | None = None) -> None:
         self.store, self.claim, self.head = store, claim, claim.head
-        self._now = now
+        self.effects: Effects = InProcess() if effects is None else effects
         self._add: Callable[..., Awaitable[Appended]] = store.append
         self._cache: Callable[..., Awaitable[bool]] = store.snapshot
         self.stopped: JournalError | None = None
@@ -143,7 +149,7 @@ class JournalHost:
 
     @classmethod
     async def open(
-        cls, store: JournalStore, thread_id: str, worker: str, now: Callable[[], datetime] | None = None
+        cls, store: JournalStore, thread_id: str, worker: str, effects: Effects | None = None
     ) -> JournalHost:
         """Claim a thread and fold what stands in it.
 
@@ -155,7 +161,7 @@ class JournalHost:
         with reported(store, thread_id, "take the thread", UNCHANGED):
             claim = await store.claim(thread_id, worker)
         try:
-            return cls(store, claim, now)
+            return cls(store, claim, effects)
         except BaseException as e:
             with anyio.CancelScope(shield=True):
                 await give_back(store, claim, e)
@@ -424,9 +430,9 @@ class JournalHost:
             await self._append()
         try:
             # Frozen here, so that a replay returns what the first time returned.
-            value = freeze(await fn())
+            value = freeze(await self.effects.run(step_id, fn, policy, digest))
         except Exception as e:
-            if policy != "model":
+            if policy != "model" and type(e) is not OutcomeUnknown:
                 await self.settle(step_id, None, digest, f"{type(e).__name__}: {e}")
             raise
         if policy == "model":
@@ -464,7 +470,7 @@ class JournalHost:
             Fenced: another worker took the thread over; nothing was written.
             StoreError: the store failed; the transition before stands, and `resume` goes on from there.
         """
-        now = datetime.now(UTC) if self._now is None else self._now()
+        now = self.effects.now()
         if self._keeps:
             change, state = advance(old, new, updated_at=now, active_seconds=active_seconds, iteration=iteration)
         else:
@@ -563,7 +569,7 @@ class JournalHost:
     async def sleep_until(self, at: datetime) -> None:
         """Wait for a time, in this process."""
         await self.flush()
-        await anyio.sleep(max(0.0, (at - self.now()).total_seconds()))
+        await anyio.sleep(max(0.0, (at - self.effects.now()).total_seconds()))
 
     async def wait(self, name: str, question: str, options: tuple[str, ...] = ()) -> Any:
         """The answer that somebody outside gave under a name, which is unique within the node.
@@ -578,14 +584,6 @@ class JournalHost:
         asked = Asked(run_id=self.run_id, interrupt_id=name, step_id=step_id, question=question, options=options)
         await self.ask(asked)
         raise Suspended
-
-    def now(self) -> datetime:
-        """The time, UTC."""
-        return datetime.now(UTC) if self._now is None else self._now()
-
-    def new_id(self) -> str:
-        """A fresh unique id."""
-        return str(uuid4())
 
     async def release(self) -> None:
         """Give the thread back.

@@ -1,18 +1,28 @@
-"""`Writing`: entries that a store writes while the loop goes on, and what stands once they are written."""
+"""`Writing`: entries that a store writes while the loop goes on. `When`: how long an entry may wait."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import anyio
 from attrs import define
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from locus.core.journal import Body, Transition
     from locus.core.state import AgentState
     from locus.journal.store import Appended, Posted
 
-__all__ = ["Writing"]
+__all__ = ["WHEN", "When", "Writing"]
+
+#: When an entry must be written. ``"now"``: before the call returns. ``"meanwhile"``: it is begun, and the loop goes
+#: on; it is there before the next entry, and before the next effect except a model call. ``"next"``: together with the
+#: next entry, which comes before any effect. All but ``"now"`` are permissions: a host may always write at once.
+When = Literal["now", "meanwhile", "next"]
+
+#: By the node that follows a transition that is not reported to anybody.
+WHEN: Mapping[str, When] = {"think": "meanwhile", "execute": "next", "terminate": "next", "end": "meanwhile"}
 
 
 @define(eq=False)

@@ -17,7 +17,7 @@ from locus.core.protocols import has_all_of
 from locus.core.reflect import AnyOf
 from locus.core.state import AgentState
 from locus.hooks.manager import HookManager
-from locus.journal.clock import SystemClock
+from locus.journal.effects import InProcess, SystemClock
 from locus.journal.store import JournalStore
 from locus.loop.budget import agent_condition
 from locus.loop.input import system_message
@@ -84,6 +84,7 @@ def build_runtime(options: AgentOptions) -> AgentRuntime:
         max_iterations=iterations if iterations is not None else 0,
     )
     system = options.system_prompt if options.system_prompt is not None else configured.get("system_prompt")
+    clock = options.clock or SystemClock()
     return AgentRuntime.wire(
         model=model,
         tools=tools,
@@ -97,7 +98,8 @@ def build_runtime(options: AgentOptions) -> AgentRuntime:
         max_revisions=options.max_revisions,
         sequential=options.tool_execution == "sequential",
         resolve=partial(get_model, catalogue=catalogue, settings=settings),
-        clock=options.clock or SystemClock(),
+        clock=clock,
+        effects=options.effects or InProcess(clock.now),
         store=store,
         system=system_message(system),
         template=template,

@@ -83,7 +83,6 @@ class SegmentContext:
         "_listeners",
         "_mark",
         "_monotonic",
-        "_now",
         "_pending",
         "_reports",
         "_retry",
@@ -162,7 +161,7 @@ class SegmentContext:
         self._listeners = runtime.hooks.listeners
         self.show_to(parent.sink if parent is not None else None)
         self.clock = runtime.clock
-        self._now, self._monotonic = runtime.clock.now, runtime.clock.monotonic
+        self._monotonic = runtime.clock.monotonic
         self._mark = self._monotonic()
 
     # -- what it is -------------------------------------------------------------------------------
@@ -233,7 +232,7 @@ class SegmentContext:
             return False
         if self._timed:
             passed = self._monotonic() - self._mark
-            state = state.at(updated_at=self._now(), active_seconds=state.active_seconds + passed)
+            state = state.at(updated_at=self.host.effects.now(), active_seconds=state.active_seconds + passed)
         try:
             found: Satisfied | None = self.runtime.router.condition.evaluate(state)
         except ConditionError as e:
@@ -319,7 +318,7 @@ class SegmentContext:
             return None
         self._seq = seq = self._seq + 1
         host, iteration = self.host, self.state.iteration + 1
-        stamp(event, (host.run_id, self.thread_id, self.parent_run_id, iteration, host.segment, self._now(), seq))
+        stamp(event, (host.run_id, self.thread_id, self.parent_run_id, iteration, host.segment, self.clock.now(), seq))
         impls = self._listeners[type(event)]
         if self.sink is None:
             return await self._notified(impls, event) if impls else None

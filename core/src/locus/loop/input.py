@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from uuid import uuid4
+from collections.abc import Callable, Sequence
 
 from locus.core.errors import ConfigError, InputError
 from locus.core.frozen import frozen
 from locus.core.messages import Block, MediaBlock, Message, Role, TextBlock
 from locus.core.state import AgentState
+from locus.journal.effects import InProcess
 
 __all__ = ["Prompt", "Turn", "system_message", "thread_name"]
 
@@ -63,14 +63,14 @@ class Turn:
         return cls(message=_checked(Message(Role.USER, tuple(b for b in blocks if isinstance(b, Block)))))
 
 
-def thread_name(thread_id: object) -> str:
+def thread_name(thread_id: object, new_id: Callable[[], str] = InProcess.new_id) -> str:
     """The thread's name, made up where none was given.
 
     Raises:
         InputError: it is no name.
     """
     if thread_id is None:
-        return f"thread-{uuid4().hex}"
+        return f"thread-{new_id()}"
     if not isinstance(thread_id, str) or not thread_id:
         raise InputError(f"thread_id is {thread_id!r}; it is a text that names the conversation")
     return _encodable(thread_id, "thread_id")

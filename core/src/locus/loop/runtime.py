@@ -29,7 +29,7 @@ from locus.core.journal import BLANK
 from locus.core.state import AgentState
 from locus.hooks.dispatch import first_answer, onion
 from locus.hooks.table import NO_HOOKS, HookTable
-from locus.journal.clock import Clock, SystemClock
+from locus.journal.effects import Clock, Effects, InProcess, SystemClock
 from locus.journal.host import JournalHost
 from locus.journal.memory import MemoryStore
 from locus.loop import nodes
@@ -109,7 +109,8 @@ class AgentRuntime:
         max_revisions: how often reviewers may send one run's answers back.
         sequential: run the calls of a turn one after another.
         resolve: from a model's name to the model, for plugins that bring their own.
-        clock: the only source of time.
+        clock: the source of time, but for what is recorded.
+        effects: where effects take place, and the times and ids that are recorded.
         limits: what was or-ed to the agent's condition for one run.
         store: where journals are kept, or None.
         system: the system prompt, or None.
@@ -130,6 +131,7 @@ class AgentRuntime:
     sequential: bool = False
     resolve: Callable[[str], Model] | None = None
     clock: Clock = SystemClock()
+    effects: Effects = InProcess()
     limits: tuple[TerminationCondition, ...] = ()
     store: JournalStore | None = None
     system: Message | None = None
@@ -183,7 +185,7 @@ class AgentRuntime:
         """
         if options.request_id:
             self.required_store()
-        segment = self._new_turn(thread_name(options.thread_id), prompt, options.metadata or EMPTY)
+        segment = self._new_turn(thread_name(options.thread_id, self.effects.new_id), prompt, options.metadata or EMPTY)
         return self._run(evolve(segment, request_id=options.request_id or ""), options, None)
 
     def resume(self, thread: str | AgentResult[Any], answer: Any, options: RunOptions) -> Run[Any]:

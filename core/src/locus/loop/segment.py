@@ -76,7 +76,7 @@ async def run_segment(run: SegmentContext, store: JournalStore, segment: Segment
         JournalError: the thread is busy, lost, or has nothing to resume, or its store failed.
         InputError: the prompt cannot be used.
     """
-    host = await JournalHost.open(store, segment.thread_id, segment.worker, run.runtime.clock.now)
+    host = await JournalHost.open(store, segment.thread_id, segment.worker, run.runtime.effects)
     run.host, run.state = host, host.state
     async with AsyncExitStack() as stack:
         stack.push_async_exit(partial(_give_back, host))
@@ -186,7 +186,7 @@ async def _begin(run: SegmentContext, segment: Segment, sessions: RunSessions) -
     host = run.host
     if (segment.prompt is None and segment.seed is None) or (segment.one_run and host.last is not None):
         return await _resume(run, segment, sessions)
-    run_id, now = host.new_id(), host.now()
+    run_id, now = host.effects.new_id(), host.effects.now()
     state = segment.seed
     if state is None and host.last is not None:
         state = closed_state(host).next_turn(run_id=run_id, now=now)
@@ -389,7 +389,7 @@ def _set_deadline(run: SegmentContext, state: AgentState) -> None:
         deadline = anyio.current_time() + max(0.0, bound.limit - state.active_seconds)
     at = run.runtime.budget.stops_at
     if at is not None:
-        left = anyio.current_time() + max(0.0, (at - run.runtime.clock.now()).total_seconds())
+        left = anyio.current_time() + max(0.0, (at - run.host.effects.now()).total_seconds())
         deadline = left if deadline is None else min(deadline, left)
     parent = run.parent.deadline if run.parent is not None else None
     if parent is not None and (deadline is None or parent < deadline):

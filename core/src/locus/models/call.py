@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from locus.core.step_id import StepId
     from locus.hooks.health import HookHealth
     from locus.hooks.table import Impl
-    from locus.journal.clock import Clock
+    from locus.journal.effects import Clock
     from locus.journal.host import JournalHost
 else:
     codec = Lazy("locus.core.codec")

@@ -15,7 +15,7 @@ import anyio
 from attrs import define, evolve, field
 
 from locus.core.directives import Allow, Cancel, Interrupt, Reject, Suspended
-from locus.core.errors import RetryableToolError
+from locus.core.errors import OutcomeUnknown, RetryableToolError
 from locus.core.events import (
     ToolCacheHitEvent,
     ToolCompleteEvent,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from locus.core.messages import Block, ToolCall, Usage
     from locus.core.state import AgentState
-    from locus.journal.steps import When
+    from locus.journal.pending import When
     from locus.tools.call_run import CallRun
 
 __all__ = ["THREAD_MEMORY", "execute_calls"]
@@ -108,7 +108,7 @@ class _Call:
             started=started,
             retryable=retryable,
         )
-        return CallOutcome(execution, content)
+        return CallOutcome(execution, content, self.usage)
 
     def returned(self, value: Any, duration_ms: float) -> CallOutcome:
         content = result_content(value, self.tool)
@@ -319,9 +319,11 @@ async def _run_one(c: _Call, run: CallRun) -> None:
                 await run.host.intend(step_id, tool.effect, c.digest, key=key)
             else:
                 await run.host.flush()
-            c.outcome = await (_wrapped if run.wraps_tools else _body)(c, run, step_id, c.call)
-            if c.usage is not None:
-                c.outcome = evolve(c.outcome, usage=c.usage)
+            policy = tool.effect if found is None else "keyed"
+            body = partial(_wrapped if run.wraps_tools else _body, c, run, step_id, c.call)
+            c.outcome = await run.host.effects.run(step_id, body, policy, c.digest)
+    except OutcomeUnknown:
+        _unknown(c, run, step_id)
     except Interrupt as asking:
         await _ask(c, asking, run, step_id)
         return
@@ -419,6 +421,8 @@ async def _wrapped(c: _Call, run: CallRun, step_id: StepId, call: ToolCall) -> C
         outcome = await run.wrapped(partial(_body, c, run, step_id))(call)
     except Exception as e:  # noqa: BLE001 - what a wrapper raises is the call's error
         return _raised(c, e, run, 0.0)
+    if c.usage is not None and outcome.usage is not c.usage:  # the wrapper made an outcome of its own
+        outcome = evolve(outcome, usage=c.usage)
     # A wrapper may have put blocks in the place of text.
     return outcome if isinstance(outcome.content, str) else c.place_media(outcome)
 

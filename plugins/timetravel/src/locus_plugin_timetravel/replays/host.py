@@ -12,7 +12,7 @@ from locus.core.errors import JournalError, ModelError, OutcomeUnknown, ReplayDi
 from locus.core.fingerprint import PARTS, bare, parts_of
 from locus.core.journal import REVIEW, Body, Outcome, delta
 from locus.core.messages import Usage
-from locus.journal import Claim, JournalHost
+from locus.journal import Claim, InProcess, JournalHost
 from locus.loop.router import Node
 from locus.tools.outcome import CallOutcome
 from locus_plugin_timetravel.difference import Difference, differing_field, same
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from locus.core.messages import ToolCall
     from locus.core.state import AgentState
     from locus.journal import JournalStore
-    from locus.journal.steps import When
+    from locus.journal.pending import When
     from locus_plugin_timetravel.replays.run import RecordedClock, ReplayRun
     from locus_plugin_timetravel.traces import NodeTrace
 
@@ -65,7 +65,7 @@ class ReplayHost(JournalHost):
     )
 
     def __init__(self, store: JournalStore, thread_id: str, clock: RecordedClock) -> None:
-        super().__init__(store, Claim(thread_id=thread_id, token="", head=0))
+        super().__init__(store, Claim(thread_id=thread_id, token="", head=0), InProcess(clock.now))
         self.clock = clock
         # What was spent by then and is charged to the next node.
         self._carried: Spending = ()
