@@ -16,7 +16,7 @@ from locus.core.journal import Intent, Outcome, Policy, Transition
 from locus.core.step_id import StepId
 from locus.journal import Effects, InProcess, MemoryStore
 from locus.tools import ToolContext
-from locus_testkit import Died, DyingStore, ScriptedModel, ToyEngine, call, is_death
+from locus_testkit import Died, DyingStore, ScriptedModel, ToyEngine, Turn, call, is_death
 
 pytestmark = pytest.mark.anyio
 
@@ -66,7 +66,7 @@ class World:
             self.done["sign"] += 1
             return f"signed by {name}"
 
-        turns = [[call("pay", sum=3), call("look")], call("ship"), call("sign"), "Done."]
+        turns: list[Turn] = [[call("pay", sum=3), call("look")], call("ship"), call("sign"), "Done."]
         model = ScriptedModel(script=lambda _: turns, ids="per_turn")
         return Agent(
             model, tools=[pay, look, ship, sign], effects=effects, tool_execution=self.tool_execution, **options
@@ -165,7 +165,7 @@ async def test_a_recorded_outcome_is_not_run_again_and_a_lost_one_never() -> Non
     for at, stored in ((2, False), (3, False), (3, True), (4, False), (4, True), (5, False), (5, True)):
         ran.clear()
         store, world = DyingStore(at, stored=stored), World()
-        await store.outlive(lambda world=world, store=store: world.agent(Noting(), checkpointer=store), "Sell.")
+        await store.outlive(world.agent(Noting(), checkpointer=store), "Sell.")
         pays = [deaths for deaths, step in ran if step == "0/execute/0"]
         assert len(pays) <= 1, (at, stored)
         assert world.done["pay"] == len(pays)

@@ -12,10 +12,9 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from locus.core.directives import Interrupt
 from locus.core.errors import OutcomeUnknown, StepFailed
-from locus.core.journal import Policy
-from locus.core.step_id import StepId
+from locus.core.journal import Policy, StepId
+from locus.plugin import Interrupt
 from locus_testkit.deaths import Died
 
 __all__ = ["ToyEngine"]
