@@ -1,4 +1,17 @@
-"""`SqliteStore`: what ``checkpointer="sqlite:runs.db"`` is."""
+"""`SqliteStore`: what ``checkpointer="sqlite:runs.db"`` is.
+
+Each call becomes a job for one thread of the store's own, which alone touches the connection. What holds for all jobs:
+
+1. Jobs are done in the order in which they were queued. Those that wait at the same time share one transaction, and so
+   one sync of the disk; nobody is woken before it is committed.
+2. An append is one row of one transaction, so it is stored whole or not at all. A transaction that fails is undone, and
+   each of its jobs is tried again alone, so that the error goes to the task that caused it.
+3. A claim writes a new token in the transaction that looks at who holds the thread, and an append is stored only where
+   its token is still there. Leases decide who may try to claim; no clock decides whether an append is stored.
+4. A task that is cancelled waits until its job is done, so it always knows whether its append was stored.
+5. A row names the checksum of the row before it, and the thread's row that of the newest: what is missing or changed is
+   an error when it is read.
+"""
 
 from __future__ import annotations
 
