@@ -177,7 +177,7 @@ def _as_sqlite3_says_it() -> Iterator[None]:
 
 @contextmanager
 def recorded(recording: Recording, synchronous: str | None = None) -> Iterator[None]:
-    """Have every connection of this process that is opened meanwhile leave a record.
+    """Have every connection of this process to a file that is opened meanwhile leave a record.
 
     Args:
         recording: of the one folder that their files are in; it is new.
@@ -187,6 +187,8 @@ def recorded(recording: Recording, synchronous: str | None = None) -> Iterator[N
     connect = sqlite3.connect
 
     def instead(path: Any, **options: Any) -> Any:
+        if path == ":memory:":  # no file: a store compares its tables with those of an empty database
+            return connect(path, **options)
         return _Connection(path, files.name, synchronous, **options)
 
     sqlite3.connect = instead  # type: ignore[assignment]

@@ -26,6 +26,7 @@ EVERYTHING = {
     "append: after Answered",
     "append: after Paused",
     "append: after Resumed",
+    "append: after Retried",
     "append: after a transition",
     "append: after the final transition",
     "snapshot",
@@ -56,11 +57,15 @@ def proved(how: How, found: list[Found]) -> None:
             assert said in text
 
 
-def everywhere(found: list[Found]) -> None:
+def near_the_trouble(found: list[Found]) -> None:
     """Each write was refused where the trouble began, or one of the four calls of a turn that were under way."""
     first = [each.struck[0] for each in found if each.struck]
     assert len(first) == len(found) - 1 == WRITES
     assert all(abs(number - at) <= 3 for at, number in enumerate(first, 1)), first
+
+
+def everywhere(found: list[Found]) -> None:
+    near_the_trouble(found)
     assert {each.struck[1] for each in found if each.struck} == EVERYTHING
 
 
@@ -81,14 +86,12 @@ def test_a_disk_that_is_full_by_a_limit_on_files_and_then_has_room(tmp_path: Pat
 def test_a_disk_that_is_full_by_pages_and_then_has_room(tmp_path: Path) -> None:
     found = anyio.run(explored, "pages", tmp_path)
     proved("pages", found)
-    # What fits into the pages that are there is no trouble; then the next one is refused.
+    near_the_trouble(found)
+    # What fits into the pages that are there is no trouble; then the next one is refused. Which entries of a question
+    # fit depends on how many writes the store's thread found to commit together.
     refused = {each.struck[1] for each in found if each.struck}
-    assert refused >= {
-        "append: after Intent",
-        "append: after Outcome",
-        "append: after a transition",
-        "append: after Asked",
-    }
+    assert refused >= {"append: after Intent", "append: after Outcome", "append: after a transition"}
+    assert refused & {"append: after Asked", "append: after Paused", "append: after Answered"}
 
 
 @pytest.mark.parametrize("at", [4, 5])
