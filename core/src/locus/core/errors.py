@@ -30,6 +30,7 @@ LocusError
 │   ├── StepMismatch            a recorded step differs from the one the code asks for
 │   ├── ReplayDiffers           a replay came to something else than the journal (`.difference`)
 │   ├── NothingToResume         no open run on the thread
+│   ├── RequestSuperseded       the request was an earlier turn of the thread (`.thread_id`, `.request_id`)
 │   ├── InterruptMismatch       an answer names no open interrupt, or does not say which
 │   └── DeadLetter              the run's workers died again and again in one place: it is set aside
 └── RunError                    misuse of a run
@@ -456,7 +457,7 @@ class DeadLetter(JournalError):
 
     def __init__(self, thread_id: str, cause: str) -> None:
         self.thread_id, self.cause = thread_id, cause
-        super().__init__(f"thread {thread_id!r} is set aside: {cause}; once that is seen to, resume(thread_id) goes on")
+        super().__init__(f"thread {thread_id!r} is set aside: {cause}; fix the cause, then call resume(thread_id)")
 
 
 class RunError(LocusError):
