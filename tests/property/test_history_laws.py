@@ -376,12 +376,12 @@ def system_last(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 BROKEN = {
-    "keeps the newest two": (lambda ms: (*ms[:2], *ms[2:][-2:]), "where that of|no call's|stands where results belong"),
+    "keeps the newest two": (lambda ms: (*ms[:2], *ms[2:][-2:]), "where that of|never called|is where results belong"),
     "drops results": (lambda ms: tuple(m for m in ms if not m.tool_results), "has no result"),
-    "drops calls": (lambda ms: tuple(m for m in ms if not m.tool_calls), "no call's"),
+    "drops calls": (lambda ms: tuple(m for m in ms if not m.tool_calls), "never called"),
     "drops thinking": (lambda ms: tuple(map(without_thinking, ms)), "its thinking is"),
     "drops signatures": (lambda ms: tuple(map(unsigned, ms)), "its thinking is"),
-    "turns around": (lambda ms: (ms[0], *reversed(ms[1:])), "stands where results belong|no call's"),
+    "turns around": (lambda ms: (ms[0], *reversed(ms[1:])), "is where results belong|never called"),
     "puts the system prompt second": (system_last, "comes after other messages"),
     "ends with an answer": (lambda ms: (*ms, Message(Role.ASSISTANT, "so")), "there is nothing for the model"),
 }

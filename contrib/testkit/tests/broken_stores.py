@@ -27,7 +27,9 @@ class LacksDelete(Complete):
 
 
 class CallsItselfForgetful(Complete):
-    keeps_history = False
+    def __init__(self) -> None:
+        super().__init__()
+        self.keeps_history = False
 
 
 class BeginsAtOne(Complete):

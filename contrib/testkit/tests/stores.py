@@ -12,7 +12,7 @@ import anyio.lowlevel
 
 from locus.core.journal import Body
 from locus.journal import Appended, Claim, JournalStore, MemoryStore
-from locus.journal.store import Posted
+from locus.journal.store import Posted, ThreadInfo, ThreadQuery
 from locus_testkit import JournalStoreContract, StoreFeatures
 
 __all__ = ["LAWS", "Begun", "Complete", "Opened", "at_once", "law_of", "shared"]
@@ -71,6 +71,16 @@ class Complete(MemoryStore):
         if self.holder(thread_id) in self.lapsed:
             self._threads[thread_id].held = None
         return await super().claim(thread_id, worker)
+
+    async def threads(self, query: ThreadQuery | None = None) -> tuple[ThreadInfo, ...]:
+        lapsed = [(t, t.held) for t in self._threads.values() if t.held is not None and t.held.token in self.lapsed]
+        for thread, _ in lapsed:
+            thread.held = None
+        try:
+            return await super().threads(query)
+        finally:
+            for thread, claim in lapsed:
+                thread.held = claim
 
     async def renew(self, claim: Claim) -> bool:
         alive = await super().renew(claim)
