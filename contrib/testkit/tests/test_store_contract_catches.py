@@ -20,6 +20,8 @@ pytestmark = pytest.mark.proof
 ALONE = (
     "test_another_handle_finds_the_same",
     "test_another_handle_finds_the_fork",
+    "test_another_handle_lists_the_same",
+    "test_dead_workers_run_has_crashed",
     "test_law_3_handles_exclude_each_other",
 )
 
