@@ -23,6 +23,9 @@ MAX_MODULE_LINES = 600
 MEDIAN_MODULE_LINES = 200
 MAX_FUNCTION_LINES = 100
 P95_FUNCTION_LINES = 50
+# The kernel is to reach 18,000 lines and 110 modules. Lower these with each step towards that; never raise them.
+MAX_KERNEL_LINES = 21311
+MAX_KERNEL_MODULES = 113
 MAX_LOOP_LINES = 2600
 MAX_NODES_LINES = 700
 
@@ -154,6 +157,12 @@ def test_no_function_is_long() -> None:
 
 def test_nearly_all_functions_are_short() -> None:
     assert quantiles((n for _, _, n in functions()), n=20)[-1] <= P95_FUNCTION_LINES
+
+
+def test_the_kernel_stays_small() -> None:
+    modules = [*KERNEL.rglob("*.py")]
+    assert 0 < sum(map(lines, modules)) <= MAX_KERNEL_LINES
+    assert len(modules) <= MAX_KERNEL_MODULES
 
 
 def test_the_loop_stays_small() -> None:
