@@ -6,7 +6,7 @@ from locus.core.lazy import exports
 
 if TYPE_CHECKING:
     from locus.journal.effects import Clock, Effects, InProcess, SystemClock
-    from locus.journal.history import History, HistoryEntry, read_history, recorded_entries
+    from locus.journal.history import History, HistoryEntry, read_entries, read_history
     from locus.journal.host import JournalHost
     from locus.journal.memory import MemoryStore
     from locus.journal.snapshots import SnapshotAdapter
@@ -41,8 +41,8 @@ __all__ = [
     "ThreadInfo",
     "ThreadQuery",
     "ThreadStatus",
+    "read_entries",
     "read_history",
-    "recorded_entries",
 ]
 
 __getattr__, __dir__ = exports(
@@ -65,7 +65,7 @@ __getattr__, __dir__ = exports(
         "SystemClock": "locus.journal.effects",
         "ThreadInfo": "locus.journal.store",
         "read_history": "locus.journal.history",
-        "recorded_entries": "locus.journal.history",
+        "read_entries": "locus.journal.history",
         "ThreadQuery": "locus.journal.store",
         "ThreadStatus": "locus.journal.store",
     },

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ENDED",
-    "HELD",
+    "KEPT_BUSY",
     "LEFT_OPEN",
     "NOT_BEGUN",
     "UNCHANGED",
-    "fenced",
-    "listed",
-    "mismatch",
+    "describe_bodies",
+    "fenced_error",
+    "mismatch_error",
     "refuse",
-    "reported",
+    "report_errors",
     "store_error",
 ]
 
@@ -37,7 +37,7 @@ LEFT_OPEN = (
     "what was committed before stands and the run is left open: once the cause is gone, resume(thread_id) goes on"
 )
 ENDED = "the run has ended, and what it did is saved"
-HELD = "what the run did is saved; the thread stays busy until the store finds that its holder is gone"
+KEPT_BUSY = "what the run did is saved; the thread stays busy until the store finds that its holder is gone"
 
 
 def store_error(store: JournalStore, thread_id: str, doing: str, error: Exception, meaning: str) -> StoreError:
@@ -55,7 +55,7 @@ def store_error(store: JournalStore, thread_id: str, doing: str, error: Exceptio
     return StoreError(f"thread {thread_id!r}: {name} could not {doing}: {what}; {meaning}", store=name)
 
 
-def listed(bodies: Iterable[Body]) -> str:
+def describe_bodies(bodies: Iterable[Body]) -> str:
     """What was to be written, for people."""
     names = []
     for body in bodies:
@@ -69,7 +69,7 @@ async def refuse(error: JournalError, *_: object) -> NoReturn:
     raise error
 
 
-def fenced(thread_id: str, got: Appended) -> Fenced:
+def fenced_error(thread_id: str, got: Appended) -> Fenced:
     """This worker lost the thread, or cannot know whether it did: the next claim shows what is stored."""
     return Fenced(
         f"thread {thread_id!r}: another worker took the run over, or the store did not say whether the entry was "
@@ -77,7 +77,7 @@ def fenced(thread_id: str, got: Appended) -> Fenced:
     )
 
 
-def mismatch(step_id: StepId, recorded: str, asked: str) -> StepMismatch:
+def mismatch_error(step_id: StepId, recorded: str, asked: str) -> StepMismatch:
     """A step that is not the one on record at its place."""
     return StepMismatch(
         f"step {str(step_id)!r} was recorded for {recorded!r} and is asked for {asked!r}; the code or its "
@@ -86,7 +86,7 @@ def mismatch(step_id: StepId, recorded: str, asked: str) -> StepMismatch:
 
 
 @contextmanager
-def reported(store: JournalStore, thread_id: str, doing: str, meaning: str) -> Iterator[None]:
+def report_errors(store: JournalStore, thread_id: str, doing: str, meaning: str) -> Iterator[None]:
     """Turn what a store raises into a `StoreError`; arguments as in `store_error`."""
     try:
         yield
@@ -96,7 +96,7 @@ def reported(store: JournalStore, thread_id: str, doing: str, meaning: str) -> I
         raise store_error(store, thread_id, doing, e, meaning) from e
 
 
-async def give_back(store: JournalStore, claim: Claim, error: BaseException) -> None:
+async def release_unreadable(store: JournalStore, claim: Claim, error: BaseException) -> None:
     """Release a thread that cannot be read; ``error`` is what is raised, and a failure to release a note on it."""
     try:
         await store.release(claim)

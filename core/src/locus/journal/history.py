@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from locus.core.state import AgentState
     from locus.journal.store import JournalStore
 
-__all__ = ["History", "HistoryEntry", "read_history", "recorded_entries"]
+__all__ = ["History", "HistoryEntry", "read_entries", "read_history"]
 
 #: The fields of a state that an entry of the history has without folding it.
 _READ = ("iteration", "updated_at", "prompt_tokens_used", "completion_tokens_used", "cached_tokens_used", "cost")
@@ -234,7 +234,7 @@ def _children(steps: Iterable[Body], run_id: str) -> tuple[str, ...]:
     return tuple(name for name in names if isinstance(name, str) and name)
 
 
-async def recorded_entries(store: JournalStore, thread_id: str) -> tuple[Entry, ...]:
+async def read_entries(store: JournalStore, thread_id: str) -> tuple[Entry, ...]:
     """Everything that a thread's journal holds.
 
     Raises:
@@ -263,4 +263,4 @@ async def read_history(store: JournalStore, thread_id: str) -> History:
         NothingToResume: there is no such thread.
         JournalError: the store keeps no history.
     """
-    return History.of(thread_id, await recorded_entries(store, thread_id))
+    return History.of(thread_id, await read_entries(store, thread_id))

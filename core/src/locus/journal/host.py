@@ -43,19 +43,19 @@ from locus.core.step_id import WAIT, StepId
 from locus.journal.effects import Effects, InProcess
 from locus.journal.failures import (
     ENDED,
-    HELD,
+    KEPT_BUSY,
     LEFT_OPEN,
     NOT_BEGUN,
     UNCHANGED,
-    fenced,
-    give_back,
-    listed,
-    mismatch,
+    describe_bodies,
+    fenced_error,
+    mismatch_error,
     refuse,
-    reported,
+    release_unreadable,
+    report_errors,
     store_error,
 )
-from locus.journal.pending import Writing
+from locus.journal.pending import PendingWrite
 from locus.journal.store import Appended, Claim, JournalStore, check_chain
 
 if TYPE_CHECKING:
@@ -83,45 +83,45 @@ class JournalHost:
     """
 
     __slots__ = (
-        "_add",
-        "_answered",
         "_answers",
-        "_cache",
-        "_every",
-        "_held",
+        "_cached",
+        "_deferred",
+        "_durable",
+        "_has_model_answer",
         "_interrupted",
-        "_keeps",
+        "_keeps_history",
         "_left",
-        "_post",
-        "_saved",
-        "_solid",
+        "_pending_writes",
+        "_snapshot_every",
         "_steps",
-        "_under_way",
-        "asked",
+        "_store_append",
+        "_store_post",
+        "_store_snapshot",
         "claim",
         "effects",
         "head",
         "last",
+        "questions",
         "retried_steps",
         "run_id",
         "segment",
         "state",
-        "stopped",
+        "stop_error",
         "store",
     )
 
     def __init__(self, store: JournalStore, claim: Claim, effects: Effects | None = None) -> None:
         self.store, self.claim, self.head = store, claim, claim.head
         self.effects: Effects = InProcess() if effects is None else effects
-        self._add: Callable[..., Awaitable[Appended]] = store.append
-        self._cache: Callable[..., Awaitable[bool]] = store.snapshot
-        self.stopped: JournalError | None = None
+        self._store_append: Callable[..., Awaitable[Appended]] = store.append
+        self._store_snapshot: Callable[..., Awaitable[bool]] = store.snapshot
+        self.stop_error: JournalError | None = None
         #: The state as last committed.
         self.state: AgentState = BLANK if claim.snapshot is None else claim.snapshot.state
         #: The last transition, None on a new thread.
         self.last: Transition | None = None
         #: Open questions of the node under way, by interrupt id.
-        self.asked: dict[str, Asked] = {}
+        self.questions: dict[str, Asked] = {}
         self._steps: dict[StepId, Step] = {}
         #: The steps of the node under way that a hook has asked to be tried again.
         self.retried_steps: set[StepId] = set()
@@ -130,22 +130,22 @@ class JournalHost:
         self._answers: dict[str, Answered] = {}
         self.run_id, self.segment = "", 0
         if claim.snapshot is not None:
-            self._note(claim.snapshot.last)
-        self._saved = claim.snapshot.at if claim.snapshot is not None else 0
+            self._enter_transition(claim.snapshot.last)
+        self._cached = claim.snapshot.at if claim.snapshot is not None else 0
         #: What is written together with the next entry.
-        self._held: tuple[Body, ...] = ()
+        self._deferred: tuple[Body, ...] = ()
         #: Whether that holds what a model said.
-        self._answered = False
+        self._has_model_answer = False
         #: State and last transition as they are written, while a transition waits or is being written.
-        self._solid: tuple[AgentState, Transition | None] | None = None
+        self._durable: tuple[AgentState, Transition | None] | None = None
         #: What is being written while the loop goes on, where the store can do that; each stands behind the one before.
-        self._under_way: list[Writing] = []
-        self._keeps = store.keeps_history
-        self._post: Callable[..., Posted] | None = getattr(store, "post", None) if self._keeps else None
-        self._every = store.snapshot_every if self._keeps else None
+        self._pending_writes: list[PendingWrite] = []
+        self._keeps_history = store.keeps_history
+        self._store_post: Callable[..., Posted] | None = getattr(store, "post", None) if self._keeps_history else None
+        self._snapshot_every = store.snapshot_every if self._keeps_history else None
         check_chain(claim.thread_id, claim.entries, 0 if claim.snapshot is None else claim.snapshot.at)
         for entry in claim.entries:
-            self._take(entry.body)
+            self._enter(entry.body)
 
     @classmethod
     async def open(
@@ -158,32 +158,32 @@ class JournalHost:
             StoreError: the store failed; nothing was written.
             CheckpointError: what stands in it cannot be read.
         """
-        with reported(store, thread_id, "take the thread", UNCHANGED):
+        with report_errors(store, thread_id, "take the thread", UNCHANGED):
             claim = await store.claim(thread_id, worker)
         try:
             return cls(store, claim, effects)
         except BaseException as e:
             with anyio.CancelScope(shield=True):
-                await give_back(store, claim, e)
+                await release_unreadable(store, claim, e)
             raise
 
     @classmethod
-    async def seen(cls, store: JournalStore, thread_id: str) -> JournalHost | None:
+    async def peek(cls, store: JournalStore, thread_id: str) -> JournalHost | None:
         """What stands in a thread, without taking it; None when nothing does.
 
         Raises:
             StoreError: the store failed.
             CheckpointError: what stands in it cannot be read.
         """
-        with reported(store, thread_id, "read the thread", UNCHANGED):
+        with report_errors(store, thread_id, "read the thread", UNCHANGED):
             found = await store.peek(thread_id)
         return None if found is None else cls(store, found)
 
-    def _take(self, body: Body) -> None:
+    def _enter(self, body: Body) -> None:
         kind = type(body)
         if kind is Transition:
             self.state = apply(self.state, body.delta)  # type: ignore[union-attr]
-            self._note(body)  # type: ignore[arg-type]
+            self._enter_transition(body)  # type: ignore[arg-type]
         elif kind is Outcome or kind is Intent or kind is ModelFailed:
             # A new turn that died before its first transition may have left steps behind: they are not this run's.
             if body.run_id == self.run_id:
@@ -196,25 +196,25 @@ class JournalHost:
             left = self._steps.pop(body.step_id, None)  # type: ignore[union-attr]
             if type(left) is Intent:
                 self._interrupted[body.step_id] = left  # type: ignore[union-attr]
-            self.asked[body.interrupt_id] = body  # type: ignore[union-attr, assignment]
+            self.questions[body.interrupt_id] = body  # type: ignore[union-attr, assignment]
         elif kind is Answered:
             self._answers[body.interrupt_id] = body  # type: ignore[union-attr, assignment]
         elif kind is Paused or kind is Resumed:
             self.segment = max(self.segment, body.segment)  # type: ignore[union-attr]
 
-    def _note(self, transition: Transition) -> None:
+    def _enter_transition(self, transition: Transition) -> None:
         self.last, self.run_id = transition, transition.run_id
         self.segment = transition.segment if transition.node == START else max(self.segment, transition.segment)
-        if self._steps or self.asked or self._answers or self.retried_steps:
-            self._forget()
+        if self._steps or self.questions or self._answers or self.retried_steps:
+            self._clear_node()
 
-    def _forget(self) -> None:
-        self._steps, self.asked, self._answers, self.retried_steps, self._interrupted = {}, {}, {}, set(), {}
+    def _clear_node(self) -> None:
+        self._steps, self.questions, self._answers, self.retried_steps, self._interrupted = {}, {}, {}, set(), {}
 
     def begin(self, run_id: str) -> None:
         """Start a run of its own: what the one before had on record in an unfinished node is not this one's."""
         self.run_id, self.segment = run_id, 0
-        self._forget()
+        self._clear_node()
 
     @property
     def open_node(self) -> str | None:
@@ -224,56 +224,56 @@ class JournalHost:
     @property
     def open_questions(self) -> dict[str, Asked]:
         """The questions without an answer, by interrupt id."""
-        return {i: q for i, q in self.asked.items() if i not in self._answers}
+        return {i: q for i, q in self.questions.items() if i not in self._answers}
 
     async def _append(self, *bodies: Body) -> None:
-        held = self._held
+        held = self._deferred
         if held:
-            self._held, self._answered = (), False
+            self._deferred, self._has_model_answer = (), False
             bodies = held + bodies
         try:
-            if self._under_way:
-                await self._written(self._begin(bodies, (self.state, self.last)))
+            if self._pending_writes:
+                await self._wait_for_write(self._begin_write(bodies, (self.state, self.last)))
                 return
-            got = await self._add(self.claim, bodies)
+            got = await self._store_append(self.claim, bodies)
         except NotSerialisable as e:
             # No failure of the store: nothing was written, and whoever made the value hears of it.
             if held:
-                await self._apart(held, bodies[len(held) :], e)
+                await self._write_apart(held, bodies[len(held) :], e)
             raise
         except Exception as e:  # noqa: BLE001  a store is somebody else's code
-            self._failed(e, f"save {listed(bodies)}")
+            self._fail(e, f"save {describe_bodies(bodies)}")
         if got is not Appended.OK:
-            self._fenced(got)
+            self._lose_claim(got)
         self.head += len(bodies)
-        self._solid = None
+        self._durable = None
 
-    def _begin(self, bodies: tuple[Body, ...], then: tuple[AgentState, Transition | None]) -> Writing:
+    def _begin_write(self, bodies: tuple[Body, ...], then: tuple[AgentState, Transition | None]) -> PendingWrite:
         """Begin to write behind what is being written."""
-        assert self._post is not None
-        after = self._under_way[-1].posted if self._under_way else None
-        made = Writing(self._post(self.claim, bodies, after=after), bodies, then)
-        self._under_way.append(made)
+        assert self._store_post is not None
+        after = self._pending_writes[-1].posted if self._pending_writes else None
+        made = PendingWrite(self._store_post(self.claim, bodies, after=after), bodies, then)
+        self._pending_writes.append(made)
         self.head += len(bodies)
         return made
 
-    async def _written(self, wanted: Writing) -> None:
+    async def _wait_for_write(self, wanted: PendingWrite) -> None:
         """Wait until that is written, and all before it; what was first fails first, whoever waits for it."""
-        while wanted in self._under_way:
-            first = self._under_way[0]
+        while wanted in self._pending_writes:
+            first = self._pending_writes[0]
             try:
-                got = await first.known()
+                got = await first.wait()
             except Exception as e:  # noqa: BLE001  a store is somebody else's code
-                self._failed(e, f"save {listed(first.bodies)}")
-            if got is not None and self.stopped is None:
+                self._fail(e, f"save {describe_bodies(first.bodies)}")
+            if got is not None and self.stop_error is None:
                 if got is not Appended.OK:
-                    self._fenced(got)
-                del self._under_way[0]
-                self._solid = first.then if self._under_way else None
-        if self.stopped is not None:
-            raise self.stopped
+                    self._lose_claim(got)
+                del self._pending_writes[0]
+                self._durable = first.then if self._pending_writes else None
+        if self.stop_error is not None:
+            raise self.stop_error
 
-    async def _apart(self, held: tuple[Body, ...], bodies: tuple[Body, ...], error: NotSerialisable) -> None:
+    async def _write_apart(self, held: tuple[Body, ...], bodies: tuple[Body, ...], error: NotSerialisable) -> None:
         """Write what had waited without what came next. Where it is to blame itself, the run cannot go on."""
         if bodies:
             try:
@@ -282,13 +282,13 @@ class JournalHost:
                 error = e
             else:
                 return
-        self._failed(error, f"save {listed(held)}")
+        self._fail(error, f"save {describe_bodies(held)}")
 
     async def _snapshot(self, state: AgentState, transition: Transition) -> bool:
         try:
-            return await self._cache(self.claim, self.head, state, transition)
+            return await self._store_snapshot(self.claim, self.head, state, transition)
         except Exception as e:  # noqa: BLE001  a store is somebody else's code
-            self._failed(e, f"save the state after {listed((transition,))}")
+            self._fail(e, f"save the state after {describe_bodies((transition,))}")
 
     def stop(self, error: JournalError) -> None:
         """Write nothing more: behind an entry that is missing, a later one would tell of what never was.
@@ -296,19 +296,19 @@ class JournalHost:
         Args:
             error: what says so; it is raised by whatever would write from now on. The next claim starts afresh.
         """
-        if self.stopped is None:
-            self.stopped = error
+        if self.stop_error is None:
+            self.stop_error = error
             self._roll_back()
             # Here and not in a test before each write: every iteration would pay for that.
-            self._add = self._cache = partial(refuse, error)
+            self._store_append = self._store_snapshot = partial(refuse, error)
 
     def _roll_back(self) -> None:
         """Stand where what is written stands."""
-        if self._solid is not None:
-            (self.state, self.last), self._held, self._solid = self._solid, (), None
-        self._under_way = []
+        if self._durable is not None:
+            (self.state, self.last), self._deferred, self._durable = self._durable, (), None
+        self._pending_writes = []
 
-    def _failed(self, error: Exception, doing: str) -> NoReturn:
+    def _fail(self, error: Exception, doing: str) -> NoReturn:
         if isinstance(error, JournalError):
             self.stop(error)
             raise error
@@ -319,13 +319,13 @@ class JournalHost:
         self.stop(told)
         raise told from error
 
-    def _fenced(self, got: Appended) -> NoReturn:
+    def _lose_claim(self, got: Appended) -> NoReturn:
         # UNKNOWN is not guessed at: the run stops here, and the next claim tells what was stored.
-        error = fenced(self.claim.thread_id, got)
+        error = fenced_error(self.claim.thread_id, got)
         self.stop(error)
         raise error
 
-    def recorded(self, step_id: StepId, digest: str = "") -> Step | None:
+    def find_step(self, step_id: StepId, digest: str = "") -> Step | None:
         """What the journal says about a step of the node under way.
 
         Raises:
@@ -335,16 +335,16 @@ class JournalHost:
             return None
         found = self._steps.get(step_id)
         if found is not None and found.digest != digest and bare(found.digest) != bare(digest):
-            error = mismatch(step_id, found.digest, digest)
+            error = mismatch_error(step_id, found.digest, digest)
             self.stop(error)
             raise error
         return found
 
-    def recorded_any(self, step_id: StepId) -> Step | None:
+    def find_unchecked(self, step_id: StepId) -> Step | None:
         """What the journal says about a step, whatever its arguments were."""
         return self._steps.get(step_id)
 
-    def newest(self, step_id: StepId) -> Step | None:
+    def find_last_attempt(self, step_id: StepId) -> Step | None:
         """What the journal says about the last attempt at a step of which it says anything."""
         while (step_id in self.retried_steps) or step_id.at_attempt(step_id.attempt + 1) in self._steps:
             step_id = step_id.at_attempt(step_id.attempt + 1)
@@ -356,7 +356,7 @@ class JournalHost:
         Its intent is on record; or its body asked a person, and had made steps of its own by then, or is one that may
         be repeated under its key and need not wrap what it does in steps.
         """
-        if type(self.newest(step_id)) is Intent:
+        if type(self.find_last_attempt(step_id)) is Intent:
             return True
         left = self._interrupted.get(step_id)
         return left is not None and (left.policy == "keyed" or any(i.parent == step_id for i in self._steps))
@@ -371,15 +371,15 @@ class JournalHost:
         """What the journal says of the model calls of the node under way that have failed."""
         return tuple(s for s in self._steps.values() if isinstance(s, ModelFailed))
 
-    def retry(self, step_id: StepId, reason: str) -> None:
+    def record_retry(self, step_id: StepId, reason: str) -> None:
         """Record, with what is written next, that a hook asked for another try."""
         self.retried_steps.add(step_id)
-        self.hold(Retried(run_id=self.run_id, step_id=step_id, reason=reason))
+        self.defer(Retried(run_id=self.run_id, step_id=step_id, reason=reason))
 
-    def hold(self, body: Body) -> None:
+    def defer(self, body: Body) -> None:
         """Have an entry written together with what is written next."""
-        if self.stopped is None:
-            self._held += (body,)
+        if self.stop_error is None:
+            self._deferred += (body,)
 
     def intend(self, step_id: StepId, policy: Policy, digest: str = "", *, key: str = "") -> Coroutine[Any, Any, None]:
         """Write that an effect is about to happen."""
@@ -390,17 +390,17 @@ class JournalHost:
     ) -> None:
         """Write what came of it."""
         outcome = Outcome(run_id=self.run_id, step_id=step_id, digest=digest, value=value, error=error)
-        if when == "next" and self._keeps and self.stopped is None:
-            self._held += (outcome,)
+        if when == "next" and self._keeps_history and self.stop_error is None:
+            self._deferred += (outcome,)
         else:
             await self._append(outcome)
 
     async def flush(self) -> None:
         """Have everything written by now."""
-        if self._held:
+        if self._deferred:
             await self._append()
-        elif self._under_way:
-            await self._written(self._under_way[-1])
+        elif self._pending_writes:
+            await self._wait_for_write(self._pending_writes[-1])
 
     async def step(self, step_id: StepId, fn: Callable[[], Awaitable[Any]], policy: Policy, digest: str = "") -> Any:
         """Run an effect unless its result is recorded.
@@ -410,9 +410,9 @@ class JournalHost:
             ModelError: it is recorded that this model call failed.
             OutcomeUnknown: policy ``"once"``, and a crash came between the effect and its record.
             NotSerialisable: its result has no JSON form, and the store needs one.
-            Fenced, StepMismatch, StoreError: this worker must not go on, see `stopped`.
+            Fenced, StepMismatch, StoreError: this worker must not go on, see `stop_error`.
         """
-        found = self.recorded(step_id, digest) if self._steps else None
+        found = self.find_step(step_id, digest) if self._steps else None
         if type(found) is Outcome:
             if found.error is not None:
                 raise StepFailed(found.error)
@@ -425,7 +425,7 @@ class JournalHost:
                 raise OutcomeUnknown(str(step_id))
         elif policy == "once" or policy == "keyed":
             await self.intend(step_id, policy, digest)
-        if policy == "model" and self._held:
+        if policy == "model" and self._deferred:
             # A crash in the middle of this call must not repeat the one before it as well.
             await self._append()
         try:
@@ -438,10 +438,10 @@ class JournalHost:
         if policy == "model":
             # Written together with what comes next, mostly the transition: a crash before that asks the model
             # again, which the laws allow once a crash, and every run saves a write an iteration.
-            while self._held:  # another call that ran beside this one; while it is written, a third may end
+            while self._deferred:  # another call that ran beside this one; while it is written, a third may end
                 await self._append()
-            self._held = (Outcome(run_id=self.run_id, step_id=step_id, digest=digest, value=value),)
-            self._answered = True
+            self._deferred = (Outcome(run_id=self.run_id, step_id=step_id, digest=digest, value=value),)
+            self._has_model_answer = True
         else:
             await self.settle(step_id, value, digest)
         return value
@@ -471,7 +471,7 @@ class JournalHost:
             StoreError: the store failed; the transition before stands, and `resume` goes on from there.
         """
         now = self.effects.now()
-        if self._keeps:
+        if self._keeps_history:
             change, state = advance(old, new, updated_at=now, active_seconds=active_seconds, iteration=iteration)
         else:
             change = _NO_DELTA  # the state is handed to the store whole
@@ -490,45 +490,45 @@ class JournalHost:
             uncharged=uncharged,
             request_id=request_id,
         )
-        if when == "meanwhile" and (self._post is None or (self._answered and next_node != END)):
+        if when == "meanwhile" and (self._store_post is None or (self._has_model_answer and next_node != END)):
             # A crash in the middle of a model call must not repeat the one before it as well.
             when = "now"
-        if when != "now" and self._keeps and self.stopped is None:
-            if when == "meanwhile" and self._under_way and next_node != END:  # behind the end comes nothing
+        if when != "now" and self._keeps_history and self.stop_error is None:
+            if when == "meanwhile" and self._pending_writes and next_node != END:  # behind the end comes nothing
                 await self.flush()
-            self._solid = self._solid or (self.state, self.last)
-            self._held += (transition,)
+            self._durable = self._durable or (self.state, self.last)
+            self._deferred += (transition,)
             if when == "meanwhile":
-                bodies, self._held, self._answered = self._held, (), False
+                bodies, self._deferred, self._has_model_answer = self._deferred, (), False
                 try:
-                    self._begin(bodies, (state, transition))
+                    self._begin_write(bodies, (state, transition))
                 except Exception as e:  # noqa: BLE001  a store is somebody else's code
-                    self._failed(e, f"save {listed(bodies)}")
-        elif self._keeps:
+                    self._fail(e, f"save {describe_bodies(bodies)}")
+        elif self._keeps_history:
             try:
                 await self._append(transition)
             except NotSerialisable as e:  # the run cannot go on without it
-                self._failed(e, f"save {listed((transition,))}")
+                self._fail(e, f"save {describe_bodies((transition,))}")
         else:
-            self._held, self._answered = (), False  # the state holds what the model said
+            self._deferred, self._has_model_answer = (), False  # the state holds what the model said
             self.head += 1
             if not await self._snapshot(state, transition):
-                self._fenced(Appended.FENCED)
-        self._note(transition)
+                self._lose_claim(Appended.FENCED)
+        self._enter_transition(transition)
         self.state = state
-        if self._every is not None and self.head - self._saved >= self._every and not self._held:
+        if self._snapshot_every is not None and self.head - self._cached >= self._snapshot_every and not self._deferred:
             await self.flush()
             # A cache: without it a resume reads more. What keeps it from being written keeps the next entry, too.
             with contextlib.suppress(Exception):
-                await self._cache(self.claim, self.head, state, transition)
-            self._saved = self.head
+                await self._store_snapshot(self.claim, self.head, state, transition)
+            self._cached = self.head
         return state
 
     async def ask(self, question: Asked) -> None:
         """Write a question to a person."""
-        if question.interrupt_id not in self.asked:
+        if question.interrupt_id not in self.questions:
             await self._append(question)
-            self.asked[question.interrupt_id] = question
+            self.questions[question.interrupt_id] = question
 
     async def answer(self, answers: dict[str, Any]) -> None:
         """Write answers to open questions."""
@@ -540,26 +540,26 @@ class JournalHost:
         """The answers that a step of the node under way has got, in the order of its questions."""
         if not self._answers:
             return ()
-        asked = (q for q in self.asked.values() if q.step_id == step_id)
+        asked = (q for q in self.questions.values() if q.step_id == step_id)
         return tuple(self._answers[q.interrupt_id] for q in asked if q.interrupt_id in self._answers)
 
-    def waits(self, step_id: StepId) -> bool:
+    def is_waiting(self, step_id: StepId) -> bool:
         """Whether a question of a step of the node under way has no answer yet."""
-        return bool(self.asked) and any(q.step_id == step_id for q in self.open_questions.values())
+        return bool(self.questions) and any(q.step_id == step_id for q in self.open_questions.values())
 
     async def pause(self, kind: PauseKind, reason: str = "") -> None:
         """End the segment without ending the run."""
         await self._append(Paused(run_id=self.run_id, segment=self.segment, kind=kind, reason=reason))
 
-    async def note(self, step_id: StepId, value: Any) -> None:
+    async def annotate(self, step_id: StepId, value: Any) -> None:
         """Keep something for those who read the journal, written together with what comes next.
 
         Args:
             step_id: its name, used by no step.
             value: data with a JSON form.
         """
-        if self._keeps:
-            self._held += (Outcome(run_id=self.run_id, step_id=step_id, value=freeze(value)),)
+        if self._keeps_history:
+            self._deferred += (Outcome(run_id=self.run_id, step_id=step_id, value=freeze(value)),)
 
     async def resume(self) -> None:
         """Begin another segment."""
@@ -591,5 +591,5 @@ class JournalHost:
         Raises:
             StoreError: the store failed; what was committed stays.
         """
-        with reported(self.store, self.claim.thread_id, "give the thread back", HELD):
+        with report_errors(self.store, self.claim.thread_id, "give the thread back", KEPT_BUSY):
             await self.store.release(self.claim)

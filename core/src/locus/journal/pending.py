@@ -1,4 +1,4 @@
-"""`Writing`: entries that a store writes while the loop goes on. `When`: how long an entry may wait."""
+"""`PendingWrite`: entries that a store writes while the loop goes on. `When`: how long an entry may wait."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from locus.core.state import AgentState
     from locus.journal.store import Appended, Posted
 
-__all__ = ["WHEN", "When", "Writing"]
+__all__ = ["WHEN_BEFORE", "PendingWrite", "When"]
 
 #: When an entry must be written. ``"now"``: before the call returns. ``"meanwhile"``: it is begun, and the loop goes
 #: on; it is there before the next entry, and before the next effect except a model call. ``"next"``: together with the
@@ -22,11 +22,11 @@ __all__ = ["WHEN", "When", "Writing"]
 When = Literal["now", "meanwhile", "next"]
 
 #: By the node that follows a transition that is not reported to anybody.
-WHEN: Mapping[str, When] = {"think": "meanwhile", "execute": "next", "terminate": "next", "end": "meanwhile"}
+WHEN_BEFORE: Mapping[str, When] = {"think": "meanwhile", "execute": "next", "terminate": "next", "end": "meanwhile"}
 
 
 @define(eq=False)
-class Writing:
+class PendingWrite:
     """An append under way.
 
     Args:
@@ -38,21 +38,21 @@ class Writing:
     posted: Posted
     bodies: tuple[Body, ...]
     then: tuple[AgentState, Transition | None]
-    _asked: bool = False
+    _is_waited_for: bool = False
     _others: anyio.Event | None = None
 
-    async def known(self) -> Appended | None:
+    async def wait(self) -> Appended | None:
         """What came of it; None where another task asked already, and was told or left."""
-        if self._asked:
+        if self._is_waited_for:
             if self._others is None:
                 self._others = anyio.Event()
             await self._others.wait()
             return None
-        self._asked = True
+        self._is_waited_for = True
         try:
             return await self.posted.wait()
         finally:
-            self._asked = False
+            self._is_waited_for = False
             if self._others is not None:
                 self._others.set()
                 self._others = None

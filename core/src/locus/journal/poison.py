@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from locus.journal.host import JournalHost
     from locus.journal.store import Claim
 
-__all__ = ["LIMITS", "attempts_made", "cause", "dead_letter"]
+__all__ = ["LIMITS", "cause", "count_attempts", "dead_letter"]
 
 #: The name of the step that keeps the limits that a segment is run with; its ordinal is the segment's number.
 LIMITS = "limits"
 
 
-def attempts_made(claim: Claim) -> int:
+def count_attempts(claim: Claim) -> int:
     """How many segments in a row broke off at the end of a thread, without a pause and with nothing new on record."""
     count = 0
     for entry in reversed(claim.entries):
@@ -43,7 +43,7 @@ def dead_letter(claim: Claim) -> str | None:
 
 def cause(host: JournalHost) -> str:
     """How often an open run broke off where it is, and what was under way there."""
-    state, node, made = host.state, host.open_node, attempts_made(host.claim)
+    state, node, made = host.state, host.open_node, count_attempts(host.claim)
     done = {outcome.step_id for outcome in host.outcomes}
     calls = [c.name for i, c in enumerate(state.unanswered) if StepId(state.iteration, EXECUTE, i) not in done]
     at_work = f", calling {', '.join(calls)}" if node == EXECUTE and calls else ""

@@ -276,7 +276,7 @@ class SegmentContext:
         if step_id in host.retried_steps:
             return True
         if asked:
-            host.retry(step_id, self.retry_reason)
+            host.record_retry(step_id, self.retry_reason)
         return asked
 
     # -- events -----------------------------------------------------------------------------------
@@ -344,9 +344,9 @@ class SegmentContext:
         return directive
 
     async def _emit_failure(self, event: HookFailedEvent) -> None:
-        if self.host.stopped is not None and not self.ended:
+        if self.host.stop_error is not None and not self.ended:
             # A hook cannot keep to itself that this worker must not go on.
-            raise self.host.stopped
+            raise self.host.stop_error
         await self.emit(event)
 
     async def _notified(self, impls: tuple[Impl, ...], event: Event) -> Directive | None:
@@ -391,7 +391,7 @@ class SegmentContext:
     ) -> Any:
         """Run or resume a child; its journal is its own thread, named after this one and the step."""
         thread_id = f"{self.thread_id}/{self.run_id[:8]}/{step_id}"
-        replayed = self.host.recorded_any(step_id) is not None
+        replayed = self.host.find_unchecked(step_id) is not None
         try:
             result = await agent.run_as_child(prompt, thread_id=thread_id, parent=self, budget=budget, answers=answers)
         except (Fenced, StepMismatch, StoreError, ThreadBusy) as e:

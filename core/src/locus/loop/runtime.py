@@ -258,7 +258,7 @@ class AgentRuntime:
         segment = evolve(self._new_turn(thread_id, prompt), answer=answers, one_run=True)
         while True:
             active = SegmentContext(runtime, thread_id, deps=parent.deps, parent=parent)
-            before = await JournalHost.seen(store, thread_id)
+            before = await JournalHost.peek(store, thread_id)
             if before is not None:
                 # The child's own journal remembers it: a finished child is not run again, an asking one still asks.
                 active.host = before

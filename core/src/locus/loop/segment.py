@@ -127,7 +127,7 @@ async def _give_back(host: JournalHost, _: object, error: BaseException | None, 
                 try:
                     await leave()
                 except JournalError as failed:
-                    if failed is not host.stopped:
+                    if failed is not host.stop_error:
                         error.add_note(str(failed))  # what was wrong first is what is raised
     else:
         try:
@@ -165,7 +165,7 @@ async def _emit_break_off(
         return
     if is_cancellation(error):
         await _cancelled(run, segment)
-    elif isinstance(error, JournalError) and run.host.stopped is not None and not run.ended:
+    elif isinstance(error, JournalError) and run.host.stop_error is not None and not run.ended:
         _show_committed(run)
         await _ensure_begun(run, segment)
         await emit_end(run, run.state, Ending(JOURNAL_ERROR, error=error))
@@ -289,7 +289,7 @@ async def _resume(run: SegmentContext, segment: Segment, sessions: RunSessions) 
 async def _give_up(host: JournalHost, thread_id: str, max_attempts: int) -> None:
     """Law 10: what kills its worker each time must not be given to a worker for ever."""
     cause = poison.dead_letter(host.claim)
-    if cause is None and poison.attempts_made(host.claim) >= max_attempts:
+    if cause is None and poison.count_attempts(host.claim) >= max_attempts:
         cause = poison.cause(host)
         await host.pause("dead_letter", cause)
     if cause is not None:
@@ -308,7 +308,7 @@ async def _stand(run: SegmentContext, segment: Segment, state: AgentState, numbe
             limits = [limit.to_json() for limit in run.runtime.limits]
         except NotSerialisable:  # a lambda: then the record says only that there was something
             limits = []
-        await host.note(StepId(0, SEGMENT, number, name=LIMITS), limits)
+        await host.annotate(StepId(0, SEGMENT, number, name=LIMITS), limits)
 
 
 async def _start_event(run: SegmentContext, prompt: str, *, resumed: bool) -> None:

@@ -165,7 +165,7 @@ def _misnamed(host: JournalHost, given: Mapping[Any, Any]) -> str | None:
     for key in given:
         if not isinstance(key, str) or key in open_ids:
             continue
-        if key in host.asked:
+        if key in host.questions:
             return f"the question {key!r} has its answer; open: {', '.join(open_ids) or 'none'}"
         near = closest(key, open_ids)
         if near is not None:

@@ -13,7 +13,7 @@ from locus.core.events import CheckpointEvent, IterationEvent, TerminateEvent
 from locus.core.journal import END, START, Cancelled
 from locus.core.state import AgentState
 from locus.hooks.dispatch import decide_route
-from locus.journal.pending import WHEN
+from locus.journal.pending import WHEN_BEFORE
 from locus.journal.requests import last_request_id
 from locus.loop.context import SegmentContext
 from locus.loop.router import EXECUTE, TERMINATE, THINK, Node, Route, legal
@@ -67,8 +67,8 @@ async def advance_node(run: SegmentContext, state: AgentState, node: Node) -> tu
 
 def _failed(run: SegmentContext, node: Node, state: AgentState, error: Exception) -> AgentState:
     """The state after a node that raised."""
-    if run.host.stopped is not None:
-        raise run.host.stopped  # no failure of the node
+    if run.host.stop_error is not None:
+        raise run.host.stop_error  # no failure of the node
     detail = f"{node.value}: {type(error).__name__}: {error}"
     run.stop = Ending(NODE_ERROR, detail=detail, error=error)
     return run.charged(state).with_error(detail)
@@ -108,7 +108,7 @@ def _settled(run: SegmentContext, route: Route) -> Route:
 def _stop_cancelled(run: SegmentContext) -> None:
     # An error or a condition that came first stays the reason.
     if run.stop is None and run.cancelled is not None:
-        run.host.hold(Cancelled(run_id=run.run_id, reason=run.cancelled))
+        run.host.defer(Cancelled(run_id=run.run_id, reason=run.cancelled))
         run.stop = Ending.cancelled(run.cancelled)
 
 
@@ -138,7 +138,7 @@ async def commit(
         request_id=last_request_id(new) if node == START else "",
         active_seconds=new.active_seconds + run.elapsed(),
         iteration=new.iteration + 1 if is_next_iteration else new.iteration,
-        when="now" if reported else WHEN.get(following, "now"),
+        when="now" if reported else WHEN_BEFORE.get(following, "now"),
     )
     run.state = state
     if is_next_iteration:

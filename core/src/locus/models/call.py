@@ -356,7 +356,7 @@ async def model_step(
     try:
         called: Called = await run.host.step(step_id, calling.step, "model", digest)
     except BaseException as e:
-        if not is_failure(e) or run.host.stopped is not None:
+        if not is_failure(e) or run.host.stop_error is not None:
             raise  # no failure of the model: this worker must not go on, another one may
         error = e if isinstance(e, ModelError) else _model_error(model, e)
         used = calling.usage if calling.usage is not _NOTHING else None
@@ -372,7 +372,7 @@ async def model_step(
                 retryable=error.retryable,
                 usage=used,
             )
-            run.host.hold(failed)
+            run.host.defer(failed)
         if step_id not in run.host.retried_steps:
             await _tell_error(run, error, calling)
         if error is e:

@@ -152,7 +152,7 @@ async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallR
     """
     work = [_prepare(i, call, state, run) for i, call in enumerate(calls)]
     for c in work:
-        run.host.recorded(c.step_id, c.digest)  # raises for another program's steps, before anything is started
+        run.host.find_step(c.step_id, c.digest)  # raises for another program's steps, before anything is started
     if len(work) == 1:
         work[0].alone = True
         await _run_one(work[0], run)
@@ -167,7 +167,7 @@ async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallR
             break
         for c in again:
             if c.at not in run.host.retried_steps:
-                run.host.retry(c.at, run.retry_reason)
+                run.host.record_retry(c.at, run.retry_reason)
             c.outcome, c.attempt, c.answered = None, c.attempt + 1, 0
         await _run_all(again, run)
     for c in work:
@@ -250,10 +250,10 @@ async def _run_together(work: Sequence[_Call], run: CallRun) -> None:
                 group.start_soon(_run_one, c, run)
     except ExceptionGroup:
         # Nothing but the journal fails here, and it fails for all of them alike.
-        if run.host.stopped is None:
+        if run.host.stop_error is None:
             raise
-    if run.host.stopped is not None:
-        raise run.host.stopped  # out of the handler: its own cause is what there is to tell
+    if run.host.stop_error is not None:
+        raise run.host.stop_error  # out of the handler: its own cause is what there is to tell
 
 
 def _stands(execution: ToolExecution) -> bool:
@@ -287,12 +287,12 @@ async def _hit(c: _Call, earlier: ToolExecution, run: CallRun, content: str | tu
 async def _run_one(c: _Call, run: CallRun) -> None:
     """One call from its decision to its record; sets ``c.outcome`` or ``c.waiting``, or leaves both unset."""
     step_id = c.at
-    found = run.host.recorded(step_id, c.digest)
+    found = run.host.find_step(step_id, c.digest)
     if type(found) is Outcome:
         c.outcome = found.value
         await _complete(c, run, replayed=True)
         return
-    if run.host.waits(step_id):
+    if run.host.is_waiting(step_id):
         c.waiting = True
         return
     lost = _is_lost(c, run, step_id, found)
@@ -477,8 +477,8 @@ async def _body(c: _Call, run: CallRun, step_id: StepId, call: ToolCall) -> Call
 
 def _raised(c: _Call, error: BaseException, run: CallRun, duration_ms: float) -> CallOutcome:
     """The error as the call's, unless this worker must not go on: then nothing came of the call yet."""
-    if run.host.stopped is not None:
-        raise run.host.stopped
+    if run.host.stop_error is not None:
+        raise run.host.stop_error
     return c.raised(error, duration_ms)
 
 

@@ -95,7 +95,7 @@ def with_recorded_results(host: JournalHost, state: AgentState, reason: str) -> 
     executions: list[ToolExecution] = []
     for ordinal, call in enumerate(state.unanswered):
         step_id = StepId(state.iteration, EXECUTE, ordinal)
-        found = host.newest(step_id)
+        found = host.find_last_attempt(step_id)
         if isinstance(found, Outcome) and isinstance(found.value, CallOutcome):
             from_record.append(found.value.message(call))
             executions.append(found.value.execution)

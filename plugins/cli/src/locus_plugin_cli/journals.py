@@ -77,7 +77,7 @@ class Journals:
             NothingToResume: nothing does; the message names the nearest one.
             StoreError, CheckpointError: it cannot be read.
         """
-        host = self.run(JournalHost.seen(self.store, thread_id))
+        host = self.run(JournalHost.peek(self.store, thread_id))
         if host is None:
             raise self.unknown(thread_id)
         return host

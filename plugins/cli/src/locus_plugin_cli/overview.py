@@ -129,7 +129,7 @@ async def overview(store: JournalStore, info: ThreadInfo, *, whole: bool = False
         "since": info.since,
     }
     try:
-        host = await JournalHost.seen(store, info.thread_id)
+        host = await JournalHost.peek(store, info.thread_id)
         earlier = await _earlier(store, host) if whole and host is not None and store.keeps_history else _NOTHING
     except LocusError as e:
         return Overview(status="unreadable", detail=str(e), **told)

@@ -17,7 +17,7 @@ import anyio
 from locus.core.errors import CheckpointError, CheckpointTooNew, Fenced, JournalError
 from locus.core.journal import BLANK, END, FORK, START, Body, Fold, Transition, entry_from_json, entry_to_json
 from locus.core.state import SCHEMA
-from locus.journal import Appended, recorded_entries
+from locus.journal import Appended, read_entries
 from locus.loop.input import thread_name
 from locus.loop.router import Node
 from locus_plugin_timetravel.histories import Source, store_of
@@ -50,7 +50,7 @@ async def export_thread(source: Source, thread_id: str) -> Iterator[str]:
     forms = await store.read_forms(thread_id) if isinstance(store, FormStore) and store.keeps_history else ()
     if forms:
         return _lines(thread_id, len(forms), forms)
-    entries = await recorded_entries(store, thread_id)
+    entries = await read_entries(store, thread_id)
     return _lines(thread_id, len(entries), ((e.n, e.writer, e.parent, entry_to_json(e.body)) for e in entries))
 
 

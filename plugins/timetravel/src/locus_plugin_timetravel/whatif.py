@@ -17,7 +17,7 @@ from locus.core.errors import ConditionError, ConfigError, JournalError
 from locus.core.journal import BLANK, END, FORK, START, Entry, fold
 from locus.core.messages import Usage
 from locus.core.termination import NoToolCalls, Satisfied, TerminationCondition, effective
-from locus.journal import recorded_entries
+from locus.journal import read_entries
 from locus.loop.router import Node, Route, Router
 from locus_plugin_timetravel.histories import Source, store_of
 from locus_plugin_timetravel.pages import Pages
@@ -128,7 +128,7 @@ async def what_if(
         found = await _newest(store, thread_id, final, rule)
         if found is not None:
             return found
-    run = _run(thread_id, await recorded_entries(store, thread_id), run_id)
+    run = _run(thread_id, await read_entries(store, thread_id), run_id)
     asked = _Asked(thread_id, run[-1].after, *rule(run[0]))
     return next(filter(None, map(asked.read, run)), None) or asked.end()
 

@@ -76,12 +76,12 @@ class ReplayHost(JournalHost):
 
     def enter(self, trace: NodeTrace, run: ReplayRun) -> None:
         """Be ready for a node: what it had on record, the time it began, what others had spent by then."""
-        self.trace, self.run, self.stopped = trace, run, None
-        self._forget()
+        self.trace, self.run, self.stop_error = trace, run, None
+        self._clear_node()
         # A node that was run twice by what wraps it has written its steps twice.
         self._again: dict[StepId, list[Outcome]] = {}
         for body in trace.bodies:
-            self._take(body)
+            self._enter(body)
             if isinstance(body, Outcome) and body.run_id == self.run_id:
                 self._again.setdefault(body.step_id, []).append(body)
         self._steps.update((i, outcomes[0]) for i, outcomes in self._again.items() if len(outcomes) > 1)
@@ -103,9 +103,9 @@ class ReplayHost(JournalHost):
     def pass_by(self, trace: NodeTrace) -> None:
         """Take a transition as it stands: no node made it."""
         for body in trace.bodies:
-            self._take(body)
+            self._enter(body)
         assert trace.transition is not None
-        self._note(trace.transition)
+        self._enter_transition(trace.transition)
         self.state = trace.after
         self._carried = trace.spending
 
@@ -141,7 +141,7 @@ class ReplayHost(JournalHost):
 
     # -- steps ------------------------------------------------------------------------------------
 
-    def recorded(self, step_id: StepId, digest: str = "") -> Step | None:
+    def find_step(self, step_id: StepId, digest: str = "") -> Step | None:
         """What the journal says about a step; it must have been asked for the same then."""
         found = self._steps.get(step_id)
         self._asked_for.append(step_id)
@@ -167,7 +167,7 @@ class ReplayHost(JournalHost):
 
     async def step(self, step_id: StepId, fn: Callable[[], Awaitable[Any]], policy: Any, digest: str = "") -> Any:
         """The recorded result."""
-        found = self.recorded(step_id, digest)
+        found = self.find_step(step_id, digest)
         attempt = attempt_of(step_id, self.trace.before.iteration)
         if attempt is not None:
             self._attempt = attempt
@@ -214,7 +214,7 @@ class ReplayHost(JournalHost):
         """Compare what came of a step at once."""
         await super().settle(step_id, value, digest, error)
 
-    def hold(self, body: Body) -> None:
+    def defer(self, body: Body) -> None:
         """Write nothing: the record has what was decided."""
 
     async def _append(self, *bodies: Body) -> None:
@@ -286,8 +286,8 @@ class ReplayHost(JournalHost):
         when: When = "now",
     ) -> AgentState:
         """Compare the transition with the recorded one, and go on from that."""
-        if self.stopped is not None:
-            raise self.stopped
+        if self.stop_error is not None:
+            raise self.stop_error
         made, after = self.trace.transition, self.trace.after
         if made is None:
             raise self._ended()
@@ -301,7 +301,7 @@ class ReplayHost(JournalHost):
         found = differing_field(after, new.with_iteration(iteration), made.delta, change)
         if found is not None:
             raise self.differs(*found)
-        self._note(made)
+        self._enter_transition(made)
         self.state, self._carried = after, self._left
         return after
 

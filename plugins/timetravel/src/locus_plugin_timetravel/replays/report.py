@@ -16,7 +16,7 @@ from locus.core.errors import LocusError, ReplayDiffers
 from locus.core.journal import FORK, START
 from locus.core.messages import Role
 from locus.core.termination import TerminationCondition, condition_from_json
-from locus.journal import recorded_entries
+from locus.journal import read_entries
 from locus.journal.poison import LIMITS
 from locus.loop.budget import tightened
 from locus.loop.router import Node
@@ -110,7 +110,7 @@ async def replay(
     """
     store = store_of(agent)
     options = RunOptions(deps=deps, model_settings=model_settings, output_schema=output_schema, termination=termination)
-    entries = await recorded_entries(store, thread_id)
+    entries = await read_entries(store, thread_id)
     walk, checked = _Walk(agent.runtime, store, thread_id, options), 0
     for trace in node_traces(entries):
         found = await walk.check(trace)

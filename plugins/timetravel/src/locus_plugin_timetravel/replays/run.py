@@ -107,26 +107,26 @@ class ReplayRun(SegmentContext):
     async def call_model(self, request: ModelRequest, *, model: Any = None, purpose: str) -> ModelResponse:
         """A plugin's recorded call."""
         self._next = self._call_id(request, purpose)
-        if self.host.recorded_any(self._next) is None:
+        if self.host.find_unchecked(self._next) is None:
             self.host.spend()
         return await super().call_model(request, model=model, purpose=purpose)
 
     def barred(self, more: Usage | None = None) -> str | None:
         """As in a run; but a call that is on record was made, so there was room for it."""
-        return super().barred(more) if self.halted or self.host.recorded_any(self._next) is None else None
+        return super().barred(more) if self.halted or self.host.find_unchecked(self._next) is None else None
 
     def model_for(self, model: Any) -> Model:
         """The model asked then: one that is named needs no provider now."""
         if not isinstance(model, str):
             return super().model_for(model)
-        found = self.host.recorded_any(self._next)
+        found = self.host.find_unchecked(self._next)
         named: Any = _Named(model if found is None else bare(found.digest).rpartition(":")[0])
         return named  # type: ignore[no-any-return]  # it is never called
 
     async def hook_step(self, name: str, fn: Callable[[], Awaitable[Any]]) -> Any:
         """A reviewer's recorded verdict."""
         step_id = StepId(self.state.iteration, REVIEW, name=name)
-        if self.host.recorded_any(step_id) is None and self._verdicts[name] >= STRIKES:
+        if self.host.find_unchecked(step_id) is None and self._verdicts[name] >= STRIKES:
             return _ACCEPT  # it failed so often that it was not asked any more
         verdict = await super().hook_step(name, fn)
         self._verdicts[name] += verdict == _ACCEPT
