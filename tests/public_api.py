@@ -29,7 +29,6 @@ MODULES = (
     "locus.core.events",
     "locus.core.journal",
     "locus.core.messages",
-    "locus.core.reducers",
     "locus.core.state",
     "locus.core.termination",
     "locus.hooks",

@@ -69,7 +69,7 @@ def find_missing(package: str, finder: str) -> None:
 
     Args:
         package: the package's name.
-        finder: the module, imported when something is missing; its ``find_top_level(fullname)`` gives a spec or None.
+        finder: the module, imported when something is missing; its ``find_module(fullname)`` gives a spec or None.
     """
     sys.meta_path.append(_Missing(package, finder))  # the last to be asked
 
@@ -81,7 +81,7 @@ class _Missing:
         self._package, self._finder = package, finder
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        if fullname.rpartition(".")[0] != self._package:
+        if not fullname.startswith(f"{self._package}."):
             return None
-        found: ModuleSpec | None = import_module(self._finder).find_top_level(fullname)
+        found: ModuleSpec | None = import_module(self._finder).find_module(fullname)
         return found

@@ -4,13 +4,13 @@
 which distribution has X. The packages behind these paths have no names of their own: names are looked up among
 what the manifests of the installed plugins offer under that path, and imported on first use. Nothing else can be
 imported through them. A package becomes a compat path by calling `forward_names`, and a module that the kernel does
-not have, directly below its package, by being offered; the paths are not listed anywhere.
+not have, anywhere below its package, by being offered; the paths are not listed anywhere.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, MutableSequence
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
@@ -20,9 +20,12 @@ from locus.core.errors import PluginLoadError, closest
 from locus.plugins.discovery import Catalogue, pip_hint
 from locus.plugins.manifest import load
 
-__all__ = ["find_top_level", "forward_names"]
+__all__ = ["find_module", "forward_names"]
 
 _KERNEL = __name__.partition(".")[0]
+
+#: The packages that are compat paths.
+_PACKAGES: set[str] = set()
 
 
 def forward_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -33,7 +36,7 @@ def forward_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list
     Args:
         package: the package's own ``__name__``.
     """
-    _finder().packages.add(package)
+    _PACKAGES.add(package)
 
     def look_up(name: str) -> Any:
         if name.startswith("__"):
@@ -59,55 +62,26 @@ def forward_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list
     return look_up, names
 
 
-class _Finder:
-    """Finds the modules below the compat paths, and says what is missing when a module does not exist."""
-
-    def __init__(self) -> None:
-        self.packages: set[str] = set()
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """The spec of a module that an installed plugin offers names under.
-
-        Raises:
-            ImportError: no plugin does. A plain one: of a ModuleNotFoundError, ``from package import name``
-                would swallow the text.
-        """
-        parent, _, name = fullname.rpartition(".")
-        return _found(fullname) if parent in self.packages and not name.startswith("__") else None
-
-
-def find_top_level(fullname: str) -> ModuleSpec | None:
-    """The spec of a module directly below the kernel's package that the kernel does not have.
+def find_module(fullname: str) -> ModuleSpec | None:
+    """The spec of a module below the kernel's package that the kernel does not have, or None.
 
     Args:
         fullname: such as ``"locus.graphs"``.
 
     Raises:
-        ImportError: no installed plugin offers names under it.
+        ImportError: no installed plugin offers names under it, where nobody else can. A plain one: of a
+            ModuleNotFoundError, ``from package import name`` would swallow the text.
     """
-    # Names of modules are written in lower case: a class that is missing is not a missing plugin.
-    name = fullname.rpartition(".")[2]
-    return _found(fullname) if name.islower() and not name.startswith("_") else None
-
-
-def _found(fullname: str) -> ModuleSpec:
     parent, _, name = fullname.rpartition(".")
+    # Names of modules are written in lower case: a class that is missing is not a missing plugin.
+    if name.startswith("_") or not (name.islower() or parent in _PACKAGES):
+        return None
     offers = _offers()
-    if not any(_within(offer[1], (fullname,)) for offer in offers):
+    if any(_within(path, (fullname,)) for _, path, _, _ in offers):
+        return ModuleSpec(fullname, _Loader(), origin="the installed plugins", is_package=True)
+    if parent == _KERNEL or parent in _PACKAGES:
         raise ImportError(_missing(parent, name, offers), name=fullname)
-    return ModuleSpec(fullname, _Loader(), origin="the installed plugins", is_package=True)
-
-
-def _finder() -> _Finder:
-    """The one finder, which is last: a module that exists is found by others before."""
-    for finder in sys.meta_path:
-        if isinstance(finder, _Finder):
-            return finder
-    made = _Finder()
-    sys.meta_path.append(made)
-    return made
+    return None
 
 
 class _Loader(Loader):
@@ -129,22 +103,28 @@ Offer = tuple[str, str, str, str]
 
 def _offers() -> list[Offer]:
     """Everything offered under a compat path: plugin, path, name, reference."""
-    packages = _finder().packages
     # A fresh catalogue: a name is looked up once, and what was installed since the last one is seen.
     offers = []
     for manifest in Catalogue().manifests():
         for offered, reference in manifest.compat_paths.items():
             path, _, name = offered.partition(":")
-            if _within(path, packages) or not _is_of_kernel(path):
+            if _within(path, _PACKAGES) or not _is_of_kernel(path):
                 offers.append((manifest.name, path, name, reference))
     return offers
 
 
 def _is_of_kernel(path: str) -> bool:
-    """Whether the first module of a path below the kernel's package is one of the kernel's own."""
-    package, _, rest = path.partition(".")
-    top = f"{package}.{rest.partition('.')[0]}"
-    return package != _KERNEL or PathFinder.find_spec(top, sys.modules[_KERNEL].__path__) is not None
+    """Whether the kernel has a module of that name, or the path is not below its package."""
+    package, *parts = path.split(".")
+    found = package
+    location: MutableSequence[str] = sys.modules[_KERNEL].__path__
+    for part in parts if package == _KERNEL else ():
+        found = f"{found}.{part}"
+        spec = PathFinder.find_spec(found, location)
+        if spec is None:
+            return False
+        location = spec.submodule_search_locations or []
+    return True
 
 
 def _within(path: str, packages: Iterable[str]) -> bool:

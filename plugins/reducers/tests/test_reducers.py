@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus.core import reducers
-from locus.core.frozen import FrozenDict
+import locus_plugin_reducers as reducers
+from locus.core import FrozenDict
 from locus.core.messages import Message, Role
-from locus.core.reducers import (
+from locus_plugin_reducers import (
     Reducer,
     add_messages,
     add_numbers,
@@ -60,6 +61,12 @@ each = pytest.mark.parametrize("reducer", VALUES, ids=lambda r: r.__name__)
 
 def test_every_reducer_has_laws() -> None:
     assert {r.__name__ for r in VALUES} == set(reducers.__all__) - {"Reducer"}  # type: ignore[attr-defined]
+
+
+def test_all_of_them_are_found_under_the_fixed_import_path() -> None:
+    fixed = importlib.import_module("locus.core.reducers")
+
+    assert [getattr(fixed, name) for name in reducers.__all__] == [getattr(reducers, name) for name in reducers.__all__]
 
 
 @each

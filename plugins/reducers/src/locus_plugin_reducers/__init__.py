@@ -1,4 +1,4 @@
-"""Reducers: how a graph merges what two parallel branches made of one field.
+"""Reducers: how a graph merges what two parallel branches made of one field; also as ``locus.core.reducers``.
 
 Each is a pure function of two values in which None means "this branch has nothing to say", so ``f(None, x)`` and
 ``f(x, None)`` are ``x``. Each is associative, so it does not matter how branches are grouped (the exceptions are in
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from typing import Any, Protocol, TypeVar
 
-from locus.core.frozen import FrozenDict
+from locus.core import FrozenDict
 from locus.core.messages import Message
 
 __all__ = [
@@ -33,13 +33,13 @@ K = TypeVar("K", bound=Hashable)
 N = TypeVar("N", int, float)
 
 
-class Ordered(Protocol):
+class _Ordered(Protocol):
     """A value with an order."""
 
     def __lt__(self, other: Any, /) -> bool: ...
 
 
-O = TypeVar("O", bound=Ordered)  # noqa: E741 - an order
+O = TypeVar("O", bound=_Ordered)  # noqa: E741 - an order
 
 
 class Reducer(Protocol):
@@ -76,7 +76,7 @@ def merge_dict(left: Mapping[K, T] | None, right: Mapping[K, T] | None) -> Mappi
 
 
 def deep_merge_dict(left: Mapping[K, Any] | None, right: Mapping[K, Any] | None) -> Mapping[K, Any] | None:
-    """`merge_dict`, with mappings that stand under the same key on both sides merged in turn.
+    """`merge_dict`, with mappings under the same key on both sides merged in turn.
 
     Associative as long as a key holds mappings in all branches or in none: a plain value takes the place of a
     mapping, and what was in the mapping is lost.
