@@ -97,8 +97,8 @@ def homes(module: ModuleType) -> dict[str, str] | None:
     """What a facade imports when it is first used, or None where everything is imported at once."""
     for node in ast.walk(tree(module)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "exports":
-            table: dict[str, str] = ast.literal_eval(node.args[1])
-            return table
+            table: dict[str, tuple[str, ...]] = ast.literal_eval(node.args[1])
+            return {name: home for home, names in table.items() for name in names}
     return None
 
 

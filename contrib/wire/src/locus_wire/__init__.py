@@ -48,6 +48,4 @@ _MODULES = {
     "strict_schemas": ("NotStrict", "StrictRules", "strict_schema"),
 }
 
-__getattr__, __dir__ = exports(
-    __name__, {name: f"locus_wire.{module}" for module, names in _MODULES.items() for name in names}
-)
+__getattr__, __dir__ = exports(__name__, {f"locus_wire.{module}": names for module, names in _MODULES.items()})

@@ -29,15 +29,9 @@ __all__ = [
 __getattr__, __dir__ = exports(
     __name__,
     {
-        "EMPTY": "locus.core.frozen",
-        "FrozenDict": "locus.core.frozen",
-        "decode": "locus.core.codec",
-        "decode_data": "locus.core.data",
-        "encode": "locus.core.codec",
-        "encode_data": "locus.core.data",
-        "freeze": "locus.core.frozen",
-        "has_all_of": "locus.core.protocols",
-        "register_value": "locus.core.data",
-        "thaw": "locus.core.frozen",
+        "locus.core.codec": ("decode", "encode"),
+        "locus.core.data": ("decode_data", "encode_data", "register_value"),
+        "locus.core.frozen": ("EMPTY", "FrozenDict", "freeze", "thaw"),
+        "locus.core.protocols": ("has_all_of",),
     },
 )

@@ -13,7 +13,7 @@ itself::
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from typing import Any
@@ -42,13 +42,14 @@ class Lazy:
         return f"<lazy module {self.__name__!r}>"
 
 
-def exports(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def exports(package: str, modules: Mapping[str, Iterable[str]]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """``__getattr__`` and ``__dir__`` of a package whose names live in modules that are imported on first use.
 
     Args:
         package: the package's name.
-        homes: name -> module that defines it.
+        modules: module -> the names that the package offers of it.
     """
+    homes = {name: module for module, names in modules.items() for name in names}
 
     def getattr_(name: str) -> Any:
         home = homes.get(name)

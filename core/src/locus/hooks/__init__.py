@@ -21,11 +21,8 @@ __all__ = [
 __getattr__, __dir__ = exports(
     __name__,
     {
-        "Contribution": "locus.hooks.contribute",
-        "HOOKS": "locus.hooks.specs",
-        "HookInfo": "locus.hooks.specs",
-        "HookManager": "locus.hooks.manager",
-        "observer_hook": "locus.hooks.specs",
-        "observer_info": "locus.hooks.specs",
+        "locus.hooks.contribute": ("Contribution",),
+        "locus.hooks.manager": ("HookManager",),
+        "locus.hooks.specs": ("HOOKS", "HookInfo", "observer_hook", "observer_info"),
     },
 )

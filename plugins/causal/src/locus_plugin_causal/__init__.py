@@ -38,21 +38,20 @@ __all__ = [
     "build_causal_chain",
 ]
 
-_HOMES = {
-    "CausalChain": "chain",
-    "CausalConflictEvent": "events",
-    "CausalEdge": "graph",
-    "CausalEdgeEvent": "events",
-    "CausalHook": "hooks",
-    "CausalInferenceFailedEvent": "events",
-    "CausalNode": "graph",
-    "CausalNodeEvent": "events",
-    "CausalReport": "report",
-    "CausalSettings": "settings",
-    "Conflict": "graph",
-    "NodeType": "graph",
-    "Relation": "graph",
-    "build_causal_chain": "building",
-}
-
-__getattr__, __dir__ = exports(__name__, {name: f"{__name__}.{home}" for name, home in _HOMES.items()})
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "locus_plugin_causal.building": ("build_causal_chain",),
+        "locus_plugin_causal.chain": ("CausalChain",),
+        "locus_plugin_causal.events": (
+            "CausalConflictEvent",
+            "CausalEdgeEvent",
+            "CausalInferenceFailedEvent",
+            "CausalNodeEvent",
+        ),
+        "locus_plugin_causal.graph": ("CausalEdge", "CausalNode", "Conflict", "NodeType", "Relation"),
+        "locus_plugin_causal.hooks": ("CausalHook",),
+        "locus_plugin_causal.report": ("CausalReport",),
+        "locus_plugin_causal.settings": ("CausalSettings",),
+    },
+)

@@ -23,9 +23,9 @@ __all__ = [
 __getattr__, __dir__ = exports(
     __name__,
     {
-        "LLMCompactor": "locus_plugin_conversation.compactor",
-        "SlidingWindowManager": "locus_plugin_conversation.window",
-        "SummarizingManager": "locus_plugin_conversation.summaries",
-        "estimate_tokens": "locus_plugin_conversation.tokens",
+        "locus_plugin_conversation.compactor": ("LLMCompactor",),
+        "locus_plugin_conversation.summaries": ("SummarizingManager",),
+        "locus_plugin_conversation.tokens": ("estimate_tokens",),
+        "locus_plugin_conversation.window": ("SlidingWindowManager",),
     },
 )

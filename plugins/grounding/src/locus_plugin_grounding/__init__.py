@@ -36,26 +36,24 @@ __all__ = [
     "typed_score",
 ]
 
-_PACKAGE = "locus_plugin_grounding"
-
 __getattr__, __dir__ = exports(
     __name__,
     {
-        "WEIGHTS": f"{_PACKAGE}.partition",
-        "BadVerdict": f"{_PACKAGE}.judge",
-        "Decision": f"{_PACKAGE}.partition",
-        "GroundingEvaluator": f"{_PACKAGE}.evaluator",
-        "GroundingEvent": f"{_PACKAGE}.events",
-        "GroundingFailedEvent": f"{_PACKAGE}.events",
-        "GroundingHook": f"{_PACKAGE}.hooks",
-        "GroundingReport": f"{_PACKAGE}.result",
-        "GroundingResult": f"{_PACKAGE}.result",
-        "GroundingSettings": f"{_PACKAGE}.settings",
-        "Kind": f"{_PACKAGE}.partition",
-        "Partition": f"{_PACKAGE}.partition",
-        "TypedClaim": f"{_PACKAGE}.partition",
-        "claims_of": f"{_PACKAGE}.sentences",
-        "decide": f"{_PACKAGE}.partition",
-        "typed_score": f"{_PACKAGE}.partition",
+        "locus_plugin_grounding.evaluator": ("GroundingEvaluator",),
+        "locus_plugin_grounding.events": ("GroundingEvent", "GroundingFailedEvent"),
+        "locus_plugin_grounding.hooks": ("GroundingHook",),
+        "locus_plugin_grounding.judge": ("BadVerdict",),
+        "locus_plugin_grounding.partition": (
+            "Decision",
+            "Kind",
+            "Partition",
+            "TypedClaim",
+            "WEIGHTS",
+            "decide",
+            "typed_score",
+        ),
+        "locus_plugin_grounding.result": ("GroundingReport", "GroundingResult"),
+        "locus_plugin_grounding.sentences": ("claims_of",),
+        "locus_plugin_grounding.settings": ("GroundingSettings",),
     },
 )

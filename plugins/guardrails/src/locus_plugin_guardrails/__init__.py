@@ -39,5 +39,5 @@ _MODULES = {
 }
 
 __getattr__, __dir__ = exports(
-    __name__, {name: f"locus_plugin_guardrails.{module}" for module, names in _MODULES.items() for name in names}
+    __name__, {f"locus_plugin_guardrails.{module}": names for module, names in _MODULES.items()}
 )

@@ -42,10 +42,24 @@ __all__ = [
     "StoreClosed",
 ]
 
-_ELSEWHERE = {
-    "OCIBucketBackend": "locus_plugin_oci.bucket",
-    "OciModel": "locus_plugin_oci.model",
-    "OciSettings": "locus_plugin_oci.settings",
-}
-
-__getattr__, __dir__ = exports(__name__, {name: _ELSEWHERE.get(name, "locus_plugin_oci.errors") for name in __all__})
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "locus_plugin_oci.bucket": ("OCIBucketBackend",),
+        "locus_plugin_oci.errors": (
+            "BucketBusy",
+            "BucketDamaged",
+            "BucketDenied",
+            "BucketFailed",
+            "BucketMissing",
+            "BucketProblem",
+            "BucketRefused",
+            "BucketTooNew",
+            "BucketUnreachable",
+            "CredentialsUnusable",
+            "StoreClosed",
+        ),
+        "locus_plugin_oci.model": ("OciModel",),
+        "locus_plugin_oci.settings": ("OciSettings",),
+    },
+)

@@ -16,8 +16,7 @@ __all__ = ["OpenAIModel", "OpenAISettings", "make"]
 __getattr__, __dir__ = exports(
     __name__,
     {
-        "OpenAIModel": "locus_plugin_openai.model",
-        "OpenAISettings": "locus_plugin_openai.settings",
-        "make": "locus_plugin_openai.model",
+        "locus_plugin_openai.model": ("OpenAIModel", "make"),
+        "locus_plugin_openai.settings": ("OpenAISettings",),
     },
 )

@@ -41,5 +41,5 @@ _MODULES = {
 }
 
 __getattr__, __dir__ = exports(
-    __name__, {name: f"locus_plugin_planning.{module}" for module, names in _MODULES.items() for name in names}
+    __name__, {f"locus_plugin_planning.{module}": names for module, names in _MODULES.items()}
 )

@@ -27,12 +27,10 @@ __all__ = [
 __getattr__, __dir__ = exports(
     __name__,
     {
-        "Reflection": "locus_plugin_reflexion.reflection",
-        "ReflectionFailedEvent": "locus_plugin_reflexion.events",
-        "Reflector": "locus_plugin_reflexion.reflector",
-        "ReflexionHook": "locus_plugin_reflexion.hooks",
-        "ReflexionReport": "locus_plugin_reflexion.reflection",
-        "ReflexionSettings": "locus_plugin_reflexion.settings",
-        "StepVerdict": "locus_plugin_reflexion.reflection",
+        "locus_plugin_reflexion.events": ("ReflectionFailedEvent",),
+        "locus_plugin_reflexion.hooks": ("ReflexionHook",),
+        "locus_plugin_reflexion.reflection": ("Reflection", "ReflexionReport", "StepVerdict"),
+        "locus_plugin_reflexion.reflector": ("Reflector",),
+        "locus_plugin_reflexion.settings": ("ReflexionSettings",),
     },
 )

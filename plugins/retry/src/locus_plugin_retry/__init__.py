@@ -33,6 +33,4 @@ _MODULES = {
     "settings": ("BreakerSettings", "RetrySettings"),
 }
 
-__getattr__, __dir__ = exports(
-    __name__, {name: f"locus_plugin_retry.{module}" for module, names in _MODULES.items() for name in names}
-)
+__getattr__, __dir__ = exports(__name__, {f"locus_plugin_retry.{module}": names for module, names in _MODULES.items()})

@@ -48,12 +48,26 @@ __all__ = [
     "Verified",
 ]
 
-_ELSEWHERE = {
-    "Damage": "locus_plugin_sqlite.maintenance",
-    "Salvaged": "locus_plugin_sqlite.maintenance",
-    "Verified": "locus_plugin_sqlite.maintenance",
-    "SqliteSettings": "locus_plugin_sqlite.settings",
-    "SqliteStore": "locus_plugin_sqlite.store",
-}
-
-__getattr__, __dir__ = exports(__name__, {name: _ELSEWHERE.get(name, "locus_plugin_sqlite.errors") for name in __all__})
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "locus_plugin_sqlite.errors": (
+            "DiskFull",
+            "EntryDamaged",
+            "FileDamaged",
+            "FileFailed",
+            "FileForeign",
+            "FileGone",
+            "FileLocked",
+            "FileProblem",
+            "FileReadOnly",
+            "FileTooNew",
+            "FileTooOld",
+            "FileUnusable",
+            "StoreClosed",
+        ),
+        "locus_plugin_sqlite.maintenance": ("Damage", "Salvaged", "Verified"),
+        "locus_plugin_sqlite.settings": ("SqliteSettings",),
+        "locus_plugin_sqlite.store": ("SqliteStore",),
+    },
+)

@@ -34,5 +34,5 @@ _MODULES = {
 }
 
 __getattr__, __dir__ = exports(
-    __name__, {name: f"locus_plugin_steering.{module}" for module, names in _MODULES.items() for name in names}
+    __name__, {f"locus_plugin_steering.{module}": names for module, names in _MODULES.items()}
 )

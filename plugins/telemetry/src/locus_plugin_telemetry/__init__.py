@@ -16,5 +16,5 @@ __all__ = ["TelemetryHook", "TelemetrySettings"]
 _MODULES = {"hook": ("TelemetryHook",), "settings": ("TelemetrySettings",)}
 
 __getattr__, __dir__ = exports(
-    __name__, {name: f"locus_plugin_telemetry.{module}" for module, names in _MODULES.items() for name in names}
+    __name__, {f"locus_plugin_telemetry.{module}": names for module, names in _MODULES.items()}
 )

@@ -28,12 +28,11 @@ __all__ = [
 __getattr__, __dir__ = exports(
     __name__,
     {
-        "EmbeddingUnavailable": "locus_plugin_toolsearch.minilm",
-        "Index": "locus_plugin_toolsearch.index",
-        "MiniLM": "locus_plugin_toolsearch.minilm",
-        "ToolSearchHook": "locus_plugin_toolsearch.hook",
-        "ToolSearchReport": "locus_plugin_toolsearch.report",
-        "ToolSearchSettings": "locus_plugin_toolsearch.settings",
-        "ToolsOfferedEvent": "locus_plugin_toolsearch.events",
+        "locus_plugin_toolsearch.events": ("ToolsOfferedEvent",),
+        "locus_plugin_toolsearch.hook": ("ToolSearchHook",),
+        "locus_plugin_toolsearch.index": ("Index",),
+        "locus_plugin_toolsearch.minilm": ("EmbeddingUnavailable", "MiniLM"),
+        "locus_plugin_toolsearch.report": ("ToolSearchReport",),
+        "locus_plugin_toolsearch.settings": ("ToolSearchSettings",),
     },
 )

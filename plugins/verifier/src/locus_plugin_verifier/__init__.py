@@ -19,11 +19,10 @@ __all__ = ["BadVerdict", "Outcome", "VerifierEvent", "VerifierHook", "VerifierRe
 __getattr__, __dir__ = exports(
     __name__,
     {
-        "BadVerdict": "locus_plugin_verifier.judge",
-        "Outcome": "locus_plugin_verifier.outcome",
-        "VerifierEvent": "locus_plugin_verifier.events",
-        "VerifierHook": "locus_plugin_verifier.hook",
-        "VerifierReport": "locus_plugin_verifier.outcome",
-        "VerifierSettings": "locus_plugin_verifier.settings",
+        "locus_plugin_verifier.events": ("VerifierEvent",),
+        "locus_plugin_verifier.hook": ("VerifierHook",),
+        "locus_plugin_verifier.judge": ("BadVerdict",),
+        "locus_plugin_verifier.outcome": ("Outcome", "VerifierReport"),
+        "locus_plugin_verifier.settings": ("VerifierSettings",),
     },
 )
