@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # What these modules share with other modules of the kernel and nobody else may import.
 KERNEL_ONLY: dict[str, set[str]] = {
     "locus.core.events": {"stamp"},
+    "locus.core.termination": {"RunBudget"},
 }
 
 

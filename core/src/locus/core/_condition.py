@@ -2,8 +2,6 @@
 
 Every question has two sides, `evaluate` (does it hold, and why) and `refute` (does it not hold, and why), so
 that a negation can name the leaves that decided and De Morgan's laws hold for reasons as well as outcomes.
-
-Functions inside conditions are kept by their dotted names, and called so that a mistake is a named error.
 """
 
 from __future__ import annotations
@@ -13,28 +11,26 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from functools import reduce
-from importlib import import_module
-from inspect import iscoroutine, iscoroutinefunction
-from typing import Any, ClassVar, NoReturn, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar, final
 
-from attrs import NOTHING, Attribute, fields, has
+from attrs import NOTHING, Attribute, field, fields, has
 
-from locus.core._answers import Bounds, Explanation, Reading, Satisfied
+from locus.core._answers import Bounds, Explanation, Reading, Satisfied, all_of, any_of
 from locus.core.data import decode_data, encode_data
 from locus.core.errors import ConditionError, ConfigError, LocusError, NotSerialisable, UnknownName
 from locus.core.frozen import frozen
 from locus.core.state import AgentState
 
 __all__ = [
-    "OPERATORS",
-    "ArgsTest",
+    "AndCondition",
+    "NotCondition",
+    "OrCondition",
     "TerminationCondition",
-    "ask",
     "condition_from_json",
     "condition_types",
     "dotted_name",
-    "function",
     "register_condition",
+    "split_dotted_name",
 ]
 
 
@@ -48,86 +44,16 @@ def dotted_name(fn: Any) -> str | None:
     except (KeyError, AttributeError):
         return None
     name = f"{module}.{qualname}"
-    return name if found is fn and _parts(name) else None
+    return name if found is fn and split_dotted_name(name) else None
 
 
-def function(given: Any) -> Any:
-    """A function from itself or from its dotted name.
-
-    Raises:
-        ConfigError: nothing can be imported under that name.
-        TypeError: it cannot be called, is a coroutine function, or cannot be hashed.
-    """
-    fn = _imported(given) if isinstance(given, str) else given
-    if not callable(fn):
-        raise TypeError(f"{given!r} is not a function; give one that returns True or False, or its dotted name")
-    if iscoroutinefunction(fn):
-        raise TypeError(f"{given!r} is a coroutine function; conditions are pure, use a plain function")
-    try:
-        hash(fn)
-    except TypeError:
-        raise TypeError(f"{given!r} cannot be hashed, as a condition must be; use a plain function") from None
-    return fn
-
-
-def _parts(name: str) -> list[str]:
+def split_dotted_name(name: str) -> list[str]:
     """The parts of a dotted name; empty when it is not a dotted name."""
     parts = name.split(".")
     return parts if len(parts) > 1 and all(map(str.isidentifier, parts)) else []
 
 
-def _imported(name: str) -> Any:
-    parts = _parts(name)
-    if not parts:
-        raise ConfigError(f"{name!r} is not a dotted name of a function; write 'package.module.function'")
-    for end in range(len(parts) - 1, 0, -1):
-        try:
-            module = import_module(".".join(parts[:end]))
-        except ModuleNotFoundError as e:
-            if e.name is not None and f"{name}.".startswith(f"{e.name}."):
-                continue
-            raise
-        try:
-            return reduce(getattr, parts[end:], module)
-        except AttributeError as e:
-            raise ConfigError(f"cannot find the function {name!r}: {e}") from e
-    raise ConfigError(f"cannot find the function {name!r}: the module {parts[0]!r} was not found; is it installed?")
-
-
-def ask(name: str, fn: Callable[[Any], bool], about: Any) -> bool:
-    """The answer of a predicate.
-
-    Raises:
-        ConditionError: it raised, or answered with something else than True or False.
-    """
-    try:
-        answer = fn(about)
-    except Exception as e:
-        raise ConditionError(name, e) from e
-    if answer is True or answer is False:
-        return answer
-    shown = repr(answer)
-    if iscoroutine(answer):
-        answer.close()
-    cause = TypeError(f"it returned {shown}; a predicate returns True or False (wrap the value in bool(...))")
-    raise ConditionError(name, cause) from cause
-
-
-@frozen
-class ArgsTest:
-    """A predicate on a call's arguments, asked through `ask`; equal predicates share their answers."""
-
-    name: str
-    predicate: Callable[[Mapping[str, Any]], bool]
-
-    def __call__(self, arguments: Mapping[str, Any]) -> bool:
-        return ask(self.name, self.predicate, arguments)
-
-
 R = TypeVar("R")
-
-#: What ``&``, ``|`` and ``~`` build: the composites derive from the base class, so they enter themselves.
-OPERATORS: dict[str, Callable[..., TerminationCondition]] = {}
 
 
 class TerminationCondition(ABC):
@@ -215,20 +141,20 @@ class TerminationCondition(ABC):
     # -- operators --------------------------------------------------------------------------------
 
     def __and__(self, other: TerminationCondition) -> TerminationCondition:
-        return OPERATORS["&"](self, other)
+        return AndCondition(self, other)
 
     def __or__(self, other: TerminationCondition) -> TerminationCondition:
-        return OPERATORS["|"](self, other)
+        return OrCondition(self, other)
 
     # Only reached when the left operand is not a condition, which the composite refuses in words.
     def __rand__(self, other: object) -> TerminationCondition:
-        return OPERATORS["&"](other, self)
+        return AndCondition(_checked(other), self)
 
     def __ror__(self, other: object) -> TerminationCondition:
-        return OPERATORS["|"](other, self)
+        return OrCondition(_checked(other), self)
 
     def __invert__(self) -> TerminationCondition:
-        return OPERATORS["~"](self)
+        return NotCondition(self)
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
@@ -365,3 +291,227 @@ def condition_from_json(data: Any) -> TerminationCondition:
         raise ConfigError(f"{tag} lacks its argument {e}") from e
     except (TypeError, ValueError) as e:
         raise ConfigError(f"{tag}: {e}") from e
+
+
+# -- composites -----------------------------------------------------------------------------------
+
+Ask = Callable[[TerminationCondition], Satisfied | None]
+
+
+def _checked(given: Any) -> TerminationCondition:
+    if isinstance(given, TerminationCondition):
+        return given
+    if isinstance(given, type) and issubclass(given, TerminationCondition):
+        hint = f"call it: {given.__name__}(...)"
+    elif callable(given):
+        hint = "wrap a function in CustomCondition(...)"
+    else:
+        hint = "conditions combine with conditions only, such as MaxIterations(10)"
+    raise TypeError(f"{given!r} is not a termination condition; {hint}")
+
+
+def _enclosed(condition: TerminationCondition, text: str) -> str:
+    return f"({text})" if isinstance(condition, _Composite) else text
+
+
+class _Composite(TerminationCondition):
+    __slots__ = ()
+
+    conditions: tuple[TerminationCondition, ...]
+    _sign: ClassVar[str]
+    _word: ClassVar[str]
+    #: The answer of a branch that decides the whole: no further branch is asked.
+    _decides: ClassVar[bool]
+
+    @property
+    def name(self) -> str:
+        """The names of the branches, joined."""
+        return f" {self._word} ".join(_enclosed(c, c.name) for c in self.conditions)
+
+    def __repr__(self) -> str:
+        return f" {self._sign} ".join(_enclosed(c, repr(c)) for c in self.conditions)
+
+    @classmethod
+    def _spliced(cls, given: tuple[Any, ...]) -> tuple[TerminationCondition, ...]:
+        """The branches, those of branches of the same kind in their place: ``(a & b) & c == a & (b & c)``."""
+        if len(given) < 2:
+            raise ValueError(f"{cls.__name__} got {len(given)} conditions; it joins two or more")
+        found: list[TerminationCondition] = []
+        for each in given:
+            found += each.conditions if isinstance(each, cls) else (_checked(each),)
+        return tuple(found)
+
+    def check(self, state: AgentState) -> bool:
+        """Whether the run is to stop in this state."""
+        return self.evaluate(state) is not None
+
+    def _first(self, ask: Ask) -> Satisfied | None:
+        for condition in self.conditions:
+            found = ask(condition)
+            if found is not None:
+                return found
+        return None
+
+    def _every(self, ask: Ask) -> Satisfied | None:
+        parts = []
+        for condition in self.conditions:
+            found = ask(condition)
+            if found is None:
+                return None
+            parts.append(found)
+        return Satisfied(
+            " AND ".join(p.reason for p in parts),
+            tuple(leaf for p in parts for leaf in p.leaves),
+            "; ".join(p.detail for p in parts if p.detail),
+        )
+
+    def explain(self, state: AgentState) -> Explanation:
+        """The whole tree below this node, every branch, whatever `check` would have skipped."""
+        children = tuple(c.explain(state) for c in self.conditions)
+        goes_on = not self._decides
+        # The first branch that decides, or that raises, is the last one that `check` asks.
+        holds = next((c.satisfied for c in children if c.satisfied is not goes_on), goes_on)
+        return Explanation(self._word, holds, children=children)
+
+    def leaves(self) -> Iterator[TerminationCondition]:
+        """The leaves, in tree order."""
+        for condition in self.conditions:
+            yield from condition.leaves()
+
+    def to_args(self) -> dict[str, Any]:
+        """The JSON forms of the branches."""
+        return {"conditions": [c.to_json() for c in self.conditions]}
+
+    @classmethod
+    def from_args(cls, args: Mapping[str, Any]) -> TerminationCondition:
+        """The inverse of `to_args`."""
+        return cls(*map(condition_from_json, args["conditions"]))
+
+
+@final
+@register_condition
+@frozen(init=False, repr=False)
+class AndCondition(_Composite):
+    """Stop when all branches hold; the first that does not is the last one asked. Written ``a & b``."""
+
+    conditions: tuple[TerminationCondition, ...]
+    _sign: ClassVar[str] = "&"
+    _word: ClassVar[str] = "AND"
+    _decides: ClassVar[bool] = False
+
+    def __init__(self, *conditions: TerminationCondition) -> None:
+        self.__attrs_init__(self._spliced(conditions))
+
+    def evaluate(self, state: AgentState) -> Satisfied | None:
+        """All branches' reasons, joined by ``" AND "`` in tree order, or None."""
+        return self._every(lambda c: c.evaluate(state))
+
+    def refute(self, state: AgentState) -> Satisfied | None:
+        """The first branch that does not hold, or None."""
+        return self._first(lambda c: c.refute(state))
+
+    def bounds(self) -> Bounds:
+        """What all branches guarantee."""
+        return all_of(c.bounds() for c in self.conditions)
+
+    def negated_bounds(self) -> Bounds:
+        """What the negation guarantees: it is an Or of negations."""
+        return any_of(c.negated_bounds() for c in self.conditions)
+
+
+@final
+@register_condition
+@frozen(init=False, repr=False)
+class OrCondition(_Composite):
+    """Stop when any branch holds; the first that does is the last one asked. Written ``a | b``."""
+
+    conditions: tuple[TerminationCondition, ...]
+    _sign: ClassVar[str] = "|"
+    _word: ClassVar[str] = "OR"
+    _decides: ClassVar[bool] = True
+
+    def __init__(self, *conditions: TerminationCondition) -> None:
+        self.__attrs_init__(self._spliced(conditions))
+
+    def evaluate(self, state: AgentState) -> Satisfied | None:
+        """The reason of the first branch that holds, or None."""
+        # Written out: the loop asks this after every node.
+        for condition in self.conditions:
+            found = condition.evaluate(state)
+            if found is not None:
+                return found
+        return None
+
+    def refute(self, state: AgentState) -> Satisfied | None:
+        """Why no branch holds, or None."""
+        return self._every(lambda c: c.refute(state))
+
+    def bounds(self) -> Bounds:
+        """What any branch guarantees."""
+        return any_of(c.bounds() for c in self.conditions)
+
+    def negated_bounds(self) -> Bounds:
+        """What the negation guarantees: it is an And of negations."""
+        return all_of(c.negated_bounds() for c in self.conditions)
+
+
+@final
+@register_condition
+@frozen(repr=False)
+class NotCondition(TerminationCondition):
+    """Stop when the condition does not hold. Written ``~a``; ``~~a`` is ``a``."""
+
+    condition: TerminationCondition = field(converter=_checked)
+
+    @property
+    def name(self) -> str:
+        """``"NOT <name>"``."""
+        return f"NOT {_enclosed(self.condition, self.condition.name)}"
+
+    def check(self, state: AgentState) -> bool:
+        """Whether the run is to stop in this state."""
+        return self.evaluate(state) is not None
+
+    def evaluate(self, state: AgentState) -> Satisfied | None:
+        """``"NOT <name>"`` with the leaves that made it so, or None."""
+        found = self.condition.refute(state)
+        return None if found is None else Satisfied(self.name, found.leaves, found.detail)
+
+    def refute(self, state: AgentState) -> Satisfied | None:
+        """Why the negated condition holds, or None."""
+        return self.condition.evaluate(state)
+
+    def explain(self, state: AgentState) -> Explanation:
+        """The whole tree below this node."""
+        child = self.condition.explain(state)
+        return Explanation("NOT", None if child.satisfied is None else not child.satisfied, children=(child,))
+
+    def bounds(self) -> Bounds:
+        """What the negated condition guarantees by not holding."""
+        return self.condition.negated_bounds()
+
+    def negated_bounds(self) -> Bounds:
+        """What the negated condition guarantees."""
+        return self.condition.bounds()
+
+    def leaves(self) -> Iterator[TerminationCondition]:
+        """The leaves, in tree order."""
+        yield from self.condition.leaves()
+
+    def __invert__(self) -> TerminationCondition:
+        return self.condition
+
+    def __repr__(self) -> str:
+        inner = repr(self.condition)
+        if isinstance(self.condition, NotCondition):  # `~~x` would read back as x
+            return f"NotCondition({inner})"
+        return f"~{_enclosed(self.condition, inner)}"
+
+    def to_args(self) -> dict[str, Any]:
+        """The JSON form of the negated condition."""
+        return {"condition": self.condition.to_json()}
+
+    @classmethod
+    def from_args(cls, args: Mapping[str, Any]) -> TerminationCondition:
+        """The inverse of `to_args`."""
+        return cls(condition_from_json(args["condition"]))

@@ -6,12 +6,16 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import reduce
+from importlib import import_module
+from inspect import iscoroutine, iscoroutinefunction
 from typing import Any, ClassVar, final
 
-from attrs import field
+from attrs import Attribute, field
 
 from locus.core._answers import Bound, Bounds, Reading
-from locus.core._condition import ArgsTest, TerminationCondition, ask, function, register_condition
+from locus.core._condition import TerminationCondition, register_condition, split_dotted_name
+from locus.core.errors import ConditionError, ConfigError
 from locus.core.executions import ToolExecution
 from locus.core.frozen import frozen
 from locus.core.messages import ASSISTANT, Message
@@ -33,20 +37,99 @@ __all__ = [
 ]
 
 
-def _whole(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name} must be an integer, {least} or more, got {value!r}")
-    return value
+# -- functions inside conditions: kept by their dotted names, and called so that a mistake is a named error -------
+
+
+def function(given: Any) -> Any:
+    """A function from itself or from its dotted name.
+
+    Raises:
+        ConfigError: nothing can be imported under that name.
+        TypeError: it cannot be called, is a coroutine function, or cannot be hashed.
+    """
+    fn = _imported(given) if isinstance(given, str) else given
+    if not callable(fn):
+        raise TypeError(f"{given!r} is not a function; give one that returns True or False, or its dotted name")
+    if iscoroutinefunction(fn):
+        raise TypeError(f"{given!r} is a coroutine function; conditions are pure, use a plain function")
+    try:
+        hash(fn)
+    except TypeError:
+        raise TypeError(f"{given!r} cannot be hashed, as a condition must be; use a plain function") from None
+    return fn
+
+
+def _imported(name: str) -> Any:
+    parts = split_dotted_name(name)
+    if not parts:
+        raise ConfigError(f"{name!r} is not a dotted name of a function; write 'package.module.function'")
+    for end in range(len(parts) - 1, 0, -1):
+        try:
+            module = import_module(".".join(parts[:end]))
+        except ModuleNotFoundError as e:
+            if e.name is not None and f"{name}.".startswith(f"{e.name}."):
+                continue
+            raise
+        try:
+            return reduce(getattr, parts[end:], module)
+        except AttributeError as e:
+            raise ConfigError(f"cannot find the function {name!r}: {e}") from e
+    raise ConfigError(f"cannot find the function {name!r}: the module {parts[0]!r} was not found; is it installed?")
+
+
+def ask(name: str, fn: Callable[[Any], bool], about: Any) -> bool:
+    """The answer of a predicate.
+
+    Raises:
+        ConditionError: it raised, or answered with something else than True or False.
+    """
+    try:
+        answer = fn(about)
+    except Exception as e:
+        raise ConditionError(name, e) from e
+    if answer is True or answer is False:
+        return answer
+    shown = repr(answer)
+    if iscoroutine(answer):
+        answer.close()
+    cause = TypeError(f"it returned {shown}; a predicate returns True or False (wrap the value in bool(...))")
+    raise ConditionError(name, cause) from cause
+
+
+@frozen
+class ArgsTest:
+    """A predicate on a call's arguments, asked through `ask`; equal predicates share their answers."""
+
+    name: str
+    predicate: Callable[[Mapping[str, Any]], bool]
+
+    def __call__(self, arguments: Mapping[str, Any]) -> bool:
+        return ask(self.name, self.predicate, arguments)
+
+
+# -- limits -------------------------------------------------------------------------------------------------------
+
+
+def _must_be(what: str, is_valid: Callable[[Any], bool]) -> Callable[[Any, Attribute[Any], Any], None]:
+    def check(leaf: Any, argument: Attribute[Any], value: Any) -> None:
+        if not is_valid(value):
+            raise ValueError(f"{type(leaf).__name__}({argument.alias}) must be {what}, got {value!r}")
+
+    return check
+
+
+def _is_whole(value: Any, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
 
 
 def _amount(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
         raise ValueError(f"{name} must be a finite number, 0 or more, got {value!r}")
     return float(value)
-
-
-def _iterations(value: int) -> int:
-    return _whole("MaxIterations(n)", value, 1)
 
 
 @final
@@ -59,7 +142,7 @@ class MaxIterations(TerminationCondition):
         n: iterations, 1 or more.
     """
 
-    n: int = field(converter=_iterations)
+    n: int = field(validator=_must_be("an integer, 1 or more", lambda n: _is_whole(n, 1)))
 
     def check(self, state: AgentState) -> bool:
         """Whether n iterations are finished; the router asks with the count as Think would find it."""
@@ -75,10 +158,6 @@ class MaxIterations(TerminationCondition):
         return Bounds(iterations=self.n, guarantees_halt=True)
 
 
-def _tokens(value: int | None) -> int | None:
-    return None if value is None else _whole("TokenLimit(n)", value, 0)
-
-
 @final
 @register_condition
 @frozen(repr=False)
@@ -91,7 +170,9 @@ class TokenLimit(TerminationCondition):
 
     reads_iteration: ClassVar[bool] = False
 
-    n: int | None = field(default=None, converter=_tokens)
+    n: int | None = field(
+        default=None, validator=_must_be("an integer, 0 or more", lambda n: n is None or _is_whole(n, 0))
+    )
 
     def check(self, state: AgentState) -> bool:
         """Whether the limit is exceeded."""
@@ -260,23 +341,11 @@ class NoToolCalls(TerminationCondition):
         return Reading(calls, 0, calls, text)
 
 
-def _tool(value: str) -> str:
-    if not isinstance(value, str) or not value:
-        raise ValueError(f"ToolCalled(name) must be the name of a tool, got {value!r}")
-    return value
-
-
 def _predicate(
     value: Callable[[Mapping[str, Any]], bool] | str | None,
 ) -> Callable[[Mapping[str, Any]], bool] | None:
     found: Callable[[Mapping[str, Any]], bool] | None = None if value is None else function(value)
     return found
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError(f"require_success must be True or False, got {value!r}")
-    return value
 
 
 @final
@@ -294,9 +363,11 @@ class ToolCalled(TerminationCondition):
 
     reads_iteration: ClassVar[bool] = False
 
-    tool: str = field(alias="name", converter=_tool)
+    tool: str = field(alias="name", validator=_must_be("the name of a tool", _is_text))
     predicate: Callable[[Mapping[str, Any]], bool] | None = field(default=None, converter=_predicate)
-    require_success: bool = field(default=True, converter=_flag)
+    require_success: bool = field(
+        default=True, validator=_must_be("True or False", lambda value: isinstance(value, bool))
+    )
     _test: ArgsTest | None = field(init=False, eq=False)
 
     @_test.default
@@ -413,12 +484,6 @@ def _state_predicate(value: Callable[[AgentState], bool] | str) -> Callable[[Age
     return found
 
 
-def _label(value: str | None) -> str | None:
-    if value is not None and (not isinstance(value, str) or not value):
-        raise ValueError(f"CustomCondition(name) must be the text that a stop is reported as, got {value!r}")
-    return value
-
-
 @final
 @register_condition
 @frozen(repr=False)
@@ -432,7 +497,11 @@ class CustomCondition(TerminationCondition):
     """
 
     fn: Callable[[AgentState], bool] = field(converter=_state_predicate)
-    label: str | None = field(default=None, alias="name", converter=_label)
+    label: str | None = field(
+        default=None,
+        alias="name",
+        validator=_must_be("the text that a stop is reported as", lambda value: value is None or _is_text(value)),
+    )
 
     @property
     def name(self) -> str:
@@ -458,12 +527,6 @@ def same_call(a: ToolExecution, b: ToolExecution) -> bool:
     return a.tool_name == b.tool_name and a.arguments == b.arguments
 
 
-def _window(value: int | None) -> int | None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 2):
-        raise ValueError(f"NoProgress(window) must be an integer, 2 or more, got {value!r}")
-    return value
-
-
 @final
 @register_condition
 @frozen(repr=False)
@@ -477,7 +540,9 @@ class NoProgress(TerminationCondition):
 
     reads_iteration: ClassVar[bool] = False
 
-    window: int | None = field(default=None, converter=_window)
+    window: int | None = field(
+        default=None, validator=_must_be("an integer, 2 or more", lambda value: value is None or _is_whole(value, 2))
+    )
 
     def _needed(self, state: AgentState) -> int:
         return state.tool_loop_threshold if self.window is None else self.window

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field
 
-from locus.core.budget import RunBudget
 from locus.core.errors import ConfigError, NothingToResume
 from locus.core.frozen import EMPTY, FrozenDict, frozen
 from locus.core.journal import BLANK
 from locus.core.state import AgentState
+from locus.core.termination import RunBudget
 from locus.hooks.dispatch import first_answer, onion
 from locus.hooks.table import NO_HOOKS, HookTable
 from locus.journal.effects import Clock, Effects, InProcess, SystemClock
