@@ -128,7 +128,7 @@ async def whole(agent: Agent[Any, Any], store: Any) -> Any:
     assert error.store == type(store).__name__
     assert isinstance(error.__cause__, OSError)
     store.mend()
-    if "resume(thread_id) goes on" in str(error):
+    if "call resume(thread_id)" in str(error):
         result = await agent.resume("t")
     else:
         assert await store.peek("t") is None
@@ -562,7 +562,7 @@ async def test_what_an_adapter_could_not_save_is_not_there_for_the_next_claim() 
     store = disk.store()
     agent = Agent(ScriptedModel("hi", "hi"), checkpointer=store)
     disk.full = True
-    with pytest.raises(StoreError, match="nothing of this run was saved; run it again"):
+    with pytest.raises(StoreError, match="nothing of this run was saved; fix the cause, then run it again"):
         await agent.run("x", thread_id="t")
     assert await store.peek("t") is None
     disk.full = False

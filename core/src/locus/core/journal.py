@@ -23,7 +23,7 @@ from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen
 from locus.core.lazy import Lazy
 from locus.core.messages import Message, Usage
 from locus.core.state import GROWING, AgentState
-from locus.core.step_id import CALL, CHILD, EXECUTE, REVIEW, SEGMENT, STEP, THINK, WAIT, StepId
+from locus.core.step_id import CALL, CHILD, EXECUTE, REVIEW, SEGMENT, STEP, THINK, StepId
 
 if TYPE_CHECKING:
     from locus.core import codec
@@ -44,7 +44,6 @@ __all__ = [
     "STEP",
     "THINK",
     "UPGRADES",
-    "WAIT",
     "Answered",
     "Asked",
     "Body",

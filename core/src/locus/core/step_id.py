@@ -13,18 +13,17 @@ import re
 from locus.core.errors import CheckpointError
 from locus.core.frozen import frozen
 
-__all__ = ["CALL", "CHILD", "EXECUTE", "REVIEW", "SEGMENT", "STEP", "THINK", "WAIT", "StepId"]
+__all__ = ["CALL", "CHILD", "EXECUTE", "REVIEW", "SEGMENT", "STEP", "THINK", "StepId"]
 
 #: Where a step belongs: Think's own model call, a tool call, a plugin's model call, ``run.step`` or ``ctx.step``, a
-#: reviewer's verdict, a child run, a question of a node, and what a segment keeps for those who read the journal.
-THINK, EXECUTE, CALL, STEP, REVIEW, CHILD, WAIT, SEGMENT = (
+#: reviewer's verdict, a child run, and what a segment keeps for those who read the journal.
+THINK, EXECUTE, CALL, STEP, REVIEW, CHILD, SEGMENT = (
     "think",
     "execute",
     "call",
     "step",
     "review",
     "child",
-    "wait",
     "segment",
 )
 

@@ -1,4 +1,25 @@
-"""`JournalHost`: the effects of a run, made durable by a journal store: memory, a file, a stream."""
+"""`JournalHost`: the effects of a run, made durable by a journal store: memory, a file, a stream.
+
+What holds at every moment, whatever the store:
+
+- An effect with policy ``"once"`` or ``"keyed"`` begins after its intent is stored. An intent on record without an
+  outcome wins over what the code says now: its policy and its key count, and a new turn reads of it as unknown.
+- A model call has no intent. Its answer waits for the next entry, so a crash repeats at most one model call: before
+  the next one is asked, and before any other effect, what waits is stored.
+- A transition and what waits before it are one append. It is stored before the call returns where somebody hears of
+  it (`CheckpointEvent`, `TerminateEvent`); else it is posted while the model is asked, or joins the next intent.
+- Nothing is written behind an entry that is missing. The first failure stops the host, for good: `state` and `last` go
+  back to what is stored, and every later write raises that failure, whichever task makes it. The next claim starts
+  from the store.
+- The store's answer decides who owns the thread, no clock does. An append of which nobody knows whether it was stored
+  counts as lost; the next claim shows.
+
+Tried and rejected: a write for each intent, outcome and transition (four an iteration; two do, because each effect is
+preceded by one). A test before each write whether the run may still write (every iteration pays for it; `stop` replaces
+the store's methods instead). Breaking off for a snapshot that cannot be written (it is a cache, and what keeps it from
+being written keeps the next entry, too). Waiting for the write under way before the end of a run is begun (one wait
+more for each run of one turn; the writes are a chain, and the first that failed fails all behind it).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +29,6 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from locus.core.directives import Suspended
 from locus.core.errors import (
     JournalError,
     ModelError,
@@ -39,14 +59,16 @@ from locus.core.journal import (
     advance,
     apply,
 )
-from locus.core.step_id import WAIT, StepId
+from locus.core.step_id import StepId
 from locus.journal.effects import Effects, InProcess
-from locus.journal.failures import (
+from locus.journal.store import Appended, Claim, JournalStore, check_chain
+from locus.journal.writes import (
     ENDED,
     KEPT_BUSY,
     LEFT_OPEN,
     NOT_BEGUN,
     UNCHANGED,
+    PendingWrite,
     describe_bodies,
     fenced_error,
     mismatch_error,
@@ -55,18 +77,15 @@ from locus.journal.failures import (
     report_errors,
     store_error,
 )
-from locus.journal.pending import PendingWrite
-from locus.journal.store import Appended, Claim, JournalStore, check_chain
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
-    from datetime import datetime
     from typing import NoReturn
 
     from locus.core.messages import Usage
     from locus.core.state import AgentState
-    from locus.journal.pending import When
     from locus.journal.store import Posted
+    from locus.journal.writes import When
 
 __all__ = ["JournalHost"]
 
@@ -90,7 +109,6 @@ class JournalHost:
         "_has_model_answer",
         "_interrupted",
         "_keeps_history",
-        "_left",
         "_pending_writes",
         "_snapshot_every",
         "_steps",
@@ -138,7 +156,7 @@ class JournalHost:
         self._has_model_answer = False
         #: State and last transition as they are written, while a transition waits or is being written.
         self._durable: tuple[AgentState, Transition | None] | None = None
-        #: What is being written while the loop goes on, where the store can do that; each stands behind the one before.
+        #: What is being written while the loop goes on, where the store can do that; each follows the one before.
         self._pending_writes: list[PendingWrite] = []
         self._keeps_history = store.keeps_history
         self._store_post: Callable[..., Posted] | None = getattr(store, "post", None) if self._keeps_history else None
@@ -151,12 +169,12 @@ class JournalHost:
     async def open(
         cls, store: JournalStore, thread_id: str, worker: str, effects: Effects | None = None
     ) -> JournalHost:
-        """Claim a thread and fold what stands in it.
+        """Claim a thread and fold its entries.
 
         Raises:
             ThreadBusy: another run holds it.
             StoreError: the store failed; nothing was written.
-            CheckpointError: what stands in it cannot be read.
+            CheckpointError: its entries cannot be read.
         """
         with report_errors(store, thread_id, "take the thread", UNCHANGED):
             claim = await store.claim(thread_id, worker)
@@ -169,11 +187,11 @@ class JournalHost:
 
     @classmethod
     async def peek(cls, store: JournalStore, thread_id: str) -> JournalHost | None:
-        """What stands in a thread, without taking it; None when nothing does.
+        """The journal of a thread, without taking it; None when it is empty.
 
         Raises:
             StoreError: the store failed.
-            CheckpointError: what stands in it cannot be read.
+            CheckpointError: its entries cannot be read.
         """
         with report_errors(store, thread_id, "read the thread", UNCHANGED):
             found = await store.peek(thread_id)
@@ -237,7 +255,7 @@ class JournalHost:
                 return
             got = await self._store_append(self.claim, bodies)
         except NotSerialisable as e:
-            # No failure of the store: nothing was written, and whoever made the value hears of it.
+            # Not a failure of the store: nothing was written, and the maker of the value gets the error.
             if held:
                 await self._write_apart(held, bodies[len(held) :], e)
             raise
@@ -291,7 +309,7 @@ class JournalHost:
             self._fail(e, f"save the state after {describe_bodies((transition,))}")
 
     def stop(self, error: JournalError) -> None:
-        """Write nothing more: behind an entry that is missing, a later one would tell of what never was.
+        """Write nothing more: behind a missing entry, later ones would describe a history that does not exist.
 
         Args:
             error: what says so; it is raised by whatever would write from now on. The next claim starts afresh.
@@ -303,7 +321,7 @@ class JournalHost:
             self._store_append = self._store_snapshot = partial(refuse, error)
 
     def _roll_back(self) -> None:
-        """Stand where what is written stands."""
+        """Roll back to the last durable state."""
         if self._durable is not None:
             (self.state, self.last), self._deferred, self._durable = self._durable, (), None
         self._pending_writes = []
@@ -315,9 +333,9 @@ class JournalHost:
         self._roll_back()
         begun = self.last is not None and self.last.run_id == self.run_id
         meaning = NOT_BEGUN if not begun else ENDED if self.open_node is None else LEFT_OPEN
-        told = store_error(self.store, self.claim.thread_id, doing, error, meaning)
-        self.stop(told)
-        raise told from error
+        failure = store_error(self.store, self.claim.thread_id, doing, error, meaning)
+        self.stop(failure)
+        raise failure from error
 
     def _lose_claim(self, got: Appended) -> NoReturn:
         # UNKNOWN is not guessed at: the run stops here, and the next claim tells what was stored.
@@ -565,25 +583,6 @@ class JournalHost:
         """Begin another segment."""
         self.segment += 1
         await self._append(Resumed(run_id=self.run_id, segment=self.segment))
-
-    async def sleep_until(self, at: datetime) -> None:
-        """Wait for a time, in this process."""
-        await self.flush()
-        await anyio.sleep(max(0.0, (at - self.effects.now()).total_seconds()))
-
-    async def wait(self, name: str, question: str, options: tuple[str, ...] = ()) -> Any:
-        """The answer that somebody outside gave under a name, which is unique within the node.
-
-        Raises:
-            Suspended: there is none yet.
-        """
-        step_id = StepId(self.state.iteration, WAIT, name=name)
-        given = self.answers(step_id)
-        if given:
-            return given[0].answer
-        asked = Asked(run_id=self.run_id, interrupt_id=name, step_id=step_id, question=question, options=options)
-        await self.ask(asked)
-        raise Suspended
 
     async def release(self) -> None:
         """Give the thread back.

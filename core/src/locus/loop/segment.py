@@ -35,10 +35,9 @@ from locus.core.messages import Message, Role
 from locus.core.state import AgentState
 from locus.core.step_id import SEGMENT, THINK, StepId
 from locus.hooks.review import filter_input
-from locus.journal import poison
+from locus.journal import recovery
 from locus.journal.host import JournalHost
-from locus.journal.poison import LIMITS
-from locus.journal.requests import is_last_turn, with_request_id
+from locus.journal.recovery import LIMITS, is_last_turn, with_request_id
 from locus.loop.router import Node
 from locus.loop.sessions import RunSessions
 from locus.loop.thread import (
@@ -288,9 +287,9 @@ async def _resume(run: SegmentContext, segment: Segment, sessions: RunSessions) 
 
 async def _give_up(host: JournalHost, thread_id: str, max_attempts: int) -> None:
     """Law 10: what kills its worker each time must not be given to a worker for ever."""
-    cause = poison.dead_letter(host.claim)
-    if cause is None and poison.count_attempts(host.claim) >= max_attempts:
-        cause = poison.cause(host)
+    cause = recovery.dead_letter(host.claim)
+    if cause is None and recovery.count_attempts(host.claim) >= max_attempts:
+        cause = recovery.cause(host)
         await host.pause("dead_letter", cause)
     if cause is not None:
         raise DeadLetter(thread_id, cause)

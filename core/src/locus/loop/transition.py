@@ -13,8 +13,8 @@ from locus.core.events import CheckpointEvent, IterationEvent, TerminateEvent
 from locus.core.journal import END, START, Cancelled
 from locus.core.state import AgentState
 from locus.hooks.dispatch import decide_route
-from locus.journal.pending import WHEN_BEFORE
-from locus.journal.requests import last_request_id
+from locus.journal.recovery import last_request_id
+from locus.journal.writes import WHEN_BEFORE
 from locus.loop.context import SegmentContext
 from locus.loop.router import EXECUTE, TERMINATE, THINK, Node, Route, legal
 from locus.tools.outcome import with_recorded_results

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from locus.core.messages import Block, ToolCall, Usage
     from locus.core.state import AgentState
-    from locus.journal.pending import When
+    from locus.journal.writes import When
     from locus.tools.call_run import CallRun
 
 __all__ = ["THREAD_MEMORY", "execute_calls"]

@@ -27,7 +27,7 @@ __all__ = ["show_trace", "told", "why"]
 _USAGE = (ConfigError, PluginError, InputError, NothingToResume, InterruptMismatch)
 
 #: What the kernel says to programs, and what is typed instead.
-_GOES_ON = "resume(thread_id) goes on", "`locus threads resume` goes on"
+_TYPED = "call resume(thread_id)", "type `locus threads resume`"
 
 
 def told(error: BaseException) -> tuple[int, str]:
@@ -40,7 +40,7 @@ def told(error: BaseException) -> tuple[int, str]:
     notes = "".join(f" ({one_line(note)})" for note in getattr(error, "__notes__", ()))
     if isinstance(error, LocusError):
         return (status.USAGE if isinstance(error, _USAGE) else status.FAILED), scrubbed(
-            f"{one_line(str(error)).replace(*_GOES_ON)}{notes}"
+            f"{one_line(str(error)).replace(*_TYPED)}{notes}"
         )
     kind = type(error).__name__
     return status.FAILED, scrubbed(f"{kind}: {one_line(str(error))}{notes}; --debug shows where")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from locus.core.messages import ToolCall
     from locus.core.state import AgentState
     from locus.journal import JournalStore
-    from locus.journal.pending import When
+    from locus.journal.writes import When
     from locus_plugin_timetravel.replays.run import RecordedClock, ReplayRun
     from locus_plugin_timetravel.traces import NodeTrace
 

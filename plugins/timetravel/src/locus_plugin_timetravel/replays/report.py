@@ -17,7 +17,7 @@ from locus.core.journal import FORK, START
 from locus.core.messages import Role
 from locus.core.termination import TerminationCondition, condition_from_json
 from locus.journal import read_entries
-from locus.journal.poison import LIMITS
+from locus.journal.recovery import LIMITS
 from locus.loop.budget import tightened
 from locus.loop.router import Node
 from locus.loop.thread import recorded_ending

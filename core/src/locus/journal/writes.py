@@ -1,20 +1,27 @@
-"""What a person reads when a store fails: what was to be done, what was saved, and what to do next."""
+"""The writes of a journal's host: how long an entry may wait, an append under way, and the error when it fails.
+
+A message about a store that failed says what was to be done, what was saved, and what to do next.
+"""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn
+
+import anyio
+from attrs import define
 
 from locus.core.errors import Fenced, LocusError, StepMismatch, StoreError
 from locus.core.journal import Transition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from locus.core.errors import JournalError
     from locus.core.journal import Body
+    from locus.core.state import AgentState
     from locus.core.step_id import StepId
-    from locus.journal.store import Appended, Claim, JournalStore
+    from locus.journal.store import Appended, Claim, JournalStore, Posted
 
 __all__ = [
     "ENDED",
@@ -22,20 +29,64 @@ __all__ = [
     "LEFT_OPEN",
     "NOT_BEGUN",
     "UNCHANGED",
+    "WHEN_BEFORE",
+    "PendingWrite",
+    "When",
     "describe_bodies",
     "fenced_error",
     "mismatch_error",
     "refuse",
+    "release_unreadable",
     "report_errors",
     "store_error",
 ]
 
+#: When an entry must be written. ``"now"``: before the call returns. ``"meanwhile"``: it is begun, and the loop goes
+#: on; it is there before the next entry, and before the next effect except a model call. ``"next"``: together with the
+#: next entry, which comes before any effect. All but ``"now"`` are permissions: a host may always write at once.
+When = Literal["now", "meanwhile", "next"]
+
+#: By the node that follows a transition that is not reported to anybody.
+WHEN_BEFORE: Mapping[str, When] = {"think": "meanwhile", "execute": "next", "terminate": "next", "end": "meanwhile"}
+
+
+@define(eq=False)
+class PendingWrite:
+    """An append under way.
+
+    Args:
+        posted: asks the store.
+        bodies: what is written.
+        then: state and last transition once it is.
+    """
+
+    posted: Posted
+    bodies: tuple[Body, ...]
+    then: tuple[AgentState, Transition | None]
+    _is_waited_for: bool = False
+    _others: anyio.Event | None = None
+
+    async def wait(self) -> Appended | None:
+        """What came of it; None where another task waited for it first, and got the answer or was cancelled."""
+        if self._is_waited_for:
+            if self._others is None:
+                self._others = anyio.Event()
+            await self._others.wait()
+            return None
+        self._is_waited_for = True
+        try:
+            return await self.posted.wait()
+        finally:
+            self._is_waited_for = False
+            if self._others is not None:
+                self._others.set()
+                self._others = None
+
+
 #: What a failure of the store means, and what to do.
-UNCHANGED = "nothing was written; try again once the cause is gone"
-NOT_BEGUN = "nothing of this run was saved; run it again once the cause is gone"
-LEFT_OPEN = (
-    "what was committed before stands and the run is left open: once the cause is gone, resume(thread_id) goes on"
-)
+UNCHANGED = "nothing was written; fix the cause, then try again"
+NOT_BEGUN = "nothing of this run was saved; fix the cause, then run it again"
+LEFT_OPEN = "what was committed before is kept and the run is left open: fix the cause, then call resume(thread_id)"
 ENDED = "the run has ended, and what it did is saved"
 KEPT_BUSY = "what the run did is saved; the thread stays busy until the store finds that its holder is gone"
 
@@ -56,7 +107,7 @@ def store_error(store: JournalStore, thread_id: str, doing: str, error: Exceptio
 
 
 def describe_bodies(bodies: Iterable[Body]) -> str:
-    """What was to be written, for people."""
+    """What was to be written, for an error's text."""
     names = []
     for body in bodies:
         about = f"{body.node} -> {body.next_node}" if isinstance(body, Transition) else getattr(body, "step_id", "")
@@ -73,7 +124,7 @@ def fenced_error(thread_id: str, got: Appended) -> Fenced:
     """This worker lost the thread, or cannot know whether it did: the next claim shows what is stored."""
     return Fenced(
         f"thread {thread_id!r}: another worker took the run over, or the store did not say whether the entry was "
-        f"stored ({got.value}); this worker stops, resume(thread_id) goes on"
+        f"stored ({got.value}); this worker stops; call resume(thread_id)"
     )
 
 
