@@ -16,15 +16,16 @@ from tests.loop.hook_kit import failures
 from tests.loop.kit import Recorder, add, collect, interrupting, kinds, results
 
 import locus_plugin_timetravel as timetravel
-from locus import Agent, CheckpointEvent, Event, Hook, RunStartEvent, TerminateEvent, ToolError
+from locus import Agent, CheckpointEvent, Event, Hook, RunStartEvent, TerminateEvent, ToolError, tool
 from locus.core.errors import CheckpointError, HookSpecError, PluginError, StoreError, ToolDefinitionError
 from locus.core.frozen import freeze
 from locus.core.journal import Body, Outcome
 from locus.journal import MemoryStore
 from locus.journal.store import Appended, Claim
 from locus.plugin import Cancel, RunContext, hookimpl, register_event
-from locus.tools import SchemaTool, ToolContext, schema_tool
+from locus.tools import Tool, ToolContext
 from locus.tools.session_tools import SESSION_TOOLS, restore
+from locus_kit.schematool import SchemaTool, schema_tool
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
@@ -50,12 +51,12 @@ def brought(name: str, *, origin: str = "", effect: Any = "once", description: s
 class Bringer:
     """Brings tools to each run, and keeps account of when it was open."""
 
-    def __init__(self, *tools: SchemaTool, name: str = "bringer") -> None:
+    def __init__(self, *tools: Tool[..., Any], name: str = "bringer") -> None:
         self.tools, self.name, self.log = tools, name, list[str]()
 
     @hookimpl
     @asynccontextmanager
-    async def locus_run_session(self, run: RunContext) -> AsyncIterator[Iterable[SchemaTool]]:
+    async def locus_run_session(self, run: RunContext) -> AsyncIterator[Iterable[Tool[..., Any]]]:
         self.log.append("open")
         await run.emit(OpenedEvent(who=self.name))
         async with anyio.create_task_group() as group:
@@ -168,7 +169,7 @@ def raising(error: Exception) -> Callable[[], Any]:
         (raising(LookupError("my mistake")), PluginError, "locus_run_session raised LookupError: my mistake"),
         (raising(ExceptionGroup("g", [ToolError("no server")])), ToolError, "no server"),
         (raising(ToolError("no server")), ToolError, "no server"),
-        (lambda: [add], PluginError, "made with locus.tools.schema_tool"),
+        (lambda: [print], PluginError, "expected a list of tools, each a locus.tools.Tool"),
         (lambda: [brought("a", origin="1"), brought("a", origin="2")], ToolDefinitionError, "two tools are named 'a'"),
         (lambda: [brought("add")], ToolDefinitionError, "two tools are named 'add'"),
     ],
@@ -319,6 +320,21 @@ async def test_a_resumed_run_has_the_tools_that_it_began_with(store: Any) -> Non
     assert told[:2] == ["one got 1", "other got 2"]
     assert told[2].startswith("Error: ToolError: the tool gone is gone (gone)")
     assert told[3].startswith("Error: UnknownTool: there is no tool 'new'")
+
+
+async def test_a_plain_tool_can_be_brought_and_is_found_again() -> None:
+    @tool
+    def far(n: int) -> str:
+        """Go there."""
+        return f"went {n}"
+
+    kept = broken(MemoryStore(), "0/think/0")
+    with pytest.raises(StoreError):
+        await Agent(ScriptedModel("?"), hooks=[Bringer(far)], checkpointer=kept).run("go", thread_id="t")
+    model = ScriptedModel(call("far", n=1), "done")
+    result = await Agent(model, hooks=[Bringer(far)], checkpointer=kept).resume("t")
+
+    assert (results(result), model.requests[0].tools) == (["went 1"], (far.spec,))
 
 
 async def test_a_replay_needs_no_session_and_not_even_the_plugin() -> None:

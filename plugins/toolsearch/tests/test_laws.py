@@ -20,7 +20,7 @@ from locus.core.executions import ToolExecution
 from locus.journal import MemoryStore
 from locus.models import ModelRequest
 from locus.plugin import hookimpl
-from locus.tools import schema_tool
+from locus_kit.schematool import schema_tool
 from locus_plugin_toolsearch import ToolSearchHook, index
 from locus_plugin_toolsearch.offered import called, carried
 from locus_testkit import ScriptedModel, call

@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     from locus.hooks.context import RunContext
     from locus.models.prices import PriceSource
     from locus.models.protocol import ModelRequest, ModelResponse
-    from locus.tools.schematool import SchemaTool
+    from locus.tools.definition import Tool
 
 __all__ = ["HOOKS", "HookInfo", "observer_hook", "observer_info"]
 
@@ -190,8 +190,8 @@ def locus_register_prices() -> Iterable[PriceSource] | None:
 
 
 @_hook("session")
-def locus_run_session(run: RunContext) -> AbstractAsyncContextManager[Iterable[SchemaTool] | None] | None:
-    """Open what a run needs; what the context manager gives are tools for this run, made with `schema_tool`, or None.
+def locus_run_session(run: RunContext) -> AbstractAsyncContextManager[Iterable[Tool[..., Any]] | None] | None:
+    """Open what a run needs; what the context manager gives are tools for this run, or None.
 
     The list is kept in the run's state from then on: the model gets the same tools in each iteration, and after
     a resume, wherever that happens. A resumed run opens a session as well; its tools are matched with the list by their

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from locus.core.state import AgentState
     from locus.hooks.table import Impl
     from locus.loop.context import SegmentContext
-    from locus.tools import schematool, session_tools
+    from locus.tools import definition, session_tools
     from locus.tools.session_tools import SessionTool
 else:
     session_tools = Lazy("locus.tools.session_tools")
-    schematool = Lazy("locus.tools.schematool")
+    definition = Lazy("locus.tools.definition")
 
 __all__ = ["RunSessions"]
 
@@ -182,11 +182,8 @@ class _Session:
             self.scope.deadline = anyio.current_time() + CLOSING
 
     def _checked(self, tool: Any) -> SessionTool:
-        if not isinstance(tool, schematool.SchemaTool):
-            raise TypeError(
-                f"brought {tool!r:.80}; the tools of a session are made with locus.tools.schema_tool, and a function "
-                "that is known when the agent is built belongs into locus_register_tools"
-            )
+        if not isinstance(tool, definition.Tool):
+            raise TypeError(f"brought {tool!r:.80}; expected a list of tools, each a locus.tools.Tool")
         return session_tools.SessionTool(self._impl.plugin, tool)
 
 

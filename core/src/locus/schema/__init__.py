@@ -50,9 +50,9 @@ not the point either, since valid data never comes here. So the checker implemen
 itself, within bounds (depth, schemas visited, problems named), and ``jsonschema`` is the oracle of its property tests.
 What it does not know (``format``, ``unevaluated*``, ``$dynamicRef``) restricts nothing.
 
-**Schemas of strangers**, such as those of tools behind a protocol, are not checked in depth by anybody here:
-`schema_tool` looks at the names and the plain types at their top, and the author of the schema checks the rest. No
-reference is ever fetched; a pattern of a stranger is never matched.
+**Schemas of strangers**, such as those of tools behind a protocol, are not checked in depth by anybody here: a
+`JsonSchemaAdapter` is given the names and the plain types at their top, and the author of the schema checks the rest.
+No reference is ever fetched; a pattern of a stranger is never matched.
 
 **What was rejected.** pydantic as the engine: a fifth of a second of imports in each process, to serve classes that
 most programs do not have; its models are served by their own two methods, without importing it. cattrs, which the

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from locus.tools.definition import ArgumentError, Bound, Idempotent, Tool
     from locus.tools.registry import ToolRegistry, tools_of
     from locus.tools.result import error_text, result_content, result_text
-    from locus.tools.schematool import SchemaTool, schema_tool
     from locus.tools.spec import Effect, ToolExample, ToolSpec
 
 __all__ = [
@@ -21,7 +20,6 @@ __all__ = [
     "Effect",
     "Idempotent",
     "Problem",
-    "SchemaTool",
     "Tool",
     "ToolContext",
     "ToolExample",
@@ -33,7 +31,6 @@ __all__ = [
     "error_text",
     "result_content",
     "result_text",
-    "schema_tool",
     "tool",
     "tools_of",
 ]
@@ -48,7 +45,6 @@ __getattr__, __dir__ = exports(
         "locus.tools.definition": ("ArgumentError", "Bound", "Idempotent", "Tool"),
         "locus.tools.registry": ("ToolRegistry", "tools_of"),
         "locus.tools.result": ("error_text", "result_content", "result_text"),
-        "locus.tools.schematool": ("SchemaTool", "schema_tool"),
         "locus.tools.spec": ("Effect", "ToolExample", "ToolSpec"),
     },
 )

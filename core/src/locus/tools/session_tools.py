@@ -18,13 +18,16 @@ from attrs import evolve
 from locus.core.errors import CheckpointError, ToolError
 from locus.core.frozen import FrozenDict, frozen, thaw
 from locus.core.lazy import Lazy
+from locus.schema.canonical import call_key
+from locus.tools.definition import Bound, Tool
+from locus.tools.spec import ToolSpec
 
 if TYPE_CHECKING:
     from locus.core.state import AgentState
-    from locus.tools import schematool
-    from locus.tools.schematool import SchemaTool
+    from locus.tools import decorator
+    from locus.tools.context import ToolContext
 else:
-    schematool = Lazy("locus.tools.schematool")
+    decorator = Lazy("locus.tools.decorator")
 
 __all__ = ["SESSION_TOOLS", "SessionTool", "record", "restore"]
 
@@ -40,7 +43,7 @@ class SessionTool:
     """A tool and the plugin that brings it."""
 
     plugin: str
-    tool: SchemaTool
+    tool: Tool[..., Any]
 
 
 def record(state: AgentState, brought: Iterable[SessionTool]) -> AgentState:
@@ -70,7 +73,7 @@ def _without(state: AgentState) -> AgentState:
     return evolve(state, metadata=FrozenDict({k: v for k, v in state.metadata.items() if k != SESSION_TOOLS}))
 
 
-def restore(state: AgentState, live: Iterable[SessionTool] = ()) -> tuple[SchemaTool, ...]:
+def restore(state: AgentState, live: Iterable[SessionTool] = ()) -> tuple[Tool[..., Any], ...]:
     """The tools on record, as the model read of them, in order.
 
     Args:
@@ -100,31 +103,39 @@ def _text(record: Any) -> str | None:
         return None
 
 
-def _one(record: Mapping[str, Any], live: SchemaTool | None) -> SchemaTool:
-    tool = live if live is not None else _MissingTool(record["name"], record["origin"])
-    return schematool.schema_tool(
-        tool.fn,
-        name=record["name"],
-        description=record["description"],
-        parameters=record["parameters"],
+def _one(record: Mapping[str, Any], live: Tool[..., Any] | None) -> Tool[..., Any]:
+    spec = ToolSpec(name=record["name"], description=record["description"], parameters=record["parameters"])
+    if live is not None:
+        return evolve(live, spec=spec, effect=record["effect"])
+    parameters = decorator.as_tool(_take_nothing).parameters
+    return _MissingTool(
+        fn=_take_nothing,
+        spec=spec,
+        parameters=parameters,
+        is_async=True,
         origin=record["origin"],
         effect=record["effect"],
-        timeout=tool.timeout,
-        **({} if live is None else {"max_result_chars": live.max_result_chars}),
     )
 
 
-@frozen
-class _MissingTool:
-    """Takes the place of a tool that no plugin brings any more."""
+async def _take_nothing() -> None:
+    """The body of a tool that is missing; it is not entered."""
 
-    name: str
-    origin: str
-    timeout: float | None = None
 
-    async def fn(self, arguments: dict[str, Any], ctx: Any) -> Any:
-        """Say so."""
+# What a tool compares, hides and shows of itself is `Tool`'s.
+@frozen(kw_only=True, eq=False, slots=False, repr=False)
+class _MissingTool(Tool[..., Any]):
+    """Takes the place of a tool that no plugin brings any more: each call of it is an error."""
+
+    def bind(self, arguments: Mapping[str, Any]) -> Bound:
+        return _MissingCall(self, call_key(self.name, arguments), None, arguments)
+
+
+class _MissingCall(Bound):
+    __slots__ = ()
+
+    def call(self, context: ToolContext[Any] | None = None) -> Any:
         raise ToolError(
-            f"the tool {self.name} is gone ({self.origin}): it was there when this run began and is not any more; "
-            "nothing was called, go on without it"
+            f"the tool {self.tool.name} is gone ({self.tool.origin}): it was there when this run began and is not any "
+            "more; nothing was called, go on without it"
         )

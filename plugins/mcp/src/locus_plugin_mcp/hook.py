@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from locus.plugin import Hook, Lazy, RunContext, StashKey, hookimpl
-from locus.tools import SchemaTool
 from locus_plugin_mcp.events import McpServerEvent
 from locus_plugin_mcp.files import with_file
 from locus_plugin_mcp.settings import McpSettings
 
 if TYPE_CHECKING:
     from locus import TerminateEvent
+    from locus_kit.schematool import SchemaTool
     from locus_plugin_mcp import servers
     from locus_plugin_mcp.servers import McpServers
 else:

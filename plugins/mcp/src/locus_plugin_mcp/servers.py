@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import anyio
 from attrs import evolve
 
-from locus.tools import SchemaTool, schema_tool
+from locus_kit.schematool import SchemaTool, schema_tool
 from locus_plugin_mcp.events import McpReport
 from locus_plugin_mcp.files import with_file
 from locus_plugin_mcp.link import Link

@@ -9,27 +9,35 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, get_args
+from functools import cached_property
+from typing import Any
 
+from attrs import frozen
+
+from locus.core import EMPTY, freeze, thaw
 from locus.core.errors import ToolDefinitionError
-from locus.core.frozen import EMPTY, freeze, frozen, thaw
-from locus.schema.adapter import JsonSchemaAdapter, TypeAdapter
-from locus.schema.arguments import Parameters
-from locus.schema.canonical import call_key
-from locus.schema.checking import ValidationError
-from locus.schema.jsonschema import describe
-from locus.schema.text import clean_text, safe_repr
-from locus.tools.context import ToolContext
-from locus.tools.decorator import is_tool_name
-from locus.tools.definition import RESULT_CHARS, ArgumentError, Bound, Tool
-from locus.tools.spec import Effect, ToolSpec
+from locus.schema import (
+    JsonSchemaAdapter,
+    ValidationError,
+    call_key,
+    clean_text,
+    describe,
+    safe_repr,
+)
+from locus.tools import ArgumentError, Bound, Effect, Tool, ToolContext, ToolSpec, as_tool, tool
 
 __all__ = ["SchemaTool", "schema_tool"]
 
 _TYPES = frozenset({"string", "integer", "number", "boolean", "null", "array", "object"})
 #: Keywords beside `properties` that may say more of them than their own schemas do.
 _FURTHER = ("$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "patternProperties", "if", "not")
-_CONTEXT = "ctx"
+
+
+async def _plain_body(ctx: ToolContext[Any]) -> None:
+    """Not entered: a tool that takes nothing but its context has every option at its default."""
+
+
+_PLAIN = as_tool(_plain_body)
 
 
 def schema_tool(
@@ -41,7 +49,7 @@ def schema_tool(
     origin: str,
     effect: Effect = "once",
     timeout: float | None = None,
-    max_result_chars: int = RESULT_CHARS,
+    max_result_chars: int = _PLAIN.max_result_chars,
 ) -> SchemaTool:
     """Make a tool of a function that takes all its arguments as one dict.
 
@@ -59,12 +67,10 @@ def schema_tool(
     Raises:
         ToolDefinitionError: the name is invalid, or the schema is not a JSON object.
     """
-    if not is_tool_name(name):
-        raise ToolDefinitionError(
-            f"{origin}: the name must be 1 to 64 letters, digits, '_' or '-', got {safe_repr(name)}"
-        )
-    if effect not in get_args(Effect):
-        raise ToolDefinitionError(f"{origin}: effect must be 'pure', 'keyed' or 'once', got {safe_repr(effect)}")
+    try:
+        plain = tool(_PLAIN, name=name, effect=effect, timeout=timeout, max_result_chars=max_result_chars)
+    except ToolDefinitionError as e:
+        raise ToolDefinitionError(f"{origin}: {str(e).partition(': ')[2]}") from e
     try:
         schema = json.loads(json.dumps(thaw(parameters), allow_nan=False))
         json.dumps(schema, ensure_ascii=False).encode()
@@ -77,27 +83,16 @@ def schema_tool(
     return SchemaTool(
         fn=fn,
         spec=ToolSpec(name=name, description=clean_text(description), parameters=freeze(schema)),
-        parameters=_parameters(_top(schema)),
+        parameters=plain.parameters,
         is_async=True,
         origin=origin,
-        effect=effect,
-        timeout=timeout,
-        max_result_chars=max_result_chars,
+        effect=plain.effect,
+        timeout=plain.timeout,
+        max_result_chars=plain.max_result_chars,
     )
 
 
-def _parameters(top: dict[str, Any]) -> Parameters:
-    return Parameters(
-        whole=TypeAdapter(dict[str, Any], top),
-        single=EMPTY,
-        injected=_CONTEXT,
-        positional=(),
-        encodable=True,
-        open=True,
-    )
-
-
-def _top(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _top_of(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The part of a schema that can be checked at once, also when a stranger wrote it."""
     given = schema.get("properties")
     properties = given if isinstance(given, Mapping) else {}
@@ -153,6 +148,11 @@ def _copy(data: Any) -> Any:
 class SchemaTool(Tool[..., Any]):
     """A `Tool` that `schema_tool` made."""
 
+    @cached_property
+    def _top(self) -> dict[str, Any]:
+        # Of the spec, which is another one where a run goes on with the tools that it began with.
+        return _top_of(thaw(self.spec.parameters))
+
     def __get__(self, instance: object, owner: type | None = None) -> SchemaTool:
         """The tool itself: it is not a method."""
         return self
@@ -160,7 +160,7 @@ class SchemaTool(Tool[..., Any]):
     def bind(self, arguments: Mapping[str, Any]) -> Bound | ArgumentError:
         """Check the names and their plain types; texts that spell numbers, lists and the like are read as such."""
         try:
-            given = JsonSchemaAdapter(self.parameters.whole.schema).check(arguments)
+            given = JsonSchemaAdapter(self._top).check(arguments)
         except ValidationError as e:
             return ArgumentError(self.name, e.problems, self.usage)
         return _DictBound(self, call_key(self.name, given), given)
@@ -168,7 +168,7 @@ class SchemaTool(Tool[..., Any]):
     @property
     def usage(self) -> str:
         """The parameters on one line; their types as far as they are plain."""
-        top = self.parameters.whole.schema
+        top = self._top
         named = [
             f"{name} ({describe(each, {})}{'' if name in top['required'] else ', optional'})"
             for name, each in top["properties"].items()
