@@ -22,7 +22,7 @@ from attrs import define, field
 from locus.core.errors import ThreadBusy
 from locus.core.journal import Body, Entry, Transition, entry_from_json, entry_to_json
 from locus.core.state import AgentState
-from locus.journal.listing import page
+from locus.journal.listing import about, page, progress, status_of
 from locus.journal.store import Appended, Claim, Snapshot, ThreadInfo, ThreadQuery
 
 __all__ = ["FileStore", "Journal"]
@@ -223,23 +223,39 @@ class FileStore:
             return _claim(thread_id, "", journal) if journal.entries else None
 
     async def threads(self, query: ThreadQuery | None = None) -> tuple[ThreadInfo, ...]:
-        infos = [
-            ThreadInfo(thread_id=thread_id, head=len(journal.entries), holder=journal.worker)
-            for thread_id, journal in self._all()
-        ]
-        return page(infos, query)
+        return page([_listed(thread_id, journal) for thread_id, journal in self._all()], query)
 
     async def fork(self, thread_id: str, at: int, into: str, bodies: Sequence[Body] = ()) -> None:
         raise NotImplementedError("no proof forks a thread of this store")
 
-    async def delete(self, thread_id: str) -> bool:
+    async def delete(self, thread_id: str, *, head: int | None = None) -> bool:
         if not self.path(thread_id).exists():
             return False
         with self._open(thread_id) as (journal, _):
             if journal.worker is not None:
                 raise ThreadBusy(thread_id, journal.worker, journal.since)
+            if head is not None and len(journal.entries) != head:
+                return False
             self.path(thread_id).unlink()
         return True
+
+
+def _listed(thread_id: str, journal: Journal) -> ThreadInfo:
+    bodies = [entry.body for entry in journal.entries]
+    found, known = progress(bodies), about(bodies)
+    moved = [body.delta.changed.get("updated_at") for body in bodies if isinstance(body, Transition)]
+    return ThreadInfo(
+        thread_id=thread_id,
+        head=len(bodies),
+        holder=journal.worker,
+        updated_at=max((at for at in moved if at is not None), default=None),
+        status=status_of(found.status, is_held=journal.worker is not None),
+        node=found.node,
+        title=known.title,
+        model=known.model,
+        agent_id=known.agent_id,
+        metadata=known.metadata,
+    )
 
 
 def _claim(thread_id: str, token: str, journal: Journal) -> Claim:

@@ -87,8 +87,8 @@ class Pointed:
     async def fork(self, thread_id: str, at: int, into: str, bodies: Sequence[Body] = ()) -> None:
         await self.inner.fork(thread_id, at, into, bodies)
 
-    async def delete(self, thread_id: str) -> bool:
-        return await self.inner.delete(thread_id)
+    async def delete(self, thread_id: str, *, head: int | None = None) -> bool:
+        return await self.inner.delete(thread_id, head=head)
 
     def __getattr__(self, name: str) -> Any:
         # What else the store can do is no point of a run.

@@ -27,10 +27,10 @@ def add(a: int) -> int:
     return a + 1
 
 
-async def crash(store: MemoryStore, thread_id: str, **metadata: Any) -> None:
+async def crash(store: MemoryStore, thread_id: str, name: str | None = None, **metadata: Any) -> None:
     """A run whose process dies when the tool has run."""
     dying = DyingStore("execute", store=store)
-    agent = Agent(ScriptedModel(call("add", a=1), "done"), tools=[add], checkpointer=dying)
+    agent = Agent(ScriptedModel(call("add", a=1), "done"), tools=[add], name=name, checkpointer=dying)
     with pytest.raises(Died):
         await agent.run("Count.", thread_id=thread_id, metadata=metadata)
     await dying.revive()
@@ -59,6 +59,25 @@ async def test_only_crashed_runs_are_resumed() -> None:
     assert await agent.threads.recover() == ()
     statuses = {info.thread_id: info.status for info in await agent.threads.list()}
     assert statuses == {"ended": "ended", "waiting": "waiting", "one": "ended", "two": "ended"}
+
+
+async def test_each_of_two_agents_resumes_its_own_runs() -> None:
+    store = MemoryStore()
+    for name in ("billing", "support", None):
+        await crash(store, f"of {name}", name)
+    billing = Agent(ScriptedModel("paid"), tools=[add], name="billing", checkpointer=store)
+    support = Agent(ScriptedModel("solved"), name="support", checkpointer=store)
+    nameless = Agent(ScriptedModel("done"), tools=[add], checkpointer=store)
+
+    (made,) = await billing.threads.recover()
+    assert (made.thread.thread_id, made.thread.agent_id) == ("of billing", "billing")
+    assert [info.agent_id for info in await billing.threads.open_runs()] == ["", "support"]
+    assert [each.thread.thread_id for each in await nameless.threads.recover()] == ["of None"]
+    # Asked for by name, another agent's runs are taken up as well.
+    assert await billing.threads.recover(query=ThreadQuery(agent_id="billing")) == ()
+    (other,) = await support.threads.recover(query=ThreadQuery(agent_id="support"))
+    assert other.result is not None
+    assert other.result.text == "solved"
 
 
 async def test_a_run_that_kills_its_worker_each_time_is_set_aside() -> None:

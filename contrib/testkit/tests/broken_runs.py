@@ -235,10 +235,10 @@ class LosesBlobs(Complete):
         super().__init__()
         self.gone: set[str] = set()
 
-    async def delete(self, thread_id: str) -> bool:
+    async def delete(self, thread_id: str, *, head: int | None = None) -> bool:
         thread = self._threads.get(thread_id)
         self.gone |= {text for body in (thread.bodies if thread else ()) if (text := _large_text(body))}
-        return await super().delete(thread_id)
+        return await super().delete(thread_id, head=head)
 
     async def read(self, thread_id: str, after: int = 0) -> tuple[Entry, ...]:
         return tuple(evolve(e, body=self._found(e.body)) for e in await super().read(thread_id, after))
@@ -388,10 +388,10 @@ class ForgetsForksToo(Complete):
         await super().fork(thread_id, at, into, bodies)
         self.forks.setdefault(thread_id, []).append(into)
 
-    async def delete(self, thread_id: str) -> bool:
+    async def delete(self, thread_id: str, *, head: int | None = None) -> bool:
         for fork in self.forks.pop(thread_id, ()):
             await super().delete(fork)
-        return await super().delete(thread_id)
+        return await super().delete(thread_id, head=head)
 
 
 #: Which tests of the contract each of them must fail.

@@ -58,8 +58,8 @@ class AcceptsStaleWriters(Complete):
         self.given.setdefault(thread_id, set()).add(claim.token)
         return claim
 
-    async def delete(self, thread_id: str) -> bool:
-        done = await super().delete(thread_id)
+    async def delete(self, thread_id: str, *, head: int | None = None) -> bool:
+        done = await super().delete(thread_id, head=head)
         self.given.pop(thread_id, None)
         return done
 

@@ -228,7 +228,7 @@ class Agent(AgentKeywords[Deps, Out]):
         Raises:
             ConfigError: the agent has no checkpointer.
         """
-        return Threads(self._runtime.required_store(), self.resume)
+        return Threads(self._runtime.required_store(), self.resume, self.name or "")
 
     async def run_as_child(
         self,

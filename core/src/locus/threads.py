@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
@@ -15,17 +14,14 @@ from locus.journal.store import ThreadQuery
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from locus.journal import history
+    from locus.journal import history, listing
     from locus.journal.history import History
     from locus.journal.store import JournalStore, ThreadInfo
     from locus.result import AgentResult
 else:
-    history = Lazy("locus.journal.history")
+    history, listing = Lazy("locus.journal.history"), Lazy("locus.journal.listing")
 
 __all__ = ["Recovered", "Threads"]
-
-#: The thread of a child run: its parent's thread, the beginning of the parent's run id, the step.
-_CHILD = re.compile(r".+/[0-9a-f-]{8}/\d+/\w+/.+", re.DOTALL)
 
 
 @frozen(kw_only=True)
@@ -50,10 +46,12 @@ class Threads:
     Args:
         store: where they are kept.
         resume: resumes one of them, for `recover`; None where no agent is at hand.
+        agent_id: the name of the agent that resumes, or ``""``.
     """
 
     store: JournalStore
     resume: Callable[..., Awaitable[AgentResult[Any]]] | None = None
+    agent_id: str = ""
 
     async def list(self, query: ThreadQuery | None = None) -> tuple[ThreadInfo, ...]:
         """The threads that a query selects, or all of them; the most recently changed first.
@@ -83,13 +81,14 @@ class Threads:
         query: ThreadQuery | None = None,
         on_run: Callable[[Recovered], object] | None = None,
     ) -> tuple[Recovered, ...]:
-        """Resume the runs whose worker is gone, one after another, each thread once.
+        """Resume the runs of this agent whose worker is gone, one after another, each thread once.
 
-        Children are left to their parents; a thread that another worker takes meanwhile is left to that one.
+        The runs of an agent with another name are left to that one, and children to their parents; so is a thread
+        that another worker takes meanwhile.
 
         Args:
             max_attempts: after how many attempts that died in one place a run is set aside, 1 or more.
-            query: which of them, as in `open_runs`.
+            query: which of them, as in `open_runs`; with its ``agent_id``, those of the agent with that name.
             on_run: called after each of them.
 
         Returns:
@@ -102,8 +101,11 @@ class Threads:
         if self.resume is None:
             raise ConfigError("these threads have no agent that could resume them; call agent.threads.recover()")
         made: list[Recovered] = []
-        for info in await self.open_runs(query):
-            if _CHILD.fullmatch(info.thread_id):
+        chosen = query or ThreadQuery()
+        if chosen.agent_id is None:
+            chosen = evolve(chosen, agent_id=self.agent_id)
+        for info in await self.open_runs(chosen):
+            if listing.parent_thread(info.thread_id) is not None:
                 continue
             try:
                 done = Recovered(thread=info, result=await self.resume(info.thread_id, max_attempts=max_attempts))

@@ -203,10 +203,10 @@ class DyingStore:
         """Fork a thread, or die."""
         await self._write(lambda: self.store.fork(thread_id, at, into, bodies), bodies)
 
-    async def delete(self, thread_id: str) -> bool:
+    async def delete(self, thread_id: str, *, head: int | None = None) -> bool:
         """Forget a thread."""
         self._alive()
-        return await self.store.delete(thread_id)
+        return await self.store.delete(thread_id, head=head)
 
 
 class FailingStore(DyingStore):

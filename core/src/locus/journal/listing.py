@@ -5,6 +5,7 @@ Pure functions over a few entries, so that a store can keep the answers beside e
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field, frozen
@@ -20,10 +21,26 @@ if TYPE_CHECKING:
     from locus.core.state import AgentState
     from locus.journal.store import ThreadInfo, ThreadQuery, ThreadStatus
 
-__all__ = ["NEW", "OPEN", "About", "Progress", "about", "about_state", "page", "progress", "status_of", "unknown_page"]
+__all__ = [
+    "NEW",
+    "OPEN",
+    "About",
+    "Progress",
+    "about",
+    "about_state",
+    "page",
+    "parent_thread",
+    "progress",
+    "progress_of_fork",
+    "status_of",
+    "unknown_page",
+]
 
 #: Characters of a title, and of a text in the metadata of a listing.
 _TITLE, _TEXT = 80, 200
+
+#: The thread of a child run: its parent's thread, the beginning of the parent's run id, the step.
+_CHILD = re.compile(r"(.+)/[0-9a-f-]{8}/\d+/\w+/.+", re.DOTALL)
 
 #: The kind of a pause -> the status of a thread that nobody holds; of any other kind: ``"paused"``.
 _PAUSES = {"interrupted": "waiting", "dead_letter": "dead_letter"}
@@ -73,6 +90,11 @@ def _of(transition: Transition) -> str:
     return "paused" if transition.node == FORK else OPEN
 
 
+def progress_of_fork(shared: Progress) -> Progress:
+    """How far a fork is before it has entries of its own: nobody worked on its run, so that did not crash."""
+    return Progress("paused", shared.node) if shared.status == OPEN else shared
+
+
 def status_of(found: str, *, is_held: bool) -> ThreadStatus:
     """The status of a thread, from that of its newest run."""
     if is_held:
@@ -87,6 +109,7 @@ class About:
 
     title: str = ""
     model: str = ""
+    agent_id: str = ""
     metadata: Mapping[str, Any] = field(factory=dict)
 
 
@@ -117,14 +140,15 @@ def _begun(start: Transition, before: About) -> About:
     changed = start.delta.entries
     metadata = {name: value for name, value in before.metadata.items() if name not in start.delta.dropped}
     metadata = {name: value for name, value in metadata.items() if name not in changed} | _short(changed)
-    if title == before.title and metadata == before.metadata:
+    agent_id = start.delta.changed.get("agent_id", before.agent_id) or ""
+    if (title, agent_id, metadata) == (before.title, before.agent_id, before.metadata):
         return before
-    return evolve(before, title=title, metadata=metadata)
+    return evolve(before, title=title, agent_id=agent_id, metadata=metadata)
 
 
 def about_state(state: AgentState) -> About:
     """What a thread is about, where its newest state is all that is kept."""
-    return About(title=_title(state.messages), metadata=_short(state.metadata))
+    return About(title=_title(state.messages), agent_id=state.agent_id or "", metadata=_short(state.metadata))
 
 
 def _title(messages: Iterable[Message]) -> str:
@@ -148,7 +172,7 @@ def page(infos: Sequence[ThreadInfo], query: ThreadQuery | None) -> tuple[Thread
     """
     if query is None:
         return tuple(infos)
-    if (query.status or query.metadata) and any(info.status is None for info in infos):
+    if (query.status or query.metadata or query.agent_id is not None) and any(i.status is None for i in infos):
         raise JournalError("this store records neither the status nor the metadata of threads; list them all")
     if query.after is not None:
         at = next((i for i, info in enumerate(infos) if info.thread_id == query.after), None)
@@ -164,6 +188,8 @@ def _selects(query: ThreadQuery, info: ThreadInfo) -> bool:
         return False
     if query.updated_before is not None and (info.updated_at is None or info.updated_at >= query.updated_before):
         return False
+    if query.agent_id is not None and info.agent_id != query.agent_id:
+        return False
     return all(
         name in info.metadata and type(info.metadata[name]) is type(value) and info.metadata[name] == value
         for name, value in query.metadata.items()
@@ -173,3 +199,9 @@ def _selects(query: ThreadQuery, info: ThreadInfo) -> bool:
 def unknown_page(after: str) -> JournalError:
     """The error for a page behind a thread that does not exist."""
     return JournalError(f"there is no thread {after!r} to go on behind; list the threads from the start")
+
+
+def parent_thread(thread_id: str) -> str | None:
+    """The thread of the run that began a child run, or None for a thread that is not one of a child run."""
+    found = _CHILD.fullmatch(thread_id)
+    return None if found is None else found[1]

@@ -18,7 +18,7 @@ from attrs import define, field
 from locus.core.errors import JournalError, NothingToResume, ThreadBusy
 from locus.core.frozen import frozen
 from locus.core.journal import Body, Entry, Transition
-from locus.journal.listing import about, about_state, page, progress, status_of
+from locus.journal.listing import about, about_state, page, progress, progress_of_fork, status_of
 from locus.journal.store import Appended, Claim, Snapshot, ThreadInfo
 
 if TYPE_CHECKING:
@@ -52,9 +52,12 @@ class Thread:
     writers: list[tuple[int, str]] = field(factory=list)
     held: Holder | None = None
     not_before: datetime | None = None
-    #: When it was released last.
-    released_at: datetime | None = None
+    #: When it was claimed, released or forked last.
+    moved_at: datetime | None = None
     created_at: datetime | None = None
+    #: The thread that it is a fork of, and its head when it was made.
+    forked_from: str | None = None
+    forked_at: int = 0
     #: Which change of the store was the newest of this thread.
     changed: int = 0
 
@@ -71,10 +74,9 @@ class Thread:
     @property
     def updated_at(self) -> datetime | None:
         """When it was claimed, written to or released last; a transition records when it was committed."""
-        times = [self.released_at, None if self.held is None else self.held.since]
-        times.append(None if self.newest is None else self.newest[1].updated_at)
         last = next((body for body in reversed(self.bodies) if isinstance(body, Transition)), None)
-        times.append(None if last is None else last.delta.changed.get("updated_at"))
+        written = None if last is None else last.delta.changed.get("updated_at")
+        times = (self.moved_at, None if self.newest is None else self.newest[1].updated_at, written)
         return max((at for at in times if at is not None), default=None)
 
     def entries(self, after: int) -> tuple[Entry, ...]:
@@ -134,7 +136,8 @@ class MemoryStore:
             if thread.held is not None:
                 raise ThreadBusy(thread_id, thread.held.worker, thread.held.since.isoformat())
             thread.held = Holder(uuid4().hex, worker, datetime.now(UTC))
-            thread.created_at = thread.created_at or thread.held.since
+            thread.moved_at = thread.held.since
+            thread.created_at = thread.created_at or thread.moved_at
             self._change(thread)
             return _shown(thread_id, thread, thread.held.token)
 
@@ -176,7 +179,7 @@ class MemoryStore:
         with self._lock:
             thread = self._held(claim)
             if thread is not None:
-                thread.held, thread.not_before, thread.released_at = None, not_before, datetime.now(UTC)
+                thread.held, thread.not_before, thread.moved_at = None, not_before, datetime.now(UTC)
                 self._change(thread)
 
     async def next_ready(self, now: datetime) -> str | None:
@@ -232,22 +235,28 @@ class MemoryStore:
             made = self._threads[into] = Thread(bodies=thread.bodies[:at])
             self._change(made)
             made.writers = [(first, writer) for first, writer in thread.writers if first <= at]
-            made.created_at = made.released_at = datetime.now(UTC)
+            made.created_at = made.moved_at = datetime.now(UTC)
+            made.forked_from, made.forked_at = thread_id, at
             if thread.newest is not None and thread.newest[0] <= at:
                 made.newest = thread.newest
             if bodies:
                 made.writers.append((at + 1, uuid4().hex))
                 made.bodies.extend(bodies)
 
-    async def delete(self, thread_id: str) -> bool:
-        """Forget a thread."""
+    async def delete(self, thread_id: str, *, head: int | None = None) -> bool:
+        """Forget a thread, while this is the number of its newest entry."""
         with self._lock:
             thread = self._threads.get(thread_id)
             if thread is None:
                 return False
             if thread.held is not None:
                 raise ThreadBusy(thread_id, thread.held.worker, thread.held.since.isoformat())
+            if head is not None and thread.head != head:
+                return False
             del self._threads[thread_id]
+            for other in self._threads.values():
+                if other.forked_from == thread_id:
+                    other.forked_from = thread.forked_from
             self._changed = None
             return True
 
@@ -266,6 +275,8 @@ def _listed(thread_id: str, thread: Thread) -> ThreadInfo:
         found, known = progress([last, *thread.bodies]), about_state(state)
     else:
         found, known = progress(thread.bodies), about(thread.bodies)
+        if thread.head == thread.forked_at:
+            found = progress_of_fork(found)
     return ThreadInfo(
         thread_id=thread_id,
         head=thread.head,
@@ -276,6 +287,8 @@ def _listed(thread_id: str, thread: Thread) -> ThreadInfo:
         node=found.node,
         title=known.title,
         model=known.model,
+        agent_id=known.agent_id,
+        forked_from=thread.forked_from,
         created_at=thread.created_at,
         metadata=known.metadata,
     )

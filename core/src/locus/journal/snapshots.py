@@ -104,7 +104,7 @@ class SnapshotAdapter(MemoryStore):
         if inspect.isawaitable(saved):
             await saved
 
-    async def delete(self, thread_id: str) -> bool:
+    async def delete(self, thread_id: str, *, head: int | None = None) -> bool:
         """The backend cannot delete.
 
         Raises:

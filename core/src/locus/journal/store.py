@@ -93,6 +93,8 @@ class ThreadInfo:
         node: where an open run goes on, ``"end"`` where it has ended, or ``""``.
         title: the first words of its first prompt, or ``""``.
         model: the model that answered last, where that is on record, or ``""``.
+        agent_id: the name of the agent whose run is the newest, or ``""`` for one without a name.
+        forked_from: the thread whose entries this one shares, as long as that one exists.
         created_at: when it was claimed first, where the store knows.
         metadata: the short entries of its runs' metadata: text up to 200 characters, numbers, booleans and None.
     """
@@ -106,6 +108,8 @@ class ThreadInfo:
     node: str = ""
     title: str = ""
     model: str = ""
+    agent_id: str = ""
+    forked_from: str | None = None
     created_at: datetime | None = None
     metadata: Mapping[str, Any] = field(factory=dict)
 
@@ -121,6 +125,7 @@ class ThreadQuery:
     Args:
         status: threads with one of these.
         updated_before: threads that were changed last before this.
+        agent_id: threads whose newest run is that of the agent with this name; ``""`` for agents without one.
         metadata: threads whose metadata has these entries with these values.
         limit: how many threads at most.
         after: id of the last thread of the page before; the next page begins behind it.
@@ -128,6 +133,7 @@ class ThreadQuery:
 
     status: frozenset[ThreadStatus] = field(default=frozenset(), converter=_statuses)
     updated_before: datetime | None = None
+    agent_id: str | None = None
     metadata: Mapping[str, Any] = field(factory=dict)
     limit: int | None = None
     after: str | None = None
@@ -257,8 +263,12 @@ class JournalStore(Protocol):
         """
         ...
 
-    async def delete(self, thread_id: str) -> bool:
+    async def delete(self, thread_id: str, *, head: int | None = None) -> bool:
         """Forget a thread, and none of its forks; False when there was none.
+
+        Args:
+            thread_id: the thread.
+            head: forget it only while this is the number of its newest entry; False when it is not.
 
         Raises:
             ThreadBusy: a live worker holds it.

@@ -271,13 +271,17 @@ class OCIBucketBackend:
         adding = Appending(_encoded(bodies), len(bodies)) if bodies else None
         await self._do(lambda engine: engine.threads.fork(thread_id, at, into, adding))
 
-    async def delete(self, thread_id: str) -> bool:
+    async def delete(self, thread_id: str, *, head: int | None = None) -> bool:
         """Forget a thread. Its forks keep what they share with it.
+
+        Args:
+            thread_id: the thread.
+            head: forget it only while this is the number of its newest entry.
 
         Raises:
             ThreadBusy: a live worker holds it.
         """
-        return await self._do(lambda engine: engine.threads.delete(thread_id))
+        return await self._do(lambda engine: engine.threads.delete(thread_id, head))
 
     # -- closing ------------------------------------------------------------------------------------
 

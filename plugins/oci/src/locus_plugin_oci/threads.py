@@ -206,8 +206,12 @@ class Threads:
 
     # -- forgetting ---------------------------------------------------------------------------------
 
-    async def delete(self, thread_id: str) -> bool:
+    async def delete(self, thread_id: str, head: int | None = None) -> bool:
         """Forget a thread, and what no fork of it needs; False where there was none.
+
+        Args:
+            thread_id: the thread.
+            head: forget it only while this is the number of its newest entry.
 
         Raises:
             ThreadBusy: a live worker holds it.
@@ -217,6 +221,8 @@ class Threads:
             while (seen := await self._journals.see(thread_id)) is not None:
                 if await self._journals.alive(seen):
                     raise busy(seen.head)
+                if head is not None and seen.head.count != head:
+                    return False
                 name = head_name(thread_key(thread_id))
                 try:
                     gone = await self._objects.delete(name, match=seen.etag)

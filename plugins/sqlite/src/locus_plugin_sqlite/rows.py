@@ -59,6 +59,7 @@ class ThreadRow:
     node: str
     title: str
     model: str
+    agent_id: str
     metadata: str
     head: int
     tip: int
@@ -76,6 +77,7 @@ class ThreadRow:
             self.node,
             self.title,
             self.model,
+            self.agent_id,
             self.metadata,
         )
 

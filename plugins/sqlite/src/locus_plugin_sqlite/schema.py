@@ -25,7 +25,7 @@ VERSION = 2
 OLDEST = 2
 
 #: The columns of a thread that are under its checksum.
-IDENTITY = "id, name, parent, parent_at, created, status, node, title, model, metadata"
+IDENTITY = "id, name, parent, parent_at, created, status, node, title, model, agent_id, metadata"
 
 # One row of `entries` is one append: its key is (thread << 32) + the number of its last entry. One tree of integer
 # keys means one page written an append; a primary key of two columns would cost a second tree, or overflow pages.
@@ -62,6 +62,7 @@ CREATE TABLE threads (
     node       TEXT NOT NULL,         -- where that goes on
     title      TEXT NOT NULL,         -- the first words of its first prompt
     model      TEXT NOT NULL,         -- that answered last
+    agent_id   TEXT NOT NULL,         -- the name of the agent whose run is the newest
     metadata   TEXT NOT NULL,         -- the short entries of its runs' metadata, a JSON object
     checksum   INTEGER NOT NULL       -- of what the thread is, see checks.py
 );

@@ -238,13 +238,17 @@ class SqliteStore:
         """
         return await self._do(Listing(query))
 
-    async def delete(self, thread_id: str) -> bool:
+    async def delete(self, thread_id: str, *, head: int | None = None) -> bool:
         """Forget a thread. Its forks keep what they share with it.
+
+        Args:
+            thread_id: the thread.
+            head: forget it only while this is the number of its newest entry.
 
         Raises:
             ThreadBusy: a live worker holds it.
         """
-        return await self._do(Deleting(thread_id))
+        return await self._do(Deleting(thread_id, head))
 
     async def fork(self, thread_id: str, at: int, into: str, bodies: Sequence[Body] = ()) -> None:
         """Make a thread that begins with the first entries of another one, which are shared and not copied.

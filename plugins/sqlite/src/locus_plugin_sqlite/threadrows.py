@@ -15,9 +15,9 @@ from locus_plugin_sqlite.session import Held
 __all__ = ["about_of", "current", "describe", "forget_name", "make", "progress_of"]
 
 _MAKE = """
-INSERT INTO threads (id, name, parent, parent_at, created, status, node, title, model, metadata, head, tip, checksum,
-                     token, changed, updated)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', coalesce((SELECT max(changed) FROM threads), 0) + 1, ?)
+INSERT INTO threads (id, name, parent, parent_at, created, status, node, title, model, agent_id, metadata, head, tip,
+                     checksum, token, changed, updated)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', coalesce((SELECT max(changed) FROM threads), 0) + 1, ?)
 """
 
 
@@ -53,22 +53,25 @@ def make(
         node=progress.node,
         title=about.title,
         model=about.model,
+        agent_id=about.agent_id,
         metadata=json.dumps(dict(about.metadata)),
         head=head,
         tip=tip,
     )
-    columns = (row.id, name, parent, row.parent_at, now, row.status, row.node, row.title, row.model, row.metadata)
-    db.execute(_MAKE, (*columns, head, tip, row.checksum, now))
+    place = (row.id, name, parent, row.parent_at, now, row.status, row.node)
+    known = (row.title, row.model, row.agent_id, row.metadata)
+    db.execute(_MAKE, (*place, *known, head, tip, row.checksum, now))
     db.execute("UPDATE file SET threads=threads+1")
     return row
 
 
 def describe(db: sqlite3.Connection, row: ThreadRow, about: About) -> None:
     """Write what a thread is about."""
-    new = evolve(row, title=about.title, model=about.model, metadata=json.dumps(dict(about.metadata)))
+    metadata = json.dumps(dict(about.metadata))
+    new = evolve(row, title=about.title, model=about.model, agent_id=about.agent_id, metadata=metadata)
     db.execute(
-        "UPDATE threads SET title=?, model=?, metadata=?, checksum=? WHERE id=?",
-        (new.title, new.model, new.metadata, new.checksum, new.id),
+        "UPDATE threads SET title=?, model=?, agent_id=?, metadata=?, checksum=? WHERE id=?",
+        (new.title, new.model, new.agent_id, new.metadata, new.checksum, new.id),
     )
 
 
@@ -83,7 +86,7 @@ def forget_name(db: sqlite3.Connection, row: ThreadRow) -> None:
 
 def about_of(row: ThreadRow) -> About:
     """What a thread is about."""
-    return About(row.title, row.model, json.loads(row.metadata))
+    return About(row.title, row.model, row.agent_id, json.loads(row.metadata))
 
 
 def progress_of(db: sqlite3.Connection, row: ThreadRow) -> Progress:

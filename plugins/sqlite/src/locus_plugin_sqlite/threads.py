@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from locus.core.errors import JournalError, NothingToResume
 from locus.journal import ThreadInfo, ThreadQuery
-from locus.journal.listing import OPEN, Progress, progress, status_of, unknown_page
+from locus.journal.listing import OPEN, Progress, progress, progress_of_fork, status_of, unknown_page
 from locus_plugin_sqlite import blobs
 from locus_plugin_sqlite.bodies import from_json, to_json
 from locus_plugin_sqlite.checks import body_check, row_check
@@ -88,6 +88,9 @@ class Listing(Job[tuple[ThreadInfo, ...]]):
             kind = str(value).lower() if isinstance(value, bool) else _JSON_TYPES.get(type(value), "")
             conditions.append("EXISTS (SELECT 1 FROM json_each(metadata) WHERE key=? AND type=? AND atom IS ?)")
             values += [name, kind, value]
+        if query.agent_id is not None:
+            conditions.append("agent_id = ?")
+            values.append(query.agent_id)
         if query.status:
             wanted = [OPEN if status == "crashed" else status for status in sorted(query.status)]
             held = "worker IS NOT NULL" if "running" in wanted else "false"
@@ -130,9 +133,21 @@ def _info(session: Session, columns: Sequence[Any]) -> ThreadInfo:
         node=node,
         title=about.title,
         model=about.model,
+        agent_id=about.agent_id,
+        forked_from=_origin(session, row),
         created_at=from_micros(row.created),
         metadata=about.metadata,
     )
+
+
+def _origin(session: Session, row: ThreadRow) -> str | None:
+    """The thread whose entries a fork shares; where that one was deleted, the one whose entries it shared itself."""
+    at = row.parent
+    while at is not None:
+        name, at = session.db.execute("SELECT name, parent FROM threads WHERE id=?", (at,)).fetchone() or (None, None)
+        if name is not None:
+            return str(name)
+    return None
 
 
 class NextReady(Job[str | None]):
@@ -186,7 +201,8 @@ class Forking(Job[None]):
         self._make_room(session)
         now = session.now()
         fork_of = (owner.id, self._at, tip)
-        made = make(db, self._into, now, fork_of=fork_of, progress=there, about=about_of(source))
+        here = there if self._row is not None else progress_of_fork(there)
+        made = make(db, self._into, now, fork_of=fork_of, progress=here, about=about_of(source))
         if self._row is None:
             return
         key, writer, after = made.id << SHIFT | self._at + len(self._bodies), uuid4().hex, progress(self._bodies, there)
@@ -234,11 +250,11 @@ class Forking(Job[None]):
 class Deleting(Job[bool]):
     """Forget a thread, except what its forks begin with."""
 
-    __slots__ = ("_name",)
+    __slots__ = ("_head", "_name")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, head: int | None = None) -> None:
         super().__init__(result=False)
-        self._name = name
+        self._name, self._head = name, head
 
     def apply(self, session: Session) -> None:
         """Delete what nothing else needs."""
@@ -249,10 +265,10 @@ class Deleting(Job[bool]):
             raise refusal
         # Not compared with its checksum: a damaged thread can be deleted.
         found = db.execute(f"SELECT {IDENTITY}, head, tip FROM threads WHERE name=?", (self._name,)).fetchone()  # noqa: S608
-        self.result = found is not None
-        if found is None:
+        row = None if found is None else ThreadRow(*found)
+        self.result = row is not None and self._head in (None, row.head)
+        if row is None or not self.result:
             return
-        row = ThreadRow(*found)
         forget_name(db, row)
         thread: int | None = row.id
         while thread is not None:

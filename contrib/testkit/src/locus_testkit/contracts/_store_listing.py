@@ -16,7 +16,7 @@ from locus_testkit.contracts._store import OpenStore, StoreContract, reclaimed
 from locus_testkit.contracts.features import needs
 from locus_testkit.scripted import ScriptedModel
 
-__all__ = ["ListingLaws"]
+__all__ = ["BEGUN", "STORIES", "ListingLaws", "moved", "write_bodies"]
 
 _FIRST = (
     BLANK.with_message(Message(Role.USER, "  Check the\n order. "))
@@ -25,32 +25,30 @@ _FIRST = (
 )
 
 
-def _moved(
-    node: str, next_node: str, old: AgentState = _FIRST, new: AgentState = _FIRST, error: str = ""
-) -> Transition:
+def moved(node: str, next_node: str, old: AgentState = _FIRST, new: AgentState = _FIRST, error: str = "") -> Transition:
     return Transition(run_id="r", node=node, next_node=next_node, delta=delta(old, new), error=error or None)
 
 
-_BEGUN = _moved(START, "think", BLANK)
+BEGUN = moved(START, "think", BLANK)
 
 #: What was written to a thread last -> its status when nobody holds it, and its node.
-_STORIES: dict[str, tuple[tuple[Body, ...], str, str]] = {
-    "crashed": ((_BEGUN,), "crashed", "think"),
-    "crashed later": ((_BEGUN, _moved("think", "execute")), "crashed", "execute"),
-    "paused": ((_BEGUN, Paused(run_id="r", segment=0, kind="cancelled", reason="left")), "paused", "think"),
-    "waiting": ((_BEGUN, Paused(run_id="r", segment=0, kind="interrupted")), "waiting", "think"),
-    "set aside": ((_BEGUN, Paused(run_id="r", segment=0, kind="dead_letter", reason="died")), "dead_letter", "think"),
+STORIES: dict[str, tuple[tuple[Body, ...], str, str]] = {
+    "crashed": ((BEGUN,), "crashed", "think"),
+    "crashed later": ((BEGUN, moved("think", "execute")), "crashed", "execute"),
+    "paused": ((BEGUN, Paused(run_id="r", segment=0, kind="cancelled", reason="left")), "paused", "think"),
+    "waiting": ((BEGUN, Paused(run_id="r", segment=0, kind="interrupted")), "waiting", "think"),
+    "set aside": ((BEGUN, Paused(run_id="r", segment=0, kind="dead_letter", reason="died")), "dead_letter", "think"),
     "resumed": (
-        (_BEGUN, Paused(run_id="r", segment=0, kind="interrupted"), Resumed(run_id="r", segment=1)),
+        (BEGUN, Paused(run_id="r", segment=0, kind="interrupted"), Resumed(run_id="r", segment=1)),
         "crashed",
         "think",
     ),
-    "ended": ((_BEGUN, _moved("think", "terminate"), _moved("terminate", END)), "ended", "end"),
-    "failed": ((_BEGUN, _moved("think", END, error="E: no")), "failed", "end"),
+    "ended": ((BEGUN, moved("think", "terminate"), moved("terminate", END)), "ended", "end"),
+    "failed": ((BEGUN, moved("think", END, error="E: no")), "failed", "end"),
 }
 
 
-async def _write(store: JournalStore, thread_id: str, *bodies: Body) -> None:
+async def write_bodies(store: JournalStore, thread_id: str, *bodies: Body) -> None:
     """Write what a worker would: a store without history is given the state with each transition."""
     claim = await store.claim(thread_id, "w")
     at = claim.head
@@ -73,11 +71,11 @@ class ListingLaws(StoreContract):
     @needs("queries")
     async def test_listing_shows_how_each_thread_is(self, store: JournalStore) -> None:
         """The status is that of the newest run, wherever it stopped; a run that a worker holds is running."""
-        for name, (bodies, _, _) in _STORIES.items():
-            await _write(store, name, *bodies)
+        for name, (bodies, _, _) in STORIES.items():
+            await write_bodies(store, name, *bodies)
         listed = await _by_id(store)
         assert {name: (i.status, i.node) for name, i in listed.items()} == {
-            name: (status, node) for name, (_, status, node) in _STORIES.items()
+            name: (status, node) for name, (_, status, node) in STORIES.items()
         }
         claim = await store.claim("crashed", "w")
         await store.claim("fresh", "w")
@@ -92,9 +90,9 @@ class ListingLaws(StoreContract):
         store, other = await self.handles(open_store)
         claim = await store.claim("t", "w")
         if store.keeps_history:
-            assert await store.append(claim, [_BEGUN]) is Appended.OK
+            assert await store.append(claim, [BEGUN]) is Appended.OK
         else:
-            assert await store.snapshot(claim, 1, _FIRST, _BEGUN)
+            assert await store.snapshot(claim, 1, _FIRST, BEGUN)
         assert [i.status for i in await other.threads()] == ["running"]
         assert await other.threads(ThreadQuery(status={"crashed"})) == ()
         await self.abandon(store, claim)
@@ -127,12 +125,12 @@ class ListingLaws(StoreContract):
     @needs("queries")
     async def test_query_selects_by_status_and_metadata(self, store: JournalStore) -> None:
         """What is asked for is decided by the store, a page at a time."""
-        for name, (bodies, _, _) in _STORIES.items():
-            await _write(store, name, *bodies)
+        for name, (bodies, _, _) in STORIES.items():
+            await write_bodies(store, name, *bodies)
         crashed = await _by_id(store, ThreadQuery(status={"crashed"}))
         assert set(crashed) == {"crashed", "crashed later", "resumed"}
         assert set(await _by_id(store, ThreadQuery(status={"ended", "failed"}))) == {"ended", "failed"}
-        everything = set(_STORIES)
+        everything = set(STORIES)
         for metadata, wanted in (
             ({}, everything),
             ({"tenant": "acme"}, everything),
@@ -147,7 +145,7 @@ class ListingLaws(StoreContract):
     async def test_pages_together_are_the_listing(self, store: JournalStore) -> None:
         """A page begins behind the last thread of the page before."""
         for n in range(7):
-            await _write(store, f"t{n}", _BEGUN)
+            await write_bodies(store, f"t{n}", BEGUN)
         listed = [info.thread_id for info in await store.threads()]
         pages: list[str] = []
         while page := await store.threads(ThreadQuery(limit=3, after=pages[-1] if pages else None)):
@@ -160,7 +158,7 @@ class ListingLaws(StoreContract):
 
     async def test_query_selects_by_age(self, store: JournalStore) -> None:
         """Only what was changed last before a moment."""
-        await _write(store, "t", _BEGUN)
+        await write_bodies(store, "t", BEGUN)
         (info,) = await store.threads()
         assert info.updated_at is not None
         assert await store.threads(ThreadQuery(updated_before=info.updated_at)) == ()
@@ -171,8 +169,8 @@ class ListingLaws(StoreContract):
     async def test_another_handle_lists_the_same(self, open_store: OpenStore) -> None:
         """What is listed is in the store, not in the process."""
         store = await open_store()
-        for name, (bodies, _, _) in _STORIES.items():
-            await _write(store, name, *bodies)
+        for name, (bodies, _, _) in STORIES.items():
+            await write_bodies(store, name, *bodies)
         await reclaimed(store, "ended")
         again = await open_store()
         assert await again.threads() == await store.threads()

@@ -20,6 +20,7 @@ from locus_testkit.contracts._posts import PostLaws
 from locus_testkit.contracts._store import OpenStore, StoreFeatures
 from locus_testkit.contracts._store_forks import ForkLaws
 from locus_testkit.contracts._store_listing import ListingLaws
+from locus_testkit.contracts._store_retention import RetentionLaws
 from locus_testkit.contracts._store_threads import ThreadLaws
 
 __all__ = ["JournalStoreContract", "OpenStore", "StoreFeatures"]
@@ -27,6 +28,7 @@ __all__ = ["JournalStoreContract", "OpenStore", "StoreFeatures"]
 
 # pytest collects from the last base to the first: the report lists the laws in their order.
 class JournalStoreContract(
+    RetentionLaws,
     ForkLaws,
     ListingLaws,
     ThreadLaws,
