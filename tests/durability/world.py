@@ -31,12 +31,12 @@ from locus import (
 )
 from locus.core.errors import ModelError
 from locus.core.messages import Message, Role, TextBlock, ThinkingBlock, ToolCall, Usage
-from locus.core.reflect import OnToolError
 from locus.journal.effects import Clock
 from locus.journal.store import JournalStore
 from locus.models.protocol import ModelRequest, ModelResponse, OnChunk
 from locus.plugin import hookimpl
 from locus.tools.definition import Tool
+from locus_kit.reflect import OnToolError
 
 __all__ = ["EFFECTS", "MARK", "Answer", "Mode", "Script", "World", "unmarked"]
 

@@ -28,9 +28,9 @@ from locus import (
 )
 from locus.core.directives import Decision
 from locus.core.messages import Message, Role, ToolCall
-from locus.core.reflect import EveryIterations
 from locus.core.termination import TokenLimit, ToolCalled
 from locus.plugin import RunContext, hookimpl
+from locus_kit.reflect import EveryIterations
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio

@@ -38,10 +38,10 @@ from locus.core.errors import StoreError, ThreadBusy
 from locus.core.events import event_from_json, event_to_json
 from locus.core.journal import END, Paused, Transition
 from locus.core.messages import ToolCall
-from locus.core.reflect import EveryIterations
 from locus.core.termination import CustomCondition, TokenLimit
 from locus.journal import MemoryStore
 from locus.plugin import RunContext, hookimpl
+from locus_kit.reflect import EveryIterations
 from locus_testkit import ScriptedModel, call
 from locus_testkit.clock import FakeClock
 

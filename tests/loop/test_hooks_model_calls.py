@@ -40,11 +40,11 @@ from locus import (
 from locus.core.errors import BudgetExceeded
 from locus.core.journal import Outcome
 from locus.core.messages import ToolCall
-from locus.core.reflect import EveryIterations
 from locus.core.termination import CostLimit, MaxIterations, TimeLimit, TokenLimit
 from locus.journal import MemoryStore
 from locus.models.protocol import Price
 from locus.plugin import RunContext, View, hookimpl
+from locus_kit.reflect import EveryIterations
 from locus_testkit import ScriptedModel, call
 from locus_testkit.clock import FakeClock
 

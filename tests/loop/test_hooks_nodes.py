@@ -25,11 +25,10 @@ from locus import (
 from locus.core.errors import ConditionError, HookSpecError, PluginError
 from locus.core.executions import ToolExecution
 from locus.core.messages import ToolCall, ToolResult, plugin_message
-from locus.core.reflect import EveryIterations, OnToolError
 from locus.core.termination import ConfidenceMet, TokenLimit
 from locus.journal import MemoryStore
 from locus.plugin import Accept, Plugin, Retry, Revise, RunContext, hookimpl
-from locus_kit.reflect import OnRepetition
+from locus_kit.reflect import EveryIterations, OnRepetition, OnToolError
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
@@ -335,7 +334,7 @@ async def test_every_reflecting_plugin_folds_the_state_of_the_one_before() -> No
 async def test_plugins_reflect_in_the_order_that_their_manifests_ask_for(plugin_catalogue: Any) -> None:
     source = """
 from locus.plugin import hookimpl
-from locus.core.reflect import EveryIterations
+from locus_kit.reflect import EveryIterations
 
 class Judge:
     @hookimpl

@@ -33,8 +33,8 @@ from locus import (
 )
 from locus.core.errors import ModelError
 from locus.core.events import ToolCompleteEvent, event_types
-from locus.core.reflect import EveryIterations
 from locus.plugin import RunContext, StashKey, hookimpl, register_event
+from locus_kit.reflect import EveryIterations
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio

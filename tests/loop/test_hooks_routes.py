@@ -9,10 +9,10 @@ from tests.loop.hook_kit import WAYS, Crash, failures, wrong
 from tests.loop.kit import Recorder, add, assert_valid_history, bodies, of, results
 
 from locus import Agent, AgentState, CheckpointEvent, Hook, HookFailedEvent, TerminateEvent, ThinkEvent
-from locus.core.reflect import EveryIterations
 from locus.core.termination import TokenLimit
 from locus.journal import MemoryStore
 from locus.plugin import hookimpl
+from locus_kit.reflect import EveryIterations
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio

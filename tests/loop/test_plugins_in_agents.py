@@ -481,7 +481,7 @@ async def test_a_plugin_contributes_tools_events_and_reasons_to_reflect(shelf: S
         hooks="""
         from attrs import frozen
         from locus import Event, tool
-        from locus.core.reflect import EveryIterations
+        from locus_kit.reflect import EveryIterations
         from locus.plugin import hookimpl
 
         @frozen(kw_only=True, eq=False, repr=False)

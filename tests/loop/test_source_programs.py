@@ -33,10 +33,10 @@ from locus import (
     tool,
 )
 from locus.core.messages import ThinkingBlock
-from locus.core.reflect import EveryIterations
 from locus.core.state import ToolExecution
 from locus.core.termination import ConfidenceMet, CustomCondition, MaxIterations, ToolCalled
 from locus.plugin import RunContext, hookimpl
+from locus_kit.reflect import EveryIterations
 from locus_testkit import ScriptedModel, call
 
 __all__ = ["shelf"]

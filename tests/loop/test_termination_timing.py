@@ -28,7 +28,6 @@ from locus import (
     tool,
 )
 from locus.core.errors import ConditionError, ConfigError
-from locus.core.reflect import EveryIterations
 from locus.core.termination import (
     ConfidenceMet,
     CostLimit,
@@ -45,6 +44,7 @@ from locus.core.termination import (
 from locus.loop.budget import NoHaltWarning
 from locus.models.protocol import Price
 from locus.plugin import RunContext, hookimpl
+from locus_kit.reflect import EveryIterations
 from locus_testkit import ScriptedModel, call, never
 from locus_testkit.clock import FakeClock
 

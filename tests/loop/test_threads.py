@@ -12,10 +12,10 @@ from tests.loop.kit import Recorder, add, assert_valid_history, confirm, of, res
 from locus import Agent, AgentState, Hook, Message, Role, RunStartEvent, TerminateEvent, ThinkEvent, tool
 from locus.core.errors import ConfigError, NothingToResume, ThreadBusy
 from locus.core.journal import Paused
-from locus.core.reflect import EveryIterations
 from locus.core.termination import TimeLimit, TokenLimit, ToolCalled
 from locus.journal import MemoryStore, SnapshotAdapter
 from locus.plugin import hookimpl
+from locus_kit.reflect import EveryIterations
 from locus_testkit import ScriptedModel, call
 from locus_testkit.clock import FakeClock
 

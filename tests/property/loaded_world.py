@@ -27,10 +27,10 @@ from locus import (
     Revise,
 )
 from locus.core.errors import BudgetExceeded, ModelError, StepFailed
-from locus.core.reflect import EveryIterations, OnToolError
 from locus.core.termination import MaxIterations, TerminationCondition, TimeLimit, TokenLimit, ToolCalled
 from locus.journal import JournalStore
 from locus.plugin import RunContext, hookimpl
+from locus_kit.reflect import EveryIterations, OnToolError
 from locus_plugin_conversation import SummarizingManager
 from locus_testkit import ScriptedModel, Turn
 

@@ -16,15 +16,13 @@ from locus.core.state import AgentState, ToolExecution
 from locus.core.termination import Bounds, TerminationCondition, effective
 from locus.loop.router import (
     AnyOf,
-    EveryIterations,
     Node,
-    OnToolError,
     ReflectPolicy,
     Route,
     Router,
     legal,
 )
-from locus_kit.reflect import OnRepetition
+from locus_kit.reflect import EveryIterations, OnRepetition, OnToolError
 
 nodes = st.sampled_from(Node)
 policies: st.SearchStrategy[ReflectPolicy | None] = st.one_of(

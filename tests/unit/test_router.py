@@ -22,13 +22,12 @@ from locus.core.termination import (
 )
 from locus.loop.router import (
     AnyOf,
-    EveryIterations,
     Node,
-    OnToolError,
     Route,
     Router,
     legal,
 )
+from locus_kit.reflect import EveryIterations, OnToolError
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 ANSWER = Message(Role.ASSISTANT, "done")
@@ -174,22 +173,6 @@ def test_a_diversion_to_think_is_bound_by_the_limit() -> None:
 # -- reflect policies -----------------------------------------------------------------------------
 
 
-def test_the_cadence_counts_iterations_from_one() -> None:
-    due = [i for i in range(9) if EveryIterations(3)(state(iteration=i)) is not None]
-    assert due == [2, 5, 8]
-    assert EveryIterations(1)(state()) == "every iteration"
-
-
-def test_an_error_of_the_current_iteration_is_a_reason_to_reflect() -> None:
-    failed = ToolExecution(tool_name="search", error="ValueError: no", iteration=1)
-    fine = ToolExecution(tool_name="other", result="ok", iteration=1)
-    seen = state(iteration=1).with_tool_execution(failed).with_tool_execution(fine)
-    assert OnToolError()(seen) == "search failed"
-    assert OnToolError()(seen.with_iteration(2)) is None
-    refused = evolve(failed, started=False)
-    assert OnToolError()(state(iteration=1).with_tool_execution(refused)) is None
-
-
 def test_any_of_gives_the_first_reason() -> None:
     seen = state(iteration=1)
     assert AnyOf(OnToolError(), EveryIterations(2), EveryIterations(1))(seen) == "every 2 iterations"
@@ -200,16 +183,6 @@ def test_any_of_gives_the_first_reason() -> None:
 def test_a_policy_that_goes_wrong_is_a_condition_error(policy: Any) -> None:
     with pytest.raises(ConditionError, match=r"raised (ZeroDivisionError|TypeError: it returned True)"):
         Router(MaxIterations(3), policy)(Node.EXECUTE, state())
-
-
-@pytest.mark.parametrize(
-    "build",
-    [lambda: EveryIterations(0), lambda: EveryIterations(True)],
-    ids=["0", "True"],
-)
-def test_a_wrong_interval_is_refused_at_build(build: Any) -> None:
-    with pytest.raises(ValueError, match="must be an int of 1 or more, got"):
-        build()
 
 
 def test_policies_and_routers_are_values() -> None:

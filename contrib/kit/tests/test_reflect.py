@@ -1,13 +1,14 @@
-"""Going in circles: the same calls again, or a short cycle of calls."""
+"""When to reflect: by cadence, after an error, and when the same calls, or a short cycle of them, come again."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from locus.core.state import AgentState, ToolExecution
-from locus_kit.reflect import OnRepetition
+from locus_kit.reflect import EveryIterations, OnRepetition, OnToolError
 
 
 def ran(keys: str, **changes: Any) -> AgentState:
@@ -84,3 +85,29 @@ def test_repetition_looks_only_at_the_end_of_the_history() -> None:
 def test_a_wrong_threshold_is_refused_at_build(threshold: Any) -> None:
     with pytest.raises(ValueError, match=r"^threshold must be an int of 2 or more, got"):
         OnRepetition(threshold)
+
+
+def test_the_cadence_counts_iterations_from_one() -> None:
+    due = [i for i in range(9) if EveryIterations(3)(AgentState(iteration=i)) is not None]
+    assert due == [2, 5, 8]
+    assert EveryIterations(1)(AgentState()) == "every iteration"
+
+
+def test_an_error_of_the_current_iteration_is_a_reason_to_reflect() -> None:
+    failed = ToolExecution(tool_name="search", error="ValueError: no", iteration=1)
+    fine = ToolExecution(tool_name="other", result="ok", iteration=1)
+    seen = AgentState(iteration=1).with_tool_execution(failed).with_tool_execution(fine)
+    assert OnToolError()(seen) == "search failed"
+    assert OnToolError()(seen.with_iteration(2)) is None
+    refused = evolve(failed, started=False)
+    assert OnToolError()(AgentState(iteration=1).with_tool_execution(refused)) is None
+
+
+@pytest.mark.parametrize(
+    "build",
+    [lambda: EveryIterations(0), lambda: EveryIterations(True)],
+    ids=["0", "True"],
+)
+def test_a_wrong_interval_is_refused_at_build(build: Any) -> None:
+    with pytest.raises(ValueError, match="must be an int of 1 or more, got"):
+        build()

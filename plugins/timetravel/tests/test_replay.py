@@ -28,11 +28,11 @@ from locus import (
     tool,
 )
 from locus.core.errors import ModelError
-from locus.core.reflect import EveryIterations
 from locus.core.termination import CustomCondition, Deadline, MaxIterations, TimeLimit, TokenLimit
 from locus.journal import MemoryStore
 from locus.plugin import Plugin, RunContext, hookimpl
 from locus.plugins.discovery import Catalogue
+from locus_kit.reflect import EveryIterations
 from locus_plugin_conversation import SlidingWindowManager, SummarizingManager
 from locus_testkit import FakeClock, ScriptedModel, call
 

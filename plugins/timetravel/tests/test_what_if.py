@@ -8,12 +8,12 @@ import pytest
 
 from locus import AgentState, Event, Hook, Message, Role, Usage, tool
 from locus.core.errors import ConfigError, JournalError, ModelError, NothingToResume
-from locus.core.reflect import EveryIterations
 from locus.core.termination import CustomCondition, MaxIterations, TimeLimit, TokenLimit, ToolCalled
 from locus.journal import MemoryStore
 from locus.loop.router import Node, Route, Router
 from locus.models.protocol import Price
 from locus.plugin import hookimpl
+from locus_kit.reflect import EveryIterations
 from locus_plugin_timetravel import WhatIf, fork, history, what_if
 from locus_testkit import FakeClock, ScriptedModel, call
 

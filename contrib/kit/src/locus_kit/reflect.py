@@ -1,6 +1,6 @@
-"""The policy that reflects when an agent goes in circles, for plugins that judge a run.
+"""Policies that say when to reflect, for plugins that judge a run: by cadence, after a tool's error, going in circles.
 
-The simpler policies, by cadence and after a tool's error, come with the kernel in `locus.loop.router`.
+Each is a `locus.loop.router.ReflectPolicy`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,36 @@ from locus.core.state import AgentState, ToolExecution
 from locus.core.termination import same_call
 from locus_kit.validators import integer, optional
 
-__all__ = ["OnRepetition"]
+__all__ = ["EveryIterations", "OnRepetition", "OnToolError"]
+
+
+@final
+@frozen
+class EveryIterations:
+    """Reflect after iteration ``interval``, ``2 * interval`` and so on, counted from 1."""
+
+    interval: int = field(validator=integer(1))
+
+    def __call__(self, state: AgentState, /) -> str | None:
+        """The cadence, when it is due."""
+        if (state.iteration + 1) % self.interval:
+            return None
+        return "every iteration" if self.interval == 1 else f"every {self.interval} iterations"
+
+
+@final
+@frozen
+class OnToolError:
+    """Reflect after a tool of the current iteration failed in its body; a refused call never got there."""
+
+    def __call__(self, state: AgentState, /) -> str | None:
+        """The tool that failed last."""
+        for execution in reversed(state.tool_executions):
+            if execution.iteration != state.iteration:
+                return None
+            if execution.started and not execution.succeeded:
+                return f"{execution.tool_name} failed"
+        return None
 
 
 @final

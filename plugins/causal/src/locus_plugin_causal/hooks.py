@@ -9,9 +9,9 @@ from attrs import evolve, frozen
 
 from locus.core.errors import JournalError, LocusError
 from locus.core.messages import Role
-from locus.loop.router import AnyOf, EveryIterations, OnToolError
+from locus.loop.router import AnyOf
 from locus.plugin import Event, Hook, StashKey, hookimpl
-from locus_kit.reflect import OnRepetition
+from locus_kit.reflect import EveryIterations, OnRepetition, OnToolError
 from locus_plugin_causal.building import chain_of
 from locus_plugin_causal.chain import CausalChain
 from locus_plugin_causal.claims import ClaimBuilder

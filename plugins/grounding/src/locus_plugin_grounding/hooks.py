@@ -11,8 +11,8 @@ from attrs import evolve
 from locus.core.errors import JournalError, LocusError
 from locus.core.messages import Message, Role, plugin_message
 from locus.core.state import AgentState
-from locus.loop.router import EveryIterations
 from locus.plugin import Accept, Event, Hook, Revise, StashKey, hookimpl
+from locus_kit.reflect import EveryIterations
 from locus_plugin_grounding.evaluator import GroundingEvaluator
 from locus_plugin_grounding.events import GroundingEvent, GroundingFailedEvent
 from locus_plugin_grounding.feedback import HEADER, feedback, note

@@ -8,10 +8,10 @@ import anyio
 from attrs import evolve
 
 from locus.core.messages import Message, Role, plugin_message
-from locus.loop.router import AnyOf, EveryIterations, OnToolError, ReflectPolicy
+from locus.loop.router import AnyOf, ReflectPolicy
 from locus.models import ModelRequest, ModelSettings
 from locus.plugin import StashKey
-from locus_kit.reflect import OnRepetition
+from locus_kit.reflect import EveryIterations, OnRepetition, OnToolError
 from locus_plugin_reflexion.record import record, request_of
 from locus_plugin_reflexion.reflection import Reflection, parsed, reply_schema
 from locus_plugin_reflexion.rules import judge_by_rules

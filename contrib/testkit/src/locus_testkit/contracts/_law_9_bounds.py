@@ -11,7 +11,7 @@ from locus import Agent
 from locus.core.messages import Role
 from locus.core.state import AgentState
 from locus.journal import JournalStore
-from locus.loop.router import EveryIterations, ReflectPolicy
+from locus.loop.router import ReflectPolicy
 from locus.plugin import hookimpl
 from locus_testkit.contracts._runs import Case, Crash, Place, Talk, World, every_crash
 from locus_testkit.contracts._samples import NOON, bodies_of, folded, story, texts
@@ -27,7 +27,7 @@ class _Reflecting:
 
     @hookimpl
     def locus_register_reflect_policies(self) -> Iterable[ReflectPolicy]:
-        return [EveryIterations(1)]
+        return [lambda state: "every iteration"]
 
     @hookimpl
     def locus_reflect(self, state: AgentState) -> AgentState | None:
