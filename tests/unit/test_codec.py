@@ -153,7 +153,8 @@ TRANSITION = entry_to_json(Transition(run_id="r", node=START, next_node=END, del
         {"entry": ["intent"]},
         {"entry": "intent"},
         {"entry": "intent", "run_id": "r", "step_id": "s", "policy": "twice"},
-        {"entry": "intent", "run_id": "r", "step_id": "s", "bogus": 1},
+        {"entry": "intent", "run_id": "r", "step_id": "0/s/0", "bogus": 1, "v": 2},
+        {"entry": "submitted", "run_id": "r", "prompt": {"role": "user"}, "metadata": [1], "v": 2},
         {**TRANSITION, "bogus": 1},
         {**TRANSITION, "delta": {"changed": {}}},
         {**TRANSITION, "delta": {"changed": {"bogus": 1}, "grown": {}}},
@@ -167,6 +168,26 @@ TRANSITION = entry_to_json(Transition(run_id="r", node=START, next_node=END, del
 def test_a_damaged_entry_is_refused_with_a_typed_error(form: Any) -> None:
     with pytest.raises(CheckpointError):
         entry_from_json(form)
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ({"role": "user", "colour": 1}, "Message: unknown field 'colour'"),
+        ({"content": []}, "Message: has no role"),
+        (["user"], "Message: expected a JSON object"),
+        ({"role": "user", "content": [{"type": "tool_call", "id": "1", "name": "t", "arguments": [1]}]}, "a mapping"),
+    ],
+)
+def test_a_form_that_is_not_one_of_a_class_is_refused_with_what_is_wrong(form: Any, said: str) -> None:
+    with pytest.raises(CheckpointError, match=said):
+        decode(form, Message)
+
+
+def test_arguments_that_look_like_a_tag_come_back_as_arguments() -> None:
+    execution = ToolExecution(tool_name="t", arguments=freeze({"$": "set", "v": [{"$": 1}]}))
+    outcome = Outcome(run_id="r", step_id=StepId(0, "s"), value=CallOutcome(execution=execution, content="x"))
+    assert entry_from_json(through_json(entry_to_json(outcome))) == outcome
 
 
 # -- frozen values and errors -----------------------------------------------------------------------

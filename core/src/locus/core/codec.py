@@ -10,11 +10,12 @@ import math
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import cache
-from typing import Any, TypeVar, get_args
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin
 
-from attrs import fields, resolve_types
+from attrs import NOTHING, fields, has, resolve_types
 from cattrs import Converter
-from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
+from cattrs.gen import make_dict_unstructure_fn
 
 from locus.core.data import decode_data, encode_data, register_value
 from locus.core.errors import CheckpointError, NotSerialisable
@@ -96,9 +97,8 @@ def register_union(union: Any, tags: Mapping[str, type], key: str = "type") -> N
         tag = form.get(key) if isinstance(form, dict) else None
         if not isinstance(tag, str) or tag not in tags:
             raise CheckpointError(key, f"unknown {key} {tag!r}; known: {', '.join(sorted(tags))}")
-        cls, rest = tags[tag], form.copy()
-        del rest[key]
-        return converter.get_structure_hook(cls)(rest, cls)
+        cls = tags[tag]
+        return converter.get_structure_hook(cls)(form, cls)
 
     converter.register_structure_hook_func(lambda t: t == union, structure)
     converter.register_unstructure_hook_func(lambda t: t == union, converter.unstructure)
@@ -112,19 +112,8 @@ def register_tagged(cls: type, tag: str, key: str = "type") -> None:
         plain: Callable[[Any], Any] = make_dict_unstructure_fn(cls, converter, _cattrs_omit_if_default=True)
         return lambda v: {key: tag, **plain(v)}
 
-    def structure(_: Any) -> Callable[[Any, Any], Any]:
-        plain: Callable[[Any, Any], Any] = make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=True)
-
-        def read(form: Any, wanted: Any) -> Any:
-            # The tag is written as well where the class is used by itself and not in its union.
-            if key in form and form[key] == tag:
-                form = {k: v for k, v in form.items() if k != key}
-            return plain(form, wanted)
-
-        return read
-
     converter.register_unstructure_hook_factory(lambda t: t is cls, unstructure)
-    converter.register_structure_hook_factory(lambda t: t is cls, structure)
+    converter.register_structure_hook_factory(lambda t: t is cls, lambda _: _reader(cls, key, tag))
 
 
 def register_whole(cls: type) -> None:
@@ -134,12 +123,77 @@ def register_whole(cls: type) -> None:
     )
 
 
+def _reader(cls: type, key: str = "", tag: str = "") -> Callable[[Any, Any], Any]:
+    """What makes a value of an attrs class from its JSON form, at the cost of what the form holds.
+
+    A function that cattrs generates asks for every field that the class has, and takes a millisecond to make.
+
+    Args:
+        cls: the class.
+        key: where its tag is, which may be absent where the class is used by itself.
+        tag: what is there.
+    """
+    resolve_types(cls)
+    field_of = {a.name: (a.alias, *_reading(a.type)) for a in fields(cls) if a.init}.get
+    required = {a.name for a in fields(cls) if a.init and a.default is NOTHING}
+
+    def read(form: Any, _: Any) -> Any:
+        if type(form) is not dict and not isinstance(form, Mapping):
+            raise CheckpointError(cls.__name__, f"expected a JSON object, got {form!r:.60}")
+        given = {}
+        for name, value in form.items():
+            field = field_of(name)
+            if field is not None:
+                alias, kinds, structure, wanted = field
+                given[alias] = value if type(value) in kinds else structure(value, wanted)
+            elif name != key or value != tag:
+                raise CheckpointError(cls.__name__, f"unknown field {name!r:.60}")
+        try:
+            return cls(**given)
+        except TypeError as e:
+            if required <= form.keys():
+                raise
+            raise CheckpointError(cls.__name__, f"has no {', '.join(sorted(required - form.keys()))}") from e
+
+    return read
+
+
+def _reading(wanted: Any) -> tuple[frozenset[type], Callable[[Any, Any], Any], Any]:
+    """How a form of a type is read: the kinds of forms that are taken as they are, and what reads any other."""
+    if wanted in (str, int, bool, float):
+        return frozenset({wanted}), converter.get_structure_hook(wanted), wanted
+    parts = get_args(wanted)
+    if get_origin(wanted) in (Union, UnionType) and len(parts) == 2 and parts[1] is NoneType:
+        kinds, structure, inner = _reading(parts[0])
+        return kinds | {NoneType}, structure, inner
+    if get_origin(wanted) is tuple and parts[1:] == (...,):
+        kinds, structure, inner = _reading(parts[0])
+
+        def items(form: Any, _: Any) -> tuple[Any, ...]:
+            if type(form) is not list and type(form) is not tuple:
+                raise CheckpointError("", f"expected an array, got {form!r:.60}")
+            return tuple([value if type(value) in kinds else structure(value, inner) for value in form])
+
+        return frozenset(), items, wanted
+    return frozenset(), converter.get_structure_hook(wanted), wanted
+
+
+converter.register_structure_hook_factory(has, _reader)
+
+
 def _is_data(t: Any) -> bool:
     return t is Any or t is FrozenDict or getattr(t, "__origin__", None) is FrozenDict
 
 
+def _structure_data(form: Any, wanted: Any) -> Any:
+    found = decode_data(form)
+    if wanted is Any or type(found) is FrozenDict:
+        return found
+    raise CheckpointError("", f"expected a mapping, got {form!r:.60}")
+
+
 converter.register_unstructure_hook_func(_is_data, encode_data)
-converter.register_structure_hook_func(_is_data, lambda form, _: decode_data(form))
+converter.register_structure_hook_func(_is_data, _structure_data)
 converter.register_unstructure_hook_func(lambda t: getattr(t, "__origin__", None) is frozenset, sorted)
 converter.register_unstructure_hook(Role, lambda v: v.value)  # a StrEnum is not plain data by itself
 converter.register_unstructure_hook(datetime, datetime.isoformat)
@@ -198,9 +252,16 @@ def _unstructure_float(value: float) -> Any:
 converter.register_unstructure_hook(float, _unstructure_float)
 
 _CONTENT = str | tuple[Block, ...]
+
+
+def _blocks(form: Any) -> tuple[Block, ...]:
+    read = converter.get_structure_hook(Block)
+    return tuple([read(block, Block) for block in form])
+
+
 converter.register_structure_hook_func(
     lambda t: t == _CONTENT,
-    lambda form, _: form if isinstance(form, str) else tuple(converter.structure(b, Block) for b in form),  # type: ignore[arg-type]
+    lambda form, _: form if isinstance(form, str) else _blocks(form),
 )
 converter.register_unstructure_hook_func(
     lambda t: t == _CONTENT,
@@ -234,6 +295,13 @@ def _to_json_of(name: str) -> Callable[[Any], Any]:
     return converter.get_unstructure_hook(DELTA_TYPES[name])
 
 
+@cache
+def _from_json_of(name: str) -> Callable[[Any], Any]:
+    """How it is read."""
+    kinds, structure, wanted = _reading(DELTA_TYPES[name])
+    return lambda form: form if type(form) in kinds else structure(form, wanted)
+
+
 def _delta_to_json(change: StateDelta) -> dict[str, Any]:
     form: dict[str, Any] = {
         "changed": {k: _to_json_of(k)(v) for k, v in change.changed.items()},
@@ -258,8 +326,8 @@ def _delta_from_json(form: Mapping[str, Any], _: Any) -> StateDelta:
     if unknown:
         raise CheckpointError("delta", f"unknown field(s) {', '.join(sorted(unknown))}")
     return StateDelta(
-        {k: converter.structure(v, DELTA_TYPES[k]) for k, v in form["changed"].items()},  # type: ignore[arg-type]
-        {k: (keep, converter.structure(v, DELTA_TYPES[k])) for k, (keep, v) in form["grown"].items()},  # type: ignore[arg-type]
+        {k: _from_json_of(k)(v) for k, v in form["changed"].items()},
+        {k: (keep, _from_json_of(k)(v)) for k, (keep, v) in form["grown"].items()},
         _mapping(form.get("entries"), "entries"),
         _mapping(form.get("extended"), "extended", tuple),
         decode_data(form.get("dropped", [])),

@@ -22,7 +22,7 @@ __all__ = ["decode_data", "encode_data", "register_value"]
 T = TypeVar("T")
 
 _VALUES: dict[type, tuple[str, Callable[[Any], Any], Callable[[Any], Any], bool]] = {}
-_TAGS: dict[str, Callable[[Any], Any]] = {}
+_TAGS: dict[str, tuple[Callable[[Any], Any], bool]] = {}
 
 #: Where the kernel registers values of its own: a program that only reads a journal has imported none of that.
 _HOMES = {
@@ -42,7 +42,7 @@ def register_value(
         tag: its name in the JSON form, unique and kept for ever (``"mypackage.Money"``).
         to_data: to plain data (which may hold other registered values).
         from_data: back.
-        plain: what ``to_data`` gives is JSON already, such as `locus.core.codec.encode` makes: it is taken as it is.
+        plain: what ``to_data`` gives, and ``from_data`` takes, is JSON such as `locus.core.codec.encode` makes.
 
     Raises:
         ValueError: another class has the tag.
@@ -50,7 +50,7 @@ def register_value(
     if tag in _TAGS and (cls not in _VALUES or _VALUES[cls][0] != tag):
         raise ValueError(f"the tag {tag!r} is taken; choose one that starts with your package's name")
     _VALUES[cls] = (tag, to_data, from_data, plain)
-    _TAGS[tag] = from_data
+    _TAGS[tag] = from_data, plain
     if not issubclass(cls, Mapping | list | set):
         VALUES.add(cls)
 
@@ -111,6 +111,7 @@ def decode_data(form: Any) -> Any:
         if tag not in _TAGS and tag in _HOMES:
             import_module(_HOMES[tag])
         if tag in _TAGS:
-            return _TAGS[tag](decode_data(inner))
+            from_data, plain = _TAGS[tag]
+            return from_data(inner if plain else decode_data(inner))
         raise CheckpointError("", f"the tag {tag!r} is not registered; import the package that registers it first")
     return form

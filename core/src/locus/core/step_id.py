@@ -114,7 +114,8 @@ class StepId:
             node, ordinal, attempt, name = level.groups()
             made = cls(int(start[0]), _plain(node), int(ordinal), int(attempt or 0), _plain(name or ""), made)
             at = level.end()
-        if made is None or at < len(text) or str(made) != text:
+        # Only an escape can be written in more than one way.
+        if made is None or at < len(text) or ("%" in text and str(made) != text):
             raise CheckpointError("step_id", f"{text!r:.120} is not the id of a step")
         return made
 

@@ -19,7 +19,7 @@ import json
 import re
 import sqlite3
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -28,7 +28,7 @@ from attrs import field, frozen
 from locus_plugin_sqlite.bodies import from_bytes, to_bytes
 from locus_plugin_sqlite.words import compress, decompress
 
-__all__ = ["LIMIT", "Row", "collect", "drop", "load", "pack", "put", "unpack"]
+__all__ = ["LIMIT", "NEAR", "Row", "collect", "drop", "load", "pack", "pack_texts", "put", "unpack", "unpack_texts"]
 
 #: Bytes of JSON up to which a row holds everything itself.
 LIMIT = 256 * 1024
@@ -40,7 +40,7 @@ _LONG = 32 * 1024
 _SHORT = 1500
 
 #: Bytes of JSON within which zlib finds a text again by itself, in less time than lifting it takes.
-_NEAR = 16 * 1024
+NEAR = 16 * 1024
 
 #: Characters from which a text is lifted out of a row that is longer than that.
 _LIFTED = 64
@@ -70,10 +70,22 @@ class Row:
 def pack(forms: list[Any]) -> Row:
     """A row from the JSON forms of its entries."""
     plain = to_bytes(forms)
+    return _short(plain) or _long(forms, plain)
+
+
+def pack_texts(texts: Sequence[bytes]) -> Row:
+    """A row from the JSON texts of its entries."""
+    plain = b"[" + b",".join(texts) + b"]"
+    return _short(plain) or _long(from_bytes(plain), plain)
+
+
+def _short(plain: bytes) -> Row | None:
     if len(plain) <= _SHORT:
         return Row(plain)
-    if len(plain) <= _NEAR:
-        return Row(compress(plain))
+    return Row(compress(plain)) if len(plain) <= NEAR else None
+
+
+def _long(forms: list[Any], plain: bytes) -> Row:
     found: dict[str, int] = {}
     entries = _lift(forms, found)
     blobs: dict[str, bytes] = {}
@@ -115,16 +127,33 @@ def unpack(body: bytes, blobs: Mapping[str, bytes]) -> list[Any]:
     Raises:
         ValueError, LookupError, TypeError, zlib.error: it is damaged.
     """
-    text = body if body[:1] == b"[" else decompress(body)
-    if text[:1] == b"{":
-        text = _content(text, blobs)
-    texts, lifted, entries = text.partition(b"\n")
-    form = from_bytes(_restored(texts, entries, blobs) if lifted else text)
-    if lifted and _ESCAPED in entries:
+    text, is_escaped = _unpacked(body, blobs)
+    form = from_bytes(text)
+    if is_escaped:
         form = _unescaped(form)
     if not isinstance(form, list):
         raise TypeError(f"a list of entries was expected, not {form!r:.60}")
     return form
+
+
+def unpack_texts(body: bytes, blobs: Mapping[str, bytes]) -> list[bytes]:
+    """The JSON texts of a row's entries; arguments and errors as for `unpack`."""
+    text, is_escaped = _unpacked(body, blobs)
+    if not is_escaped:
+        try:
+            return [bytes(raw) for raw in _raw_texts(text)]
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            pass  # half of a surrogate pair, or damaged
+    return [to_bytes(form) for form in unpack(body, blobs)]
+
+
+def _unpacked(body: bytes, blobs: Mapping[str, bytes]) -> tuple[bytes, bool]:
+    """The JSON text of a row, and whether texts in it are escaped."""
+    text = body if body[:1] == b"[" else decompress(body)
+    if text[:1] == b"{":
+        text = _content(text, blobs)
+    texts, lifted, entries = text.partition(b"\n")
+    return (_restored(texts, entries, blobs), _ESCAPED in entries) if lifted else (text, False)
 
 
 def _content(reference: bytes, blobs: Mapping[str, bytes]) -> bytes:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from locus.core.errors import JournalError
 from locus.core.journal import Body, Entry, Transition, delta
 from locus.journal import Appended, Claim
-from locus.journal.listing import About, about, progress
+from locus.journal.listing import NEW, About, Progress, about, progress
 from locus_plugin_sqlite import blobs
 from locus_plugin_sqlite.bodies import to_json
 from locus_plugin_sqlite.checks import body_check, row_check
@@ -21,7 +22,7 @@ from locus_plugin_sqlite.threadrows import current, describe
 if TYPE_CHECKING:
     from locus.core.state import AgentState
 
-__all__ = ["Appending", "Reading", "ReadingForms", "Snapping"]
+__all__ = ["Appending", "EntryBatch", "Reading", "ReadingForms", "ReadingHead", "Snapping", "Storing"]
 
 T = TypeVar("T")
 
@@ -48,6 +49,96 @@ def _held(session: Session, claim: Claim) -> Held | None:
             return fresh
         held.head, held.tip, held.progress, held.about = fresh.head, fresh.tip, fresh.progress, fresh.about
     return held
+
+
+def _add(session: Session, held: Held, token: str, row: blobs.Row, head: int, after: Progress) -> bool:
+    """Write one row, if the claim still stands.
+
+    Args:
+        session: the file, within a transaction unless this is all that is written.
+        held: what is known of the claim; brought up to date.
+        token: of the claim.
+        row: what is written.
+        head: number of its last entry.
+        after: how far the newest run is then.
+    """
+    key, content, now = held.thread << SHIFT | head, body_check(row.body), session.now()
+    checksum = row_check(key, token, now, held.tip, after.status, after.node, content)
+    # One statement looks at the fence and writes: the claim of another process is seen here or comes after. A trigger
+    # makes the row the newest of its thread.
+    done = session.db.execute(
+        _APPEND, (key, now, held.tip, after.status, after.node, content, checksum, row.body, held.thread, token)
+    )
+    if done.rowcount != 1:  # the first: behind it the transaction keeps other processes out
+        session.held.pop(token, None)
+        return False
+    if row.blobs:
+        blobs.put(session.db, key, row.blobs)
+    held.head, held.tip, held.progress = head, checksum, after
+    return True
+
+
+class EntryBatch:
+    """The entries of a thread that is to be stored whole, as rows: they are packed when they are added.
+
+    A few kilobytes become a row. A row as long as that of a long append takes three times as long to pack, because
+    zlib does not find again by itself what lies so far back.
+    """
+
+    def __init__(self) -> None:
+        #: Each row, how many entries it has, and how far the newest run is behind it.
+        self.rows: list[tuple[blobs.Row, int, Progress]] = []
+        self.about, self._progress = About(), NEW
+        self._bodies: list[Body] = []
+        self._texts: list[bytes] = []
+        self._bytes = 0
+
+    def add(self, body: Body, text: bytes) -> None:
+        """One more entry, and its JSON text: `locus.core.journal.entry_to_json`, encoded."""
+        if self._bodies and (self._bytes + len(text) > blobs.NEAR or len(self._bodies) == _PAGE):
+            self.pack()
+        self._bodies.append(body)
+        self._texts.append(text)
+        self._bytes += len(text) + 1
+
+    def pack(self) -> None:
+        """Make a row of what was added since the last one."""
+        if self._bodies:
+            self._progress, self.about = progress(self._bodies, self._progress), about(self._bodies, self.about)
+            self.rows.append((blobs.pack_texts(self._texts), len(self._bodies), self._progress))
+            self._bodies, self._texts, self._bytes = [], [], 0
+
+
+class Storing(Job[Appended]):
+    """Add a batch to a thread that is empty, in one transaction."""
+
+    __slots__ = ("_batch", "_claim")
+
+    def __init__(self, claim: Claim, batch: EntryBatch) -> None:
+        super().__init__(Appended.FENCED)
+        self._claim, self._batch = claim, batch
+
+    def prepare(self) -> None:
+        """Pack what is left."""
+        self._batch.pack()
+
+    def apply(self, session: Session) -> None:
+        """Write the rows, if the claim still stands."""
+        self.result = Appended.FENCED
+        held, batch = _held(session, self._claim), self._batch
+        if held is None or held.head is None or standing(session.db, self._claim.thread_id, self._claim.token) is None:
+            return
+        if held.head:
+            raise JournalError(f"thread {self._claim.thread_id!r} is not empty; it has {held.head} entries")
+        with contextlib.nullcontext() if session.db.in_transaction else session.transaction(durable=self.durable):
+            for row, count, after in batch.rows:
+                if not _add(session, held, self._claim.token, row, (held.head or 0) + count, after):
+                    return
+            found = thread_row(session.db, session.path, "id", held.thread)
+            assert found is not None
+            describe(session.db, found, batch.about)
+            held.about = batch.about
+        self.result = Appended.OK
 
 
 class Appending(Job[Appended]):
@@ -101,29 +192,18 @@ class Appending(Job[Appended]):
                 self._write(session, held, known)
 
     def _write(self, session: Session, held: Held, known: About) -> None:
-        now, token, head, tip, after = session.now(), self.claim.token, held.head, held.tip, held.progress
+        head, after = held.head, held.progress
         assert head is not None
         for row, first in zip(self._rows, range(0, self.count, _PAGE), strict=True):
             page = self.bodies[first : first + _PAGE]
             head, after = head + len(page), progress(page, after)
-            key, content = held.thread << SHIFT | head, body_check(row.body)
-            checksum = row_check(key, token, now, tip, after.status, after.node, content)
-            # One statement looks at the fence and writes: the claim of another process is seen here or comes after. A
-            # trigger makes the row the newest of its thread.
-            done = session.db.execute(
-                _APPEND, (key, now, tip, after.status, after.node, content, checksum, row.body, held.thread, token)
-            )
-            if done.rowcount != 1:  # the first: behind it the transaction keeps other processes out
-                session.held.pop(token, None)
+            if not _add(session, held, self.claim.token, row, head, after):
                 return
-            if row.blobs:
-                blobs.put(session.db, key, row.blobs)
-            tip = checksum
         if known is not held.about:
             found = thread_row(session.db, session.path, "id", held.thread)
             assert found is not None
             describe(session.db, found, known)
-        held.head, held.tip, held.progress, held.about = head, tip, after, known
+        held.about = known
         self.result = Appended.OK
 
     def finish(self, session: Session) -> None:
@@ -223,3 +303,19 @@ class ReadingForms(_Read[Form]):
         """Unpack them."""
         if self._found is not None:
             self.result = tuple(self._found.forms(self._after + 1))
+
+
+class ReadingHead(Job[int]):
+    """The number of a thread's newest entry."""
+
+    __slots__ = ("_name",)
+    writes = False
+
+    def __init__(self, name: str) -> None:
+        super().__init__(0)
+        self._name = name
+
+    def apply(self, session: Session) -> None:
+        """Read the thread's row."""
+        row = known_thread(session, self._name)
+        self.result = 0 if row is None else row.head

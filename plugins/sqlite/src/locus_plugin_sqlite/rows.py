@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from attrs import frozen
 
 from locus.core.errors import CheckpointError
 from locus.core.journal import Body, Entry, Fold, StateDelta, Transition, entry_from_json
 from locus.core.state import AgentState
-from locus_plugin_sqlite.blobs import load, unpack
+from locus_plugin_sqlite.blobs import load, unpack, unpack_texts
 from locus_plugin_sqlite.checks import body_check, row_check, thread_check
 from locus_plugin_sqlite.errors import EntryDamaged, FileDamaged
 from locus_plugin_sqlite.schema import IDENTITY
@@ -32,8 +32,10 @@ __all__ = ["MASK", "SHIFT", "Form", "Journal", "Part", "Stored", "ThreadRow", "f
 SHIFT = 32
 MASK = (1 << SHIFT) - 1
 
-#: An entry as it is stored: its number, its writer, its parent, and the JSON form of what happened.
-Form: TypeAlias = tuple[int, str, str, dict[str, object]]
+T = TypeVar("T")
+
+#: An entry as it is stored: its number, its writer, its parent, and the JSON text of what happened.
+Form: TypeAlias = tuple[int, str, str, bytes]
 
 _ROWS = "SELECT key, writer, at, parent, status, node, content, checksum, body FROM entries"
 _SNAPSHOTS = "SELECT key, parent, content, checksum, body FROM snapshots"
@@ -202,20 +204,28 @@ class Journal:
         Raises:
             EntryDamaged: one of them is missing, or not what was written.
         """
-        return [Entry(n, writer, parent, self._body(n, form)) for n, writer, parent, form in self.forms(start)]
+        found = self._unpacked(start, unpack)
+        return [Entry(n, writer, parent, self._body(n, form)) for n, writer, parent, form in found]
 
     def forms(self, start: int) -> list[Form]:
-        """The same as they are stored: number, writer, parent, and the JSON form of what happened.
+        """The same as they are stored: number, writer, parent, and the JSON text of what happened.
 
         Raises:
             EntryDamaged: as for `entries`.
         """
-        made: list[Form] = []
+        return self._unpacked(start, unpack_texts)
+
+    def _unpacked(
+        self, start: int, unpack_row: Callable[[bytes, Mapping[str, bytes]], list[T]]
+    ) -> list[tuple[int, str, str, T]]:
+        made: list[tuple[int, str, str, T]] = []
         parent = ""
         before: Stored | None = None
         reached = start - 1
         for row in self.rows:
-            forms = self._row_forms(row)
+            if not row.is_whole:
+                raise self._damaged(row.last)
+            forms = self._forms(row.last, row.body, unpack_row)
             first = row.last - len(forms) + 1
             self._check_place(row, first, before, start)
             if row.last >= start:
@@ -240,11 +250,6 @@ class Journal:
         if row.parent != before.checksum:
             raise self._damaged(first, "does not continue the entry before it")
 
-    def _row_forms(self, row: Stored) -> list[dict[str, object]]:
-        if not row.is_whole:
-            raise self._damaged(row.last)
-        return self._forms(row.last, row.body)
-
     def deltas(self) -> list[StateDelta]:
         """What became of the state from snapshot to snapshot, beginning with a blank one.
 
@@ -260,7 +265,7 @@ class Journal:
                 raise self._damaged(at, "has a snapshot that is not what was written")
             if parent != before:
                 raise self._damaged(at, "has a snapshot that does not continue the one before it")
-            forms = self._forms(at, body)
+            forms = self._forms(at, body, unpack)
             found = self._body(at, forms[0]) if len(forms) == 1 else None
             if not isinstance(found, Transition):
                 raise self._damaged(at)
@@ -268,9 +273,9 @@ class Journal:
             before = checksum
         return made
 
-    def _forms(self, at: int, body: bytes) -> list[dict[str, object]]:
+    def _forms(self, at: int, body: bytes, unpack_row: Callable[[bytes, Mapping[str, bytes]], list[T]]) -> list[T]:
         try:
-            return unpack(body, self.blobs)
+            return unpack_row(body, self.blobs)
         except (ValueError, LookupError, TypeError, zlib.error) as e:
             raise self._damaged(at) from e
 

@@ -28,7 +28,15 @@ import anyio.to_thread
 from locus.core.errors import ConfigError
 from locus.journal import Appended, Claim, Clock, SystemClock, ThreadInfo, ThreadQuery
 from locus_plugin_sqlite.claims import Claiming, Peeking, Releasing, Renewing
-from locus_plugin_sqlite.entries import Appending, Reading, ReadingForms, Snapping
+from locus_plugin_sqlite.entries import (
+    Appending,
+    EntryBatch,
+    Reading,
+    ReadingForms,
+    ReadingHead,
+    Snapping,
+    Storing,
+)
 from locus_plugin_sqlite.errors import FileUnusable, StoreClosed
 from locus_plugin_sqlite.handover import waiter
 from locus_plugin_sqlite.maintenance import Damage, Salvaged, Verified, readable, verify
@@ -214,16 +222,32 @@ class SqliteStore:
         """
         return await self._do(Reading(thread_id, after, max(0, after) + count))
 
-    async def read_forms(self, thread_id: str) -> tuple[tuple[int, str, str, dict[str, object]], ...]:
+    async def read_forms(self, thread_id: str) -> tuple[tuple[int, str, str, bytes], ...]:
         """The entries of a thread as they are stored; empty for an unknown one.
 
         Returns:
-            Number, writer, parent and the JSON form of what happened, as `locus.core.journal.entry_to_json` made it.
+            Number, writer, parent and the JSON text of what happened, as `locus.core.journal.entry_to_json` made it.
 
         Raises:
             EntryDamaged: one of them is missing, or not what was written.
         """
         return await self._do(ReadingForms(thread_id, 0))
+
+    #: Makes an empty batch, for `append_batch`.
+    new_batch = EntryBatch
+
+    async def append_batch(self, claim: Claim, batch: EntryBatch) -> Appended:
+        """Add all entries of a batch to a thread that has none, or nothing.
+
+        Raises:
+            JournalError: the thread has entries.
+            FileProblem: nothing was stored.
+        """
+        return await self._do(Storing(claim, batch))
+
+    async def head(self, thread_id: str) -> int:
+        """The number of a thread's newest entry; 0 for an unknown thread."""
+        return await self._do(ReadingHead(thread_id))
 
     async def peek(self, thread_id: str) -> Claim | None:
         """What stands in a thread, without taking it."""

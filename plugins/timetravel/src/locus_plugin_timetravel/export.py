@@ -7,10 +7,9 @@ which services know its effects.
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, Iterable, Iterator
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
@@ -21,7 +20,8 @@ from locus.journal import Appended, read_entries
 from locus.loop.input import thread_name
 from locus.loop.router import Node
 from locus_plugin_timetravel.histories import Source, store_of
-from locus_plugin_timetravel.pages import FormStore
+from locus_plugin_timetravel.json_text import canonical, decode, encode
+from locus_plugin_timetravel.pages import EntryBatch, FormStore
 
 if TYPE_CHECKING:
     from locus.core.state import AgentState
@@ -49,7 +49,8 @@ async def export_thread(source: Source, thread_id: str) -> Iterator[str]:
     store = store_of(source)
     forms = await store.read_forms(thread_id) if isinstance(store, FormStore) and store.keeps_history else ()
     if forms:
-        return _lines(thread_id, len(forms), forms)
+        # Decoded one by one: a million objects at once would keep the garbage collector busy.
+        return _lines(thread_id, len(forms), ((n, writer, parent, decode(text)) for n, writer, parent, text in forms))
     entries = await read_entries(store, thread_id)
     return _lines(thread_id, len(entries), ((e.n, e.writer, e.parent, entry_to_json(e.body)) for e in entries))
 
@@ -78,8 +79,9 @@ async def import_thread(source: Source, lines: Iterable[str] | AsyncIterable[str
         InputError: ``into`` is not a valid name.
     """
     store = store_of(source)
-    read = _Reading()
-    exported = read.thread([line async for line in lines] if isinstance(lines, AsyncIterable) else lines)
+    batch = store.new_batch() if isinstance(store, FormStore) else _Bodies()
+    read = _Reading(batch)
+    exported = await read.thread(lines)
     name = exported if into is None else thread_name(into)
     if not store.keeps_history:
         raise JournalError(f"cannot import a thread into {type(store).__name__}: it keeps no history")
@@ -90,7 +92,10 @@ async def import_thread(source: Source, lines: Iterable[str] | AsyncIterable[str
     try:
         if claim.head:
             raise taken
-        got = await store.append(claim, read.bodies)
+        if isinstance(batch, _Bodies):
+            got = await store.append(claim, batch.bodies)
+        else:
+            got = await cast(FormStore, store).append_batch(claim, batch)
         if got is not Appended.OK:
             raise Fenced(f"thread {name!r}: the import was not stored ({got.value}); import it again")
         if read.last is not None:
@@ -114,15 +119,33 @@ async def _undone(store: JournalStore, name: str, error: BaseException) -> None:
         error.add_note(f"thread {name!r} could not be deleted: {type(e).__name__}: {e}")
 
 
-class _Reading:
-    """Reads the lines of a thread, checks each, and folds the thread on trial.
-
-    What is decoded is of the right types, and may be nonsense all the same: a change of fields that the state does not
-    have, calls without arguments, a node that does not exist. It must not be found out by those who use the thread.
-    """
+class _Bodies:
+    """A batch for a store that takes entries as they are."""
 
     def __init__(self) -> None:
         self.bodies: list[Body] = []
+
+    def add(self, body: Body, text: bytes) -> None:
+        """One more entry."""
+        self.bodies.append(body)
+
+
+class _Reading:
+    """Reads the lines of a thread, checks each, and folds the thread on trial.
+
+    What is decoded is of the right types, and may be nonsense all the same: more items kept than there are, a node that
+    does not exist. That must not be found out by those who use the thread.
+
+    Args:
+        batch: what is read goes there.
+    """
+
+    def __init__(self, batch: EntryBatch) -> None:
+        self._batch = batch
+        self._chain = _Chain()
+        self._line = self._entries = 0
+        self._head: int | None = None
+        self._thread_id = self._newest = ""
         #: The newest transition, its number, and what folds up to it.
         self.last: Transition | None = None
         self.at, self._fold = 0, Fold(BLANK)
@@ -132,48 +155,56 @@ class _Reading:
         """The state after the newest transition."""
         return self._fold.state()
 
-    def thread(self, lines: Iterable[str]) -> str:
-        """The exported thread's id; its entries are in ``bodies`` then.
+    async def thread(self, lines: Iterable[str] | AsyncIterable[str]) -> str:
+        """Read everything; gives the exported thread's id.
 
         Raises:
             CheckpointError, CheckpointTooNew: as for `import_thread`.
         """
-        chain, head, thread_id, number = _Chain(), None, "", 0
-        newest = ""
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            form = _parsed(line, number)
-            if head is None:
-                _readable(form)
-            chain.check(line, form, number)
-            if head is None:
-                head, thread_id = _header(form)
-                continue
-            n = len(self.bodies) + 1
-            if form.get("n") != n or form.get("parent") != newest:
-                raise CheckpointError(f"line {number}", f"expected entry {n}, got entry {form.get('n')!r}")
-            self._take(_body(form, number), number)
-            newest = f"{n}:{form.get('writer')}"
-        if head is None:
+        if isinstance(lines, AsyncIterable):
+            async for line in lines:
+                self._read(line)
+        else:
+            for line in lines:
+                self._read(line)
+        if self._head is None:
             raise CheckpointError("line 1", "there is no header: this is not an exported thread")
-        if len(self.bodies) != head:
+        if self._entries != self._head:
             raise CheckpointError(
-                f"line {number}", f"the thread has {head} entries and {len(self.bodies)} are here; it is cut off"
+                f"line {self._line}",
+                f"the thread has {self._head} entries and {self._entries} are here; it is cut off",
             )
-        return thread_id
+        return self._thread_id
 
-    def _take(self, body: Body, number: int) -> None:
-        self.bodies.append(body)
-        if type(body) is not Transition:
+    def _read(self, line: str) -> None:
+        self._line += 1
+        number = self._line
+        if not line.strip():
             return
+        form = _parsed(line, number)
+        if self._head is None:
+            _check_readable(form)
+        self._chain.check(line, form, number)
+        if self._head is None:
+            self._head, self._thread_id = _header(form)
+            return
+        n = self._entries + 1
+        if form.get("n") != n or form.get("parent") != self._newest:
+            raise CheckpointError(f"line {number}", f"expected entry {n}, got entry {form.get('n')!r}")
+        body = _body(form, number)
+        if type(body) is Transition:
+            self._add(body, n, number)
+        self._batch.add(body, encode(form["body"]))
+        self._entries, self._newest = n, f"{n}:{form.get('writer')}"
+
+    def _add(self, made: Transition, n: int, number: int) -> None:
         try:
-            _check(self._fold, body)
-            self._fold.add(body.delta)
+            _check(self._fold, made)
+            self._fold.add(made.delta)
         # Whatever folding raises, the entry is what is wrong.
         except Exception as e:
             raise CheckpointError(f"line {number}", f"the transition cannot be folded: {e}") from e
-        self.last, self.at = body, len(self.bodies)
+        self.last, self.at = made, n
 
 
 def _check(before: Fold, made: Transition) -> None:
@@ -185,23 +216,11 @@ def _check(before: Fold, made: Transition) -> None:
     for name, (keep, _) in made.delta.grown.items():
         if type(keep) is not int or not 0 <= keep <= before.length(name):
             raise ValueError(f"{name} grows from {keep!r} of {before.length(name)} items")
-    for items in (made.delta.grown.get("messages", (0, ()))[1], made.delta.changed.get("messages", ())):
-        for arguments in (call.arguments for message in items for call in message.tool_calls):
-            _check_arguments(arguments)
-    for name in ("grown", "changed"):
-        found = getattr(made.delta, name).get("tool_executions", ())
-        for execution in found[1] if name == "grown" and found else found:
-            _check_arguments(execution.arguments)
-
-
-def _check_arguments(arguments: object) -> None:
-    if not isinstance(arguments, Mapping):
-        raise TypeError(f"expected arguments of a call, got {arguments!r:.80}")
 
 
 def _parsed(line: str, number: int) -> dict[str, Any]:
     try:
-        form = _decode(line)
+        form = decode(line)
     except (ValueError, RecursionError) as e:
         raise CheckpointError(f"line {number}", f"it cannot be read: {e}") from e
     if not isinstance(form, dict):
@@ -209,14 +228,7 @@ def _parsed(line: str, number: int) -> dict[str, Any]:
     return form
 
 
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
-
-
-_decode = json.JSONDecoder(parse_constant=_no_constant).decode
-
-
-def _readable(form: dict[str, Any]) -> None:
+def _check_readable(form: dict[str, Any]) -> None:
     """Whether this version can read what begins so; asked first, for a newer one may check otherwise."""
     if form.get("kind") != _KIND:
         raise CheckpointError("line 1", f"kind is {form.get('kind')!r}: this is not an exported thread")
@@ -252,7 +264,7 @@ class _Chain:
         self._hash = blake2b(digest_size=8)
 
     def line(self, form: dict[str, Any]) -> str:
-        text = _canonical(form)
+        text = canonical(form)
         self._hash.update(text.encode())
         return f'{text[:-1]},"sum":"{self._hash.hexdigest()}"}}'
 
@@ -268,11 +280,8 @@ class _Chain:
                 self._hash = made
                 return
         # The same however the text is spaced or ordered; escapes keep half a surrogate pair what it is.
-        self._hash.update(_canonical(form).encode())
+        self._hash.update(canonical(form).encode())
         if found != self._hash.hexdigest():
             raise CheckpointError(
                 f"line {number}", "the checksum does not fit: this line, or one before it, was changed or moved"
             )
-
-
-_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode

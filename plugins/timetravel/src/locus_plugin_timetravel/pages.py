@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from locus.core.errors import JournalError, NothingToResume
 from locus.core.journal import Transition
 
 if TYPE_CHECKING:
-    from locus.core.journal import Body, Entry
-    from locus.journal import JournalStore
+    from collections.abc import Sequence
 
-__all__ = ["FormStore", "PagedStore", "Pages", "newest_transition", "nth_transition", "steps_after"]
+    from locus.core.journal import Body, Entry
+    from locus.journal import Appended, Claim, JournalStore
+
+__all__ = ["EntryBatch", "FormStore", "PagedStore", "Pages", "newest_transition", "nth_transition", "steps_after"]
 
 _COUNT = 256
 
@@ -25,12 +27,28 @@ class PagedStore(Protocol):
         ...
 
 
+class EntryBatch(Protocol):
+    """The entries of a thread that is to be stored whole."""
+
+    def add(self, body: Body, text: bytes) -> None:
+        """One more entry, and its JSON text: `locus.core.journal.entry_to_json`, encoded."""
+        ...
+
+
 @runtime_checkable
 class FormStore(Protocol):
-    """What a store may have that keeps the JSON forms of entries: nobody need decode and encode them to export them."""
+    """What a store may have that keeps the JSON of entries: they need not be decoded to export and import them."""
 
-    async def read_forms(self, thread_id: str) -> tuple[tuple[int, str, str, dict[str, object]], ...]:
-        """All entries: number, writer, parent, and what `locus.core.journal.entry_to_json` made of the body."""
+    async def read_forms(self, thread_id: str) -> Sequence[tuple[int, str, str, bytes]]:
+        """All entries: number, writer, parent, and the JSON text of the body."""
+        ...
+
+    def new_batch(self) -> EntryBatch:
+        """An empty batch."""
+        ...
+
+    async def append_batch(self, claim: Claim, batch: Any) -> Appended:
+        """Add all entries of a batch to a thread that has none, in one write."""
         ...
 
 
