@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from locus.core.messages import ToolCall
 from locus.models.protocol import Chunk
 from locus_wire.calls import arguments_of, tool_call, unique_ids
-from locus_wire.chat_completions import _Streamed
+from locus_wire.chat_completions import _StreamedAnswer
 from locus_wire.options import Options
 from locus_wire.streams import Event
 
@@ -27,7 +27,7 @@ def streamed(*pieces: dict[str, Any]) -> tuple[ToolCall, ...]:
         heard.append(chunk.text)
 
     async def read() -> tuple[ToolCall, ...]:
-        answer = _Streamed(Options(provider="acme", model="m"), listen)
+        answer = _StreamedAnswer(Options(provider="acme", model="m"), listen)
         for piece in pieces:
             await answer.take(Event(json.dumps({"choices": [{"delta": {"tool_calls": [piece]}}]})))
         assert await answer.take(Event("[DONE]"))

@@ -36,7 +36,7 @@ def is_death(error: BaseException) -> bool:
     return isinstance(error, Died)
 
 
-def _made(agent: Agent[Any, _Out] | Callable[[], Agent[Any, _Out]]) -> Agent[Any, _Out]:
+def _build_agent(agent: Agent[Any, _Out] | Callable[[], Agent[Any, _Out]]) -> Agent[Any, _Out]:
     return agent if isinstance(agent, Agent) else agent()
 
 
@@ -101,7 +101,7 @@ class DyingStore:
             NothingToResume: the agent says so of a run that stands open in the store.
         """
         try:
-            return await _made(agent).run(prompt, thread_id=thread_id)
+            return await _build_agent(agent).run(prompt, thread_id=thread_id)
         except BaseException as error:
             if not is_death(error):
                 raise
@@ -109,7 +109,7 @@ class DyingStore:
         if between is not None:
             await between()
         try:
-            return await _made(agent).resume(thread_id)
+            return await _build_agent(agent).resume(thread_id)
         except NothingToResume:
             if await self._open(thread_id):
                 raise

@@ -113,7 +113,7 @@ def _calls(messages: Sequence[Message]) -> Iterator[str]:
     for i, message in enumerate(messages):
         if message.role is not Role.TOOL:
             if waiting:
-                yield f"{_place(messages, i)} is where results belong: {_named(waiting)} has no result"
+                yield f"{_place(messages, i)} is where results belong: {_name_calls(waiting)} has no result"
             waiting = list(message.tool_calls)
             continue
         for result in message.tool_results:
@@ -127,10 +127,10 @@ def _calls(messages: Sequence[Message]) -> Iterator[str]:
                     f"{call.id!r} ({call.name}) belongs"
                 )
     if waiting:
-        yield f"at the end {_named(waiting)} has no result"
+        yield f"at the end {_name_calls(waiting)} has no result"
 
 
-def _named(calls: Sequence[ToolCall]) -> str:
+def _name_calls(calls: Sequence[ToolCall]) -> str:
     return " and ".join(f"{call.id!r} ({call.name})" for call in calls)
 
 
@@ -146,10 +146,10 @@ def _turns(messages: Sequence[Message], said: Sequence[Message]) -> Iterator[str
         elif message in said:
             yield f"{_place(messages, i)} comes after a turn that was said later, or appears twice"
         else:
-            yield f"{_place(messages, i)} is not as the model said it: {_changed(message, said)}"
+            yield f"{_place(messages, i)} is not as the model said it: {_describe_change(message, said)}"
 
 
-def _changed(message: Message, said: Sequence[Message]) -> str:
+def _describe_change(message: Message, said: Sequence[Message]) -> str:
     thought = [b for b in message.content if isinstance(b, ThinkingBlock)]
     calls = message.tool_calls
     for other in said:

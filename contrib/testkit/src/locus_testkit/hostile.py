@@ -121,7 +121,7 @@ def _text(answer: Answer) -> bytes:
     return b"".join(answer.body)
 
 
-def _halved(answer: Answer) -> tuple[bytes, ...]:
+def _first_half(answer: Answer) -> tuple[bytes, ...]:
     """The first half of the pieces, or of the one piece."""
     pieces = answer.body
     if len(pieces) > 1:
@@ -130,7 +130,7 @@ def _halved(answer: Answer) -> tuple[bytes, ...]:
 
 
 def _half_a_piece(answer: Answer) -> tuple[bytes, ...]:
-    *before, last = _halved(answer)
+    *before, last = _first_half(answer)
     return (*before, last[: max(1, len(last) * 2 // 3)].rstrip() + b"\n\n")
 
 
@@ -169,9 +169,11 @@ TABLE: tuple[Case, ...] = (
     ),
     Case(name="plain text for an answer", answer=lambda _: Answer(media_type="text/plain", body=b"hello")),
     Case(name="no body for an answer", answer=lambda _: Answer(status=204, media_type=None)),
-    Case(name="JSON of another shape", answer=lambda good: _shaped(good, b'{"choices": 5, "output": 7, "content": 3}')),
-    Case(name="JSON that is a list", answer=lambda good: _shaped(good, b"[]")),
-    Case(name="JSON that is null", answer=lambda good: _shaped(good, b"null")),
+    Case(
+        name="JSON of another shape", answer=lambda good: _reshape(good, b'{"choices": 5, "output": 7, "content": 3}')
+    ),
+    Case(name="JSON that is a list", answer=lambda good: _reshape(good, b"[]")),
+    Case(name="JSON that is null", answer=lambda good: _reshape(good, b"null")),
     Case(
         name="truncated JSON",
         answer=lambda good: good.with_fields(body=_text(good)[:-9], headers=_ID),
@@ -188,7 +190,7 @@ TABLE: tuple[Case, ...] = (
     ),
     Case(
         name="stream that ends early",
-        answer=lambda good: good.with_fields(body=_halved(good), headers=_ID),
+        answer=lambda good: good.with_fields(body=_first_half(good), headers=_ID),
         streams=True,
         retryable=True,
         identified=True,
@@ -196,12 +198,12 @@ TABLE: tuple[Case, ...] = (
     Case(name="stream of nothing", answer=lambda good: good.with_fields(body=()), streams=True, retryable=True),
     Case(
         name="connection closed in the middle",
-        answer=lambda good: good.with_fields(body=_halved(good), ending="cut"),
+        answer=lambda good: good.with_fields(body=_first_half(good), ending="cut"),
         retryable=True,
     ),
     Case(
         name="connection reset in the middle",
-        answer=lambda good: good.with_fields(body=_halved(good), ending="reset"),
+        answer=lambda good: good.with_fields(body=_first_half(good), ending="reset"),
         retryable=True,
     ),
     Case(name="connection closed at once", answer=lambda _: Answer(status=0, ending="cut"), retryable=True),
@@ -210,7 +212,7 @@ TABLE: tuple[Case, ...] = (
     Case(name="no answer at all", answer=lambda _: Answer(status=0, ending="silent"), late=True),
     Case(
         name="silence in the middle",
-        answer=lambda good: good.with_fields(body=_halved(good), ending="silent"),
+        answer=lambda good: good.with_fields(body=_first_half(good), ending="silent"),
         late=True,
     ),
     Case(
@@ -221,7 +223,7 @@ TABLE: tuple[Case, ...] = (
 )
 
 
-def _shaped(good: Answer, body: bytes) -> Answer:
+def _reshape(good: Answer, body: bytes) -> Answer:
     """The answer with another body, in the framing of its kind."""
     if good.media_type == "text/event-stream":
         return good.with_fields(body=(b"data: " + body + b"\n\n",))
@@ -343,7 +345,7 @@ class HostileServerContract(Contract):
         """Two calls with one id are two calls, with two ids."""
         model = self.make_model(server.url, KEY)
         server.then(self.good.calls_stream if listening else self.good.calls)
-        response = await model.complete(asked("How warm?", tools=(TEMPERATURE,)), _deaf if listening else None)
+        response = await model.complete(asked("How warm?", tools=(TEMPERATURE,)), _ignore_chunk if listening else None)
         assert [call.arguments.get("city") for call in response.tool_calls] == ["Paris", "Rome"]
         assert len({call.id for call in response.tool_calls}) == 2
 
@@ -391,7 +393,7 @@ class HostileServerContract(Contract):
         """A run that a failure ended can be followed by the next turn of its thread."""
         store = MemoryStore()
         agent: Agent[Any, Any] = Agent(self.make_model(server.url, KEY), checkpointer=store, system_prompt="Be brief.")
-        server.then(self.good.whole.with_fields(body=_halved(self.good.whole), ending="reset"), self.good.whole)
+        server.then(self.good.whole.with_fields(body=_first_half(self.good.whole), ending="reset"), self.good.whole)
         failed = await agent.run("Say pong.", thread_id="t")
         assert failed.stop_reason == "ModelError"
         assert isinstance(failed.error, ModelError)
@@ -418,8 +420,8 @@ class HostileServerContract(Contract):
 
 
 async def _ask(model: Model, request: ModelRequest, *, listening: bool) -> str:
-    return (await model.complete(request, _deaf if listening else None)).message.text
+    return (await model.complete(request, _ignore_chunk if listening else None)).message.text
 
 
-async def _deaf(chunk: Chunk) -> None:
+async def _ignore_chunk(chunk: Chunk) -> None:
     """Listens to a stream without a use for it."""

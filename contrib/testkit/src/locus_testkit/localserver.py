@@ -172,7 +172,7 @@ class LocalServer:
 
     async def _serve(self) -> None:
         self._stop = asyncio.Event()
-        server = await asyncio.start_server(self._connected, "127.0.0.1", 0, backlog=1024)
+        server = await asyncio.start_server(self._handle_connection, "127.0.0.1", 0, backlog=1024)
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         try:
@@ -183,7 +183,7 @@ class LocalServer:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _handle_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
@@ -256,7 +256,7 @@ async def _send(answer: Answer, writer: asyncio.StreamWriter, reader: asyncio.St
             writer.write(b"%x\r\n%s\r\n" % (len(piece), piece) if answer.chunked and piece else piece)
             await writer.drain()
             if answer.pause:
-                await _gone(reader, answer.pause)
+                await _wait_until_closed(reader, answer.pause)
     match answer.ending:
         case "whole" if answer.chunked:
             writer.write(b"0\r\n\r\n")
@@ -265,10 +265,10 @@ async def _send(answer: Answer, writer: asyncio.StreamWriter, reader: asyncio.St
             await asyncio.sleep(0.02)  # what was sent should arrive first
             _reset(writer)
         case "silent":
-            await _gone(reader, _PATIENCE)
+            await _wait_until_closed(reader, _PATIENCE)
 
 
-async def _gone(reader: asyncio.StreamReader, seconds: float) -> None:
+async def _wait_until_closed(reader: asyncio.StreamReader, seconds: float) -> None:
     """Wait; a client that goes meanwhile ends everything.
 
     Raises:

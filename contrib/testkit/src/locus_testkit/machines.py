@@ -89,12 +89,12 @@ class JournalStoreMachine(RuleBasedStateMachine):
         self._stale: list[Claim] = []
         self._tokens: set[str] = set()
         try:
-            self._store = self._opened()
+            self._store = self._open()
         except BaseException:
             self._stack.close()
             raise
 
-    def _opened(self) -> JournalStore:
+    def _open(self) -> JournalStore:
         async def make() -> JournalStore:
             made = self.make_store(self._folder)
             return await made if inspect.isawaitable(made) else made
@@ -106,11 +106,11 @@ class JournalStoreMachine(RuleBasedStateMachine):
         if close is not None:
             self._portal.call(close)
 
-    def _held(self) -> list[str]:
+    def _held_threads(self) -> list[str]:
         return [thread for thread, expected in self._expected.items() if expected.holder is not None]
 
-    def _some_held(self, data: DataObject) -> _Expected:
-        return self._expected[data.draw(st.sampled_from(self._held()))]
+    def _draw_held(self, data: DataObject) -> _Expected:
+        return self._expected[data.draw(st.sampled_from(self._held_threads()))]
 
     def _forkable(self) -> list[str]:
         if not self.features.forks or not self._store.keeps_history or len(self._expected) == len(_NAMES):
@@ -143,19 +143,19 @@ class JournalStoreMachine(RuleBasedStateMachine):
         self._tokens.add(claim.token)
         expected.holder = claim
 
-    @precondition(lambda self: self._held())
+    @precondition(lambda self: self._held_threads())
     @rule(steps=st.lists(step_bodies(), min_size=1, max_size=3), data=st.data())
     def append(self, steps: list[Body], data: DataObject) -> None:
         """Record what happens in a node."""
-        expected = self._some_held(data)
+        expected = self._draw_held(data)
         assert self._do(self._store.append, expected.holder, steps) is Appended.OK
         expected.accept(steps)
 
-    @precondition(lambda self: self._held())
+    @precondition(lambda self: self._held_threads())
     @rule(data=st.data())
     def commit(self, data: DataObject) -> None:
         """Make a transition, the way the loop does with such a store."""
-        expected = self._some_held(data)
+        expected = self._draw_held(data)
         old = expected.state
         new = data.draw(states() if old is BLANK else grown(st.just(old), max_steps=2))
         body = Transition(run_id="run", node="think", next_node="think", delta=delta(old, new))
@@ -174,21 +174,21 @@ class JournalStoreMachine(RuleBasedStateMachine):
         assert self._do(self._store.renew, claim) is False
         self._do(self._store.release, claim, NOON)
 
-    @precondition(lambda self: self._held())
+    @precondition(lambda self: self._held_threads())
     @rule(data=st.data())
     def snapshot(self, data: DataObject) -> None:
         """Cache the fold up to the newest transition."""
-        expected = self._some_held(data)
+        expected = self._draw_held(data)
         at = expected.last_transition
         if at and self._store.keeps_history:
             last = expected.bodies[at - 1]
             self._do(self._store.snapshot, expected.holder, at, fold(BLANK, expected.bodies[:at]), last)
 
-    @precondition(lambda self: self._held())
+    @precondition(lambda self: self._held_threads())
     @rule(due=st.booleans(), data=st.data())
     def release(self, due: bool, data: DataObject) -> None:  # noqa: FBT001  # hypothesis calls it by name
         """Give a thread back, wanting to go on at noon or not."""
-        expected = self._some_held(data)
+        expected = self._draw_held(data)
         assert expected.holder is not None
         self._do(self._store.release, expected.holder, NOON if due else None)
         self._stale.append(expected.holder)
@@ -221,7 +221,7 @@ class JournalStoreMachine(RuleBasedStateMachine):
         busy = any(expected.holder is not None for expected in self._expected.values())
         if self.features.persistent and not busy:
             self._close()
-            self._store = self._opened()
+            self._store = self._open()
 
     # -- what must hold ---------------------------------------------------------------------------
 

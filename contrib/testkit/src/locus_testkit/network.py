@@ -66,11 +66,11 @@ class NetworkGuard:
 
     def __enter__(self) -> NetworkGuard:
         _listen()
-        _entered(self)
+        _enter(self)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        _left(self)
+        _leave(self)
 
     @contextmanager
     def allowed(self, *hosts: str) -> Iterator[None]:
@@ -78,11 +78,11 @@ class NetworkGuard:
         inner = NetworkGuard(*self.hosts, *hosts) if hosts else _EVERYWHERE
         if hosts:
             inner.refused = self.refused
-        _entered(inner)
+        _enter(inner)
         try:
             yield
         finally:
-            _left(inner)
+            _leave(inner)
 
     def _refuse(self, what: str, where: str) -> None:
         error = NetworkRefused(what, where, _who())
@@ -113,12 +113,12 @@ class NetworkGuard:
         host = _text(address[0]) or ""
         numeric = _address(host)
         here = _is_here(host) if numeric is None else _is_loopback(numeric)
-        if not here and host.lower() not in self.hosts and not self._found(host):
+        if not here and host.lower() not in self.hosts and not self._is_allowed(host):
             if what == "connect to" and isinstance(sock, socket.socket):
                 sock.close()  # whoever opened it awaits an OSError, and would leave it open
             self._refuse(what, f"{host}:{address[1]}" if len(address) > 1 else host)
 
-    def _found(self, host: str) -> bool:
+    def _is_allowed(self, host: str) -> bool:
         """Whether an address is that of a host that may be reached."""
         for name in self.hosts:
             if _address(name) is None:
@@ -145,7 +145,7 @@ def _listen() -> None:
             sys.addaudithook(_hear)
 
 
-def _entered(guard: NetworkGuard) -> None:
+def _enter(guard: NetworkGuard) -> None:
     with _listening:
         if not _guards:
             for name, method in _SOCKET.items():
@@ -153,7 +153,7 @@ def _entered(guard: NetworkGuard) -> None:
         _guards.append(guard)
 
 
-def _left(guard: NetworkGuard) -> None:
+def _leave(guard: NetworkGuard) -> None:
     with _listening:
         _guards.remove(guard)
         if not _guards:

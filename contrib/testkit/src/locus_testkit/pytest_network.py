@@ -47,7 +47,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
         return (yield)
 
 
-def _told(item: pytest.Item) -> Generator[None, Any, Any]:
+def _fail_if_refused(item: pytest.Item) -> Generator[None, Any, Any]:
     """Fail a phase of a test in which something was refused, also where the program has swallowed the error."""
     guard = item.config.stash[_GUARD]
     before = 0 if guard is None else len(guard.refused)
@@ -60,19 +60,19 @@ def _told(item: pytest.Item) -> Generator[None, Any, Any]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
     """Fail a test whose fixtures were refused on their way in."""
-    return (yield from _told(item))
+    return (yield from _fail_if_refused(item))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """Fail a test whose program was refused."""
-    return (yield from _told(item))
+    return (yield from _fail_if_refused(item))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
     """Fail a test whose fixtures were refused on their way out."""
-    return (yield from _told(item))
+    return (yield from _fail_if_refused(item))
 
 
 @pytest.fixture

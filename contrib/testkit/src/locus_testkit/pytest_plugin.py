@@ -48,7 +48,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the promises of features that a contract's class does not declare."""
-    missing = {item: _undeclared(item) for item in items}
+    missing = {item: _missing_features(item) for item in items}
     left = [item for item in items if missing[item]]
     if not left:
         return
@@ -68,7 +68,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(line)
 
 
-def _undeclared(item: pytest.Item) -> tuple[str, ...]:
+def _missing_features(item: pytest.Item) -> tuple[str, ...]:
     if not isinstance(item, pytest.Function) or item.cls is None or not issubclass(item.cls, Contract):
         return ()
     return undeclared(item.cls, item.originalname)

@@ -105,14 +105,14 @@ class ScriptExhausted(AssertionError):
     def __init__(self, model: str, turns: int, request: ModelRequest) -> None:
         self.model, self.turns, self.request = model, turns, request
         last = request.messages[-1] if request.messages else None
-        asked = "without messages" if last is None else f"ending with {_shortened(last)}"
+        asked = "without messages" if last is None else f"ending with {_shorten(last)}"
         super().__init__(
             f"{model} was scripted with {turns} turn(s), all used, and was asked again: "
             f"{len(request.messages)} message(s) {asked}; add a turn, or pass after='repeat' or after='cycle'"
         )
 
 
-def _shortened(message: Message) -> str:
+def _shorten(message: Message) -> str:
     shown = repr(message.content)
     return f"{message.role.value} {shown if len(shown) <= 300 else shown[:300] + '...'}"
 
@@ -173,7 +173,7 @@ class ScriptedModel:
             raise ValueError("give either turns or script=, not both")
         self.name = name
         self.price = price
-        self._turns = _checked(turns)
+        self._turns = _check_turns(turns)
         self._chunks, self._usage, self._after, self._ids, self._script = chunks, usage, after, ids, script
         self._lock = Lock()
         self._asked: list[ModelRequest] = []
@@ -210,17 +210,17 @@ class ScriptedModel:
         if request.deadline is None:
             return await self._answer(number, turn, request, on_chunk)
         if request.deadline <= anyio.current_time():
-            raise self._late()
+            raise self._wait_past_deadline()
         with anyio.CancelScope(deadline=request.deadline):
             return await self._answer(number, turn, request, on_chunk)
-        raise self._late()
+        raise self._wait_past_deadline()
 
-    def _late(self) -> ModelError:
+    def _wait_past_deadline(self) -> ModelError:
         return ModelError(f"{self.name} did not answer by the request's deadline", provider=self.name.split(":")[0])
 
     def _take(self, request: ModelRequest) -> tuple[int, Turn]:
         """The number of the request, from 1, and the turn that answers it."""
-        script = self._turns if self._script is None else _checked(self._script(request))
+        script = self._turns if self._script is None else _check_turns(self._script(request))
         with self._lock:
             self._asked.append(request)
             number = len(self._asked)
@@ -283,7 +283,7 @@ class ScriptedModel:
         return f"call_{position}" if self._ids == "per_turn" else "call"
 
 
-def _checked(turns: Iterable[Turn]) -> tuple[Turn, ...]:
+def _check_turns(turns: Iterable[Turn]) -> tuple[Turn, ...]:
     script = tuple(turns)
     for position, turn in enumerate(script, 1):
         problem = _problem(turn)

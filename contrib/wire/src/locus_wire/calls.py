@@ -41,7 +41,7 @@ def arguments_of(arguments: Any) -> dict[str, Any] | None:
     if not isinstance(arguments, str):
         return None
     try:
-        value = json.loads(arguments, parse_constant=_refused, parse_float=_finite)
+        value = json.loads(arguments, parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
@@ -79,5 +79,5 @@ def _finite(text: str) -> float:
     return value
 
 
-def _refused(constant: str) -> NoReturn:
+def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")

@@ -51,7 +51,7 @@ async def ask(
     body = body_of(request, options, stream=on_chunk is not None)
     if on_chunk is None:
         return await client.post(path, body, lambda data: response_of(data, options), deadline=request.deadline)
-    answer = _Streamed(options, on_chunk)
+    answer = _StreamedAnswer(options, on_chunk)
     await client.events(path, body, answer.take, deadline=request.deadline, ended=answer.ended)
     return answer.response()
 
@@ -152,7 +152,7 @@ def usage_of(said: Mapping[str, Any]) -> Usage:
 # -- streams --------------------------------------------------------------------------------------
 
 
-class _Streamed:
+class _StreamedAnswer:
     """The pieces of an answer, put together into the whole that it would have been."""
 
     def __init__(self, options: Options, on_chunk: OnChunk) -> None:
@@ -174,13 +174,13 @@ class _Streamed:
     def ended(self) -> bool:
         """Whether the answer is whole although no last event said so: some servers just close."""
         if self._finish is not None:
-            self._done()
+            self._is_done()
         return self._response is not None
 
     async def take(self, event: Event) -> bool:
         """Take one event."""
         if event.data.strip() == "[DONE]":
-            self._done()
+            self._is_done()
             return True
         heard: list[Chunk] = []
         with shaped():
@@ -196,7 +196,7 @@ class _Streamed:
             await self._on_chunk(chunk)
         return False
 
-    def _done(self) -> None:
+    def _is_done(self) -> None:
         if not self._begun:
             raise Malformed("the answer has no choice")
         said = {"role": "assistant", "content": None, **self._message}
@@ -216,7 +216,7 @@ class _Streamed:
             elif name == "role" or value is None:
                 self._message.setdefault(name, value)
             else:
-                self._message[name] = _grown(self._message.get(name), value)
+                self._message[name] = _grow(self._message.get(name), value)
                 if isinstance(value, str) and value:
                     if name == "content" or name == REFUSAL:
                         heard.append(Chunk(value))
@@ -249,21 +249,21 @@ class _Streamed:
             if name == "name":
                 known[name] = known[name] if value in (None, known[name]) else known[name] + value
             elif value is not None:
-                known[name] = _grown(known.get(name), value)
+                known[name] = _grow(known.get(name), value)
         if function.get("arguments"):
             heard.append(Chunk(function["arguments"], "tool_call"))
 
 
-def _grown(before: Any, piece: Any) -> Any:
+def _grow(before: Any, piece: Any) -> Any:
     """What a field has become: text and lists grow, whatever else is said last."""
     if isinstance(before, str) and isinstance(piece, str):
         return before + piece
     if isinstance(before, list) and isinstance(piece, list):
-        return _merged(before, piece)
+        return _merge(before, piece)
     return piece
 
 
-def _merged(before: list[Any], pieces: list[Any]) -> list[Any]:
+def _merge(before: list[Any], pieces: list[Any]) -> list[Any]:
     """A list of objects that have an index and stream like everything else, or of anything."""
     made = list(before)
     for piece in pieces:
@@ -275,7 +275,7 @@ def _merged(before: list[Any], pieces: list[Any]) -> list[Any]:
             and last.get("index") == piece["index"]
             and last.get("type") == piece.get("type")
         ):
-            made[-1] = {**last, **{k: _grown(last.get(k), v) if k in _GROWING else v for k, v in piece.items()}}
+            made[-1] = {**last, **{k: _grow(last.get(k), v) if k in _GROWING else v for k, v in piece.items()}}
         else:
             made.append(piece)
     return made

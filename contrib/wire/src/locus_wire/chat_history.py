@@ -91,7 +91,7 @@ def _text(content: Any) -> str:
 
 
 @frozen
-class _Encoded:
+class _Encoding:
     """One message: its JSON, and the media of its results, which must wait until all results are given."""
 
     parts: tuple[bytes, ...]
@@ -109,8 +109,8 @@ def conversation(messages: Sequence[Message], options: Options) -> list[bytes]:
     out: list[bytes] = []
     waiting: list[bytes] = []
 
-    def encode(message: Message) -> _Encoded:
-        return _encoded(message, provider, reasoning=options.reasoning)
+    def encode(message: Message) -> _Encoding:
+        return _encode_message(message, provider, reasoning=options.reasoning)
 
     for message in messages:
         if waiting and message.role is not Role.TOOL:
@@ -122,16 +122,18 @@ def conversation(messages: Sequence[Message], options: Options) -> list[bytes]:
     return out + waiting
 
 
-def _encoded(message: Message, provider: str, *, reasoning: bool) -> _Encoded:
+def _encode_message(message: Message, provider: str, *, reasoning: bool) -> _Encoding:
     if message.role is Role.ASSISTANT:
-        return _Encoded((json_bytes(_verbatim(message, provider, reasoning=reasoning)),))
+        return _Encoding((json_bytes(_verbatim(message, provider, reasoning=reasoning)),))
     if message.role is Role.TOOL:
         given = [_result(result, provider) for result in message.tool_results]
-        return _Encoded(tuple(json_bytes(r) for r, _ in given), tuple(json_bytes(m) for _, m in given if m is not None))
+        return _Encoding(
+            tuple(json_bytes(r) for r, _ in given), tuple(json_bytes(m) for _, m in given if m is not None)
+        )
     made: dict[str, Any] = {"role": message.role.value, "content": _content(message.content, provider)}
     if message.name:
         made["name"] = message.name
-    return _Encoded((json_bytes(made),))
+    return _Encoding((json_bytes(made),))
 
 
 def _verbatim(message: Message, provider: str, *, reasoning: bool) -> dict[str, Any]:
@@ -166,11 +168,11 @@ def _assistant(message: Message, provider: str, *, reasoning: bool) -> dict[str,
     if refused:
         made[REFUSAL] = "".join(refused)
     if calls:
-        made["tool_calls"] = [_called(call) for call in calls]
+        made["tool_calls"] = [_encode_call(call) for call in calls]
     return made
 
 
-def _called(call: ToolCall) -> dict[str, Any]:
+def _encode_call(call: ToolCall) -> dict[str, Any]:
     raw = call.malformed
     arguments = json_bytes(call.arguments).decode() if raw is None else raw
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}

@@ -83,7 +83,7 @@ class Endpoint:
     """
 
     provider: str
-    base_url: str = field(repr=lambda url: repr(_shown(url)))
+    base_url: str = field(repr=lambda url: repr(_redact(url)))
     headers: FrozenDict[str, str] = field(default=EMPTY, converter=freeze, repr=False)
     query: FrozenDict[str, str] = field(default=EMPTY, converter=freeze, repr=False)
     sign: Sign | None = field(default=None, repr=False, eq=False)
@@ -100,11 +100,11 @@ class Endpoint:
             url = None
         if url is None or url.scheme not in ("http", "https") or not url.host:
             raise ConfigError(
-                f"base_url of {self.provider} must be an address like 'https://host/v1', got {_shown(self.base_url)!r}"
+                f"base_url of {self.provider} must be an address like 'https://host/v1', got {_redact(self.base_url)!r}"
             )
         if url.query or url.fragment:
             raise ConfigError(
-                f"base_url of {self.provider} is {_shown(self.base_url)!r} with a '?' or a '#' behind it; leave out "
+                f"base_url of {self.provider} is {_redact(self.base_url)!r} with a '?' or a '#' behind it; leave out "
                 "what follows: paths are put behind a base_url"
             )
 
@@ -176,7 +176,7 @@ class Client:
             ModelError: see `locus_wire.errors`.
         """
         exchange = _Exchange(self.endpoint, "POST", path, body, headers)
-        return await self._asked(exchange, lambda http: exchange.whole(http, read), deadline)
+        return await self._exchange(exchange, lambda http: exchange.whole(http, read), deadline)
 
     async def get(
         self,
@@ -192,7 +192,7 @@ class Client:
             ModelError: see `locus_wire.errors`.
         """
         exchange = _Exchange(self.endpoint, "GET", path, b"", headers)
-        return await self._asked(exchange, lambda http: exchange.whole(http, read), deadline)
+        return await self._exchange(exchange, lambda http: exchange.whole(http, read), deadline)
 
     async def events(
         self,
@@ -224,7 +224,7 @@ class Client:
         """
         exchange = _Exchange(self.endpoint, "POST", path, body, {**headers, "accept": "text/event-stream"})
         kinds = ("text/event-stream",)
-        return await self._asked(
+        return await self._exchange(
             exchange, lambda http: exchange.stream(http, ServerSentEvents, kinds, take, ended), deadline
         )
 
@@ -240,9 +240,9 @@ class Client:
         """Send JSON, and read lines of JSON, each one an event. Everything else is as with `events`."""
         exchange = _Exchange(self.endpoint, "POST", path, body, headers)
         kinds = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/json")
-        return await self._asked(exchange, lambda http: exchange.stream(http, JsonLines, kinds, take), deadline)
+        return await self._exchange(exchange, lambda http: exchange.stream(http, JsonLines, kinds, take), deadline)
 
-    async def _asked(
+    async def _exchange(
         self, exchange: _Exchange, ask: Callable[[httpx2.AsyncClient], Awaitable[T]], deadline: float | None
     ) -> T:
         """One exchange within its time; a failure of the transport becomes the error that it is, and shows no key."""
@@ -256,7 +256,7 @@ class Client:
                         async with self.session() as session:
                             return await ask(session.http)
                     except httpx2.HTTPError as e:
-                        raise self._failed(e, exchange.secrets) from e
+                        raise self._transport_error(e, exchange.secrets) from e
                 except ModelError as e:
                     raise without_secrets(e, exchange.secrets)  # noqa: B904 - it is the very one that was caught
         if asked:
@@ -267,8 +267,8 @@ class Client:
             retryable=True,
         )
 
-    def _failed(self, error: httpx2.HTTPError, secrets: tuple[str, ...]) -> ModelError:
-        provider, where = self.endpoint.provider, _shown(self.endpoint.base_url)
+    def _transport_error(self, error: httpx2.HTTPError, secrets: tuple[str, ...]) -> ModelError:
+        provider, where = self.endpoint.provider, _redact(self.endpoint.base_url)
         what = short(hidden(str(error), secrets)) or type(error).__name__
         if isinstance(error, httpx2.ConnectTimeout):
             waited = self.endpoint.connect_timeout
@@ -285,7 +285,7 @@ class Client:
             )
         if isinstance(error, httpx2.ConnectError | httpx2.ProxyError | httpx2.UnsupportedProtocol):
             # A certificate that is not trusted will not be trusted the next time either.
-            lasting = _caused_by(error, ssl.SSLCertVerificationError)
+            lasting = _is_caused_by(error, ssl.SSLCertVerificationError)
             return Unreachable(
                 f"{provider}: no connection to {where}: {what}; check base_url and the network",
                 provider=provider,
@@ -321,14 +321,14 @@ class _Exchange:
         self.secrets: tuple[str, ...] = ()
 
     async def whole(self, http: httpx2.AsyncClient, read: Callable[[Any], T]) -> T:
-        async with opened(http, await self._signed(http)) as body:
-            response = await self._accepted(body)
+        async with opened(http, await self._sign_request(http)) as body:
+            response = await self._accept(body)
             headers = headers_of(response)
             data = await body.upto(LARGEST_ANSWER)
             if len(data) > LARGEST_ANSWER:
-                raise self._bad(headers, f"the answer has more than {LARGEST_ANSWER:,} bytes")
+                raise self._bad_answer(headers, f"the answer has more than {LARGEST_ANSWER:,} bytes")
             value = self._json(data, headers)
-        with self._reading(headers), shaped():
+        with self._read(headers), shaped():
             return read(value)
 
     async def stream(
@@ -339,13 +339,13 @@ class _Exchange:
         take: Take,
         ended: Callable[[], bool] | None = None,
     ) -> Mapping[str, str]:
-        async with opened(http, await self._signed(http)) as body:
-            response = await self._accepted(body)
+        async with opened(http, await self._sign_request(http)) as body:
+            response = await self._accept(body)
             headers = headers_of(response)
             if _media_type(headers) not in kinds:
                 await self._no_stream(body, headers, kinds[0])
             stream = read(body, LARGEST_ANSWER)
-            with self._reading(headers):
+            with self._read(headers):
                 while (event := await stream.next()) is not None:
                     if await take(event):
                         await self._rest(stream)
@@ -360,7 +360,7 @@ class _Exchange:
             retryable=True,
         )
 
-    async def _signed(self, http: httpx2.AsyncClient) -> httpx2.Request:
+    async def _sign_request(self, http: httpx2.AsyncClient) -> httpx2.Request:
         """The request, with the proof of who asks."""
         outgoing, sign = self._outgoing, self._endpoint.sign
         proof: Mapping[str, str] = self._user
@@ -384,16 +384,16 @@ class _Exchange:
         return http.build_request(outgoing.method, outgoing.url, content=outgoing.body or None, headers=headers)
 
     @contextmanager
-    def _reading(self, headers: Mapping[str, str]) -> Iterator[None]:
+    def _read(self, headers: Mapping[str, str]) -> Iterator[None]:
         """What is wrong with an answer, as the error that it is."""
         try:
             yield
         except TooLarge as e:
-            raise self._bad(headers, f"{e}; no answer is that long") from e
+            raise self._bad_answer(headers, f"{e}; no answer is that long") from e
         except Malformed as e:
-            raise self._bad(headers, str(e), retryable=True) from e
+            raise self._bad_answer(headers, str(e), retryable=True) from e
         except Told as e:
-            raise self._told(e.body, headers) from e
+            raise self._error_in_answer(e.body, headers) from e
 
     async def _rest(self, stream: Stream) -> None:
         """Read what little follows the last event: only then can the connection be used again."""
@@ -401,7 +401,7 @@ class _Exchange:
             while await stream.next() is not None:
                 pass
 
-    async def _accepted(self, body: Body) -> httpx2.Response:
+    async def _accept(self, body: Body) -> httpx2.Response:
         response = body.response
         if 200 <= response.status_code < 300:
             return response
@@ -423,7 +423,9 @@ class _Exchange:
             self._json(data, headers)
         kind = _media_type(headers) or "nothing that says what it is"
         quoted = short(hidden(said(data[:LARGEST_ERROR], kind).message, self.secrets))
-        raise self._bad(headers, f'asked for {wanted}, got {kind}: "{quoted}"; compare base_url with its documentation')
+        raise self._bad_answer(
+            headers, f'asked for {wanted}, got {kind}: "{quoted}"; compare base_url with its documentation'
+        )
 
     def _json(self, data: bytes, headers: Mapping[str, str]) -> Any:
         try:
@@ -431,20 +433,24 @@ class _Exchange:
         except ValueError as e:
             kind = _media_type(headers)
             if kind.endswith("json") and data.strip():
-                raise self._bad(headers, f"the answer is not complete JSON ({short(str(e))})", retryable=True) from e
+                raise self._bad_answer(
+                    headers, f"the answer is not complete JSON ({short(str(e))})", retryable=True
+                ) from e
             quoted = short(hidden(said(data[:LARGEST_ERROR], kind).message, self.secrets))
             what = f'{kind or "an answer without a type"}: "{quoted}"' if quoted else "an empty answer"
-            raise self._bad(headers, f"asked for JSON, got {what}; compare base_url with its documentation") from e
+            raise self._bad_answer(
+                headers, f"asked for JSON, got {what}; compare base_url with its documentation"
+            ) from e
         if isinstance(value, Mapping) and value.get("error"):
-            raise self._told(value, headers)
+            raise self._error_in_answer(value, headers)
         return value
 
-    def _told(self, body: Mapping[str, Any] | str, headers: Mapping[str, str]) -> ModelError:
+    def _error_in_answer(self, body: Mapping[str, Any] | str, headers: Mapping[str, str]) -> ModelError:
         """The error that a body with the status of an answer is."""
         remedy, secrets = self._endpoint.remedy, self.secrets
         return in_stream(self._endpoint.provider, body, headers=headers, remedy=remedy, secrets=secrets)
 
-    def _bad(self, headers: Mapping[str, str], what: str, *, retryable: bool = False) -> ModelError:
+    def _bad_answer(self, headers: Mapping[str, str], what: str, *, retryable: bool = False) -> ModelError:
         return bad_answer(
             self._endpoint.provider, what, status=200, headers=headers, retryable=retryable, secrets=self.secrets
         )
@@ -459,7 +465,7 @@ def _media_type(headers: Mapping[str, str]) -> str:
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def _caused_by(error: BaseException | None, kind: type[BaseException]) -> bool:
+def _is_caused_by(error: BaseException | None, kind: type[BaseException]) -> bool:
     while error is not None:
         if isinstance(error, kind):
             return True
@@ -467,7 +473,7 @@ def _caused_by(error: BaseException | None, kind: type[BaseException]) -> bool:
     return False
 
 
-def _shown(url: str) -> str:
+def _redact(url: str) -> str:
     """An address without the user, the password and the query that may stand in it."""
     head, slashes, rest = str(url).partition("://")
     host, slash, path = rest.partition("/")

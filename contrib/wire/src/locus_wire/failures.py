@@ -281,7 +281,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         try:
             seconds = float(text) / unit
         except ValueError:
-            seconds = _until(text)
+            seconds = _seconds_until(text)
         if 0 <= seconds < math.inf:
             return seconds
     return None
@@ -316,7 +316,7 @@ def _any(status: int) -> tuple[type[WireError], str]:
     return RequestRefused, "the request was refused"
 
 
-def _until(text: str) -> float:
+def _seconds_until(text: str) -> float:
     try:
         moment = email.utils.parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):

@@ -118,7 +118,7 @@ def http_client(*, secure: bool, connections: int, connect_timeout: float, silen
         silence: seconds without a byte after which a connection is given up.
     """
     return httpx2.AsyncClient(
-        verify=_trusting() if secure else _distrusting(),
+        verify=_verified_context() if secure else _unverified_context(),
         trust_env=secure,
         timeout=httpx2.Timeout(silence, connect=connect_timeout, pool=None),
         limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
@@ -129,12 +129,12 @@ def http_client(*, secure: bool, connections: int, connect_timeout: float, silen
 
 
 @cache
-def _trusting() -> ssl.SSLContext:
+def _verified_context() -> ssl.SSLContext:
     """Reading the certificates takes longer than everything else, so it is done once."""
     return httpx2.create_ssl_context()
 
 
 @cache
-def _distrusting() -> ssl.SSLContext:
+def _unverified_context() -> ssl.SSLContext:
     # For addresses without TLS, which need none: it knows no certificate, so it would refuse every server.
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -122,7 +122,7 @@ def conversation(messages: Sequence[Message], options: Options) -> list[bytes]:
 
 def _items(message: Message, provider: str, *, reasoning: bool) -> Iterator[dict[str, Any]]:
     if message.role is Role.ASSISTANT:
-        yield from _said(message, provider, reasoning=reasoning)
+        yield from _encode_assistant(message, provider, reasoning=reasoning)
     elif message.role is Role.TOOL:
         for result in message.tool_results:
             yield {"type": "function_call_output", "call_id": result.call_id, "output": _output(result, provider)}
@@ -131,7 +131,7 @@ def _items(message: Message, provider: str, *, reasoning: bool) -> Iterator[dict
         yield {"type": "message", "role": message.role.value, "content": content}
 
 
-def _said(message: Message, provider: str, *, reasoning: bool) -> Iterator[dict[str, Any]]:
+def _encode_assistant(message: Message, provider: str, *, reasoning: bool) -> Iterator[dict[str, Any]]:
     key = key_of(provider)
     texts: dict[str, Any] | None = None
     for block in message.content:

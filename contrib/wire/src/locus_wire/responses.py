@@ -51,7 +51,7 @@ async def ask(
     body = body_of(request, options, stream=on_chunk is not None)
     if on_chunk is None:
         return await client.post(path, body, lambda data: response_of(data, options), deadline=request.deadline)
-    answer = _Streamed(options, on_chunk)
+    answer = _StreamedAnswer(options, on_chunk)
     await client.events(path, body, answer.take, deadline=request.deadline)
     return answer.response()
 
@@ -152,7 +152,7 @@ def _usage(said: Mapping[str, Any]) -> Usage:
 # -- streams --------------------------------------------------------------------------------------
 
 
-class _Streamed:
+class _StreamedAnswer:
     """Shows the pieces of an answer; the whole comes with the last event."""
 
     def __init__(self, options: Options, on_chunk: OnChunk) -> None:

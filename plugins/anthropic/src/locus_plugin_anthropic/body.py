@@ -38,7 +38,7 @@ def body_of(request: ModelRequest, model: str, own: AnthropicSettings) -> tuple[
     body: Wire = {"model": model, "max_tokens": request.settings.max_tokens or own.max_tokens}
     if thinking := extras.get("thinking") or _thinking(own, body["max_tokens"]):
         body["thinking"] = thinking
-    asked = asked_of(request, model, own, budgeted=_budgeted(body))
+    asked = asked_of(request, model, own, budgeted=_has_thinking_budget(body))
     request, talk = asked.request, conversation(asked.request.messages)
     if tools := [tool.wire(NAME, _tool) for tool in request.tools] + extras.get("tools", []):
         body["tools"] = tools
@@ -78,22 +78,22 @@ def _config(given: Mapping[str, Any], own: AnthropicSettings, asked: Asked) -> W
 
 def _sample(body: Wire, settings: ModelSettings, own: AnthropicSettings) -> None:
     # Newer versions of the API refuse a temperature, whatever it is; with a budget for thinking all of them do.
-    if settings.temperature is not None and own.api_version == "2023-06-01" and not _budgeted(body):
+    if settings.temperature is not None and own.api_version == "2023-06-01" and not _has_thinking_budget(body):
         body["temperature"] = settings.temperature
     stops = [text for text in settings.stop if text.strip()]  # nothing but white space is refused
     if stops:
         body["stop_sequences"] = stops
 
 
-def _budgeted(body: Wire) -> bool:
+def _has_thinking_budget(body: Wire) -> bool:
     thinking = body.get("thinking")
     return isinstance(thinking, Mapping) and thinking.get("type") == "enabled"
 
 
 def _choice(request: ModelRequest, own: AnthropicSettings, body: Wire) -> Wire:
-    choice = _named(request.settings.tool_choice, request)
-    if choice["type"] in ("any", "tool") and _budgeted(body):
-        raise _refused(
+    choice = _named_choice(request.settings.tool_choice, request)
+    if choice["type"] in ("any", "tool") and _has_thinking_budget(body):
+        raise _refuse(
             f"tool_choice must not be {request.settings.tool_choice!r}: the API cannot force a tool while thinking "
             "with a budget; use tool_choice='auto', or thinking='adaptive' with a model that knows it"
         )
@@ -102,7 +102,7 @@ def _choice(request: ModelRequest, own: AnthropicSettings, body: Wire) -> Wire:
     return {} if choice == {"type": "auto"} else choice
 
 
-def _named(choice: str | None, request: ModelRequest) -> Wire:
+def _named_choice(choice: str | None, request: ModelRequest) -> Wire:
     if choice is None or choice == "auto":
         return {"type": "auto"}
     if choice == "none":
@@ -113,9 +113,9 @@ def _named(choice: str | None, request: ModelRequest) -> Wire:
         return {"type": "any"}
     known = [tool.name for tool in request.tools]
     if choice not in known:
-        raise _refused(f"tool_choice must be 'auto', 'none', 'required' or one of {join_names(known)}, got {choice!r}")
+        raise _refuse(f"tool_choice must be 'auto', 'none', 'required' or one of {join_names(known)}, got {choice!r}")
     return {"type": "tool", "name": choice}
 
 
-def _refused(message: str) -> RequestRefused:
+def _refuse(message: str) -> RequestRefused:
     return RequestRefused(f"{message} (nothing was sent)", provider=NAME, retryable=False)

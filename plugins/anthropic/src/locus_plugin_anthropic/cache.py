@@ -32,21 +32,21 @@ def mark(body: Wire, ttl: str, *, growing: bool) -> None:
     if system := body.get("system"):
         body["system"] = [*system[:-1], {**system[-1], "cache_control": control}]
     if growing:
-        body["messages"] = _marked(body["messages"], control)
+        body["messages"] = _mark_last_user(body["messages"], control)
 
 
-def _marked(messages: list[Wire], control: Wire) -> list[Wire]:
+def _mark_last_user(messages: list[Wire], control: Wire) -> list[Wire]:
     marked = list(messages)
     if not marked:
         return marked
     last = len(marked) - 1
     answered = next((at for at in range(last, 0, -1) if marked[at]["role"] == "assistant"), 0)
     for at in {last, answered - 1} - {-1}:
-        marked[at] = {**marked[at], "content": _ended(marked[at]["content"], control)}
+        marked[at] = {**marked[at], "content": _mark_last_block(marked[at]["content"], control)}
     return marked
 
 
-def _ended(content: list[Wire], control: Any) -> list[Wire]:
+def _mark_last_block(content: list[Wire], control: Any) -> list[Wire]:
     for at in range(len(content) - 1, -1, -1):
         if content[at].get("type") in _MARKED:
             return [*content[:at], {**content[at], "cache_control": control}, *content[at + 1 :]]

@@ -50,7 +50,7 @@ def conversation(messages: Sequence[Message]) -> Conversation:
     turns: list[Wire] = []
     for message in messages[leading:]:
         role = "assistant" if message.role is Role.ASSISTANT else "user"
-        blocks = message.wire(NAME, _encoded)
+        blocks = message.wire(NAME, _encode)
         if not blocks:
             continue
         if turns and turns[-1]["role"] == role:
@@ -70,7 +70,7 @@ def _system(message: Message) -> tuple[Wire, ...]:
     return ({"type": "text", "text": message.text},) if message.text.strip() else ()
 
 
-def _encoded(message: Message) -> tuple[Wire, ...]:
+def _encode(message: Message) -> tuple[Wire, ...]:
     if message.role is Role.ASSISTANT:
         encode = own_block if NAME in message.extras else foreign_block
         return _present(encode(block) for block in message.content)

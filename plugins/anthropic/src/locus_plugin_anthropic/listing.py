@@ -30,7 +30,7 @@ def models(settings: AnthropicSettings | None) -> list[tuple[str, str]]:
     own = settings or AnthropicSettings()
     if own.at_anthropic and not key_is_known(own):
         return [(f"{NAME}:MODEL", f"Such as {_DEFAULT}. Set {KEY} to see what your key may use.")]
-    return [(f"{NAME}:{each.name}", each.note) for each in anyio.run(_asked, own)]
+    return [(f"{NAME}:{each.name}", each.note) for each in anyio.run(_fetch, own)]
 
 
 def default_model(environ: Mapping[str, str]) -> tuple[int, str, str] | None:
@@ -39,5 +39,5 @@ def default_model(environ: Mapping[str, str]) -> tuple[int, str, str] | None:
     return None if found is None else (_PRIORITY, f"{NAME}:{_DEFAULT}", f"{found} is in the environment")
 
 
-async def _asked(own: AnthropicSettings) -> list[Listed]:
+async def _fetch(own: AnthropicSettings) -> list[Listed]:
     return await listed_models(client_of(own), anyio.current_time() + _PATIENCE)

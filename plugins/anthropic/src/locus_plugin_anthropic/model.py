@@ -86,7 +86,7 @@ class AnthropicModel:
         """
         body, asked = body_of(request, self._model, self._settings)
         try:
-            return await self._answered(body, asked, on_chunk)
+            return await self._read_answer(body, asked, on_chunk)
         except NotFound as e:
             await self._add_nearest(e, request.deadline)
             raise
@@ -102,7 +102,7 @@ class AnthropicModel:
         counted = json_bytes({key: body[key] for key in _COUNTED if key in body})
         return await self._client.post(f"{_PATH}/count_tokens", counted, _count, deadline=request.deadline)
 
-    async def _answered(self, body: Wire, asked: Asked, on_chunk: OnChunk | None) -> ModelResponse:
+    async def _read_answer(self, body: Wire, asked: Asked, on_chunk: OnChunk | None) -> ModelResponse:
         usage, held, raw = Usage(), list[Any](), dict[int, str]()
         deadline = asked.request.deadline
         messages = body["messages"]

@@ -58,10 +58,10 @@ async def listed_models(client: Client, deadline: float | None = None) -> list[L
     Raises:
         ModelError: it lists none, or cannot be asked.
     """
-    return await client.get("/v1/models?limit=1000", _listed, deadline=deadline)
+    return await client.get("/v1/models?limit=1000", _read_listing, deadline=deadline)
 
 
-def _listed(data: Any) -> list[Listed]:
+def _read_listing(data: Any) -> list[Listed]:
     return [Listed(str(row["id"]), _note(row)) for row in data["data"]]
 
 

@@ -46,13 +46,13 @@ class Stream:
         chunks: list[Chunk] = []
         data = json_of(event.data)
         with shaped():
-            done = self._taken(data["type"], data, chunks)
+            done = self._apply(data["type"], data, chunks)
         if self._on_chunk is not None:
             for chunk in chunks:
                 await self._on_chunk(chunk)
         return done
 
-    def _taken(self, kind: str, data: Mapping[str, Any], chunks: list[Chunk]) -> bool:
+    def _apply(self, kind: str, data: Mapping[str, Any], chunks: list[Chunk]) -> bool:
         match kind:
             case "message_start":
                 self.message = {**data["message"], "content": []}

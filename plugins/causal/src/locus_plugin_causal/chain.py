@@ -71,13 +71,13 @@ class CausalChain:
         return _leading(self.edges, Relation.CAUSES)
 
     @cached_property
-    def _caused(self) -> frozenset[str]:
+    def _caused_nodes(self) -> frozenset[str]:
         return frozenset(edge.effect for edge in self.edges if edge.relation is Relation.CAUSES)
 
     @property
     def roots(self) -> tuple[CausalNode, ...]:
         """The nodes that cause something and that nothing causes."""
-        return tuple(n for n in self.nodes.values() if n.id in self._effects and n.id not in self._caused)
+        return tuple(n for n in self.nodes.values() if n.id in self._effects and n.id not in self._caused_nodes)
 
     @property
     def root_causes(self) -> tuple[CausalNode, ...]:

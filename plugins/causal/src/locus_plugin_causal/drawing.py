@@ -40,7 +40,7 @@ def to_dot(nodes: Mapping[str, CausalNode], edges: Iterable[CausalEdge]) -> str:
     numbers = {node_id: f"n{at}" for at, node_id in enumerate(nodes)}
     lines = ["digraph causes {", "    rankdir=LR;"]
     for node in nodes.values():
-        lines.append(f'    {numbers[node.id]} [label="{_quoted(node.label)}", shape={_DOT[node.node_type]}];')
+        lines.append(f'    {numbers[node.id]} [label="{_quote(node.label)}", shape={_DOT[node.node_type]}];')
     for edge in edges:
         style = "" if edge.relation is Relation.CAUSES else ' [style=dashed, label="prevents"]'
         lines.append(f"    {numbers[edge.cause]} -> {numbers[edge.effect]}{style};")
@@ -53,5 +53,5 @@ def _entities(text: str) -> str:
     return "".join(c if c.isalnum() or c in " .,_-/+=:'()?!" else f"#{ord(c)};" for c in line)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return " ".join(text.split()).replace("\\", "\\\\").replace('"', '\\"')

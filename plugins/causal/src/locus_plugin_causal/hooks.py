@@ -96,7 +96,7 @@ class CausalHook(Hook):
     async def locus_reflect(self, state: AgentState, run: RunContext) -> AgentState:
         """Add the calls since the last time, whoever wanted to reflect; ask a model for reasons of its own only."""
         kept = _Kept.of(state)
-        trace = await _grown(state, kept, run)
+        trace = await _extend_trace(state, kept, run)
         claims = kept.claims
         if self._inference is not None and self._policy(state) is not None:
             claims = await self._infer(self._inference, state, trace, claims, run)
@@ -105,12 +105,12 @@ class CausalHook(Hook):
     @hookimpl
     async def locus_terminate(self, state: AgentState, run: RunContext) -> None:
         """Tell of the calls after the last reflection."""
-        await _grown(state, _Kept.of(state), run)
+        await _extend_trace(state, _Kept.of(state), run)
 
     def on_terminate(self, event: TerminateEvent, run: RunContext) -> None:
         """Report the graph of the whole run."""
         state = run.state
-        trace = _traced(state, len(state.tool_executions), run)
+        trace = _restore_trace(state, len(state.tool_executions), run)
         trace.extend(state.tool_executions[trace.seen :])
         had = run.stash.get(_REPORT, CausalReport())
         made = CausalReport.of(
@@ -138,22 +138,22 @@ class CausalHook(Hook):
             await run.emit(CausalInferenceFailedEvent(error=str(e), error_type=type(e).__name__))
             return claims
         run.stash[_REPORT] = evolve(had, inferences=had.inferences + 1)
-        await _tell(_claimed(found, claims, trace), trace.nodes, run)
+        await _tell(_new_claims(found, claims, trace), trace.nodes, run)
         return found
 
 
-def _claimed(found: tuple[Any, ...], before: tuple[Any, ...], trace: TraceBuilder) -> list[Change]:
+def _new_claims(found: tuple[Any, ...], before: tuple[Any, ...], trace: TraceBuilder) -> list[Change]:
     """What a model claims that it did not claim before."""
     old, new = ClaimBuilder(trace.nodes), ClaimBuilder(trace.nodes)
     old.extend(before)
     new.extend(found)
     nodes: list[Change] = [node for node in new.nodes.values() if old.nodes.get(node.id) != node]
     edges: list[Change] = [edge for edge in new.edges.values() if edge.key not in old.edges]
-    known = set(_disputed(old, trace))
-    return [*nodes, *edges, *(conflict for conflict in _disputed(new, trace) if conflict not in known)]
+    known = set(_find_conflicts(old, trace))
+    return [*nodes, *edges, *(conflict for conflict in _find_conflicts(new, trace) if conflict not in known)]
 
 
-def _disputed(claimed: ClaimBuilder, trace: TraceBuilder) -> tuple[Conflict, ...]:
+def _find_conflicts(claimed: ClaimBuilder, trace: TraceBuilder) -> tuple[Conflict, ...]:
     """The conflicts of claims with each other and with what the trace says about the same nodes."""
     ids = dict.fromkeys(end for edge in claimed.edges.values() for end in (edge.cause, edge.effect))
     nodes = {**claimed.nodes, **{node: trace.nodes[node] for node in ids if node in trace.nodes}}
@@ -172,7 +172,7 @@ def users_words(state: AgentState) -> list[str]:
     return words[::-1]
 
 
-def _traced(state: AgentState, seen: int, run: RunContext) -> TraceBuilder:
+def _restore_trace(state: AgentState, seen: int, run: RunContext) -> TraceBuilder:
     """The graph of the first ``seen`` calls: the one that grew with the run, or after a resume another one like it."""
     trace = run.stash.get(_TRACE, None)
     if trace is None or trace.seen > seen:
@@ -181,8 +181,8 @@ def _traced(state: AgentState, seen: int, run: RunContext) -> TraceBuilder:
     return trace
 
 
-async def _grown(state: AgentState, kept: _Kept, run: RunContext) -> TraceBuilder:
-    trace = _traced(state, kept.told, run)
+async def _extend_trace(state: AgentState, kept: _Kept, run: RunContext) -> TraceBuilder:
+    trace = _restore_trace(state, kept.told, run)
     await _tell(trace.extend(state.tool_executions[trace.seen :]), trace.nodes, run)
     return trace
 

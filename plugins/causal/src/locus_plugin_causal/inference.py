@@ -107,7 +107,7 @@ class Inference:
             OutputError, NoClaims: the answer is none.
         """
         settings = self._settings
-        record = {"request": self._cut(request), "calls": [self._shown(*each) for each in calls]}
+        record = {"request": self._cut(request), "calls": [self._describe_execution(*each) for each in calls]}
         data = json.dumps(record, ensure_ascii=False, indent=1, default=repr)
         asked = ModelRequest(
             messages=(self._system, Message(Role.USER, f"The calls, as JSON data:\n{data}")),
@@ -130,7 +130,7 @@ class Inference:
         mine = anyio.current_time() + self._settings.timeout
         return mine if run.deadline is None else min(mine, run.deadline)
 
-    def _shown(self, call: str, execution: ToolExecution) -> dict[str, Any]:
+    def _describe_execution(self, call: str, execution: ToolExecution) -> dict[str, Any]:
         arguments = json.dumps(thaw(execution.arguments), ensure_ascii=False, default=repr)
         shown = {"id": call, "tool": self._cut(execution.tool_name), "arguments": self._cut(arguments)}
         if execution.error is not None:

@@ -40,7 +40,7 @@ _LOOKED_AT = 1000
 _LONGEST_LABEL = 160
 
 
-def _clipped(text: str) -> str:
+def _clip(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST_LABEL else f"{line[: _LONGEST_LABEL - 4]} ..."
 
@@ -48,7 +48,7 @@ def _clipped(text: str) -> str:
 def shown_call(execution: ToolExecution) -> str:
     """A call, for people."""
     arguments = ", ".join(f"{key}={value!r:.60}" for key, value in execution.arguments.items())
-    return _clipped(f"{execution.tool_name}({arguments})")
+    return _clip(f"{execution.tool_name}({arguments})")
 
 
 def _key(execution: ToolExecution) -> str:
@@ -93,7 +93,7 @@ class TraceBuilder:
             calls = [self._call(execution) for execution in turn]
             # What a turn calls was decided before any of it answered.
             for call, execution in zip(calls, turn, strict=True):
-                self._passed_on(call, execution)
+                self._link_inputs(call, execution)
                 self._reaction(call, execution)
             for call, execution in zip(calls, turn, strict=True):
                 self._outcome(call, execution)
@@ -125,7 +125,7 @@ class TraceBuilder:
             self._add(CausalNode(call, shown_call(execution), source="trace"))
         return call
 
-    def _passed_on(self, call: str, execution: ToolExecution) -> None:
+    def _link_inputs(self, call: str, execution: ToolExecution) -> None:
         for value in handed(execution.arguments):
             origin = self._brought.setdefault(value, None)
             if origin is not None:
@@ -158,10 +158,10 @@ class TraceBuilder:
             failure = self._failures[call, error] = f"e{len(self._failures) + 1}"
             self._failed.setdefault(call, []).append(failure)
             doing = "failed" if execution.started else "was refused"
-            label = _clipped(f"{execution.tool_name} {doing}: {error}")
+            label = _clip(f"{execution.tool_name} {doing}: {error}")
             self._add(CausalNode(failure, label, NodeType.SYMPTOM, source="trace"))
             self._connect(call, failure, doing)
-            self._blame(call)
+            self._link_error(call)
             for value in offered(error):
                 self._brought.setdefault(value, failure)
         self._open[execution.tool_name] = (failure, call)
@@ -208,20 +208,20 @@ class TraceBuilder:
         self._effects.setdefault(cause, []).append(effect)
         self._causes.setdefault(effect, []).append(cause)
         if self._effects.get(effect) or cause == effect:
-            self._closed(cause)
+            self._close(cause)
         node = self.nodes[effect]
         if node.node_type is NodeType.ROOT_CAUSE and cause != effect:
             self._add(evolve(node, node_type=NodeType.INTERMEDIATE))
         if node.node_type is not NodeType.UNKNOWN:
-            self._blame(cause)
+            self._link_error(cause)
 
-    def _closed(self, node: str) -> None:
+    def _close(self, node: str) -> None:
         around = ring(self._effects, node, most=_LOOKED_AT)
         if around is not None and frozenset(around) not in self._told:
             self._told.add(frozenset(around))
             self._changes.append(Conflict.cycle(around))
 
-    def _blame(self, node_id: str) -> None:
+    def _link_error(self, node_id: str) -> None:
         """Type what leads to a symptom. A node is typed once, so all of it together costs one pass over the graph."""
         todo = [node_id]
         while todo:

@@ -96,7 +96,7 @@ class Compaction:
         if self.summary:
             gone = self.left_out()
             below.insert(bisect_left(self.kept, gone[0]) if gone else len(below), _summary(self.summary, len(gone)))
-        return (*below, *map(_stubbed, messages[self.end : self.stubs]))
+        return (*below, *map(_stub_results, messages[self.end : self.stubs]))
 
 
 def _anchor(messages: tuple[Message, ...], reach: int) -> str:
@@ -121,7 +121,7 @@ def _summary(text: str, count: int) -> Message:
     )
 
 
-def _stubbed(message: Message) -> Message:
+def _stub_results(message: Message) -> Message:
     if not message.tool_results:
         return message
     content = tuple(_stub(b) if type(b) is ToolResult else b for b in message.content)
@@ -192,18 +192,18 @@ def shown(state: AgentState, run: RunContext, key: str, memory: StashKey[Shown])
     found = run.stash.get(memory, None)
     if found is None or not found.fits(data, state.messages):
         compaction = None if data is None else Compaction.from_data(data, state.messages)
-        found = run.stash[memory] = _shown(data, compaction, state.messages)
+        found = run.stash[memory] = _build_shown(data, compaction, state.messages)
     return found
 
 
 def act(state: AgentState, run: RunContext, compaction: Compaction, key: str, memory: StashKey[Shown]) -> View:
     """Show less from now on: the new view, with the metadata that keeps it so."""
     data = compaction.to_data(state.messages)
-    now = run.stash[memory] = _shown(data, compaction, state.messages)
+    now = run.stash[memory] = _build_shown(data, compaction, state.messages)
     return now.view(state.messages, FrozenDict({key: data}))
 
 
-def _shown(data: Any, compaction: Compaction | None, messages: tuple[Message, ...]) -> Shown:
+def _build_shown(data: Any, compaction: Compaction | None, messages: tuple[Message, ...]) -> Shown:
     if compaction is None:
         return Shown(data)
     reach, fixed = compaction.reach, compaction.render(messages)

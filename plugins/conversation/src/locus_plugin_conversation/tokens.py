@@ -55,10 +55,10 @@ def counter(count: Count) -> Count:
     """The same count, remembered beside each message for as long as the message lives."""
     form = "locus.tokens" if count is estimate_tokens else f"locus.tokens:{next(_forms)}"
 
-    def remembered(message: Message) -> int:
+    def count_once(message: Message) -> int:
         return message.wire(form, count)
 
-    return remembered
+    return count_once
 
 
 class Totals:

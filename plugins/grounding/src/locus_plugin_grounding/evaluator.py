@@ -103,7 +103,7 @@ class GroundingEvaluator:
         text = response.message.text
         if settings.typed:
             return self._result(given, read_findings(text, len(given)), beyond, earlier)
-        return self._graded(given, read_scores(text, len(given)), beyond)
+        return self._grade(given, read_scores(text, len(given)), beyond)
 
     def _claims(self, claims: str | Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         given = claims_of(claims) if isinstance(claims, str) else tuple(claims)
@@ -119,10 +119,10 @@ class GroundingEvaluator:
     def _without_claims(self, earlier: Iterable[TypedClaim]) -> GroundingResult:
         if self.settings.typed and (held := tuple(earlier)):
             # To say nothing more is no correction.
-            return self._typed(Partition().after(held), (), ())
+            return self._decide(Partition().after(held), (), ())
         return GroundingResult(score=0.0, reason=NO_CLAIMS)
 
-    def _graded(self, claims: tuple[str, ...], grades: Sequence[Graded], beyond: tuple[str, ...]) -> GroundingResult:
+    def _grade(self, claims: tuple[str, ...], grades: Sequence[Graded], beyond: tuple[str, ...]) -> GroundingResult:
         score = sum(grade.score for grade in grades) / (len(claims) + len(beyond))
         ungrounded = (*(c for c, g in zip(claims, grades, strict=True) if g.score < _CONFIRMED), *beyond)
         return GroundingResult(
@@ -145,7 +145,7 @@ class GroundingEvaluator:
         by[Standing.UNGROUNDED] += [TypedClaim(claim, Kind.INFERENCE) for claim in beyond]
         if self.settings.typed:
             partition = Partition(**{standing.value: group for standing, group in by.items()})
-            return self._typed(partition.after(earlier, corrects), claims, beyond)
+            return self._decide(partition.after(earlier, corrects), claims, beyond)
         contradicted = tuple(c.text for c in by[Standing.CONTRADICTED])
         doubtful = {c.text for c in by[Standing.UNGROUNDED]} | set(contradicted)
         every = (*claims, *beyond)
@@ -159,7 +159,7 @@ class GroundingEvaluator:
             decision=Decision.REPLAN if score < self.settings.threshold or contradicted else Decision.PROCEED,
         )
 
-    def _typed(self, partition: Partition, claims: tuple[str, ...], beyond: tuple[str, ...]) -> GroundingResult:
+    def _decide(self, partition: Partition, claims: tuple[str, ...], beyond: tuple[str, ...]) -> GroundingResult:
         settings = self.settings
         score = typed_score(partition, penalty=settings.penalty)
         return GroundingResult(

@@ -125,7 +125,7 @@ class Corpus:
         # A bare number that a tool is called with is what it is asked about: order(4711).
         numbers = (q for each in short for part in parts(each) for q in part.quantities if q.kind == "")
         of_call = evolve(of_call, known=(*of_call.known, *numbers))
-        for piece in islice(self._taken(text, of_call, echoes), _MOST_PIECES):
+        for piece in islice(self._pieces_of(text, of_call, echoes), _MOST_PIECES):
             self._index(piece)
 
     def near(self, words: Iterable[str], quantities: Iterable[Quantity]) -> Iterator[Piece]:
@@ -150,7 +150,7 @@ class Corpus:
         for value in {v for part in piece.parts for q in part.quantities for v in _values(q)}:
             self._by_value.setdefault(value, []).append(n)
 
-    def _taken(self, text: str, around: _Around, echoes: tuple[str, ...]) -> Iterator[Piece]:
+    def _pieces_of(self, text: str, around: _Around, echoes: tuple[str, ...]) -> Iterator[Piece]:
         stripped = text.strip()
         if stripped.startswith(("{", "[")) and len(text) <= _LONGEST_JSON:
             try:
@@ -224,12 +224,12 @@ def _leaves(key: str, value: Any, echoes: tuple[str, ...]) -> Iterator[str]:
             key = key[: unit.start()]
         for line in sentences(said):
             if not line.endswith("?"):
-                yield from (f"{key} {each}" for each in _bounded(line))
+                yield from (f"{key} {each}" for each in _split_bounds(line))
 
 
 def _prose(text: str, around: _Around) -> Iterator[Piece]:
     before = _Around()
-    for sentence in (piece for whole in sentences(text) for piece in _bounded(whole)):
+    for sentence in (piece for whole in sentences(text) for piece in _split_bounds(whole)):
         if sentence.endswith("?"):
             continue
         key = _KEY.match(sentence)
@@ -243,7 +243,7 @@ def _prose(text: str, around: _Around) -> Iterator[Piece]:
             before = _Around().and_of(mine)
 
 
-def _bounded(sentence: str) -> Iterator[str]:
+def _split_bounds(sentence: str) -> Iterator[str]:
     return (sentence[at : at + _LONGEST] for at in range(0, len(sentence), _LONGEST))
 
 

@@ -144,7 +144,7 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(stem(word) for word in found if word.casefold() not in _STOPWORDS)
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     text = _CAMEL.sub(" ", iso_dates(signed(text)))
     for pattern, replacement in _PHRASES:
         text = pattern.sub(replacement, text)
@@ -153,7 +153,7 @@ def _folded(text: str) -> str:
 
 def parts(text: str) -> tuple[Part, ...]:
     """The parts of a text that say something."""
-    made = (_part(each) for each in _CUT.split(_folded(text)))
+    made = (_part(each) for each in _CUT.split(_fold(text)))
     return tuple(part for part in made if part.terms or part.quantities)
 
 
@@ -169,7 +169,7 @@ def _part(text: str) -> Part:
         char = text[at]
         starts = char.isalnum() or (char in "$€£¥-\u2212." and text[at + 1 : at + 2].strip() != "")
         if starts and (at == 0 or not text[at - 1].isalnum()) and (read := read_at(text, at)) is not None:
-            quantities.append(_bounded(read[0], text, at))
+            quantities.append(_with_bounds(read[0], text, at))
             before, at = at, max(read[1], at + 1)
             if (found := _LABEL.search(text, max(0, before - _LONGEST_LABEL), before)) and _names(found[1], read[0]):
                 labels.append((stem(found[1]), read[0]))
@@ -203,7 +203,7 @@ def _part(text: str) -> Part:
     )
 
 
-def _bounded(q: Quantity, text: str, at: int) -> Quantity:
+def _with_bounds(q: Quantity, text: str, at: int) -> Quantity:
     found = _BOUND.search(text, max(0, at - _LONGEST_LABEL), at)
     return q if found is None else evolve(q, bound="<" if found["upper"] else ">")
 

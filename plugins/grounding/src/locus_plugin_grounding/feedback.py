@@ -24,15 +24,15 @@ _REPLAN = (
 def feedback(result: GroundingResult) -> str:
     """What is said about an answer that may not stand."""
     advice = _REGENERATE if result.decision is Decision.REGENERATE else _REPLAN
-    return "\n".join([HEADER, *_listed(result), advice])
+    return "\n".join([HEADER, *_list_claims(result), advice])
 
 
 def note(result: GroundingResult) -> str:
     """What is said about words between tool calls."""
-    return "\n".join([_NOTE, *_listed(result), "Do not build on them before a tool result confirms them."])
+    return "\n".join([_NOTE, *_list_claims(result), "Do not build on them before a tool result confirms them."])
 
 
-def _listed(result: GroundingResult) -> list[str]:
+def _list_claims(result: GroundingResult) -> list[str]:
     contradicted = set(result.contradicted_claims)
     missing = [claim for claim in result.ungrounded_claims if claim not in contradicted]
     lines = []

@@ -71,7 +71,7 @@ class GroundingHook(Hook):
         claims = claims_of(last.text, plans=False) if last is not None else ()
         if not claims:
             return None
-        outcome = await self._looked(claims, state, run, stage="reflect")
+        outcome = await self._evaluate(claims, state, run, stage="reflect")
         if not outcome.sends_back or outcome.result is None:
             return None
         return state.with_message(plugin_message(NAME, note(outcome.result)))
@@ -128,11 +128,11 @@ class GroundingHook(Hook):
         known = run.stash.get(_NEWEST, None)
         if known is not None and known[0] == key:
             return known[1]
-        outcome = await self._looked(answer.text, state, run, stage="answer")
+        outcome = await self._evaluate(answer.text, state, run, stage="answer")
         run.stash[_NEWEST] = (key, outcome)
         return outcome
 
-    async def _looked(
+    async def _evaluate(
         self, claims: str | tuple[str, ...], state: AgentState, run: RunContext, *, stage: str
     ) -> Outcome:
         if _WITNESS not in run.stash:
@@ -155,9 +155,9 @@ class GroundingHook(Hook):
         except JournalError:
             raise  # no failure of the judge: this worker must not go on
         except LocusError as e:
-            await _failed(run, e, stage)
+            await _emit_failure(run, e, stage)
             return Outcome(None, "unchecked")
-        await _told(run, result, stage)
+        await _emit_result(run, result, stage)
         return Outcome.of(result)
 
     def _deadline(self, run: RunContext) -> float | None:
@@ -177,7 +177,7 @@ class _Asking:
         return await self._run.call_model(request, model=self._model, purpose=NAME)
 
 
-async def _told(run: RunContext, result: GroundingResult, stage: str) -> None:
+async def _emit_result(run: RunContext, result: GroundingResult, stage: str) -> None:
     report = run.stash.get(_REPORT, GroundingReport())
     run.stash[_REPORT] = evolve(report, passes=report.passes + 1)
     await run.emit(
@@ -193,7 +193,7 @@ async def _told(run: RunContext, result: GroundingResult, stage: str) -> None:
     )
 
 
-async def _failed(run: RunContext, error: LocusError, stage: str) -> None:
+async def _emit_failure(run: RunContext, error: LocusError, stage: str) -> None:
     report = run.stash.get(_REPORT, GroundingReport())
     told = f"{type(error).__name__}: {error}"
     run.stash[_REPORT] = evolve(report, failures=report.failures + 1, errors=(*report.errors, told)[-_ERRORS:])

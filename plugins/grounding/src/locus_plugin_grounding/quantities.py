@@ -208,7 +208,7 @@ def read_at(text: str, at: int) -> tuple[Quantity, int] | None:
             return Quantity("clock", f"{int(hour):02}:{minute:02}"), found.end()
     if found := _DOTTED.match(text, at):
         return Quantity("id", found[0]), found.end()
-    return _number(text, at) or _named(text, at)
+    return _number(text, at) or _read_named(text, at)
 
 
 def _number(text: str, at: int) -> tuple[Quantity, int] | None:
@@ -234,7 +234,7 @@ def _number(text: str, at: int) -> tuple[Quantity, int] | None:
     return Quantity("", raw, raw), end
 
 
-def _named(text: str, at: int) -> tuple[Quantity, int] | None:
+def _read_named(text: str, at: int) -> tuple[Quantity, int] | None:
     if found := _ID.match(text, at):
         return Quantity("id", found[0].casefold()), found.end()
     if found := _DIGITS.match(text, at):

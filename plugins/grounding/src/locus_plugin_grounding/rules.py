@@ -140,7 +140,7 @@ def find(claim: str, corpus: Corpus, *, overlap: float = 0.75, before: str = "")
     for group in groups:
         if group.owned:
             about = _Group(())
-        support, against = _compared(group, about, corpus, overlap, earlier)
+        support, against = _compare(group, about, corpus, overlap, earlier)
         if not about.parts:
             about = group
         if support is not None:
@@ -169,13 +169,13 @@ def names_of(claim: str) -> tuple[Quantity, ...]:
     return _Group(parts(claim)).naming if len(claim) <= _LONGEST else ()
 
 
-def _compared(
+def _compare(
     group: _Group, about: _Group, corpus: Corpus, overlap: float, earlier: tuple[Quantity, ...]
 ) -> tuple[Piece | None, Piece | None]:
     """A piece that says it of what the sentence is about, and one that says otherwise."""
     support = against = None
     for piece in corpus.near(group.terms | about.names, (*group.quantities, *about.naming)):
-        said = _says(group, piece, overlap) if _speaks_of(about, piece) and _may_be(earlier, piece) else None
+        said = _is_said_by(group, piece, overlap) if _speaks_of(about, piece) and _may_match(earlier, piece) else None
         if said is True:
             support = support or piece
         elif said is False:
@@ -187,22 +187,22 @@ def _compared(
 
 def _speaks_of(about: _Group, piece: Piece) -> bool:
     """Whether a piece knows the thing that the part of a sentence before this one named."""
-    known = _known(about, piece)
-    return about.names <= known and all(_there(q, piece) for q in about.naming)
+    known = _known_words(about, piece)
+    return about.names <= known and all(_is_present(q, piece) for q in about.naming)
 
 
-def _may_be(earlier: tuple[Quantity, ...], piece: Piece) -> bool:
+def _may_match(earlier: tuple[Quantity, ...], piece: Piece) -> bool:
     """Whether a piece can be about what an earlier sentence named: it knows one of these, or names nothing itself."""
-    if not earlier or any(_there(q, piece) for q in earlier):
+    if not earlier or any(_is_present(q, piece) for q in earlier):
         return True
     return not any(part.naming or (part.quantities and "name" in part.kinds) for part in piece.parts)
 
 
-def _there(q: Quantity, piece: Piece) -> bool:
+def _is_present(q: Quantity, piece: Piece) -> bool:
     return any(same(q, other) for other in piece.known) or any(same(q, o) for p in piece.parts for o in p.quantities)
 
 
-def _known(group: _Group, piece: Piece) -> frozenset[str]:
+def _known_words(group: _Group, piece: Piece) -> frozenset[str]:
     """The words that a piece has, and those that it has by a bare identifier: an "id" of 4711 is that of order 4711."""
     given = (
         noun
@@ -213,9 +213,9 @@ def _known(group: _Group, piece: Piece) -> frozenset[str]:
     return piece.terms | piece.context | frozenset(given)
 
 
-def _says(group: _Group, piece: Piece, overlap: float) -> bool | None:
+def _is_said_by(group: _Group, piece: Piece, overlap: float) -> bool | None:
     """Whether a piece says what a group says (True), the opposite (False), or speaks of something else (None)."""
-    words, known = group.content, _known(group, piece)
+    words, known = group.content, _known_words(group, piece)
     if not group.names | group.counted <= known:
         return None
     hits = len(words & known)
@@ -223,25 +223,25 @@ def _says(group: _Group, piece: Piece, overlap: float) -> bool | None:
     matched = 0
     for part in group.parts:
         for q in part.quantities:
-            found = _has(q, part, group, piece)
+            found = _has_quantity(q, part, group, piece)
             if found is None:
                 return None
             agrees = agrees and found
             matched += found
-    if any(_denied(part, piece) not in (None, part.denied) for part in group.parts):
+    if any(_is_denied(part, piece) not in (None, part.denied) for part in group.parts):
         agrees = False
     if agrees:
         enough = hits + matched >= overlap * (len(words) + len(group.quantities))
-        return True if enough and all(_covered(part, known) for part in group.parts) else None
+        return True if enough and all(_is_covered(part, known) for part in group.parts) else None
     subject = words or group.terms
     return False if subject and len(subject & known) >= _SUBJECT * len(subject) else None
 
 
-def _covered(part: Part, known: frozenset[str]) -> bool:
+def _is_covered(part: Part, known: frozenset[str]) -> bool:
     return len(part.content & known) >= _PART * len(part.content)
 
 
-def _has(q: Quantity, part: Part, group: _Group, piece: Piece) -> bool | None:
+def _has_quantity(q: Quantity, part: Part, group: _Group, piece: Piece) -> bool | None:
     """Whether a piece has a quantity where it speaks of the same thing; False for another one there, None for none."""
     naming = q.kind in _NAMING or any(q == label for _, label in part.labels)
     rivals = [p for p in piece.parts if any(_rivals(q, other, p, part) for other in p.quantities)]
@@ -258,13 +258,13 @@ def _has(q: Quantity, part: Part, group: _Group, piece: Piece) -> bool | None:
         return None
     placed = q.kind == "date" and any(scope.content & p.terms for p in nearest)
     if naming and not placed:
-        return True if _there(q, piece) else None
+        return True if _is_present(q, piece) else None
     return False if any(other.kind == q.kind for p in nearest for other in p.quantities) else None
 
 
 def _score(part: Part, terms: frozenset[str], beside: Iterable[Quantity], found: Part) -> tuple[int, int, int]:
     """How much a part of a piece speaks of what a claim speaks of: words, kinds of value, and nothing else beside."""
-    shared = _shared(terms, beside, found)
+    shared = _count_shared(terms, beside, found)
     return shared, len(part.kinds & found.kinds), 0 if shared else -len(found.content)
 
 
@@ -294,7 +294,7 @@ def _counts(q: Quantity, part: Part) -> bool:
     return any(q == count for count, _ in part.counted)
 
 
-def _shared(terms: frozenset[str], quantities: Iterable[Quantity], part: Part) -> int:
+def _count_shared(terms: frozenset[str], quantities: Iterable[Quantity], part: Part) -> int:
     own = part.naming
     naming = sum(
         any(same(q, other) for other in part.quantities) for q in dict.fromkeys(quantities) if q.kind in _NAMING
@@ -302,7 +302,7 @@ def _shared(terms: frozenset[str], quantities: Iterable[Quantity], part: Part) -
     return len(terms & part.terms) + naming + sum(q.kind == "" and q in own for q in dict.fromkeys(quantities))
 
 
-def _denied(part: Part, piece: Piece) -> bool | None:
+def _is_denied(part: Part, piece: Piece) -> bool | None:
     """Whether a piece denies what a part speaks of; None when it does not speak of it.
 
     Each word is judged where the piece has most of the part: in "widget in stock, gadget not in stock" the stock of the
@@ -311,7 +311,7 @@ def _denied(part: Part, piece: Piece) -> bool | None:
     found: dict[str, tuple[int, bool]] = {}
     for other in piece.parts:
         shared = part.terms & other.terms
-        score = _shared(part.terms, part.quantities, other)
+        score = _count_shared(part.terms, part.quantities, other)
         for term in shared:
             best, denied = found.get(term, (0, True))
             if score > best:

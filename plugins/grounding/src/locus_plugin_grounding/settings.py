@@ -15,7 +15,7 @@ __all__ = ["GroundingSettings", "Judge"]
 Judge = Literal["rules", "model"]
 
 
-def _ordered(instance: GroundingSettings, _: Attribute[Any], value: Any) -> None:
+def _check_order(instance: GroundingSettings, _: Attribute[Any], value: Any) -> None:
     if value > instance.proceed:
         raise ValueError(f"threshold must not be more than proceed ({instance.proceed!r}), got {value!r}")
 
@@ -55,7 +55,7 @@ class GroundingSettings:
     model: str | None = None
     typed: bool = False
     proceed: float = field(default=0.8, validator=number(0, 1))
-    threshold: float = field(default=0.65, validator=[number(0, 1), _ordered])
+    threshold: float = field(default=0.65, validator=[number(0, 1), _check_order])
     penalty: float = field(default=1.0, validator=number(0))
     interval: int | None = field(default=2, converter=zero_to_none, validator=optional(integer(1)))
     answers: bool = True

@@ -93,7 +93,7 @@ def _card(text: str, groups: list[Span], first: int) -> int | None:
         digits += text[slice(*groups[last])]
         if len(digits) > 19:
             return None
-        if len(digits) < 13 or not _issued(digits) or not luhn.is_valid(digits):
+        if len(digits) < 13 or not _is_issued(digits) or not luhn.is_valid(digits):
             continue
         if not _outside(text, begin, groups[last][1]):
             continue
@@ -103,7 +103,7 @@ def _card(text: str, groups: list[Span], first: int) -> int | None:
     return None
 
 
-def _issued(digits: str) -> bool:
+def _is_issued(digits: str) -> bool:
     two, four = int(digits[:2]), int(digits[:4])
     if digits[0] == "4":
         return len(digits) in (13, 16, 19)
@@ -170,7 +170,7 @@ def phone(text: str) -> Iterator[Span]:
             if stop is not None:
                 yield start, stop
     for start, end in _NATIONAL.spans(text):
-        if _outside(text, start, end, "_-+.") and _dialled(text[start:end], "US", exactly=True):
+        if _outside(text, start, end, "_-+.") and _is_dialable(text[start:end], "US", exactly=True):
             yield start, end
 
 
@@ -192,12 +192,12 @@ def _international(text: str, start: int) -> int | None:
     for stop in reversed(ends):
         grouped = any(not char.isdigit() for char in text[start + 1 : stop])
         whole = stop == len(text) or not (text[stop].isalnum() or text[stop] == "_")
-        if whole and _dialled(text[start:stop], None, exactly=not grouped):
+        if whole and _is_dialable(text[start:stop], None, exactly=not grouped):
             return stop
     return None
 
 
-def _dialled(number: str, region: str | None, *, exactly: bool) -> bool:
+def _is_dialable(number: str, region: str | None, *, exactly: bool) -> bool:
     """Whether somebody could have that number: its length is right, or, exactly, its range has been given out."""
     try:
         parsed = phonenumbers.parse(number, region)

@@ -65,7 +65,7 @@ def fold(text: str) -> Folded | None:
         starts.extend(range(at, start))
         ends.extend(range(at + 1, start + 1))
         if text[start].isascii():
-            written = [(start, end, _unescaped(text[start:end]))]
+            written = [(start, end, _unescape(text[start:end]))]
         else:
             written = [(place, place + 1, _read(text[place])) for place in range(start, end)]
         for begin, stop, read in written:
@@ -80,7 +80,7 @@ def fold(text: str) -> Folded | None:
     return None if folded == text else Folded(folded, tuple(starts), tuple(ends))
 
 
-def _unescaped(escape: str) -> str:
+def _unescape(escape: str) -> str:
     if escape[0] == "&":
         number = int(escape[3:-1], 16) if escape[2] in "xX" else int(escape[2:-1])
     else:

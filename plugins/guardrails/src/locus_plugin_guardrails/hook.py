@@ -99,14 +99,14 @@ class GuardrailsHook(Hook):
     def _clean(self, error: Exception) -> None:
         """Take out of a provider's error what may not be recorded. It stays the same error: that of the provider."""
         said = str(error)
-        quiet = self._quiet(said)
+        quiet = self._clean_chunk(said)
         if quiet != said:
             error.args = (quiet,)
             error.__cause__ = error.__context__ = None
             if str(error) != quiet:
                 raise ModelError(quiet, retryable=getattr(error, "retryable", False)) from None
 
-    def _quiet(self, text: str) -> str:
+    def _clean_chunk(self, text: str) -> str:
         passage = self._passage("answer")
         quiet = passage.text(text[:10_000])
         return "[withheld]" if passage.blocked else quiet
@@ -139,8 +139,8 @@ class GuardrailsHook(Hook):
             outcome = await call_next(call)
         except Interrupt as asking:
             # The same exception goes on, so that it stays the tool's question.
-            asking.question = self._asked(asking.question, call)
-            asking.options = tuple(self._asked(option, call) for option in asking.options)
+            asking.question = self._ask_person(asking.question, call)
+            asking.options = tuple(self._ask_person(option, call) for option in asking.options)
             asking.args = (asking.question,)
             raise
         passage = self._passage("result", call.name)
@@ -172,7 +172,7 @@ class GuardrailsHook(Hook):
         await self._note(passage, run, call)
         return f"[withheld: {passage.blocked[0]}]" if passage.blocked else passed
 
-    def _asked(self, text: str, call: ToolCall) -> str:
+    def _ask_person(self, text: str, call: ToolCall) -> str:
         passage = self._passage("result", call.name)
         asked = passage.text(text)
         return f"[withheld: {passage.blocked[0]}]" if passage.blocked else asked

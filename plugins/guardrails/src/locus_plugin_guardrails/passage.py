@@ -99,11 +99,11 @@ class Passage:
         """The blocks of a message or a result. Texts are read as one, as they are shown."""
         every = list(content)
         texts = {n: block for n, block in enumerate(every) if isinstance(block, TextBlock)}
-        for n, new in self._joined([(n, block.text) for n, block in texts.items()]).items():
+        for n, new in self._rewrite_joined([(n, block.text) for n, block in texts.items()]).items():
             every[n] = evolve(texts[n], text=new)
         return tuple(self._block(block) for block in every)
 
-    def _joined(self, texts: list[tuple[int, str]]) -> dict[int, str]:
+    def _rewrite_joined(self, texts: list[tuple[int, str]]) -> dict[int, str]:
         """The texts that change, by their number; a region that crosses a border is replaced where it begins."""
         changed: dict[int, str] = {}
         regions = self._regions("".join(text for _, text in texts))

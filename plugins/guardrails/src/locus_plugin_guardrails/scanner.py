@@ -44,7 +44,7 @@ def words_finder(words: Iterable[str]) -> Find:
         folded = fold(word)
         known |= {" ".join(word.split()), " ".join((word if folded is None else folded.text).split())}
     longest = sorted(filter(None, known), key=lambda word: (-len(word), word))
-    pattern = Pattern("(?i)" + "|".join(r"\s+".join(map(_escaped, word.split())) for word in longest))
+    pattern = Pattern("(?i)" + "|".join(r"\s+".join(map(_escape, word.split())) for word in longest))
 
     def find(text: str) -> Iterator[Span]:
         for start, end in pattern.spans(text):
@@ -61,7 +61,7 @@ def mentioned(text: str, find: Find) -> bool:
     return any(next(find(each), None) is not None for each in ((text,) if folded is None else (text, folded.text)))
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return "".join(char if char.isalnum() or not char.isascii() else f"\\x{ord(char):02x}" for char in text)
 
 

@@ -52,7 +52,7 @@ class Topics:
     where: tuple[Place, ...] = field(default=("prompt", "answer"), converter=_texts, validator=_places)
 
 
-def _known(settings: GuardrailsSettings, attribute: Attribute[Any], value: tuple[str, ...]) -> None:
+def _check_known(settings: GuardrailsSettings, attribute: Attribute[Any], value: tuple[str, ...]) -> None:
     names = {rule.name for rule in DEFAULT_RULES}
     wrong = [name for name in value if name not in names]
     if wrong:
@@ -78,7 +78,7 @@ class GuardrailsSettings:
     """
 
     rules: tuple[Rule, ...] = field(default=(), converter=_rules)
-    without: tuple[str, ...] = field(default=(), converter=_texts, validator=_known)
+    without: tuple[str, ...] = field(default=(), converter=_texts, validator=_check_known)
     topics: Topics = Topics()
     max_prompt: int = field(default=200_000, validator=integer(1))
     max_arguments: int = field(default=100_000, validator=integer(1))

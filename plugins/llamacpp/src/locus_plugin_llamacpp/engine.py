@@ -177,7 +177,7 @@ class Engine:
         while not self._slots.acquire(timeout=_POLL):
             self._check(job)
         try:
-            server = self._loaded(job)
+            server = self._ensure_loaded(job)
             if job.body is not None:
                 self._generate(server, job)
         finally:
@@ -187,8 +187,8 @@ class Engine:
         if job.stop.is_set() or self._closing:
             raise _StoppedError
 
-    def _loaded(self, job: _Job) -> Any:
-        def watched(done: int, total: int) -> None:
+    def _ensure_loaded(self, job: _Job) -> Any:
+        def report_progress(done: int, total: int) -> None:
             self._check(job)
             job.progress(done, total)
 
@@ -197,7 +197,7 @@ class Engine:
         try:
             self._check(job)
             if self._server is None:
-                path = self._find(watched)
+                path = self._find(report_progress)
                 self._check(job)
                 read_ahead(path, lambda: self._check(job))
                 self._server, self._pid = start(path, self._options), os.getpid()
@@ -211,7 +211,7 @@ class Engine:
         return self._server
 
     def _generate(self, server: Any, job: _Job) -> None:
-        def taken(chunk: dict[str, Any]) -> bool:
+        def take(chunk: dict[str, Any]) -> bool:
             # llama.cpp swallows what a callback raises, so nothing may leave this function.
             try:
                 self._take(chunk, job)
@@ -221,7 +221,7 @@ class Engine:
             return False
 
         try:
-            reply = server.handle_chat_completions(job.body, taken)
+            reply = server.handle_chat_completions(job.body, take)
         except ValueError as error:
             raise BadRequest(str(error)) from error
         except RuntimeError as error:

@@ -69,12 +69,12 @@ def conversation(messages: Sequence[Message], final: str) -> Iterator[Wire]:
             waiting = list(message.tool_calls)
             several = len(waiting) > 1
             if not several:
-                yield _assistant(_own_text(message) or _rendered(message, final))
+                yield _assistant(_own_text(message) or _render(message, final))
             elif message.text:
                 yield _assistant(message.text)
         elif message.role is Role.TOOL:
             for result in message.tool_results:
-                call = _answered(result, waiting)
+                call = _take_answered_call(result, waiting)
                 if several and call is not None:
                     yield _assistant(call_text(call.name, call.arguments))
                 yield _user(_result(result))
@@ -104,14 +104,14 @@ def _pieces(message: Message) -> Iterator[str]:
         yield call_text(call.name, call.arguments)
 
 
-def _rendered(message: Message, final: str) -> str:
+def _render(message: Message, final: str) -> str:
     for call in message.tool_calls:
         written = call_text(call.name, call.arguments)
         return f"{message.text}\n{written}" if message.text else written  # another model's: this one writes no text
     return call_text(final, {"answer": message.text})
 
 
-def _answered(result: ToolResult, waiting: list[ToolCall]) -> ToolCall | None:
+def _take_answered_call(result: ToolResult, waiting: list[ToolCall]) -> ToolCall | None:
     # Ids may repeat, so the first call that still waits under this id is meant.
     for at, call in enumerate(waiting):
         if call.id == result.call_id:

@@ -33,7 +33,7 @@ def turn_schema(tools: Sequence[ToolSpec], final: str | None, answer: Mapping[st
     definitions: dict[str, Any] = {}
     offered = [_turn(tool.name, _arguments(tool, definitions)) for tool in tools]
     if final is not None:
-        inner = _hoisted(answer, final, definitions)
+        inner = _hoist(answer, final, definitions)
         offered.append(_turn(final, _object({"answer": inner})))
     made: dict[str, Any] = {"anyOf": offered}
     if definitions:
@@ -44,7 +44,7 @@ def turn_schema(tools: Sequence[ToolSpec], final: str | None, answer: Mapping[st
 def answer_schema(answer: Mapping[str, Any]) -> dict[str, Any]:
     """The schema of an answer that is not wrapped in a turn."""
     definitions: dict[str, Any] = {}
-    made: dict[str, Any] = _hoisted(answer, "answer", definitions)
+    made: dict[str, Any] = _hoist(answer, "answer", definitions)
     return {**made, "$defs": definitions} if definitions else made
 
 
@@ -67,42 +67,40 @@ def _arguments(tool: ToolSpec, definitions: dict[str, Any]) -> Any:
         "type": "object",
         "properties": {},
         "additionalProperties": False,
-        **_hoisted(tool.parameters, tool.name, definitions),
+        **_hoist(tool.parameters, tool.name, definitions),
     }
 
 
-def _hoisted(schema: Mapping[str, Any], prefix: str, definitions: dict[str, Any]) -> Any:
+def _hoist(schema: Mapping[str, Any], prefix: str, definitions: dict[str, Any]) -> Any:
     """A copy of ``schema`` whose definitions have moved to ``definitions`` under names with ``prefix``."""
     own = {**schema.get("definitions", {}), **schema.get("$defs", {})}
     for name, body in own.items():
-        definitions[f"{prefix}.{name}"] = _copied(body, prefix)
-    made = _copied({k: v for k, v in schema.items() if k not in ("$defs", "definitions")}, prefix)
+        definitions[f"{prefix}.{name}"] = _copy(body, prefix)
+    made = _copy({k: v for k, v in schema.items() if k not in ("$defs", "definitions")}, prefix)
     if _refers_to_root(schema):
         definitions[f"{prefix}."] = made
     return made
 
 
-def _copied(schema: Any, prefix: str) -> Any:
+def _copy(schema: Any, prefix: str) -> Any:
     if not isinstance(schema, Mapping):
         return thaw(schema)  # true and false are schemas too
     made: dict[str, Any] = {}
     for key, value in schema.items():
         if key == "$ref" and isinstance(value, str):
-            made[key] = _moved(value, prefix)
+            made[key] = _move(value, prefix)
         elif key in _BY_NAME and isinstance(value, Mapping):
-            made[key] = {name: _copied(inner, prefix) for name, inner in value.items()}
+            made[key] = {name: _copy(inner, prefix) for name, inner in value.items()}
         elif key in _NESTED:
             made[key] = (
-                [_copied(inner, prefix) for inner in value]
-                if isinstance(value, list | tuple)
-                else _copied(value, prefix)
+                [_copy(inner, prefix) for inner in value] if isinstance(value, list | tuple) else _copy(value, prefix)
             )
-        elif key != "pattern" or _supported(value):
+        elif key != "pattern" or _is_supported(value):
             made[key] = thaw(value)
     return made
 
 
-def _moved(reference: str, prefix: str) -> str:
+def _move(reference: str, prefix: str) -> str:
     if reference == "#":
         return f"#/$defs/{prefix}."
     for start in _DEFINITIONS:
@@ -117,6 +115,6 @@ def _refers_to_root(schema: Any) -> bool:
     return isinstance(schema, list | tuple) and any(map(_refers_to_root, schema))
 
 
-def _supported(pattern: Any) -> bool:
+def _is_supported(pattern: Any) -> bool:
     # llama.cpp drops any other pattern too, with a warning on standard error for each request.
     return isinstance(pattern, str) and pattern[:1] == "^" and pattern[-1:] == "$" and not {"\\", "?"} & set(pattern)

@@ -52,7 +52,7 @@ def joined(model: PackagedModel, parts: Callable[[], Sequence[Path]], folder: Pa
         WeightsError: the folder cannot be written to, or something else stands where the file belongs.
     """
     target = folder / model.file_name
-    if _stamped(target, model):
+    if _has_fitting_stamp(target, model):
         return target
     if target.is_dir():
         raise WeightsError(model.name, f"{target} is a folder where the joined weights belong; move it away")
@@ -60,7 +60,7 @@ def joined(model: PackagedModel, parts: Callable[[], Sequence[Path]], folder: Pa
         folder.mkdir(parents=True, exist_ok=True)
         with held(folder / f"{model.file_name}.lock", lambda: progress(0, model.size)):
             _drop_leftovers(target)
-            if not (_stamped(target, model) or _rehashed(target, model, progress)):
+            if not (_has_fitting_stamp(target, model) or _verify_and_stamp(target, model, progress)):
                 _join(target, model, _pieces(target, model, parts, progress), progress)
     except OSError as error:
         if error.errno in _UNWRITABLE and _is_genuine(target, model, progress):
@@ -83,7 +83,7 @@ def _facts(target: Path, model: PackagedModel) -> dict[str, object]:
     return {"sha256": model.sha256, "size": status.st_size, "mtime_ns": status.st_mtime_ns}
 
 
-def _stamped(target: Path, model: PackagedModel) -> bool:
+def _has_fitting_stamp(target: Path, model: PackagedModel) -> bool:
     try:
         recorded = json.loads(_stamp_of(target).read_bytes())
         facts = _facts(target, model)
@@ -99,7 +99,7 @@ def _write_stamp(target: Path, model: PackagedModel) -> None:
     fresh.replace(stamp)
 
 
-def _rehashed(target: Path, model: PackagedModel, progress: Progress) -> bool:
+def _verify_and_stamp(target: Path, model: PackagedModel, progress: Progress) -> bool:
     """Whether the file without a fitting stamp is the pinned one all the same; stamps it if so."""
     if not _is_genuine(target, model, progress):
         return False

@@ -98,7 +98,7 @@ def plan(request: ModelRequest) -> Turn:
         tools=tools,
         may_end=may_end,
         output=output,
-        made=_made(rest),
+        made=_calls_made(rest),
         call_id=f"call_{1 + sum(len(message.tool_calls) for message in rest)}",
     )
 
@@ -149,7 +149,7 @@ def _offer(tools: tuple[ToolSpec, ...], choice: str | None) -> tuple[tuple[ToolS
     return named, False
 
 
-def _made(messages: Sequence[Message]) -> frozenset[str]:
+def _calls_made(messages: Sequence[Message]) -> frozenset[str]:
     starts = [at for at, message in enumerate(messages) if message.role is Role.USER]
     current = messages[starts[-1] :] if starts else messages
     return frozenset(key(call.name, call.arguments) for message in current for call in message.tool_calls)

@@ -78,9 +78,9 @@ def find(source: Source, *, cache_dir: str | None = None, progress: Progress = s
         folder = Path(cache_dir).expanduser() if cache_dir else cache_folder()
         return joined(model, lambda: _parts(model), folder / "models", progress)
     if source.hub is not None:
-        return _checked(source.name, download(source.name, *source.hub))
+        return _check_file(source.name, download(source.name, *source.hub))
     assert source.path is not None
-    return _checked(source.name, source.path)
+    return _check_file(source.name, source.path)
 
 
 def installed(model: PackagedModel) -> bool:
@@ -125,7 +125,7 @@ def _parts(model: PackagedModel) -> list[Path]:
     return [path for _, path in found if path is not None]
 
 
-def _checked(name: str, path: Path) -> Path:
+def _check_file(name: str, path: Path) -> Path:
     try:
         with path.open("rb") as file:
             magic = file.read(len(_MAGIC))

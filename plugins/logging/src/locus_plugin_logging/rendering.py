@@ -16,7 +16,7 @@ __all__ = ["json_line", "text_line"]
 _PLAIN = re.compile(r"[\w.:/@+\-]+", re.ASCII)
 
 
-def _seen(text: str) -> str:
+def _escape_invisible(text: str) -> str:
     """JSON text in which everything can be seen: what has no glyph, and every space but the usual one, is escaped."""
     if text.isprintable():
         return text
@@ -26,15 +26,15 @@ def _seen(text: str) -> str:
 
 def json_line(values: Mapping[str, Any]) -> str:
     """An object of JSON on one line."""
-    return _seen(json.dumps(values, ensure_ascii=False, default=str))
+    return _escape_invisible(json.dumps(values, ensure_ascii=False, default=str))
 
 
 def text_line(values: Mapping[str, Any]) -> str:
     """``key=value`` for each value that is not None, texts in quotes where they are more than a word."""
-    return " ".join(f"{key}={_shown(value)}" for key, value in values.items() if value is not None)
+    return " ".join(f"{key}={_show(value)}" for key, value in values.items() if value is not None)
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     if isinstance(value, str) and _PLAIN.fullmatch(value):
         return value
-    return _seen(json.dumps(value, ensure_ascii=False, default=str))
+    return _escape_invisible(json.dumps(value, ensure_ascii=False, default=str))

@@ -24,7 +24,7 @@ _LOG = logging.getLogger("locus.logging")
 
 
 @frozen
-class _Told:
+class _Progress:
     event: Event
     spent: Spent
 
@@ -84,11 +84,11 @@ class RunLogHook(Hook):
         if tally is None:
             tally = run.stash.setdefault(self._tally, Tally())
         prepare(event)
-        self._worker.put(_Told(event, tally.hear(event, run)))
+        self._worker.put(_Progress(event, tally.hear(event, run)))
 
     # -- in the thread --------------------------------------------------------------------------------
 
-    def _write(self, told: _Told | None) -> None:
+    def _write(self, told: _Progress | None) -> None:
         if told is None:
             self._file.sync()
             return

@@ -79,15 +79,15 @@ class Worker:
 
     async def flush(self) -> None:
         """Wait until everything so far is done, within bounds."""
-        done = self._marked()
+        done = self._mark()
         # A limiter of its own: tools may hold every thread of the common one.
         await anyio.to_thread.run_sync(done.wait, PATIENCE, limiter=anyio.CapacityLimiter(1), abandon_on_cancel=True)
 
     def flush_now(self) -> None:
         """The same for programs that are not async."""
-        self._marked().wait(PATIENCE)
+        self._mark().wait(PATIENCE)
 
-    def _marked(self) -> Event:
+    def _mark(self) -> Event:
         done = Event()
         self.put(done)
         return done

@@ -63,12 +63,12 @@ def _read(path: Path, environ: Mapping[str, str]) -> Mapping[str, ServerSettings
     servers = data.get("mcpServers") if isinstance(data, dict) else None
     if not isinstance(servers, dict):
         raise SettingsError([f'{path}: has no servers; expected {{"mcpServers": {{"name": {{...}}}}}}'])
-    known = {name: _expanded(each, environ) for name, each in servers.items()}
+    known = {name: _expand(each, environ) for name, each in servers.items()}
     read = structure(_Servers, [Layer(str(path), "", {"mcpServers": known})], environ)
     return FrozenDict(read.mcpServers)
 
 
-def _expanded(server: Any, environ: Mapping[str, str]) -> Any:
+def _expand(server: Any, environ: Mapping[str, str]) -> Any:
     if not isinstance(server, dict):
         return server
     made = {key: value for key, value in server.items() if key not in _OTHERS}

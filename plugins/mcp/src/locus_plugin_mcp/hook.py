@@ -48,14 +48,14 @@ class McpHook(Hook):
     async def locus_run_session(self, run: RunContext) -> AsyncIterator[Iterable[SchemaTool] | None]:
         """Connect, or share what is connected, and give the run its tools."""
         if self._held is not None:
-            yield await self._given(self._held, run)
+            yield await self._collect_tools(self._held, run)
         elif all(server.disabled for server in self.settings.servers.values()):
             yield None
         else:
             async with servers.McpServers(self.settings) as connected:
-                yield await self._given(connected, run)
+                yield await self._collect_tools(connected, run)
 
-    async def _given(self, connected: McpServers, run: RunContext) -> tuple[SchemaTool, ...]:
+    async def _collect_tools(self, connected: McpServers, run: RunContext) -> tuple[SchemaTool, ...]:
         tools = connected.tools(run.registry.names)
         run.stash[_SERVERS] = connected
         for each in connected.report.servers:

@@ -97,18 +97,18 @@ class Link:
         """Connect, and hold the connection until it is closed; whatever fails is kept in `error`."""
         try:
             with self._scope:
-                await self._connected()
+                await self._connect()
         except Exception as e:  # noqa: BLE001 - a server's failure is not the run's
-            self._fail(self._explained(_single(e)))
+            self._fail(self._explain(_single(e)))
         finally:
             self._client = None
             self._ready.set()
 
-    async def _connected(self) -> None:
+    async def _connect(self) -> None:
         client = Client(
             to_server(self.server, self._words),
             client_info=_INFO,
-            message_handler=self._heard,
+            message_handler=self._handle_message,
             cache=None,
         )
         async with client:
@@ -133,17 +133,17 @@ class Link:
         try:
             async with client.listen(tools_list_changed=True) as changes:
                 async for _ in changes:
-                    self._changed()
+                    self._refresh()
         except (MCPError, RuntimeError, SubscriptionLost, TimeoutError, ValidationError):
             return  # it does not tell, or no more
 
-    async def _heard(self, message: object) -> None:
+    async def _handle_message(self, message: object) -> None:
         if isinstance(message, ToolListChangedNotification):
-            self._changed()
+            self._refresh()
         elif isinstance(message, ValidationError):
             self._words.garbage = self._words.garbage or str(message.errors()[0].get("input", ""))[:1_000]
 
-    def _changed(self) -> None:
+    def _refresh(self) -> None:
         self.report = evolve(self.report, changed=True)
 
     @property
@@ -158,7 +158,7 @@ class Link:
             status: Status = "lost" if self._ready.is_set() else "failed"
             self.report = evolve(self.report, status=status, detail=short(error, 1_000))
 
-    def _explained(self, error: Exception) -> McpServerError:
+    def _explain(self, error: Exception) -> McpServerError:
         """Any failure as one of ours, with what to do about it."""
         if isinstance(error, McpServerError):
             return error
@@ -225,10 +225,10 @@ class Link:
                     tool, arguments, progress_callback=partial(_note, progress), meta=meta
                 )
             except Exception as e:  # noqa: BLE001 - it is the call's, and raised where the call was made
-                answer = self._failed(_single(e))
+                answer = self._call_error(_single(e))
             answered.append(answer)
 
-    def _failed(self, error: Exception) -> Exception:
+    def _call_error(self, error: Exception) -> Exception:
         name = self.name
         if isinstance(error, MCPError) and error.code != CONNECTION_CLOSED:
             told = f"refuses the call: {plain(error.message, 2_000)} (code {error.code})"

@@ -79,18 +79,18 @@ async def listed(client: Client, name: str, server: ServerSettings, settings: Mc
                 )
         cursor = page.next_cursor
         if cursor is None:
-            return _sorted_out(tools, server, settings)
+            return _select(tools, server, settings)
         if cursor in seen:
             raise McpProtocolError(name, f"gives the page {short(cursor, 80)!r} of its list of tools again and again")
         seen.add(cursor)
     raise McpProtocolError(name, f"lists its tools on more than {_PAGES} pages")
 
 
-def _sorted_out(tools: Mapping[str, Tool], server: ServerSettings, settings: McpSettings) -> Listing:
+def _select(tools: Mapping[str, Tool], server: ServerSettings, settings: McpSettings) -> Listing:
     offers: list[Offer] = []
     left_out: list[str] = []
     for tool in tools.values():
-        if not _wanted(tool.name, server):
+        if not _is_wanted(tool.name, server):
             continue
         why = _unfit(tool, settings)
         if why is None and len(offers) >= settings.max_tools:
@@ -127,7 +127,7 @@ def _visible(schema: Any) -> Any:
     return made
 
 
-def _wanted(name: str, server: ServerSettings) -> bool:
+def _is_wanted(name: str, server: ServerSettings) -> bool:
     if any(fnmatchcase(name, pattern) for pattern in server.exclude):
         return False
     return server.include is None or any(fnmatchcase(name, pattern) for pattern in server.include)

@@ -41,10 +41,10 @@ def names(keys: Iterable[Key], taken: Collection[str] = ()) -> dict[Key, str]:
         exact = name == f"{key[0]}__{key[1]}"
         attempt = 0
         if (count[name] > 1 and not exact) or name in used or len(name) > LONGEST:
-            name = _hashed(wanted[key], key, attempt)
+            name = _with_hash(wanted[key], key, attempt)
         while name in used:
             attempt += 1
-            name = _hashed(wanted[key], key, attempt)
+            name = _with_hash(wanted[key], key, attempt)
         used.add(name)
         made[key] = name
     return {key: made[key] for key in wanted}
@@ -55,6 +55,6 @@ def _clean(key: Key) -> str:
     return f"{server}__{tool}"
 
 
-def _hashed(name: str, key: Key, attempt: int) -> str:
+def _with_hash(name: str, key: Key, attempt: int) -> str:
     digest = blake2b("\0".join((*key, str(attempt))).encode("utf-8", "replace"), digest_size=_HASH // 2).hexdigest()
     return f"{name[: LONGEST - _HASH - 1]}_{digest}"

@@ -50,10 +50,10 @@ def result_of(result: CallToolResult, max_chars: int, max_media_bytes: int) -> s
         raise ToolError("\n".join(texts).strip() or "the server says that the call failed, but not why")
     if len(texts) == len(blocks):
         return "\n".join(texts) if texts else "(done, no result)"
-    return _bounded(blocks, max_chars)
+    return _truncate(blocks, max_chars)
 
 
-def _bounded(blocks: list[TextBlock | MediaBlock], left: int) -> list[TextBlock | MediaBlock]:
+def _truncate(blocks: list[TextBlock | MediaBlock], left: int) -> list[TextBlock | MediaBlock]:
     made: list[TextBlock | MediaBlock] = []
     for block in blocks:
         if isinstance(block, TextBlock):

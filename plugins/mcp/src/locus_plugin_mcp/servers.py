@@ -61,16 +61,16 @@ class McpServers:
                 if link.error is not None and link.server.required:
                     raise link.error
         except BaseException:
-            await self._left()
+            await self._leave()
             raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._left()
+        await self._leave()
 
-    async def _left(self) -> None:
+    async def _leave(self) -> None:
         for link in self.links:
             link.close()
         group, self._group = self._group, None

@@ -56,7 +56,7 @@ def server_of(source: object, *, name: str = "", deps: Any = None) -> Server[Any
     registry = ToolRegistry.of(source) if agent is None else agent.runtime.tools
     if not len(registry):
         raise ConfigError(f"{source!r:.80} has no tools of its own; there is nothing to serve")
-    listed = types.ListToolsResult(tools=[_described(tool) for tool in registry])
+    listed = types.ListToolsResult(tools=[_describe(tool) for tool in registry])
 
     async def on_list(ctx: ServerRequestContext[Any], params: object) -> types.ListToolsResult:
         return listed
@@ -64,11 +64,11 @@ def server_of(source: object, *, name: str = "", deps: Any = None) -> Server[Any
     async def on_call(ctx: ServerRequestContext[Any], params: types.CallToolRequestParams) -> types.CallToolResult:
         tool = registry.get(params.name)
         if tool is None:
-            return _failed(registry.unknown(params.name))
+            return _error_result(registry.unknown(params.name))
         bound = tool.bind(params.arguments or {})
         if isinstance(bound, ArgumentError):
-            return _failed(f"ArgumentError: {bound}")
-        return await _called(tool, bound, ctx, deps)
+            return _error_result(f"ArgumentError: {bound}")
+        return await _call(tool, bound, ctx, deps)
 
     return Server(
         name or (agent.name if agent is not None else None) or "locus",
@@ -136,16 +136,14 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _described(tool: Tool[..., Any]) -> types.Tool:
+def _describe(tool: Tool[..., Any]) -> types.Tool:
     schema: Any = thaw(tool.spec.parameters)
     # "keyed" says nothing here: a client that knows no key would have its effect twice.
     hints = types.ToolAnnotations(read_only_hint=True) if tool.effect == "pure" else None
     return types.Tool(name=tool.name, description=tool.description, input_schema=schema, annotations=hints)
 
 
-async def _called(
-    tool: Tool[..., Any], bound: Bound, ctx: ServerRequestContext[Any], deps: Any
-) -> types.CallToolResult:
+async def _call(tool: Tool[..., Any], bound: Bound, ctx: ServerRequestContext[Any], deps: Any) -> types.CallToolResult:
     context: ToolContext[Any] | None = None
     if tool.context_parameter is not None:
         host = _Host(deps, ctx)
@@ -156,9 +154,9 @@ async def _called(
         with anyio.move_on_after(tool.timeout) as scope:
             value = await _value(tool, bound, context)
         if scope.cancelled_caught:
-            return _failed(f"TimeoutError: the tool did not finish within {tool.timeout:.3g} s and was stopped")
+            return _error_result(f"TimeoutError: the tool did not finish within {tool.timeout:.3g} s and was stopped")
     except (Exception, SystemExit, Interrupt) as e:  # noqa: BLE001 - whatever a body raises is its call's error
-        return _failed(error_text(e))
+        return _error_result(error_text(e))
     content = result_content(value, tool)
     blocks = [content] if isinstance(content, str) else content
     return types.CallToolResult(content=[_content(block) for block in blocks])
@@ -171,7 +169,7 @@ async def _value(tool: Tool[..., Any], bound: Bound, context: ToolContext[Any] |
     return await value if hasattr(type(value), "__await__") else value
 
 
-def _failed(text: str) -> types.CallToolResult:
+def _error_result(text: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
 
 

@@ -27,7 +27,7 @@ def _patterns(value: Iterable[str] | None) -> tuple[str, ...] | None:
     return None if value is None else _texts(value)
 
 
-def _hidden(value: Mapping[str, str | Secret]) -> FrozenDict[str, Secret]:
+def _to_secrets(value: Mapping[str, str | Secret]) -> FrozenDict[str, Secret]:
     # A key that was pasted into the file is as secret as one that was not.
     return FrozenDict({name: each if isinstance(each, Secret) else Secret(each) for name, each in value.items()})
 
@@ -45,7 +45,7 @@ def _servers(value: Mapping[str, Any]) -> FrozenDict[str, Any]:
     return FrozenDict(value)
 
 
-def _named(_: object, attribute: Attribute[Any], value: Mapping[str, Any]) -> None:
+def _check_names(_: object, attribute: Attribute[Any], value: Mapping[str, Any]) -> None:
     for name in value:
         if not name.strip() or len(name) > _LONGEST_NAME:
             raise ValueError(f"the name of a server must have 1 to {_LONGEST_NAME} characters, got {name!r:.80}")
@@ -76,10 +76,10 @@ class ServerSettings:
 
     command: str | None = None
     args: tuple[str, ...] = field(default=(), converter=_texts)
-    env: Mapping[str, str | Secret] = field(factory=dict, converter=_hidden)
+    env: Mapping[str, str | Secret] = field(factory=dict, converter=_to_secrets)
     cwd: Path | None = None
     url: str | None = field(default=None, repr=lambda url: repr(None if url is None else redacted(url)))
-    headers: Mapping[str, str | Secret] = field(factory=dict, converter=_hidden, validator=_sendable)
+    headers: Mapping[str, str | Secret] = field(factory=dict, converter=_to_secrets, validator=_sendable)
     type: Literal["stdio", "http", "streamable-http", "streamableHttp", "sse"] | None = None
     trust: bool = False
     include: tuple[str, ...] | None = field(default=None, converter=_patterns)
@@ -119,8 +119,8 @@ class McpSettings:
         max_media_bytes: an image, a sound or a document that is larger is named in place of being shown.
     """
 
-    servers: Mapping[str, ServerSettings] = field(factory=dict, converter=_servers, validator=_named)
-    mcpServers: Mapping[str, ServerSettings] = field(factory=dict, converter=_servers, validator=_named)  # noqa: N815
+    servers: Mapping[str, ServerSettings] = field(factory=dict, converter=_servers, validator=_check_names)
+    mcpServers: Mapping[str, ServerSettings] = field(factory=dict, converter=_servers, validator=_check_names)  # noqa: N815
     file: Path | None = None
     max_tools: int = field(default=100, validator=integer(1))
     max_description_chars: int = field(default=2_000, validator=integer(200))

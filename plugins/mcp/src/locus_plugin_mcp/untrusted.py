@@ -22,7 +22,7 @@ def plain(text: str, limit: int) -> str:
     """The visible text, at most that many characters; what is cut is marked."""
     if not text.isascii() or not text.isprintable():
         # Enough of it to fill the limit, and no more work than that.
-        text = "".join(c for c in text[: limit * 4] if c in _KEPT or _seen(c))
+        text = "".join(c for c in text[: limit * 4] if c in _KEPT or _is_visible(c))
     text = text.strip()
     return text if len(text) <= limit else f"{text[: max(0, limit - 4)].rstrip()} ..."
 
@@ -32,5 +32,5 @@ def short(text: object, limit: int = 300) -> str:
     return " ".join(plain(str(text), limit).split())
 
 
-def _seen(character: str) -> bool:
+def _is_visible(character: str) -> bool:
     return character < _TAGS and character not in _SELECTORS and unicodedata.category(character) not in _UNSEEN

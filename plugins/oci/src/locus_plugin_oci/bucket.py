@@ -163,7 +163,7 @@ class OCIBucketBackend:
             raise
         except BaseException:
             # Whoever asked was cancelled, and will not give it back.
-            future.add_done_callback(self._unclaimed)
+            future.add_done_callback(self._release_unclaimed)
             raise
         try:
             entries = self._entries(thread_id, batches)
@@ -172,7 +172,7 @@ class OCIBucketBackend:
             raise
         return Claim(thread_id=thread_id, token=head.token, head=head.count, entries=entries)
 
-    def _unclaimed(self, future: Future[Any]) -> None:
+    def _release_unclaimed(self, future: Future[Any]) -> None:
         if future.cancelled() or future.exception() is not None:
             return
         head, _ = future.result()
@@ -197,7 +197,7 @@ class OCIBucketBackend:
         Raises:
             NotSerialisable: one of the bodies has no JSON form; nothing was begun.
         """
-        adding = Appending(_encoded(bodies), len(bodies), after.adding if isinstance(after, _Posted) else None)
+        adding = Appending(_encode_bodies(bodies), len(bodies), after.adding if isinstance(after, _Posted) else None)
         thread_id, token = claim.thread_id, claim.token
         return _Posted(adding, self._begin(lambda engine: engine.journals.append(thread_id, token, adding)))
 
@@ -268,7 +268,7 @@ class OCIBucketBackend:
             JournalError: ``into`` is taken, or ``at`` is not the number of an entry.
             NotSerialisable: one of the bodies has no JSON form.
         """
-        adding = Appending(_encoded(bodies), len(bodies)) if bodies else None
+        adding = Appending(_encode_bodies(bodies), len(bodies)) if bodies else None
         await self._do(lambda engine: engine.threads.fork(thread_id, at, into, adding))
 
     async def delete(self, thread_id: str, *, head: int | None = None) -> bool:
@@ -306,7 +306,7 @@ class OCIBucketBackend:
         made: list[Entry] = []
         for batch in batches:
             try:
-                forms = _decoded(batch.forms)[: batch.count]
+                forms = _decode_bodies(batch.forms)[: batch.count]
                 if len(forms) != batch.count:
                     raise ValueError("entries are missing")
             except (ValueError, TypeError) as e:
@@ -336,7 +336,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(list[Any]).decode
 
 
-def _encoded(bodies: Sequence[Body]) -> bytes:
+def _encode_bodies(bodies: Sequence[Body]) -> bytes:
     forms = [entry_to_json(body) for body in bodies]
     try:
         return _encode(forms)
@@ -344,7 +344,7 @@ def _encoded(bodies: Sequence[Body]) -> bytes:
         return json.dumps(forms, separators=(",", ":")).encode()
 
 
-def _decoded(text: bytes) -> list[Any]:
+def _decode_bodies(text: bytes) -> list[Any]:
     try:
         return _decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError):

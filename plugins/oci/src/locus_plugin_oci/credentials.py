@@ -78,7 +78,7 @@ class Credentials:
         self._settings = settings
         self._environ = os.environ if environ is None else environ
         self._clock = clock
-        self._loaded: _Loaded | None = None
+        self._load_key: _Loaded | None = None
 
     def __repr__(self) -> str:
         return f"Credentials(profile={self._settings.profile!r}, auth={self._settings.auth!r})"
@@ -89,9 +89,9 @@ class Credentials:
         Raises:
             CredentialsUnusable: nobody can.
         """
-        loaded = self._loaded
+        loaded = self._load_key
         if loaded is None or any(_Stamp.of(stamp.path) != stamp for stamp in loaded.stamps):
-            loaded = self._loaded = self._load()
+            loaded = self._load_key = self._load()
         if loaded.expires is not None and loaded.expires < self._clock():
             raise CredentialsUnusable(
                 f"the session of profile {self._settings.profile!r} has ended; "
@@ -255,7 +255,7 @@ def _key(pem: bytes, phrase: str | None, what: str) -> RSAPrivateKey:
     pem = pem.strip()
     try:
         try:
-            key = _loaded(pem, phrase.encode() if phrase else None)
+            key = _load_key(pem, phrase.encode() if phrase else None)
         except TypeError:
             if phrase is None:
                 raise CredentialsUnusable(
@@ -263,7 +263,7 @@ def _key(pem: bytes, phrase: str | None, what: str) -> RSAPrivateKey:
                     "[plugins.oci], or into the profile"
                 ) from None
             # A pass phrase of [DEFAULT], and a key of this profile that has none.
-            key = _loaded(pem, None)
+            key = _load_key(pem, None)
     except (ValueError, UnsupportedAlgorithm):
         why = (
             "is a public key; name the private one"
@@ -276,7 +276,7 @@ def _key(pem: bytes, phrase: str | None, what: str) -> RSAPrivateKey:
     return key
 
 
-def _loaded(pem: bytes, phrase: bytes | None) -> PrivateKeyTypes:
+def _load_key(pem: bytes, phrase: bytes | None) -> PrivateKeyTypes:
     # Whether its numbers are primes takes 40 ms to find out, and the key is the user's own.
     return serialization.load_pem_private_key(pem, phrase, unsafe_skip_rsa_key_validation=True)
 

@@ -79,7 +79,7 @@ class Generic:
             raise Malformed("the answer has no choice")
         choice = data["choices"][0]
         said = choice.get("message") or {}
-        message = _kept(said)
+        message = _read_message(said)
         finish = choice.get("finishReason")
         stop = _STOPS.get(str(finish).lower(), "other") if finish else "stop"
         if message.tool_calls and stop in ("stop", "other"):
@@ -135,7 +135,7 @@ def _blocks(said: Mapping[str, Any]) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def _kept(said: Mapping[str, Any]) -> Message:
+def _read_message(said: Mapping[str, Any]) -> Message:
     """The message of what the service sent, with what its blocks do not say; a field that is null is none."""
     said = {name: value for name, value in said.items() if value is not None}
     message = Message(Role.ASSISTANT, _blocks(said))
@@ -160,13 +160,13 @@ def _conversation(messages: Sequence[Message]) -> list[bytes]:
     for message in messages:
         if message.role is not Role.TOOL and waiting:
             out, waiting = out + waiting, []
-        parts, media = message.wire(KEY, _encoded)
+        parts, media = message.wire(KEY, _encode_message)
         out += parts
         waiting += media
     return out + waiting
 
 
-def _encoded(message: Message) -> tuple[list[bytes], list[bytes]]:
+def _encode_message(message: Message) -> tuple[list[bytes], list[bytes]]:
     """One message, and the media of its results, which must wait until all results are given."""
     if message.role is Role.ASSISTANT:
         return [json_bytes(_verbatim(message))], []
@@ -236,11 +236,11 @@ def _assistant(message: Message) -> dict[str, Any]:
     if parts or not calls:
         made["content"] = parts or [{"type": "TEXT", "text": ""}]
     if calls:
-        made["toolCalls"] = [_called(call) for call in calls]
+        made["toolCalls"] = [_encode_call(call) for call in calls]
     return made
 
 
-def _called(call: ToolCall) -> dict[str, str]:
+def _encode_call(call: ToolCall) -> dict[str, str]:
     arguments = json_bytes(thaw(call.arguments)).decode() if call.malformed is None else call.malformed
     return {"id": call.id, "type": "FUNCTION", "name": call.name, "arguments": arguments}
 

@@ -219,7 +219,7 @@ class Journals:
             if seen is None or seen.head.token != token:
                 if seen is not None and await self.alive(seen):
                     raise busy(seen.head)
-                made = await self._taken(thread_id, worker, token, seen)
+                made = await self._read_taken(thread_id, worker, token, seen)
                 if made is None:
                     continue
                 if seen is not None and seen.head.token and seen.head.pulse != self.store:
@@ -229,7 +229,7 @@ class Journals:
             return seen
         raise StoreError(f"thread {thread_id!r} changes too often to be claimed", store="oci")
 
-    async def _taken(self, thread_id: str, worker: str, token: str, seen: Seen | None) -> Seen | None:
+    async def _read_taken(self, thread_id: str, worker: str, token: str, seen: Seen | None) -> Seen | None:
         await self.pulse.beat()
         if seen is None:
             key = thread_key(thread_id)
@@ -294,7 +294,7 @@ class Journals:
                 self._held.pop(token, None)
                 return False
             if token in self._held:
-                self._saw(token, seen)
+                self._remember(token, seen)
                 await self.pulse.beat(now=True)
             return True
 
@@ -340,10 +340,10 @@ class Journals:
             self._held.pop(token, None)
 
     async def _again(self, thread_id: str, token: str) -> Seen | None:
-        self._saw(token, None)
+        self._remember(token, None)
         return await self.standing(thread_id, token)
 
-    def _saw(self, token: str, seen: Seen | None) -> None:
+    def _remember(self, token: str, seen: Seen | None) -> None:
         held = self._held.get(token)
         if held is not None:
             held.seen = seen
@@ -403,7 +403,7 @@ class Journals:
         if not wanted:
             return
         try:
-            result = await self._stored(thread_id, token, wanted)
+            result = await self._store(thread_id, token, wanted)
         except Exception as e:  # noqa: BLE001  it is raised by each of those who wait
             for each in wanted:
                 each.error = e
@@ -411,7 +411,7 @@ class Journals:
             for each in wanted:
                 each.result = result
 
-    async def _stored(self, thread_id: str, token: str, wanted: Sequence[Appending]) -> Appended:
+    async def _store(self, thread_id: str, token: str, wanted: Sequence[Appending]) -> Appended:
         seen = await self.standing(thread_id, token)
         for _ in range(_TRIES):
             if seen is None:
@@ -427,10 +427,10 @@ class Journals:
             try:
                 made = await self.write(await self.logs.added(head, batches), seen.etag, seen.now)
             except Lost:
-                self._saw(token, None)
+                self._remember(token, None)
                 return Appended.UNKNOWN
             if made is not None:
-                self._saw(token, made)
+                self._remember(token, made)
                 return Appended.OK
             seen = await self._again(thread_id, token)
         raise StoreError(f"thread {thread_id!r} changes too often to be written to", store="oci")

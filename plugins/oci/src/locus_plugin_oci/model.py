@@ -148,7 +148,7 @@ class OciModel:
 
     def _address(self) -> str:
         own = self._settings
-        region = own.region if own.api_key is not None else self._asked(lambda: self._credentials.region)
+        region = own.region if own.api_key is not None else self._look_up(lambda: self._credentials.region)
         if region is None or not is_region(region):
             raise KeyMissing(
                 f"oci: the region is {region!r}; write region = 'us-chicago-1' in [plugins.oci], or into the profile",
@@ -158,7 +158,7 @@ class OciModel:
         return f"https://inference.generativeai.{region}.oci.{domain_of(region)}"
 
     def _compartment(self) -> str:
-        found = self._asked(lambda: self._credentials.compartment)
+        found = self._look_up(lambda: self._credentials.compartment)
         if not found:
             raise KeyMissing(
                 "oci: no compartment is set; write compartment = 'ocid1.compartment...' in "
@@ -172,12 +172,12 @@ class OciModel:
         key = self._settings.api_key
         if key is not None:
             return {"authorization": f"Bearer {key.reveal()}"}
-        identity = self._asked(self._credentials.identity)
+        identity = self._look_up(self._credentials.identity)
         body = outgoing.body if outgoing.method in ("POST", "PUT", "PATCH") else None
         media_type = outgoing.headers.get("content-type", "application/json")
         return signed(identity, outgoing.method, outgoing.url, body=body, media_type=media_type)
 
-    def _asked(self, find: Callable[[], T]) -> T:
+    def _look_up(self, find: Callable[[], T]) -> T:
         try:
             return find()
         except CredentialsUnusable as e:

@@ -102,7 +102,7 @@ async def ask(
     body = envelope[:-1] + b',"chatRequest":' + inner + b"}"
     if on_chunk is None:
         return await client.post(PATH, body, lambda data: _response(data, family, target), deadline=request.deadline)
-    streamed = _Streamed(family, target, on_chunk)
+    streamed = _StreamedAnswer(family, target, on_chunk)
     await client.events(PATH, body, streamed.take, deadline=request.deadline, ended=streamed.ended)
     return streamed.response()
 
@@ -112,7 +112,7 @@ def _response(data: Mapping[str, Any], family: Family, target: Target) -> ModelR
     return evolve(family.response(data["chatResponse"]), model=target.model)
 
 
-class _Streamed:
+class _StreamedAnswer:
     def __init__(self, family: Family, target: Target, on_chunk: OnChunk) -> None:
         self._family, self._target, self._on_chunk = family, target, on_chunk
         self._pieces = family.gathering()

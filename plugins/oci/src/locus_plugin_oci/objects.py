@@ -161,9 +161,9 @@ class Objects:
             BucketProblem: it cannot be told.
         """
         response, _ = await self._ask("HEAD" if head else "GET", await self._url(name))
-        if response.status_code == 404 and (head or _said(response)[0] in ("ObjectNotFound", "")):
+        if response.status_code == 404 and (head or _read_error(response)[0] in ("ObjectNotFound", "")):
             return None
-        self._accepted(response, f"read {name!r}")
+        self._check_accepted(response, f"read {name!r}")
         now = _moment(response.headers.get("date"))
         etag = response.headers.get("etag", "")
         if not etag:
@@ -200,7 +200,7 @@ class Objects:
             if lost is not None:
                 raise Lost(lost)
             return None
-        self._accepted(response, f"write {name!r}")
+        self._check_accepted(response, f"write {name!r}")
         return response.headers.get("etag", "")
 
     async def delete(self, name: str, *, match: str = ANY) -> bool:
@@ -220,7 +220,7 @@ class Objects:
             if lost is not None:
                 raise Lost(lost)
             return False
-        self._accepted(response, f"delete {name!r}")
+        self._check_accepted(response, f"delete {name!r}")
         return True
 
     async def list(self, prefix: str, *, end: str | None = None) -> AsyncIterator[Listed]:
@@ -241,7 +241,7 @@ class Objects:
             if end is not None:
                 query["end"] = own + end
             response, _ = await self._ask("GET", f"{await self._bucket()}/o?{urlencode(query, quote_via=quote)}")
-            self._accepted(response, "list objects")
+            self._check_accepted(response, "list objects")
             try:
                 data = response.json()
                 rows = [
@@ -320,7 +320,7 @@ class Objects:
         endpoint = endpoint.rstrip("/")
         if self._namespace is None:
             response, _ = await self._ask("GET", f"{endpoint}/n")
-            self._accepted(response, "ask for the namespace")
+            self._check_accepted(response, "ask for the namespace")
             try:
                 found = response.json()
             except ValueError:
@@ -330,12 +330,12 @@ class Objects:
             self._namespace = found
         return f"{endpoint}/n/{quote(self._namespace, safe='')}/b/{quote(self.place.bucket, safe='')}"
 
-    def _accepted(self, response: httpx2.Response, doing: str) -> None:
+    def _check_accepted(self, response: httpx2.Response, doing: str) -> None:
         if not 200 <= response.status_code < 300:
             raise self._problem(response, doing)
 
     def _problem(self, response: httpx2.Response, doing: str) -> BucketProblem:
-        status, (code, message) = response.status_code, _said(response)
+        status, (code, message) = response.status_code, _read_error(response)
         number = response.headers.get("opc-request-id")
         kind, advice = _KINDS.get(status) or ((BucketFailed, "try again later") if status >= 500 else _REFUSED)
         if 300 <= status < 400:
@@ -350,7 +350,7 @@ class Objects:
             request_id=number,
         )
 
-    def _strange(self, what: str) -> BucketProblem:
+    def _unexpected_answer(self, what: str) -> BucketProblem:
         return BucketDamaged(self.place.bucket, f"{what}; compare storage_endpoint with its documentation")
 
     def _unreachable(self, error: httpx2.HTTPError | TimeoutError) -> BucketProblem:
@@ -374,14 +374,14 @@ _KINDS: dict[int, tuple[type[BucketProblem], str]] = {
 
 
 def _conflict(response: httpx2.Response) -> bool:
-    return response.status_code == 412 or (response.status_code == 409 and _said(response)[0] in _CONFLICTS)
+    return response.status_code == 412 or (response.status_code == 409 and _read_error(response)[0] in _CONFLICTS)
 
 
 def _no_bucket(response: httpx2.Response) -> bool:
-    return _said(response)[0] not in ("ObjectNotFound", "")
+    return _read_error(response)[0] not in ("ObjectNotFound", "")
 
 
-def _said(response: httpx2.Response) -> tuple[str, str]:
+def _read_error(response: httpx2.Response) -> tuple[str, str]:
     """The code and the message in the body of an error."""
     try:
         data: Any = json.loads(response.content)

@@ -54,11 +54,11 @@ class Answer:
         self.done = line.get("done", False) is True
         if "message" not in line and not self.done:
             raise Malformed("a piece of the answer has neither a message nor an end")
-        chunks = self._said(line["message"]) if line.get("message") is not None else []
+        chunks = self._take_message(line["message"]) if line.get("message") is not None else []
         _merge(self._rest, {key: value for key, value in line.items() if key not in ("message", "done")})
         return chunks
 
-    def _said(self, message: Mapping[str, Any]) -> list[Chunk]:
+    def _take_message(self, message: Mapping[str, Any]) -> list[Chunk]:
         chunks = []
         if thought := _text(message.get("thinking")):
             self._thoughts.append(thought)
@@ -69,7 +69,7 @@ class Answer:
         for raw in message.get("tool_calls") or ():
             call = _call(raw)
             self._calls.append(call)
-            chunks.append(Chunk(_shown(call), "text" if call.name == self._final else "tool_call"))
+            chunks.append(Chunk(_chunk_text(call), "text" if call.name == self._final else "tool_call"))
         _merge(self._message, {key: value for key, value in message.items() if key not in _KNOWN})
         return chunks
 
@@ -81,7 +81,7 @@ class Answer:
         """
         if not self.done:
             raise Malformed("the answer is not complete: its field done is not true")
-        calls = unique_ids(map(self._identified, self._calls))
+        calls = unique_ids(map(self._with_id, self._calls))
         content: list[Block] = []
         if self._thoughts:
             content.append(ThinkingBlock("".join(self._thoughts)))
@@ -98,7 +98,7 @@ class Answer:
             model=model if isinstance(model, str) and model else self._name,
         )
 
-    def _identified(self, call: ToolCall) -> ToolCall:
+    def _with_id(self, call: ToolCall) -> ToolCall:
         """The call, with an id where the server gave none: the same one whenever this answer is read."""
         if call.id:
             return call
@@ -129,7 +129,7 @@ def _call(raw: Mapping[str, Any]) -> ToolCall:
     )
 
 
-def _shown(call: ToolCall) -> str:
+def _chunk_text(call: ToolCall) -> str:
     return json.dumps(encode_data(call.arguments), ensure_ascii=False) if call.malformed is None else call.malformed
 
 

@@ -75,15 +75,15 @@ def unreachable(error: Unreachable, url: str, *, here: bool) -> Unreachable:
     """
     start = "is ollama running? Start it: ollama serve" if here else "is ollama running there?"
     what = str(error).removesuffix("; check base_url and the network")
-    return _said(error, f"{what}; {start} (base_url is {url}: OLLAMA_HOST, or base_url in [plugins.{PROVIDER}])")
+    return _reword(error, f"{what}; {start} (base_url is {url}: OLLAMA_HOST, or base_url in [plugins.{PROVIDER}])")
 
 
 def too_long(error: ContextTooLong) -> ContextTooLong:
     """The same, with the setting that makes the window larger."""
-    return _said(error, f"{error}; or make the window larger: num_ctx in [plugins.{PROVIDER}]")
+    return _reword(error, f"{error}; or make the window larger: num_ctx in [plugins.{PROVIDER}]")
 
 
-def _said(error: _E, text: str) -> _E:
+def _reword(error: _E, text: str) -> _E:
     made = type(error).__new__(type(error))
     made.__dict__.update(error.__dict__)
     made.args = (text,)

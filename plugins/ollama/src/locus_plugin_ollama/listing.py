@@ -39,7 +39,7 @@ def models(settings: OllamaSettings | None, environ: Mapping[str, str] | None = 
     try:
         # The asker may be on an event loop, where no other one can be run.
         with ThreadPoolExecutor(1) as pool:
-            tags = pool.submit(anyio.run, _asked, client).result()
+            tags = pool.submit(anyio.run, _fetch, client).result()
     except (Unreachable, TooLate):
         start = "start one: ollama serve" if place.here else "is it running?"
         return [("NAME", f"No server answers at {place.url}; {start} (OLLAMA_HOST or base_url says where).")]
@@ -48,5 +48,5 @@ def models(settings: OllamaSettings | None, environ: Mapping[str, str] | None = 
     return [(f"{PROVIDER}:{tag.name}", f"{tag.note}." if tag.note else "") for tag in tags]
 
 
-async def _asked(client: Client) -> list[Tag]:
+async def _fetch(client: Client) -> list[Tag]:
     return await client.get("/api/tags", tags_of)

@@ -34,11 +34,11 @@ def encoded(messages: Iterable[Message]) -> list[bytes]:
             waiting = list(message.tool_calls)
             found.append(message.wire(PROVIDER, _turn))
         else:
-            found.append(message.wire(PROVIDER, _said))
+            found.append(message.wire(PROVIDER, _encode_assistant))
     return found
 
 
-def _said(message: Message) -> bytes:
+def _encode_assistant(message: Message) -> bytes:
     text, images = _content(message.content, message.role.value)
     return json_bytes({"role": message.role.value, "content": text, **({"images": images} if images else {})})
 
@@ -49,7 +49,7 @@ def _turn(message: Message) -> bytes:
 
 def turn_of(message: Message) -> dict[str, Any]:
     """An assistant turn, as the server wrote it if it did."""
-    kept = thaw(_kept(message.extras).get("message", {}))
+    kept = thaw(_own_extras(message.extras).get("message", {}))
     wire = {"role": "assistant", "content": message.text, **kept}
     # What is signed, another provider wrote; here it means nothing.
     thinking = "".join(b.text for b in message.content if isinstance(b, ThinkingBlock) and b.signature is None)
@@ -61,7 +61,7 @@ def turn_of(message: Message) -> dict[str, Any]:
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    kept = thaw(_kept(call.extras))
+    kept = thaw(_own_extras(call.extras))
     function = kept.pop("function", {})
     return {**kept, "function": {**function, "name": call.name, "arguments": _arguments(call, function)}}
 
@@ -82,7 +82,7 @@ def _results(message: Message, waiting: list[ToolCall]) -> list[bytes]:
         at = next((i for i, each in enumerate(waiting) if each.id == result.call_id), None)
         call = None if at is None else waiting.pop(at)
         name = result.name or (call.name if call is not None else "")
-        given = None if call is None else _kept(call.extras).get("id")
+        given = None if call is None else _own_extras(call.extras).get("id")
         wires.append(_result(message, result, name, given if isinstance(given, str) and given else None))
     return wires
 
@@ -129,6 +129,6 @@ def _image(block: MediaBlock, role: str) -> str:
     )
 
 
-def _kept(extras: Mapping[str, Any]) -> Mapping[str, Any]:
+def _own_extras(extras: Mapping[str, Any]) -> Mapping[str, Any]:
     found = extras.get(PROVIDER)
     return found if isinstance(found, Mapping) else {}

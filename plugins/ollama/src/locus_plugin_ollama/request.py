@@ -84,7 +84,7 @@ def body_of(request: ModelRequest, model: str, settings: OllamaSettings, *, stre
     if wrong:
         raise CannotSend(f"extras of ModelSettings hold {wrong[0]!r}, which comes from the request itself")
     fields: dict[str, Any] = {"model": model, **_plain(settings), **extras}
-    options = {**_options(settings), **extras.get("options", {}), **_asked(request)}
+    options = {**_options(settings), **extras.get("options", {}), **_sampling(request)}
     if options:
         fields["options"] = options
     if request.output is not None:
@@ -114,7 +114,7 @@ def _options(settings: OllamaSettings) -> dict[str, Any]:
     return {**thaw(settings.options), **{name: value for name, value in own.items() if value is not None}}
 
 
-def _asked(request: ModelRequest) -> dict[str, Any]:
+def _sampling(request: ModelRequest) -> dict[str, Any]:
     settings = request.settings
     asked: dict[str, Any] = {
         "num_predict": settings.max_tokens,

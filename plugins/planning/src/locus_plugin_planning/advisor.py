@@ -78,7 +78,7 @@ class Advisor:
             Unusable, ModelError, BudgetExceeded: as in `plan`.
         """
         question = think_question(goal, step, results, self._clip)
-        return await self._ask(question, _thought, self._settings.executor, EXECUTOR, None)
+        return await self._ask(question, _check_thought, self._settings.executor, EXECUTOR, None)
 
     async def decide(
         self, goal: str, step: Step, tool: Tool[..., Any], settled: Mapping[str, Any], results: Mapping[str, str]
@@ -139,7 +139,7 @@ class Advisor:
         return mine if self._run.deadline is None else min(mine, self._run.deadline)
 
 
-def _thought(text: str) -> str:
+def _check_thought(text: str) -> str:
     if not text.strip():
         raise Unusable("the answer is empty")
     if len(text) > LONGEST:

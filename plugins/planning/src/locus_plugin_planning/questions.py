@@ -65,7 +65,7 @@ class Clip:
         return clip(text, self.longest)
 
 
-def _asked(instructions: str, document: dict[str, Any], more: Iterable[MediaBlock] = ()) -> tuple[Message, ...]:
+def _messages(instructions: str, document: dict[str, Any], more: Iterable[MediaBlock] = ()) -> tuple[Message, ...]:
     text = json.dumps(thaw(document), ensure_ascii=False, indent=1, default=repr)
     return Message(Role.SYSTEM, instructions), Message(Role.USER, (TextBlock(text), *more))
 
@@ -107,7 +107,7 @@ def plan_question(
     instructions = _PLANNER + (_TEMPLATE if template else "")
     if system:
         instructions += f"\n\nThe agent works under these instructions, which its plan has to respect:\n{system}"
-    return _asked(instructions, document, (b for b in request.content if isinstance(b, MediaBlock)))
+    return _messages(instructions, document, (b for b in request.content if isinstance(b, MediaBlock)))
 
 
 def _step_document(goal: str, step: Step, results: Mapping[str, str], clip: Clip) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def _step_document(goal: str, step: Step, results: Mapping[str, str], clip: Clip
 
 def think_question(goal: str, step: Step, results: Mapping[str, str], clip: Clip) -> tuple[Message, ...]:
     """The question for the result of a step of thought."""
-    return _asked(_EXECUTOR + _THINK, _step_document(goal, step, results, clip))
+    return _messages(_EXECUTOR + _THINK, _step_document(goal, step, results, clip))
 
 
 def decide_question(
@@ -143,7 +143,7 @@ def decide_question(
         "parameters": tool.spec.parameters,
     }
     document |= {"settled_arguments": settled, "decide": step.decide}
-    return _asked(_EXECUTOR + _DECIDE, document)
+    return _messages(_EXECUTOR + _DECIDE, document)
 
 
 def decide_spec(step: Step, tool: Tool[..., Any]) -> OutputSpec:

@@ -37,22 +37,22 @@ def _check(value: Mapping[str, Any]) -> None:
     """Refuse what looks like a reference and is none."""
     if _RESULT in value:
         if set(value) - {_RESULT, _PATH} or not isinstance(value[_RESULT], str):
-            raise Unresolved(f'{_told(value)} is not a reference; write {{"$result": "id of a step", "path": "a.0.b"}}')
+            raise Unresolved(f'{_show(value)} is not a reference; write {{"$result": "id of a step", "path": "a.0.b"}}')
         path = value.get(_PATH)
         fits = path is None or isinstance(path, str) or (_is_list(path) and all(type(p) in (str, int) for p in path))
         if not fits:
-            raise Unresolved(f'{_told(value)} has no usable path; write it as text, as in "items.0.id"')
+            raise Unresolved(f'{_show(value)} has no usable path; write it as text, as in "items.0.id"')
     elif set(value) != {_JOIN} or not _is_list(value[_JOIN]):
-        raise Unresolved(f'{_told(value)} joins nothing; write {{"$join": ["text", {{"$result": "id of a step"}}]}}')
+        raise Unresolved(f'{_show(value)} joins nothing; write {{"$join": ["text", {{"$result": "id of a step"}}]}}')
     elif not all(isinstance(p, str) or (isinstance(p, Mapping) and _RESULT in p) for p in value[_JOIN]):
-        raise Unresolved(f"{_told(value)} joins something other than texts and results")
+        raise Unresolved(f"{_show(value)} joins something other than texts and results")
 
 
-def _told(value: Any) -> str:
+def _show(value: Any) -> str:
     return f"{json.dumps(thaw(value), default=repr):.100}"
 
 
-def _found(value: Any) -> Iterator[str]:
+def _find(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
         if _RESULT in value or _JOIN in value:
             _check(value)
@@ -60,10 +60,10 @@ def _found(value: Any) -> Iterator[str]:
                 yield value[_RESULT]
                 return
         for each in value.values():
-            yield from _found(each)
+            yield from _find(each)
     elif _is_list(value):
         for each in value:
-            yield from _found(each)
+            yield from _find(each)
 
 
 def references(value: Any) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ def references(value: Any) -> tuple[str, ...]:
     Raises:
         Unresolved: a reference in it is malformed.
     """
-    return tuple(dict.fromkeys(_found(value)))
+    return tuple(dict.fromkeys(_find(value)))
 
 
 def is_open(value: Any) -> bool:
@@ -96,7 +96,7 @@ def filled(value: Any, results: Mapping[str, str]) -> Any:
     """
     if isinstance(value, Mapping):
         if _RESULT in value:
-            return _resolved(value, results)
+            return _resolve(value, results)
         if _JOIN in value:
             return "".join(_as_text(filled(each, results)) for each in value[_JOIN])
         return {key: filled(each, results) for key, each in value.items()}
@@ -107,7 +107,7 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _resolved(reference: Mapping[str, Any], results: Mapping[str, str]) -> Any:
+def _resolve(reference: Mapping[str, Any], results: Mapping[str, str]) -> Any:
     _check(reference)
     step, path = reference[_RESULT], _steps_of(reference)
     if step not in results:

@@ -73,8 +73,8 @@ class Thinking:
             return await self._without(e)
         self._report()
         if given is not None:
-            return await self.run.think(self._kept(self.state), given)
-        return await self.run.think(self._kept(self._with_what_was_said()))
+            return await self.run.think(self._save(self.state), given)
+        return await self.run.think(self._save(self._with_what_was_said()))
 
     # -- the three ways out -----------------------------------------------------------------------
 
@@ -89,7 +89,7 @@ class Thinking:
                 continue
             calls, results = [], self._results()
             for step, call_id in ready:
-                made = await self._called(step, call_id, results)
+                made = await self._call_of(step, call_id, results)
                 if made is None:
                     break
                 calls.append((step, made))
@@ -97,7 +97,7 @@ class Thinking:
                 continue
             if calls:
                 return await self._turn(calls)
-            return await self._answered()
+            return await self._answer()
 
     async def _turn(self, calls: list[tuple[Step, ToolCall]]) -> Message:
         for step, call in calls:
@@ -106,7 +106,7 @@ class Thinking:
         blocks: list[Block] = [TextBlock(text)] if text else []
         return Message(Role.ASSISTANT, (*blocks, *(call for _, call in calls)))
 
-    async def _answered(self) -> Message | None:
+    async def _answer(self) -> Message | None:
         """All is done."""
         if self.record.plan.answer:
             try:
@@ -121,18 +121,18 @@ class Thinking:
     async def _without(self, error: _GivenUp | LocusError) -> AgentState:
         """Leave the rest to the agent's model."""
         how, reason = (error.how, error.reason) if isinstance(error, _GivenUp) else ("react", _why(error))
-        started = bool(self._made_before())
+        started = bool(self._earlier_executions())
         await self._end(how, reason, str(error) if isinstance(error, ModelError) else "")
         if started:
             self.said.append("The plan was given up. What was done stands; what is left is yours to decide.")
         else:
             self.said.clear()  # the plan that nothing came of
         self._report()
-        return await self.run.think(self._kept(self._with_what_was_said()))
+        return await self.run.think(self._save(self._with_what_was_said()))
 
     async def _end(self, how: str, reason: str = "", detail: str = "") -> None:
         turns = self._turns() + (how == "template")
-        self.record = evolve(self.record, how=how, reason=reason, steps=len(self._done()), turns=turns)
+        self.record = evolve(self.record, how=how, reason=reason, steps=len(self._done_steps()), turns=turns)
         await self.run.emit(PlanEndEvent(how=how, reason=f"{reason}: {detail}" if detail else reason))
 
     def _with_what_was_said(self) -> AgentState:
@@ -140,7 +140,7 @@ class Thinking:
             return self.state
         return self.state.with_message(plugin_message(NAME, "\n".join(["[From the plan of this run.]", *self.said])))
 
-    def _kept(self, state: AgentState) -> AgentState:
+    def _save(self, state: AgentState) -> AgentState:
         return state if self.record is self.known else self.record.kept(state)
 
     # -- plans ------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ class Thinking:
         await self._take(plan)
 
     async def _take(self, plan: Plan) -> None:
-        done = {step: call_id for step, call_id in self._done().items() if call_id}
+        done = {step: call_id for step, call_id in self._done_steps().items() if call_id}
         self.record = evolve(self.record, plan=plan, plans=self.record.plans + 1, done=done)
         self.failed.clear()
         self.said.append(plan.outline)
@@ -174,14 +174,14 @@ class Thinking:
             raise _GivenUp("react", f"{why}, and max_replans={self.settings.max_replans} is reached")
         self.record = evolve(self.record, replans=self.record.replans + 1)
         await self.run.emit(ReplanEvent(reason=why, step=step.id, replans=self.record.replans))
-        results, described = self._results(), self._described()
-        done = {name: {**described.get(name, {"step": name}), "result": results[name]} for name in self._done()}
+        results, described = self._results(), self._describe_steps()
+        done = {name: {**described.get(name, {"step": name}), "result": results[name]} for name in self._done_steps()}
         tried = [{**described[name], "failed": error} for name, error in self._failures().items()]
         await self._take(await self.advisor.plan(self.state, done, tried, why))
 
     def _trouble(self) -> tuple[Step, str] | None:
         """A step that is a reason to plan anew, and why."""
-        failures, done = self._failures(), self._done()
+        failures, done = self._failures(), self._done_steps()
         for step in self.record.plan.steps:
             if step.id in failures:
                 return step, f"step {step.id!r} failed"
@@ -195,7 +195,7 @@ class Thinking:
     # -- steps ------------------------------------------------------------------------------------
 
     def _ready(self) -> list[tuple[Step, str]]:
-        done, record = self._done(), self.record
+        done, record = self._done_steps(), self.record
         return [
             (step, record.call_id(number))
             for number, step in enumerate(record.plan.steps)
@@ -213,7 +213,7 @@ class Thinking:
         self.said.append(f"{step.description or step.id}: {text}")
         await self._tell(step, "done")
 
-    async def _called(self, step: Step, call_id: str, results: dict[str, str]) -> ToolCall | None:
+    async def _call_of(self, step: Step, call_id: str, results: dict[str, str]) -> ToolCall | None:
         """The call of a step, or None where it cannot be made."""
         assert step.tool is not None
         tool = self.run.registry.get(step.tool)
@@ -237,7 +237,7 @@ class Thinking:
 
     # -- what came of them ------------------------------------------------------------------------
 
-    def _done(self) -> dict[str, str]:
+    def _done_steps(self) -> dict[str, str]:
         """The steps that are done, with the ids of their calls; ``""`` for those of thought."""
         if self._found is None or self._found[0] is not self.record:
             self._found = self.record, self._find_done()
@@ -262,25 +262,25 @@ class Thinking:
         return found
 
     def _results(self) -> dict[str, str]:
-        texts = {step: self.outcomes[call_id].result or "" for step, call_id in self._done().items() if call_id}
+        texts = {step: self.outcomes[call_id].result or "" for step, call_id in self._done_steps().items() if call_id}
         return texts | dict(self.record.thoughts)
 
-    def _described(self) -> dict[str, dict[str, Any]]:
+    def _describe_steps(self) -> dict[str, dict[str, Any]]:
         """What the planner is told of steps: what they called, and with what."""
-        executions = {step: self.outcomes.get(call_id) for step, call_id in self._done().items()}
+        executions = {step: self.outcomes.get(call_id) for step, call_id in self._done_steps().items()}
         executions |= {step.id: self.outcomes.get(call_id) for step, call_id in self.record.calls()}
-        found = {name: _called(name, execution) for name, execution in executions.items()}
+        found = {name: _describe_call(name, execution) for name, execution in executions.items()}
         for step in self.record.plan.steps:
             found[step.id] = {"tool": step.tool, **found.get(step.id, {"step": step.id}), "about": step.description}
         return found
 
-    def _made_before(self) -> list[ToolExecution]:
+    def _earlier_executions(self) -> list[ToolExecution]:
         """What calls of plans were executed in this run."""
         return [execution for call_id, execution in self.outcomes.items() if self.record.made(call_id)]
 
     def _turns(self) -> int:
         """How many turns were made without the model before this Think."""
-        return len({execution.iteration for execution in self._made_before()})
+        return len({execution.iteration for execution in self._earlier_executions()})
 
     async def _tell_outcomes(self) -> None:
         failures = self._failures()
@@ -315,7 +315,7 @@ class Thinking:
     def _report(self) -> None:
         record = self.record
         if record.running:
-            record = evolve(record, steps=len(self._done()), turns=self._turns() + 1)
+            record = evolve(record, steps=len(self._done_steps()), turns=self._turns() + 1)
         self.run.report(NAME, reported(record))
 
 
@@ -333,7 +333,7 @@ def reported(record: Record) -> PlanningReport:
     )
 
 
-def _called(name: str, execution: ToolExecution | None) -> dict[str, Any]:
+def _describe_call(name: str, execution: ToolExecution | None) -> dict[str, Any]:
     if execution is None:
         return {"step": name}
     return {"step": name, "tool": execution.tool_name, "arguments": execution.arguments}

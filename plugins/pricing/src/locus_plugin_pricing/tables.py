@@ -62,7 +62,7 @@ class Tables:
             usage: what the call used.
             at: when: what counts is the price of that day.
         """
-        cost = self._found(model, answered, usage, at)
+        cost = self._find(model, answered, usage, at)
         if cost is None and getattr(model, "price", None) is None:
             self._unknown.add(answered or model.name)
         return cost
@@ -71,7 +71,7 @@ class Tables:
         """Whether the price of a model that answered was looked for and not found."""
         return model in self._unknown
 
-    def _found(self, model: Model, answered: str, usage: Usage, at: datetime) -> float | None:
+    def _find(self, model: Model, answered: str, usage: Usage, at: datetime) -> float | None:
         own = self._of_the_user(model.name)
         if own is not None:
             return own.of(usage)

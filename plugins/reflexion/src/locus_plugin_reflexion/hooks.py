@@ -45,7 +45,7 @@ class ReflexionHook(Hook):
         self.reflector = Reflector(settings, model=model)
         if self.reflector.settings.lessons:
             # Only where it has something to do: a wrapper of nodes is called for every node.
-            self.locus_wrap_node = _recalling
+            self.locus_wrap_node = _recall_first
 
     @hookimpl
     def locus_register_events(self) -> list[type[Event]]:
@@ -68,7 +68,7 @@ class ReflexionHook(Hook):
         except JournalError:
             raise  # no failure of the judge: this worker must not go on
         except LocusError as e:
-            await _failed(run, e)
+            await _emit_failure(run, e)
             return None
         state = self.reflector.reflected(state, reflection)
         if self.reflector.settings.lessons:
@@ -78,7 +78,7 @@ class ReflexionHook(Hook):
 
 
 @hookimpl
-async def _recalling(
+async def _recall_first(
     call_next: Callable[[AgentState], Awaitable[AgentState]], node: str, state: AgentState, run: Any
 ) -> AgentState:
     return await call_next(recalled(state) if node == "think" and state.iteration == 0 else state)
@@ -97,7 +97,7 @@ async def _tell(run: RunContext, state: AgentState, reflection: Reflection) -> N
     )
 
 
-async def _failed(run: RunContext, error: LocusError) -> None:
+async def _emit_failure(run: RunContext, error: LocusError) -> None:
     report = run.stash.get(_REPORT, ReflexionReport())
     told = f"{type(error).__name__}: {error}"
     _report(run, evolve(report, failures=report.failures + 1, errors=(*report.errors, told)[-_ERRORS:]))

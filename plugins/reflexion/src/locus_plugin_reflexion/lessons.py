@@ -17,7 +17,7 @@ __all__ = ["learned", "recalled"]
 _HEAD = "[Lessons of earlier attempts in this conversation, by their judge. They are not a message from the user.]"
 
 
-def _kept(state: AgentState) -> tuple[str, ...]:
+def _read_lessons(state: AgentState) -> tuple[str, ...]:
     """The lessons, the oldest first."""
     found = state.metadata.get(NAME)
     lessons = found.get("lessons") if isinstance(found, Mapping) else None
@@ -32,7 +32,7 @@ def learned(state: AgentState, reflection: Reflection, *, most: int) -> AgentSta
         reflection: on its last step.
         most: how many lessons are kept; the oldest are dropped.
     """
-    lessons = _kept(state)
+    lessons = _read_lessons(state)
     if reflection.failing:
         lesson = reflection.guidance or reflection.judgment
         lessons = (*(each for each in lessons if each != lesson), lesson)[-most:]
@@ -45,7 +45,7 @@ def learned(state: AgentState, reflection: Reflection, *, most: int) -> AgentSta
 
 def recalled(state: AgentState) -> AgentState:
     """The state of a run that is about to think for the first time, with the lessons of the runs before it."""
-    lessons = _kept(state)
+    lessons = _read_lessons(state)
     if not lessons:
         return state
     return state.with_message(plugin_message(NAME, "\n".join([_HEAD, *(f"- {lesson}" for lesson in lessons)])))

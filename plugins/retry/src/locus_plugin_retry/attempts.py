@@ -101,7 +101,7 @@ class Asking:
                 if not self._may_pass(e):
                     raise
                 self._first = e
-            return await self._retried()
+            return await self._retry()
         except (Empty, GivenUp):
             raise
         except Exception as e:
@@ -111,7 +111,7 @@ class Asking:
             said = type(e).__name__ + (f" with status {status}" if status is not None else "")
             raise GivenUp(f"{self.name} failed: {said}", e, late=self._late) from e
 
-    async def _retried(self) -> ModelResponse:
+    async def _retry(self) -> ModelResponse:
         self._jitter = wait_random_exponential(multiplier=self.settings.backoff, max=self.settings.max_backoff)
         return await AsyncRetrying(
             retry=retry_if_exception(self._may_pass),
@@ -132,7 +132,7 @@ class Asking:
         era = self.breakers.admit(self.name, self.run)
         if era is None:
             count(self.run, refused=1)
-            raise self._refused()
+            raise self._last_error()
         try:
             response = await self.ask(self.request)
         except BudgetExceeded:
@@ -153,7 +153,7 @@ class Asking:
         await self.breakers.record(self.name, era, self.run, ok=True)
         return response
 
-    def _refused(self) -> Exception:
+    def _last_error(self) -> Exception:
         """What ends this model's part: it opened the breaker itself, or found it open."""
         failure = self._failure
         if isinstance(failure, Empty):
@@ -164,7 +164,7 @@ class Asking:
         return self.run.cancelled is None and not self.barred and (isinstance(error, Empty) or is_transient(error))
 
     def _wait(self, state: RetryCallState) -> float:
-        return max(self._jitter(state), _asked_for(state))
+        return max(self._jitter(state), _requested_wait(state))
 
     def _enough(self, state: RetryCallState) -> bool:
         if state.attempt_number > self.settings.max_retries:
@@ -173,7 +173,7 @@ class Asking:
         if deadline is not None and state.upcoming_sleep >= deadline - anyio.current_time():
             self._late = deadline <= anyio.current_time()
             return True
-        return _asked_for(state) > self.settings.max_retry_after
+        return _requested_wait(state) > self.settings.max_retry_after
 
     async def _tell(self, state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome is not None else None
@@ -199,7 +199,7 @@ class Asking:
             raise self._failure
 
 
-def _asked_for(state: RetryCallState) -> float:
+def _requested_wait(state: RetryCallState) -> float:
     """Seconds that the provider asked to wait."""
     error = state.outcome.exception() if state.outcome is not None else None
     asked = error.retry_after if isinstance(error, ModelError) else None

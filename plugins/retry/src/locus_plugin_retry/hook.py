@@ -68,8 +68,8 @@ class ModelRetryHook(Hook):
         self._loop = Iterations(self.settings.loop_breaker)
         # Only where they have something to do: what nobody hears, and what nobody wraps, costs nothing.
         if self.settings.tool_breaker is not None:
-            self.locus_decide_tool_call = _deciding(self._tools)
-            self.locus_wrap_tool_call = _watching(self._tools)
+            self.locus_decide_tool_call = _make_decide_hook(self._tools)
+            self.locus_wrap_tool_call = _make_wrap_hook(self._tools)
         if self.settings.loop_breaker is not None:
             self.on_iteration, self.on_tool_complete = self._loop.on_iteration, self._loop.on_tool_complete
             self.on_terminate = self._loop.on_terminate
@@ -152,7 +152,7 @@ def _legal(request: ModelRequest, name: str, run: RunContext) -> ModelRequest:
     return evolve(request, messages=make_portable(request.messages, name, own=name)) if mixed else request
 
 
-def _deciding(tools: Breakers) -> Callable[..., Awaitable[Decision | None]]:
+def _make_decide_hook(tools: Breakers) -> Callable[..., Awaitable[Decision | None]]:
     @hookimpl
     async def locus_decide_tool_call(call: ToolCall, run: RunContext) -> Decision | None:
         """Reject a call of a tool whose breaker is open."""
@@ -168,7 +168,7 @@ def _deciding(tools: Breakers) -> Callable[..., Awaitable[Decision | None]]:
     return locus_decide_tool_call
 
 
-def _watching(tools: Breakers) -> Callable[..., Awaitable[Any]]:
+def _make_wrap_hook(tools: Breakers) -> Callable[..., Awaitable[Any]]:
     @hookimpl
     async def locus_wrap_tool_call(
         call_next: Callable[[ToolCall], Awaitable[Any]], call: ToolCall, run: RunContext

@@ -64,17 +64,17 @@ class Iterations:
     async def on_terminate(self, event: TerminateEvent, run: RunContext) -> None:
         """Settle the last iteration; one that was cut off says nothing."""
         if event.ending.is_interrupted or event.ending.is_cancelled:
-            _taken(run)
+            _current(run)
         await self._settle(run)
 
     async def _settle(self, run: RunContext) -> None:
-        iteration = _taken(run)
+        iteration = _current(run)
         if iteration is not None:
             failed = iteration.model_failed or 0 < iteration.calls == iteration.errors
             await self._breakers.record("", iteration.era, run, ok=not failed)
 
 
-def _taken(run: RunContext) -> _Iteration | None:
+def _current(run: RunContext) -> _Iteration | None:
     iteration = run.stash.get(_UNDER_WAY, None)
     if iteration is not None:
         del run.stash[_UNDER_WAY]

@@ -70,12 +70,12 @@ def user_request(state: AgentState) -> str:
         if message.role is Role.ASSISTANT:
             answers -= 1
         elif message.role is Role.USER and message.plugin is None:
-            last = _shown(message)
+            last = _describe(message)
             if answers <= 0:
                 return last
     return last
 
 
-def _shown(message: Message) -> str:
+def _describe(message: Message) -> str:
     others = sum(type(block).__name__ != "TextBlock" for block in message.content)
     return f"{message.text}\n[and {others} blocks that are not text]" if others else message.text

@@ -55,7 +55,7 @@ class SteeringHook(Hook):
             return Allow()
         failure = None
         try:
-            vote = await self._asked(call, run)
+            vote = await self._ask_judge(call, run)
             self._count(run, vote.decision)
         except (ModelError, BudgetExceeded, BadVote) as e:
             failure = _why(e)
@@ -76,7 +76,7 @@ class SteeringHook(Hook):
             return True
         return not any(fnmatchcase(name, glob) for glob in self.settings.never)
 
-    async def _asked(self, call: ToolCall, run: RunContext) -> Vote:
+    async def _ask_judge(self, call: ToolCall, run: RunContext) -> Vote:
         settings = self.settings
         size = len(arguments_text(call))
         if size > settings.max_chars:

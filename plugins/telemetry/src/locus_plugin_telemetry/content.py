@@ -95,7 +95,7 @@ class Content:
             return {"type": "reasoning", "content": self.text(block.text)}
         if isinstance(block, ToolCall):
             given: Any = block.malformed if block.malformed is not None else encode_data(block.arguments)
-            return {"type": "tool_call", "id": block.id, "name": block.name, "arguments": self._shortened(given)}
+            return {"type": "tool_call", "id": block.id, "name": block.name, "arguments": self._shorten(given)}
         if isinstance(block, ToolResult):
             content = block.content if isinstance(block.content, str) else [self._part(b) for b in block.content]
             response = self.text(content) if isinstance(content, str) else content
@@ -105,9 +105,9 @@ class Content:
             return {"type": "media", "modality": block.kind, "mime_type": block.media_type}
         return {"type": "other"}
 
-    def _shortened(self, value: Any) -> Any:
+    def _shorten(self, value: Any) -> Any:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
-            return {key: self._shortened(item) for key, item in value.items()}
-        return [self._shortened(item) for item in value] if isinstance(value, list) else value
+            return {key: self._shorten(item) for key, item in value.items()}
+        return [self._shorten(item) for item in value] if isinstance(value, list) else value

@@ -94,7 +94,7 @@ class TelemetryHook(Hook, Quietly):
     def on_run_start(self, event: RunStartEvent, run: RunContext) -> None:
         """Begin the trace, linked to that of the run's first segment when it is resumed."""
         links: tuple[Link, ...] = ()
-        earlier = parsed(_kept(run.state, event.run_id)) if self.settings.link else None
+        earlier = parsed(_read_link(run.state, event.run_id)) if self.settings.link else None
         if earlier is not None:
             links = (Link(earlier, _RESUMED),)
         segment = Segment(self._kit, event, run.state.usage, links)
@@ -136,7 +136,7 @@ class TelemetryHook(Hook, Quietly):
     ) -> AgentState:
         """Run a node in the span of its iteration."""
         segment = run.stash.get(_SEGMENT, None)
-        if self.settings.link and node == "think" and _kept(state, run.run_id) is None:
+        if self.settings.link and node == "think" and _read_link(state, run.run_id) is None:
             # A step: a resumed or replayed node gets the same text, and with it makes the same state.
             mine = "" if segment is None else self._traceparent(segment) or ""
 
@@ -276,7 +276,7 @@ class TelemetryHook(Hook, Quietly):
             (segment.iteration or segment.run).note(c.EVENT_CACHE_HIT, about)
 
 
-def _kept(state: AgentState, run_id: str) -> Any:
+def _read_link(state: AgentState, run_id: str) -> Any:
     """What the state keeps of the run's first trace, or None; another run of the thread has left its own."""
     kept = state.metadata.get(METADATA)
     return kept.get("traceparent") if isinstance(kept, dict) and kept.get("run_id") == run_id else None

@@ -33,7 +33,7 @@ def _clean(value: Any) -> Any:
     return value.encode("utf-8", "backslashreplace").decode()
 
 
-def _given(attributes: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_missing(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {key: _clean(value) for key, value in attributes.items() if value is not None}
 
 
@@ -80,7 +80,7 @@ class Open(Quietly):
             _clean(name),
             context=self.context,
             kind=kind,
-            attributes=_given(attributes),
+            attributes=_drop_missing(attributes),
             links=links,
             start_time=self.began,
         )
@@ -98,12 +98,12 @@ class Open(Quietly):
     @quiet
     def put(self, attributes: Mapping[str, Any]) -> None:
         """Set attributes; None is not set."""
-        self.span.set_attributes(_given(attributes))
+        self.span.set_attributes(_drop_missing(attributes))
 
     @quiet
     def note(self, name: str, attributes: Mapping[str, Any]) -> None:
         """Add an event."""
-        self.span.add_event(name, _given(attributes))
+        self.span.add_event(name, _drop_missing(attributes))
 
     @quiet
     def link(self, link: Link) -> None:

@@ -70,10 +70,10 @@ class ToolSearchHook(Hook):
     ) -> AgentState:
         """Choose before Think; be there for the model's searches in Execute."""
         if node == "think":
-            return await call_next(await self._chosen(state, run))
+            return await call_next(await self._choose(state, run))
         if node != "execute":
             return await call_next(state)
-        token = SEARCHING.set(partial(self._searched, run) if self._narrows(run) else None)
+        token = SEARCHING.set(partial(self._answer_search, run) if self._narrows(run) else None)
         try:
             return await call_next(state)
         finally:
@@ -87,14 +87,14 @@ class ToolSearchHook(Hook):
         run: RunContext,
     ) -> ModelResponse:
         """Send the chosen tools, in the order in which they were chosen."""
-        return await call_next(_narrowed(request, run))
+        return await call_next(_narrow_choice(request, run))
 
     # -- choosing ---------------------------------------------------------------------------------
 
     def _narrows(self, run: RunContext) -> bool:
         return _total(run) > self.settings.threshold
 
-    async def _chosen(self, state: AgentState, run: RunContext) -> AgentState:
+    async def _choose(self, state: AgentState, run: RunContext) -> AgentState:
         """The state with the names of the tools to send from now on."""
         if not self._narrows(run):
             run.stash[_OFFERED] = None
@@ -117,11 +117,11 @@ class ToolSearchHook(Hook):
         kept = extended((), before if len(before) <= self.settings.keep else (), registry)
         always = pinned(self.settings.pinned, state, registry)
 
-        async def retrieved() -> list[str]:
+        async def retrieve() -> list[str]:
             return [each.name for each in await self._best(prompt(state), self.settings.top, run, always)]
 
         # Recorded: whoever goes on after a crash sends the same tools, with another index or none.
-        found = await run.step(NAME, retrieved, effect="pure")
+        found = await run.step(NAME, retrieve, effect="pure")
         return extended(kept, [*always, *found], registry)
 
     def _report(self, run: RunContext, names: tuple[str, ...]) -> None:
@@ -134,18 +134,18 @@ class ToolSearchHook(Hook):
 
     # -- searching --------------------------------------------------------------------------------
 
-    async def _searched(self, run: RunContext, query: str) -> str:
+    async def _answer_search(self, run: RunContext, query: str) -> str:
         found = await self._best(query, self.settings.results, run)
         return result(query, found, _total(run))
 
     async def _best(self, query: str, count: int, run: RunContext, without: Iterable[str] = ()) -> tuple[Found, ...]:
         try:
-            return await _asked(self._indexes, query, count, run, without)
+            return await _search(self._indexes, query, count, run, without)
         except Exception as e:
             if self._indexes.embedder is None:
                 raise
             run.stash[_FAILURE] = f"{type(e).__name__}: {e}"
-        return await _asked(self._plain, query, count, run, without)
+        return await _search(self._plain, query, count, run, without)
 
 
 def _total(run: RunContext) -> int:
@@ -153,19 +153,19 @@ def _total(run: RunContext) -> int:
     return len(registry) - (SEARCH in registry)
 
 
-async def _asked(
+async def _search(
     indexes: Indexes, query: str, count: int, run: RunContext, without: Iterable[str]
 ) -> tuple[Found, ...]:
     specs = run.registry.specs
     index: Index | None = indexes.ready(specs)
     if index is None:
         make = partial(indexes.of, specs, leaving=SEARCH)
-        index = await to_thread.run_sync(make, abandon_on_cancel=True, limiter=_making())
+        index = await to_thread.run_sync(make, abandon_on_cancel=True, limiter=_index_limiter())
     best = partial(index.best, query, count, without=frozenset(without))
     return best() if indexes.embedder is None else await to_thread.run_sync(best, abandon_on_cancel=True)
 
 
-def _making() -> CapacityLimiter:
+def _index_limiter() -> CapacityLimiter:
     limiter = _MAKING.get(None)
     if limiter is None:
         limiter = CapacityLimiter(1)
@@ -173,17 +173,17 @@ def _making() -> CapacityLimiter:
     return limiter
 
 
-def _narrowed(request: ModelRequest, run: RunContext) -> ModelRequest:
+def _narrow_choice(request: ModelRequest, run: RunContext) -> ModelRequest:
     offered = run.stash.get(_OFFERED, None)
     choice = request.settings.tool_choice
     last = run.stash.get(_NARROWED, None)
     if last is None or last[0] is not request.tools or last[1] is not offered or last[2] != choice:
-        tools = _sent(request.tools, offered, choice, run)
+        tools = _select_sent(request.tools, offered, choice, run)
         run.stash[_NARROWED] = last = (request.tools, offered, choice, tools)
     return evolve(request, tools=last[3])
 
 
-def _sent(
+def _select_sent(
     tools: tuple[ToolSpec, ...], offered: tuple[str, ...] | None, choice: str | None, run: RunContext
 ) -> tuple[ToolSpec, ...]:
     if offered is None:

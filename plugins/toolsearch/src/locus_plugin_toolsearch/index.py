@@ -72,9 +72,9 @@ class Index:
 
     def __init__(self, specs: Sequence[ToolSpec], embedder: Embedder | None = None) -> None:
         self._found = [Found(spec.name, " ".join(spec.description.split())) for spec in specs]
-        self._bm25 = BM25([_weighed(spec) for spec in specs])
+        self._bm25 = BM25([_weigh(spec) for spec in specs])
         self._embedder = embedder
-        self._vectors = None if embedder is None else embedder.vectors(tuple(map(_told, specs)))
+        self._vectors = None if embedder is None else embedder.vectors(tuple(map(_as_sentence, specs)))
 
     def __len__(self) -> int:
         return len(self._found)
@@ -94,15 +94,15 @@ class Index:
             weighted = ((near, 1.0), (scores, min(1.0, coverage / _COVERED)))
             fused: dict[int, float] = {}
             for ranking, weight in weighted:
-                for rank, i in enumerate(_ranked(ranking, _RANKED)):
+                for rank, i in enumerate(_rank(ranking, _RANKED)):
                     fused[i] = fused.get(i, 0.0) + weight / (_RANK + rank)
             scores = fused
         found = self._found
         wanted = {i: score for i, score in scores.items() if found[i].name not in without}
-        return tuple(found[i] for i in _ranked(wanted, count))
+        return tuple(found[i] for i in _rank(wanted, count))
 
 
-def _ranked(scores: Mapping[int, float], count: int) -> list[int]:
+def _rank(scores: Mapping[int, float], count: int) -> list[int]:
     return heapq.nsmallest(count, scores, key=lambda i: (-scores[i], i))
 
 
@@ -110,24 +110,24 @@ def _read(query: str) -> str:
     return query if len(query) <= 2 * _READ else f"{query[:_READ]} {query[-_READ:]}"
 
 
-def _explained(schema: Any) -> str:
+def _descriptions(schema: Any) -> str:
     said = schema.get("description") if isinstance(schema, Mapping) else None
     return said if isinstance(said, str) else ""
 
 
-def _weighed(spec: ToolSpec) -> Mapping[str, float]:
+def _weigh(spec: ToolSpec) -> Mapping[str, float]:
     """The words of a tool and what they weigh."""
     found: Counter[str] = Counter()
     parts = [(spec.name, _NAME), (spec.description, _DESCRIPTION)]
     for name, schema in spec.properties.items():
-        parts += [(name, _PARAMETER), (_explained(schema), _EXPLAINED)]
+        parts += [(name, _PARAMETER), (_descriptions(schema), _EXPLAINED)]
     for text, weight in parts:
         for word in words(text):
             found[word] += weight  # type: ignore[assignment]  # a Counter counts in any number
     return found
 
 
-def _told(spec: ToolSpec) -> str:
+def _as_sentence(spec: ToolSpec) -> str:
     """A tool as a sentence, for what reads meaning."""
     name, parameters = spec.name.replace("_", " "), ", ".join(spec.properties).replace("_", " ")
     return f"{name}: {spec.description} ({parameters})" if parameters else f"{name}: {spec.description}"
@@ -136,7 +136,7 @@ def _told(spec: ToolSpec) -> str:
 def _content(specs: Sequence[ToolSpec]) -> bytes:
     digest = blake2b(digest_size=16)
     for spec in specs:
-        parts = [spec.name, spec.description, *((name, _explained(s)) for name, s in spec.properties.items())]
+        parts = [spec.name, spec.description, *((name, _descriptions(s)) for name, s in spec.properties.items())]
         digest.update(json.dumps(parts).encode() + b"\n")
     return digest.digest()
 

@@ -49,7 +49,7 @@ def find(path: str | None = None) -> Path:
     for library in ("numpy", "onnxruntime"):
         if util.find_spec(library) is None:
             raise EmbeddingUnavailable(f"retriever='embed' needs {library}, which is not installed; {INSTALL}")
-    file = _packaged() if path is None else Path(path).expanduser()
+    file = _find_packaged() if path is None else Path(path).expanduser()
     try:
         with file.open("rb") as opened:
             digest = hashlib.file_digest(opened, "sha256").hexdigest()
@@ -63,7 +63,7 @@ def find(path: str | None = None) -> Path:
     return file
 
 
-def _packaged() -> Path:
+def _find_packaged() -> Path:
     try:
         files = metadata.distribution(DISTRIBUTION).files or ()
     except metadata.PackageNotFoundError:
@@ -89,7 +89,7 @@ class MiniLM:
     @classmethod
     def at(cls, file: Path) -> MiniLM:
         """The model of a file, the same one for all who ask: 50 MB that never change."""
-        return _shared(file)
+        return _load_shared(file)
 
     def scores(self, query: str, texts: Any) -> Any:
         """How near a query is to each of some texts, -1.0 to 1.0.
@@ -103,10 +103,10 @@ class MiniLM:
 
     def vectors(self, texts: tuple[str, ...]) -> Any:
         """The vectors of texts, an array of shape (texts, 384). What was seen before is not computed again."""
-        made = [self._remembered(text) for text in texts]
+        made = [self._cached_vector(text) for text in texts]
         return _numpy.stack(made) if made else _numpy.zeros((0, 384), _numpy.float32)
 
-    def _remembered(self, text: str) -> Any:
+    def _cached_vector(self, text: str) -> Any:
         found = self._known.get(text)
         if found is None:
             found = self._vector(text)
@@ -117,7 +117,7 @@ class MiniLM:
         return found
 
     def _vector(self, text: str) -> Any:
-        session, tokenize = _loaded(self._file)
+        session, tokenize = _load(self._file)
         ids = _numpy.array([tokenize(text)], _numpy.int64)
         given = {
             "input_ids": ids,
@@ -129,12 +129,12 @@ class MiniLM:
 
 
 @cache
-def _shared(file: Path) -> MiniLM:
+def _load_shared(file: Path) -> MiniLM:
     return MiniLM(file)
 
 
 @cache
-def _loaded(file: Path) -> tuple[Any, WordPiece]:
+def _load(file: Path) -> tuple[Any, WordPiece]:
     options = _onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")

@@ -78,9 +78,9 @@ class Checks:
                     if inspect.isawaitable(answer):
                         answer = await answer
         except TimeoutError as e:
-            return _failed(f"the function took longer than {self.settings.timeout:g} s" if not str(e) else f"{e}")
+            return _fail(f"the function took longer than {self.settings.timeout:g} s" if not str(e) else f"{e}")
         except Exception as e:  # noqa: BLE001  # whatever the function raises, the claim is not verified by it
-            return _failed(f"the function raised {type(e).__name__}: {e}")
+            return _fail(f"the function raised {type(e).__name__}: {e}")
         if isinstance(answer, Outcome):
             return answer
         if answer is True or answer == "":
@@ -89,7 +89,7 @@ class Checks:
             return Outcome(verified=False, reason="the check says no")
         if isinstance(answer, str):
             return Outcome(verified=False, reason=answer)
-        return _failed(f"the function must return True, False or what is missing, got {type(answer).__name__}")
+        return _fail(f"the function must return True, False or what is missing, got {type(answer).__name__}")
 
     async def _command(self) -> Outcome:
         settings = self.settings
@@ -99,9 +99,9 @@ class Checks:
                 settings.command, cwd=settings.cwd, env=env, seconds=settings.timeout, tail=settings.tail
             )
         except (OSError, ValueError) as e:
-            return _failed(f"the command could not be started: {e}")
+            return _fail(f"the command could not be started: {e}")
         if ended.code is None:
-            return _failed(f"the command took longer than {settings.timeout:g} s", ended.output)
+            return _fail(f"the command took longer than {settings.timeout:g} s", ended.output)
         if ended.code:
             return Outcome(verified=False, reason=f"the test command ended with {ended.code}", output=ended.output)
         return Outcome(verified=True)
@@ -128,8 +128,8 @@ class Checks:
         except JournalError:
             raise  # no failure of the judge: this worker must not go on
         except LocusError as e:
-            return _failed(f"{type(e).__name__}: {e}")
+            return _fail(f"{type(e).__name__}: {e}")
 
 
-def _failed(why: str, output: str = "") -> Outcome:
+def _fail(why: str, output: str = "") -> Outcome:
     return Outcome(verified=False, reason=_NOT_MADE, output=output, failure=why)

@@ -71,9 +71,9 @@ class VerifierHook(Hook):
         if not self.settings.answers:
             return Accept()
         outcome = await self._of_answer(answer, len(state.messages), state, run)
-        if self._stands(outcome, state):
+        if self._is_accepted(outcome, state):
             return Accept()
-        return Revise(f"{_HEADER}\n{_told(outcome)}")
+        return Revise(f"{_HEADER}\n{_describe_failure(outcome)}")
 
     async def _of_answer(self, answer: Message, at: int, state: AgentState, run: RunContext) -> Outcome:
         key = (state.iteration, at, answer.text)
@@ -93,7 +93,7 @@ class VerifierHook(Hook):
                 return Allow()
             return Reject(_REJECTED + _ALONE.format(call.name))
         outcome = await self._of_call(call, state, run)
-        return Allow() if self._stands(outcome, state) else Reject(_REJECTED + _told(outcome))
+        return Allow() if self._is_accepted(outcome, state) else Reject(_REJECTED + _describe_failure(outcome))
 
     def _terminal(self, state: AgentState) -> Container[str]:
         return state.terminal_tools if self.settings.tools is None else self.settings.tools
@@ -121,10 +121,10 @@ class VerifierHook(Hook):
         if len(new.messages) == len(state.messages):
             return new
         if node == "think" and self.settings.answers:
-            return await self._answered(new, run)
-        return await self._executed(state, new, run) if node == "execute" else new
+            return await self._check_answers(new, run)
+        return await self._check_executions(state, new, run) if node == "execute" else new
 
-    async def _answered(self, new: AgentState, run: RunContext) -> AgentState:
+    async def _check_answers(self, new: AgentState, run: RunContext) -> AgentState:
         last = new.messages[-1]
         if last.role is Role.ASSISTANT and not last.tool_calls and not new.pending_revision:
             return Kept.of(new).after(await self._of_answer(last, len(new.messages), new, run)).into(new)
@@ -133,7 +133,7 @@ class VerifierHook(Hook):
             return evolve(kept, refused=kept.refused + 1).into(new)
         return new
 
-    async def _executed(self, state: AgentState, new: AgentState, run: RunContext) -> AgentState:
+    async def _check_executions(self, state: AgentState, new: AgentState, run: RunContext) -> AgentState:
         terminal, kept = self._terminal(state), Kept.of(state)
         for execution in new.tool_executions[len(state.tool_executions) :]:
             if execution.tool_name not in terminal:
@@ -155,7 +155,7 @@ class VerifierHook(Hook):
 
     # -- checks -----------------------------------------------------------------------------------
 
-    def _stands(self, outcome: Outcome, state: AgentState) -> bool:
+    def _is_accepted(self, outcome: Outcome, state: AgentState) -> bool:
         if outcome.verified or (outcome.failure is not None and self.settings.accept_when_check_fails):
             return True
         return Kept.of(state).refused >= self.settings.refusals
@@ -175,7 +175,7 @@ class VerifierHook(Hook):
                 verdict=outcome.verdict,
                 reason=outcome.reason,
                 failure=outcome.failure,
-                refused=not self._stands(outcome, state),
+                refused=not self._is_accepted(outcome, state),
             )
         )
         return outcome
@@ -190,7 +190,7 @@ class VerifierHook(Hook):
         run.stash[_REPORT] = report
 
 
-def _told(outcome: Outcome) -> str:
+def _describe_failure(outcome: Outcome) -> str:
     """Why a claim does not stand, in words for the agent's model."""
     lines = [f"It is not done: {outcome.reason}."]
     if outcome.output.strip():

@@ -66,10 +66,10 @@ def case(request: str, calls: tuple[ToolExecution, ...], claim: str, run_id: str
 def request_of(state: AgentState) -> str:
     """What the user asked for in this run, or ``""``."""
     at = find_request(state)
-    return "" if at is None else _shown(state.messages[at])
+    return "" if at is None else _describe(state.messages[at])
 
 
-def _shown(message: Message) -> str:
+def _describe(message: Message) -> str:
     others = sum(type(block).__name__ != "TextBlock" for block in message.content)
     return f"{message.text}\n[and {others} blocks that are not text]" if others else message.text
 

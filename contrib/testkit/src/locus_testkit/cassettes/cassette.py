@@ -163,7 +163,7 @@ class Cassette:
                 if not entry.used and _same(self._comparable(entry.request), asked):
                     entry.used = True
                     return entry
-            failure = self._explained(asked)
+            failure = self._explain(asked)
             self._failures.append(failure)
         raise failure
 
@@ -187,7 +187,7 @@ class Cassette:
     def _comparable(self, form: dict[str, Any]) -> Any:
         return forms.comparable(form if self._match is None else self._match(form))
 
-    def _explained(self, asked: Any) -> CassetteError:
+    def _explain(self, asked: Any) -> CassetteError:
         number = sum(entry.used for entry in self._entries) + len(self._failures) + 1
         left = [(n, self._comparable(entry.request)) for n, entry in enumerate(self._entries, 1) if not entry.used]
         again = [n for n, entry in enumerate(self._entries, 1) if _same(self._comparable(entry.request), asked)]
@@ -288,7 +288,7 @@ class CassetteModel:
         entry = self._cassette.begin(self.name, request)
         chunks: list[Chunk] | None = None if on_chunk is None else []
 
-        async def heard(chunk: Chunk) -> None:
+        async def forward(chunk: Chunk) -> None:
             if on_chunk is not None and chunks is not None:
                 chunks.append(chunk)
                 await on_chunk(chunk)
@@ -296,7 +296,7 @@ class CassetteModel:
         response: ModelResponse | None = None
         error: Exception | None = None
         try:
-            response = await live.complete(request, None if on_chunk is None else heard)
+            response = await live.complete(request, None if on_chunk is None else forward)
         except Exception as e:
             error = e
             raise

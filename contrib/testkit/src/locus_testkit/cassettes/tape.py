@@ -48,7 +48,7 @@ def write_tape(path: Path, entries: list[Entry], head: dict[str, Any], scrubber:
     """
     written = [_line({"locus_cassette": VERSION, **head})]
     for number, entry in enumerate(entries, 1):
-        form: dict[str, Any] = {"n": number, "request": _shortened(entry.request, entries[: number - 1])}
+        form: dict[str, Any] = {"n": number, "request": _shorten(entry.request, entries[: number - 1])}
         for name in ("chunks", "response", "error"):
             value = getattr(entry, name)
             if value is not None:
@@ -73,7 +73,7 @@ def _line(form: dict[str, Any]) -> str:
     return line
 
 
-def _shortened(request: dict[str, Any], earlier: list[Entry]) -> dict[str, Any]:
+def _shorten(request: dict[str, Any], earlier: list[Entry]) -> dict[str, Any]:
     form = dict(request)
     best, count = 0, 0
     for number, entry in enumerate(earlier, 1):
@@ -84,13 +84,13 @@ def _shortened(request: dict[str, Any], earlier: list[Entry]) -> dict[str, Any]:
         form["messages"] = request["messages"][count:]
         form["begins"] = {"as": best, "messages": count}
     for number, entry in enumerate(earlier, 1):
-        if "tools" in request and _listed(entry.request.get("tools")) == _listed(request["tools"]):
+        if "tools" in request and _list_tools(entry.request.get("tools")) == _list_tools(request["tools"]):
             form["tools"] = {"as": number}
             break
     return form
 
 
-def _listed(tools: dict[str, Any] | None) -> list[tuple[str, Any]]:
+def _list_tools(tools: dict[str, Any] | None) -> list[tuple[str, Any]]:
     """In their order, which counts."""
     return list((tools or {}).items())
 

@@ -37,7 +37,7 @@ class SizeLaws(StoreContract):
             told = story(size=1)
             picture = MediaBlock("image", "image/png", data=b"\x00" * size)
             state = told.end.with_messages([Message(Role.USER, long), Message(Role.USER, [picture])])
-            told = told.grown(state.with_metadata("long", long))
+            told = told.grow(state.with_metadata("long", long))
             await tell(store, claim, told)
             bodies: tuple[Body, ...] = (
                 Outcome(run_id="long", step_id=StepId(0, "text"), value=long),

@@ -68,7 +68,7 @@ class TimeLaws(StoreContract):
             updated_at=exact + timedelta(microseconds=1),
             active_seconds=0.1 + 0.2,
         )
-        told = told.grown(state, not_before=exact)
+        told = told.grow(state, not_before=exact)
         claim = await store.claim("t", "w")
         await tell(store, claim, told)
         await store.release(claim)

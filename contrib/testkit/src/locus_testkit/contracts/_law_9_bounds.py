@@ -44,7 +44,7 @@ class BoundLaws(StoreContract):
             counted = told.end.marked(
                 updated_at=NOON + timedelta(minutes=n), active_seconds=told.end.active_seconds + 1, iteration=n
             )
-            told = told.grown(evolve(counted, revisions=n))
+            told = told.grow(evolve(counted, revisions=n))
         claim = await store.claim("t", "w")
         await tell(store, claim, told)
         await store.release(claim)

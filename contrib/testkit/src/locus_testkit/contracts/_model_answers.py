@@ -100,7 +100,7 @@ class AnswerPromises(Promises):
     async def test_unusual_text_goes_both_ways_unharmed(self, make: MakeModel) -> None:
         """No character is lost, normalised or cut in half, streamed or not."""
         for listening in (False, True):
-            response, pieces = await _heard(await make(_ODD), asked(f"Repeat this: {_ODD}"), listening=listening)
+            response, pieces = await _collect(await make(_ODD), asked(f"Repeat this: {_ODD}"), listening=listening)
             said = check_text(response)
             if self.features.exact:
                 assert said == _ODD
@@ -112,7 +112,7 @@ class AnswerPromises(Promises):
         """An answer of 100,000 characters arrives with all of them, streamed or not."""
         long = "0123456789" * 10_000
         for listening in (False, True):
-            response, _ = await _heard(await make(long), asked("Say a lot."), listening=listening)
+            response, _ = await _collect(await make(long), asked("Say a lot."), listening=listening)
             assert response.message.text == long
 
     # -- tools ------------------------------------------------------------------------------------
@@ -156,19 +156,19 @@ class AnswerPromises(Promises):
     @needs("streaming")
     async def test_streamed_answer_is_the_same_answer(self, make: MakeModel) -> None:
         """The pieces make up the text of the response, and listening does not change the response."""
-        response, pieces = await _heard(await make("pong ping pong"), asked(_PONG), listening=True)
+        response, pieces = await _collect(await make("pong ping pong"), asked(_PONG), listening=True)
         assert "".join(p.text for p in pieces if p.kind == "text") == check_text(response)
         assert "".join(p.text for p in pieces if p.kind == "reasoning") == response.message.reasoning
         assert {p.kind for p in pieces} <= {"text", "reasoning", "tool_call"}
         if self.features.exact:
-            plain, _ = await _heard(await make("pong ping pong"), asked(_PONG), listening=False)
+            plain, _ = await _collect(await make("pong ping pong"), asked(_PONG), listening=False)
             assert response == plain
 
     @needs("streaming", "tools")
     async def test_streamed_tool_call_is_the_same_call(self, make: MakeModel) -> None:
         """Pieces of a call's arguments, where they are shown, make up the arguments; they are no text."""
         model = await make(call("temperature", city="Paris"))
-        response, pieces = await _heard(model, asked(_PARIS, tools=(TEMPERATURE,)), listening=True)
+        response, pieces = await _collect(model, asked(_PARIS, tools=(TEMPERATURE,)), listening=True)
         calls = called(response)
         shown = "".join(p.text for p in pieces if p.kind == "tool_call")
         if shown and len(calls) == 1:
@@ -215,7 +215,7 @@ class AnswerPromises(Promises):
     @needs("streaming")
     async def test_usage_is_told_when_streaming(self, make: MakeModel) -> None:
         """... also where the provider tells the usage only at the end of the stream."""
-        response, _ = await _heard(await make("pong"), asked(_PONG), listening=True)
+        response, _ = await _collect(await make("pong"), asked(_PONG), listening=True)
         _check_usage(response.usage)
 
     @needs("structured_output")
@@ -232,7 +232,7 @@ class _Enough(Exception):
     """What a listener raises who has heard enough."""
 
 
-async def _heard(model: Model, request: ModelRequest, *, listening: bool) -> tuple[ModelResponse, list[Chunk]]:
+async def _collect(model: Model, request: ModelRequest, *, listening: bool) -> tuple[ModelResponse, list[Chunk]]:
     pieces: list[Chunk] = []
 
     async def listen(chunk: Chunk) -> None:

@@ -136,14 +136,14 @@ class HistoryPromises(Promises):
     async def test_text_that_is_no_unicode_is_answered_or_refused(self, make: MakeModel) -> None:
         """A lone surrogate or a NUL, as broken pages hold them, gets an answer or a typed error."""
         for text in ("half a pair: \ud83d", "nul: \x00"):
-            await _answered_or_refused(await make("pong"), asked(f"Answer with the one word pong. {text}"))
+            await _check_survives(await make("pong"), asked(f"Answer with the one word pong. {text}"))
 
     async def test_very_long_request_is_answered_or_refused(self, make: MakeModel) -> None:
         """Half a million characters get an answer, or the error that says that the window is too small."""
-        await _answered_or_refused(await make("pong"), asked("Answer with the one word pong. " + "word " * 100_000))
+        await _check_survives(await make("pong"), asked("Answer with the one word pong. " + "word " * 100_000))
 
 
-async def _answered_or_refused(model: Model, request: ModelRequest) -> None:
+async def _check_survives(model: Model, request: ModelRequest) -> None:
     try:
         response = await model.complete(request)
     except (ModelError, InputError):

@@ -97,7 +97,7 @@ class Story:
         """The state after all of them."""
         return self.states[-1]
 
-    def grown(self, state: AgentState, *, not_before: datetime | None = None) -> Story:
+    def grow(self, state: AgentState, *, not_before: datetime | None = None) -> Story:
         """The same with one more transition.
 
         Args:
@@ -130,7 +130,7 @@ def story(run_id: str = "run", *, start: AgentState = BLANK, size: int = 4) -> S
             iteration=len(states) // 2,
         )
         think = len(states) % 2 == 1
-        after = _thought(before) if think else _acted(before)
+        after = _think(before) if think else _act(before)
         last = len(states) == size - 1
         node, follower = ("think", "execute") if think else ("execute", "think")
         # What a state remembers beside its value is not in the journal: compare with what is.
@@ -153,7 +153,7 @@ def _transition(
     )
 
 
-def _thought(state: AgentState) -> AgentState:
+def _think(state: AgentState) -> AgentState:
     said = f"{state.run_id}: thought {len(state.messages)}"
     blocks = (
         ThinkingBlock(said, "signature==", extras=EMPTY),
@@ -167,7 +167,7 @@ def _thought(state: AgentState) -> AgentState:
     return state.with_reasoning_step(step).with_token_usage(prompt_tokens=7, completion_tokens=3, cost=0.25)
 
 
-def _acted(state: AgentState) -> AgentState:
+def _act(state: AgentState) -> AgentState:
     done = ToolExecution(tool_name="look", arguments=freeze({"at": 1}), result="found", key="k", call_id="call")
     failed = ToolExecution(tool_name="look", error="ValueError: no", key="k2", call_id="call", started=False)
     picture = MediaBlock("image", "image/png", data=b"\x89PNG\x00")

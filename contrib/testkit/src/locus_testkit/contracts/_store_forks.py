@@ -113,10 +113,10 @@ class ForkLaws(StoreContract):
         told = story(size=5)
         await _write(store, "t", told)
         await store.fork("t", 3, "one")
-        await store.release(await _written(store, "one", texts(2, "one")))
+        await store.release(await _write_thread(store, "one", texts(2, "one")))
         await store.fork("one", 4, "two")
         await store.fork("one", 2, "three")
-        await store.release(await _written(store, "two", texts(1, "two")))
+        await store.release(await _write_thread(store, "two", texts(1, "two")))
         await store.fork("two", 5, "four")
         wanted = [*told.bodies[:3], *texts(1, "one"), *texts(1, "two")]
         assert bodies_of(await store.read("two")) == wanted
@@ -202,7 +202,7 @@ async def _write(store: JournalStore, thread_id: str, told: Story) -> None:
     await store.release(claim)
 
 
-async def _written(store: JournalStore, thread_id: str, bodies: Sequence[Body]) -> Claim:
+async def _write_thread(store: JournalStore, thread_id: str, bodies: Sequence[Body]) -> Claim:
     claim = await store.claim(thread_id, "w")
     await add(store, claim, *bodies)
     return claim

@@ -49,7 +49,7 @@ class Contract:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        broken = _silenced(cls)
+        broken = _silenced_promises(cls)
         if broken:
             raise ContractBroken(cls, broken)
         check_features(cls)
@@ -72,10 +72,10 @@ class Contract:
 
     def test_every_promise_is_kept_or_excused(self) -> None:
         """No test of the contract is overridden but by an xfail with a reason, also not after the fact."""
-        assert _silenced(type(self)) == []
+        assert _silenced_promises(type(self)) == []
 
 
-def _silenced(cls: type) -> list[str]:
+def _silenced_promises(cls: type) -> list[str]:
     """The promises that a class, or a mix-in of it, overrides without an xfail mark that has a reason."""
     first: dict[str, type] = {}
     origin: dict[str, type] = {}
@@ -85,10 +85,10 @@ def _silenced(cls: type) -> list[str]:
                 first.setdefault(name, base)
                 if issubclass(base, Contract):
                     origin[name] = base
-    return sorted(n for n, made in origin.items() if first[n] is not made and not _excused(vars(first[n])[n]))
+    return sorted(n for n, made in origin.items() if first[n] is not made and not _has_excuse(vars(first[n])[n]))
 
 
-def _excused(test: object) -> bool:
+def _has_excuse(test: object) -> bool:
     marks: list[pytest.Mark] = getattr(test, "pytestmark", [])
     return any(
         mark.name == "xfail" and str(mark.kwargs.get("reason", "")).strip() and mark.kwargs.get("strict", True)

@@ -65,7 +65,7 @@ def undeclared(cls: type, test: str) -> tuple[str, ...]:
         test: the name of the method.
     """
     features = getattr(cls, "features", None)
-    return tuple(sorted(name for name in _needed(cls, test) if not getattr(features, name)))
+    return tuple(sorted(name for name in _needed_features(cls, test) if not getattr(features, name)))
 
 
 def check_features(cls: type) -> None:
@@ -80,7 +80,7 @@ def check_features(cls: type) -> None:
         raise FeatureUnknown(cls, f".features must be an instance like StoreFeatures(delete=False), got {features!r}")
     known = () if features is None else tuple(each.name for each in attrs.fields(type(features)))
     for test in dir(cls):
-        for name in _needed(cls, test) - set(known):
+        for name in _needed_features(cls, test) - set(known):
             near = closest(name, known)
             hint = f"did you mean {near!r}?" if near else f"known: {', '.join(known) or 'none'}"
             raise FeatureUnknown(
@@ -88,5 +88,5 @@ def check_features(cls: type) -> None:
             )
 
 
-def _needed(cls: type, test: str) -> set[str]:
+def _needed_features(cls: type, test: str) -> set[str]:
     return {name for base in cls.__mro__ for name in getattr(vars(base).get(test), _NEEDS, ())}

@@ -105,7 +105,7 @@ class PluginContract(Contract):
 
     def test_hooks_are_accepted(self, catalogue: Catalogue) -> None:
         """Every hook exists, takes arguments that the specification has, and is ordered without a circle."""
-        wanted = PluginRequest(keywords={self.name: self._enabled()}, strict=True)
+        wanted = PluginRequest(keywords={self.name: self._enable()}, strict=True)
         active = activate(wanted, catalogue)
         HookManager.build(active.plugins, reports=active.reports)
         assert [plugin.manifest.name for plugin in active.plugins] == [self.name]
@@ -125,7 +125,7 @@ class PluginContract(Contract):
             return text
 
         model = ScriptedModel(call("echo", text="hello"), "Done.", after="repeat")
-        agent: Agent[Any, Any] = Agent(model, tools=[echo], catalogue=catalogue, **{self.name: self._enabled()})
+        agent: Agent[Any, Any] = Agent(model, tools=[echo], catalogue=catalogue, **{self.name: self._enable()})
         events = [event async for event in agent.run("Say hello.")]
         failed = [e for e in events if isinstance(e, HookFailedEvent) and e.plugin == self.name]
         assert failed == []
@@ -133,7 +133,7 @@ class PluginContract(Contract):
         assert len(ends) == 1
         assert ends[0].error is None
 
-    def _enabled(self) -> Any:
+    def _enable(self) -> Any:
         return dict(self.settings) or True
 
     def _entry_point(self) -> importlib.metadata.EntryPoint:
