@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from oci._vendor import requests
 from plugins.oci.tests.verification import FINGERPRINT, TENANCY, USER, Keys
 
-from locus_plugin_oci.signing import Identity, date_now, signed
+from locus_plugin_oci.signing import Identity, date_now, sign
 
 HOST = "https://inference.generativeai.us-chicago-1.oci.oraclecloud.com"
 
@@ -42,7 +42,7 @@ def test_signatures_are_those_of_the_sdk(keys: Keys, signer: Any, method: str, p
     assert isinstance(key, RSAPrivateKey)
     date = date_now()
     content = body if method == "POST" else None
-    ours = signed(Identity(f"{TENANCY}/{USER}/{FINGERPRINT}", key), method, HOST + path, body=content, date=date)
+    ours = sign(Identity(f"{TENANCY}/{USER}/{FINGERPRINT}", key), method, HOST + path, body=content, date=date)
     headers = {"date": date, "content-type": "application/json"}
     request = requests.Request(method, HOST + path, data=content, headers=headers).prepare()
     if content is not None:

@@ -12,7 +12,7 @@ import anyio
 from attrs import field, frozen
 from tests.durability.log import Log
 from tests.durability.pointed import Pointed
-from tests.durability.points import Points, is_death
+from tests.durability.points import Points
 from tests.durability.world import Mode, Script, World
 
 from locus import IterationEvent
@@ -22,6 +22,7 @@ from locus.core.state import AgentState
 from locus.journal import MemoryStore
 from locus.journal.effects import Clock
 from locus.journal.store import Claim, JournalStore
+from locus_testkit import is_crash
 
 __all__ = ["THREAD", "Opened", "Plain", "Program", "begin", "elsewhere", "final_state", "plain", "segment", "whole"]
 
@@ -90,7 +91,7 @@ async def segment(
     except StoreError as e:
         return Segment("failed", error=e)
     except BaseException as e:
-        if is_death(e):
+        if is_crash(e):
             return Segment("died")
         raise
     if result.interrupts:

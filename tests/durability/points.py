@@ -8,26 +8,17 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Literal
 
-__all__ = ["Died", "How", "Points", "is_death"]
+from locus_testkit import SimulatedCrash
 
-#: ``"die"``: raise `Died` here and at every later point. ``"kill"``: SIGKILL to this very process. ``"stop"``: SIGSTOP.
-#: ``"stall"``: let something else happen meanwhile, then go on as if nothing had.
+__all__ = ["How", "Points"]
+
+#: ``"die"``: raise `SimulatedCrash` here and at every later point. ``"kill"``: SIGKILL to this very process.
+#: ``"stop"``: SIGSTOP. ``"stall"``: let something else happen meanwhile, then go on as if nothing had.
 How = Literal["die", "kill", "stop", "stall"]
 
 
 #: Whoever is overtaken here has nothing that could be taken from him: he begins a turn of his own.
 _UNCLAIMED = ("peek: before", "claim: before")
-
-
-class Died(BaseException):
-    """The process is gone, as far as the run is concerned."""
-
-
-def is_death(error: BaseException) -> bool:
-    """Whether it is `Died`, maybe inside of groups."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return isinstance(error, Died)
 
 
 class Points:
@@ -53,7 +44,7 @@ class Points:
     def _due(self, name: str) -> bool:
         with self._lock:
             if self.dead:
-                raise Died
+                raise SimulatedCrash
             if self.how == "stall" and name in _UNCLAIMED:
                 return False
             self.count += 1
@@ -69,13 +60,13 @@ class Points:
             os.kill(os.getpid(), signal.SIGSTOP)
         if self.how == "die":
             self.dead = True
-            raise Died
+            raise SimulatedCrash
         return True
 
     def alive(self) -> None:
-        """Raise `Died` where the process is dead: the dead have no effects."""
+        """Raise `SimulatedCrash` where the process is dead: the dead have no effects."""
         if self.dead:
-            raise Died
+            raise SimulatedCrash
 
     def here(self, name: str) -> None:
         """A point where a lock may be held: nothing stalls here, so a stalling plan does not count it."""

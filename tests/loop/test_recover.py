@@ -10,7 +10,7 @@ from locus import Agent, ToolContext, tool
 from locus.core.errors import ConfigError
 from locus.journal import MemoryStore, ThreadQuery
 from locus.threads import Recovered, Threads
-from locus_testkit import Died, DyingStore, ScriptedModel, call
+from locus_testkit import CrashingStore, ScriptedModel, SimulatedCrash, call
 
 pytestmark = pytest.mark.anyio
 
@@ -29,9 +29,9 @@ def add(a: int) -> int:
 
 async def crash(store: MemoryStore, thread_id: str, name: str | None = None, **metadata: Any) -> None:
     """A run whose process dies when the tool has run."""
-    dying = DyingStore("execute", store=store)
+    dying = CrashingStore("execute", store=store)
     agent = Agent(ScriptedModel(call("add", a=1), "done"), tools=[add], name=name, checkpointer=dying)
-    with pytest.raises(Died):
+    with pytest.raises(SimulatedCrash):
         await agent.run("Count.", thread_id=thread_id, metadata=metadata)
     await dying.revive()
 
@@ -83,9 +83,9 @@ async def test_each_of_two_agents_resumes_its_own_runs() -> None:
 async def test_a_run_that_kills_its_worker_each_time_is_set_aside() -> None:
     store = MemoryStore()
     await crash(store, "t")
-    again = DyingStore("execute", store=store)
+    again = CrashingStore("execute", store=store)
     agent = Agent(ScriptedModel("never"), tools=[add], checkpointer=again)
-    with pytest.raises(Died):
+    with pytest.raises(SimulatedCrash):
         await agent.threads.recover(max_attempts=2)
     await again.revive()
     (made,) = await agent.threads.recover(max_attempts=2)

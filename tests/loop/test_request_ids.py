@@ -15,7 +15,7 @@ from locus.core.journal import START, Transition
 from locus.journal import MemoryStore
 from locus.journal.store import JournalStore
 from locus_plugin_sqlite import SqliteStore
-from locus_testkit import Died, DyingStore, ScriptedModel, call
+from locus_testkit import CrashingStore, ScriptedModel, SimulatedCrash, call
 
 from .kit import answers, bodies, collect, confirm, interrupting
 
@@ -108,8 +108,8 @@ async def test_a_second_caller_meets_the_first(opened: Stores) -> None:
 
 @pytest.mark.parametrize("at", ["execute", "think", 1])
 async def test_a_turn_whose_worker_died_goes_on(opened: Stores, at: str | int) -> None:
-    dying = DyingStore(at, store=opened())
-    with pytest.raises(Died):
+    dying = CrashingStore(at, store=opened())
+    with pytest.raises(SimulatedCrash):
         await agent(dying, call("add", a=1), "2.").run("x", thread_id="t", request_id="r")
     await dying.revive()
     turns = ("2.",) if at == "execute" else (call("add", a=1), "2.")

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from locus.core.journal import Body
 from locus.journal import MemoryStore
 from locus.journal.store import Appended, Claim
+from locus_testkit import SimulatedCrash
 
-__all__ = ["Break", "Died", "Fragile", "breaks", "is_death"]
+__all__ = ["Break", "Fragile", "breaks"]
 
 
 @frozen
@@ -27,10 +28,6 @@ class Break:
 
 
 breaks = st.builds(Break, st.sampled_from(["left", "cancelled", "died"]), st.integers(1, 14), st.booleans())
-
-
-class Died(BaseException):
-    """The process is gone, as far as the run is concerned."""
 
 
 class Fragile(MemoryStore):
@@ -57,15 +54,8 @@ class Fragile(MemoryStore):
         if plan.stored:
             await super().append(claim, bodies)
         if plan.how == "died":
-            raise Died
+            raise SimulatedCrash
         assert self.scope is not None
         self.scope.cancel()
         await anyio.lowlevel.checkpoint()
         raise AssertionError("unreachable: the scope is cancelled")
-
-
-def is_death(error: BaseException) -> bool:
-    """Whether it is `Died`, maybe inside of groups."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return isinstance(error, Died)

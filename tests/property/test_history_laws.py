@@ -16,7 +16,7 @@ from hypothesis import event as note
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
-from tests.property.breaks import Break, Died, Fragile, breaks, is_death
+from tests.property.breaks import Break, Fragile, breaks
 from tests.property.loop_world import World, calls
 
 from locus import Agent, AgentResult, Cancel, Event, Hook, Message, ModelRequest, Reject, Retry, ToolContext, tool
@@ -43,9 +43,11 @@ from locus_testkit import (
     FakeClock,
     HistoryInvalid,
     ScriptedModel,
+    SimulatedCrash,
     assert_valid_request,
     call,
     history_problems,
+    is_crash,
     malformed_call,
 )
 
@@ -272,10 +274,10 @@ class Thread:
             self.store.expect(plan, scope)
             try:
                 return await (self.left(run, plan.at) if plan is not None and plan.how == "left" else run)
-            except Died:
+            except SimulatedCrash:
                 pass
             except BaseExceptionGroup as e:
-                if not is_death(e):
+                if not is_crash(e):
                     raise
         self.broken += 1
         return None

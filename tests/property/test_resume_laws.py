@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from tests.loop.kit import Recorder, assert_valid_history, of
-from tests.property.breaks import Break, Died, Fragile, breaks, is_death
+from tests.property.breaks import Break, Fragile, breaks
 
 from locus import (
     Agent,
@@ -41,7 +41,7 @@ from locus.core.messages import ToolCall
 from locus.journal import SnapshotAdapter
 from locus.journal.store import JournalStore
 from locus.tools.definition import Tool
-from locus_testkit import ScriptedModel, Turn, call
+from locus_testkit import ScriptedModel, SimulatedCrash, Turn, call, is_crash
 
 both_backends = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 UNKNOWN = "Error: outcome unknown"
@@ -188,10 +188,10 @@ class Case:
             self.store.expect(plan, scope)
             try:
                 result = await (self._left(run, plan) if plan is not None and plan.how == "left" else run)
-            except Died:
+            except SimulatedCrash:
                 pass
             except BaseExceptionGroup as e:
-                if not is_death(e):
+                if not is_crash(e):
                     raise
         self.broken += result is None
         told = self.recorder.events[before:]

@@ -8,7 +8,7 @@ import pytest
 from attrs import frozen
 
 from locus_testkit import Contract, FeatureUnknown, StoreFeatures, needs
-from locus_testkit.contracts.features import undeclared
+from locus_testkit.contracts.features import missing_features
 
 pytest_plugins = ["pytester"]
 
@@ -192,5 +192,5 @@ def test_marks_add_up() -> None:
         def test_it_lands(self) -> None:
             return
 
-    assert undeclared(Both, "test_it_lands") == ("legs", "wings")
-    assert undeclared(Both, "test_every_promise_is_kept_or_excused") == ()
+    assert missing_features(Both, "test_it_lands") == ("legs", "wings")
+    assert missing_features(Both, "test_every_promise_is_kept_or_excused") == ()

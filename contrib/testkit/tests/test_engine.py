@@ -16,7 +16,7 @@ from locus.core.journal import Intent, Outcome, Policy, Transition
 from locus.core.step_id import StepId
 from locus.journal import Effects, InProcess, MemoryStore
 from locus.tools import ToolContext
-from locus_testkit import Died, DyingStore, ScriptedModel, ToyEngine, Turn, call, is_death
+from locus_testkit import CrashingStore, ScriptedModel, SimulatedCrash, ToyEngine, Turn, call, is_crash
 
 pytestmark = pytest.mark.anyio
 
@@ -84,7 +84,7 @@ class World:
         try:
             return await self.work(engine)
         except BaseException as e:
-            if not is_death(e):
+            if not is_crash(e):
                 raise
         engine.restart()
         return await self.work(engine)
@@ -159,17 +159,17 @@ async def test_a_recorded_outcome_is_not_run_again_and_a_lost_one_never() -> Non
 
     class Noting(InProcess):
         async def run(self, step_id: StepId, fn: Callable[[], Awaitable[Any]], policy: Policy, digest: str) -> Any:
-            ran.append((store.deaths, str(step_id)))
+            ran.append((store.crashes, str(step_id)))
             return await super().run(step_id, fn, policy, digest)
 
     for at, stored in ((2, False), (3, False), (3, True), (4, False), (4, True), (5, False), (5, True)):
         ran.clear()
-        store, world = DyingStore(at, stored=stored), World()
+        store, world = CrashingStore(at, stored=stored), World()
         await store.outlive(world.agent(Noting(), checkpointer=store), "Sell.")
-        pays = [deaths for deaths, step in ran if step == "0/execute/0"]
+        pays = [crashes for crashes, step in ran if step == "0/execute/0"]
         assert len(pays) <= 1, (at, stored)
         assert world.done["pay"] == len(pays)
-        assert store.deaths == 1
+        assert store.crashes == 1
 
 
 async def test_times_and_ids_on_record_come_from_the_effects() -> None:
@@ -209,7 +209,7 @@ async def test_an_engine_refuses_another_run_under_the_same_steps() -> None:
 
 async def test_it_dies_where_it_is_to_die() -> None:
     engine = ToyEngine(dies_at=2)
-    with pytest.raises(Died):
+    with pytest.raises(SimulatedCrash):
         await Agent(ScriptedModel("Done."), effects=engine).run("Go.")
     assert engine.died_in == ("0/think/0", "inside")
     assert engine.ran == {"0/think/0": 1}

@@ -12,7 +12,7 @@ import pytest
 import locus_testkit
 from locus_testkit import strategies
 
-FACADE = ("cassettes", "clock", "contracts", "deaths", "engine", "history", "installed", "network", "scripted")
+FACADE = ("cassettes", "clock", "contracts", "crashes", "engine", "history", "installed", "network", "scripted")
 STRATEGIES = ("conditions", "data", "events", "journals", "messages", "models", "states")
 
 
@@ -26,7 +26,7 @@ def test_package_exports_what_its_modules_do() -> None:
 
 
 def test_strategies_export_what_their_modules_do() -> None:
-    internal = {"TOOLS", "arguments", "built_once", "has_arguments", "has_errors", "is_confident"}
+    internal = {"TOOLS", "arguments", "build_once", "has_arguments", "has_errors", "is_confident"}
     assert set(strategies.__all__) == exported("locus_testkit.strategies", STRATEGIES) - internal
 
 

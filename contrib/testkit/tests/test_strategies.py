@@ -78,13 +78,13 @@ def test_usages_have_parts_within_their_whole(usage: Usage) -> None:
 
 
 @calm
-@given(values.states() | values.grown())
+@given(values.states() | values.grown_states())
 def test_states_survive_their_checkpoint(state: AgentState) -> None:
     assert AgentState.from_checkpoint(through_json(state.to_checkpoint())) == state
 
 
 @calm
-@given(values.states(), st.lists(values.growths() | values.marked(), max_size=5))
+@given(values.states(), st.lists(values.growths() | values.stamps(), max_size=5))
 def test_growths_leave_the_original_alone(state: AgentState, steps: list[Growth]) -> None:
     before = state.to_checkpoint()
     grown = reduce(lambda made, step: step(made), steps, state)
@@ -154,7 +154,7 @@ def test_annotation_without_a_strategy_is_named() -> None:
 
 
 @calm
-@given(values.conditions(), values.grown())
+@given(values.conditions(), values.grown_states())
 def test_conditions_can_be_asked_and_written(condition: TerminationCondition, state: AgentState) -> None:
     assert condition.check(state) in (True, False)
     assert condition_from_json(through_json(condition.to_json())) == condition

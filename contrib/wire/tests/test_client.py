@@ -15,7 +15,7 @@ import pytest
 
 from locus.core.errors import ConfigError, InputError, ModelError
 from locus_testkit.localserver import Answer, LocalServer, Received
-from locus_wire import Client, Endpoint, Event, Outgoing, joined, json_bytes
+from locus_wire import Client, Endpoint, Event, Outgoing, join_fields, json_bytes
 from locus_wire.errors import BadAnswer, KeyRefused, TooLate, Unreachable
 
 pytestmark = pytest.mark.anyio
@@ -298,9 +298,9 @@ async def test_a_number_that_is_none_is_null_in_a_whole_answer_too(server: Local
 
 async def test_a_body_is_the_same_for_the_same_messages() -> None:
     one, two = json_bytes({"role": "user", "content": "ä \ud83d"}), json_bytes([1])
-    body = joined({"model": "m", "temperature": 0.5}, {"messages": [one, two], "tools": []})
+    body = join_fields({"model": "m", "temperature": 0.5}, {"messages": [one, two], "tools": []})
     assert body == '{"messages":[{"role":"user","content":"ä \ufffd"},[1]],"model":"m","temperature":0.5}'.encode()
-    assert joined({}, {"a": [b"1"]}) == b'{"a":[1]}'
+    assert join_fields({}, {"a": [b"1"]}) == b'{"a":[1]}'
     for odd in ({"a": object()}, {"a": float("nan")}):
         with pytest.raises(InputError, match="cannot be written as JSON"):
             json_bytes(odd)

@@ -14,44 +14,47 @@ from hypothesis import strategies as st
 from locus.core.errors import ContextOverflow, ModelError
 from locus.plugins.secret import Secret
 from locus_wire import errors
-from locus_wire.failures import LONGEST, Said, in_stream, refusal, request_id, retry_after, said
-from locus_wire.keys import Key, hidden
+from locus_wire.failures import LONGEST, ErrorDetails, read_error, request_id, retry_after, status_error, stream_error
+from locus_wire.keys import Key, hide_secrets
 
 #: Bodies as the vendors document them, and what is to be read from each.
 BODIES = [
     (
         {"error": {"message": "Rate limit reached", "type": "requests", "param": None, "code": "rate_limit_exceeded"}},
-        Said("Rate limit reached", "rate_limit_exceeded", "requests"),
+        ErrorDetails("Rate limit reached", "rate_limit_exceeded", "requests"),
     ),
     (
         {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}, "request_id": "req_1"},
-        Said("Overloaded", None, "overloaded_error"),
+        ErrorDetails("Overloaded", None, "overloaded_error"),
     ),
-    ({"error": "model 'x' not found"}, Said("model 'x' not found")),
-    ({"code": "NotAuthenticated", "message": "no"}, Said("no", "NotAuthenticated")),
+    ({"error": "model 'x' not found"}, ErrorDetails("model 'x' not found")),
+    ({"code": "NotAuthenticated", "message": "no"}, ErrorDetails("no", "NotAuthenticated")),
     (
         {"object": "error", "message": "bad", "type": "BadRequestError", "code": 400},
-        Said("bad", "400", "BadRequestError"),
+        ErrorDetails("bad", "400", "BadRequestError"),
     ),
-    ({"detail": [{"loc": ["body"], "msg": "field required"}]}, Said('[{"loc": ["body"], "msg": "field required"}]')),
-    ([{"error": {"code": 404, "message": "gone", "status": "NOT_FOUND"}}], Said("gone", "404")),
+    (
+        {"detail": [{"loc": ["body"], "msg": "field required"}]},
+        ErrorDetails('[{"loc": ["body"], "msg": "field required"}]'),
+    ),
+    ([{"error": {"code": 404, "message": "gone", "status": "NOT_FOUND"}}], ErrorDetails("gone", "404")),
     (
         {"error": {"code": 400, "message": "too long", "type": "exceed_context_size_error"}},
-        Said("too long", "400", "exceed_context_size_error"),
+        ErrorDetails("too long", "400", "exceed_context_size_error"),
     ),
-    (None, Said()),
-    ("text", Said("text")),
+    (None, ErrorDetails()),
+    ("text", ErrorDetails("text")),
 ]
 
 
 @pytest.mark.parametrize(("body", "wanted"), BODIES)
-def test_bodies_of_all_vendors_are_read(body: Any, wanted: Said) -> None:
-    assert said(json.dumps(body).encode()) == wanted
+def test_bodies_of_all_vendors_are_read(body: Any, wanted: ErrorDetails) -> None:
+    assert read_error(json.dumps(body).encode()) == wanted
 
 
 @given(st.binary(max_size=60), st.integers(300, 599))
 def test_any_body_and_any_status_is_one_error(body: bytes, status: int) -> None:
-    error = refusal("acme", status, said(body))
+    error = status_error("acme", status, read_error(body))
     assert isinstance(error, ModelError)
     assert type(error) is not ModelError
     assert (error.provider, error.status) == ("acme", status)
@@ -79,7 +82,7 @@ def test_any_body_and_any_status_is_one_error(body: bytes, status: int) -> None:
     ],
 )
 def test_table(status: int, code: str | None, kind: type[ModelError], retryable: bool) -> None:
-    error = refusal("acme", status, Said("no", code))
+    error = status_error("acme", status, ErrorDetails("no", code))
     assert type(error) is kind
     assert error.retryable is retryable
     assert getattr(error, "code", None) == code
@@ -94,12 +97,12 @@ def test_table(status: int, code: str | None, kind: type[ModelError], retryable:
     ],
 )
 def test_a_request_that_is_too_long_is_known_by_its_words(message: str) -> None:
-    assert isinstance(refusal("acme", 400, Said(message)), ContextOverflow)
+    assert isinstance(status_error("acme", 400, ErrorDetails(message)), ContextOverflow)
 
 
 def test_the_provider_decides_whether_to_try_again_where_it_says_so() -> None:
-    assert not refusal("acme", 500, Said("no"), headers={"x-should-retry": "false"}).retryable
-    assert refusal("acme", 400, Said("no"), headers={"x-should-retry": "true"}).retryable
+    assert not status_error("acme", 500, ErrorDetails("no"), headers={"x-should-retry": "false"}).retryable
+    assert status_error("acme", 400, ErrorDetails("no"), headers={"x-should-retry": "true"}).retryable
 
 
 @pytest.mark.parametrize(
@@ -132,32 +135,35 @@ def test_the_id_of_a_request_has_many_names() -> None:
 
 
 def test_an_error_in_a_stream_has_the_status_that_it_would_have_had() -> None:
-    overloaded = in_stream("acme", {"type": "error", "error": {"type": "overloaded_error", "message": "no"}})
+    overloaded = stream_error("acme", {"type": "error", "error": {"type": "overloaded_error", "message": "no"}})
     assert (type(overloaded), overloaded.status, overloaded.retryable) == (errors.Overloaded, 529, True)
     assert (
-        type(in_stream("acme", {"error": {"message": "x", "code": "context_length_exceeded"}})) is errors.ContextTooLong
+        type(stream_error("acme", {"error": {"message": "x", "code": "context_length_exceeded"}}))
+        is errors.ContextTooLong
     )
-    assert in_stream("acme", {"error": {"message": "x", "code": 503}}).status == 503
-    unknown = in_stream("acme", {"error": "something"})
+    assert stream_error("acme", {"error": {"message": "x", "code": 503}}).status == 503
+    unknown = stream_error("acme", {"error": "something"})
     assert (unknown.status, unknown.retryable) == (500, True)
 
 
 def test_a_page_is_named_by_its_title() -> None:
-    text = str(refusal("acme", 502, said(b"<html><title>Bad\ngateway</title><p>lots</p>", "text/html")))
+    text = str(status_error("acme", 502, read_error(b"<html><title>Bad\ngateway</title><p>lots</p>", "text/html")))
     assert "a web page, Bad gateway" in text
     assert "lots" not in text
 
 
 def test_what_was_sent_is_not_quoted() -> None:
     text = "Incorrect API key provided: k7f3aSECRET. Yours: sk-proj-abc*****xyz, Bearer abc.def, key_123456789"
-    error = refusal("acme", 401, Said(text, "bad k7f3aSECRET"), secrets=("Bearer k7f3aSECRET", "k7f3aSECRET"))
+    error = status_error(
+        "acme", 401, ErrorDetails(text, "bad k7f3aSECRET"), secrets=("Bearer k7f3aSECRET", "k7f3aSECRET")
+    )
     for part in ("SECRET", "xyz", "abc.def", "123456789"):
         assert part not in str(error)
         assert part not in repr(vars(error))
 
 
 def test_a_word_that_only_looks_like_a_key_of_a_few_letters_stays() -> None:
-    assert hidden("the sk-1 task-force asks", ("the",)) == "the sk-1 task-force asks"
+    assert hide_secrets("the sk-1 task-force asks", ("the",)) == "the sk-1 task-force asks"
 
 
 # -- keys -----------------------------------------------------------------------------------------

@@ -12,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus_wire.replies import Body
-from locus_wire.streams import Event, JsonLines, Malformed, ServerSentEvents, Told, TooLarge, json_of, shaped
+from locus_wire.streams import (
+    ErrorInAnswer,
+    Event,
+    JsonLines,
+    Malformed,
+    ServerSentEvents,
+    TooLarge,
+    check_shape,
+    json_of,
+)
 
 LINE = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), max_size=8)
 
@@ -122,7 +131,7 @@ def test_a_number_that_is_none_is_null() -> None:
 
 
 def test_a_piece_that_is_an_error_is_told() -> None:
-    with pytest.raises(Told) as caught:
+    with pytest.raises(ErrorInAnswer) as caught:
         json_of('{"error": {"message": "no"}}')
     assert caught.value.body == {"error": {"message": "no"}}
     # Some servers repeat an empty field.
@@ -132,5 +141,5 @@ def test_a_piece_that_is_an_error_is_told() -> None:
 def test_a_field_of_another_kind_is_malformed() -> None:
     answer: dict[str, object] = {"a": 5}
     for wrong in (lambda: answer["b"], lambda: answer["a"].upper(), lambda: answer["a"][0], lambda: [*answer["a"]]):  # type: ignore[attr-defined, index, misc]
-        with pytest.raises(Malformed), shaped():
+        with pytest.raises(Malformed), check_shape():
             wrong()

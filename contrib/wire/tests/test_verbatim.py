@@ -68,7 +68,7 @@ def chat_messages(draw: st.DrawFn) -> dict[str, Any]:
 
 @given(chat_messages())
 def test_a_chat_turn_goes_back_as_it_came(said: dict[str, Any]) -> None:
-    message = chat_history.kept(said, "acme")
+    message = chat_history.read_message(said, "acme")
     for given_back in (message, again(message)):
         (sent,) = chat_history.conversation([given_back], OPTIONS)
         assert json.loads(sent) == said
@@ -76,7 +76,7 @@ def test_a_chat_turn_goes_back_as_it_came(said: dict[str, Any]) -> None:
 
 @given(chat_messages(), st.text("abc", min_size=1))
 def test_a_chat_turn_that_a_hook_has_changed_says_what_it_says_now(said: dict[str, Any], text: str) -> None:
-    message = chat_history.kept(said, "acme")
+    message = chat_history.read_message(said, "acme")
     blocks = [b for b in message.content if not isinstance(b, TextBlock)]
     changed = evolve(message, content=(*blocks, TextBlock(f"changed {text}")))
     (sent,) = chat_history.conversation([changed], OPTIONS)
@@ -87,7 +87,7 @@ def test_a_chat_turn_that_a_hook_has_changed_says_what_it_says_now(said: dict[st
 
 @given(chat_messages())
 def test_a_chat_turn_of_somebody_else_is_only_what_it_says(said: dict[str, Any]) -> None:
-    message = chat_history.kept(said, "another")
+    message = chat_history.read_message(said, "another")
     (sent,) = chat_history.conversation([message], OPTIONS)
     assert json.loads(sent).keys() <= {"role", "content", "tool_calls", "refusal"}
 
@@ -150,14 +150,14 @@ def test_a_call_that_a_hook_has_changed_says_what_it_says_now() -> None:
 
 def test_ids_that_were_told_apart_are_the_ones_that_go_back() -> None:
     call = {"id": "same", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    message = chat_history.kept({"role": "assistant", "content": None, "tool_calls": [call, call]}, "acme")
+    message = chat_history.read_message({"role": "assistant", "content": None, "tool_calls": [call, call]}, "acme")
     (sent,) = chat_history.conversation([message], OPTIONS)
     assert [c["id"] for c in json.loads(sent)["tool_calls"]] == [c.id for c in message.tool_calls]
 
 
 def test_reasoning_stays_where_it_is_not_wanted_back() -> None:
     silent = evolve(OPTIONS, reasoning=False)
-    message = chat_history.kept(
+    message = chat_history.read_message(
         {"role": "assistant", "content": "a", "reasoning": "b", "reasoning_details": [1]}, "acme"
     )
     assert message.reasoning == "b"

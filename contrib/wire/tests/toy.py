@@ -9,7 +9,7 @@ from locus.core.messages import Message, Role, TextBlock, ToolCall
 from locus.models.protocol import Chunk, ModelRequest, ModelResponse, OnChunk
 from locus.plugins.secret import Secret
 from locus_testkit.hostile import Answer, Good
-from locus_wire import Client, Endpoint, Event, Key, Malformed, json_bytes, json_of, shaped, tool_call, unique_ids
+from locus_wire import Client, Endpoint, Event, Key, Malformed, check_shape, json_bytes, json_of, tool_call, unique_ids
 from locus_wire.pools import Session
 
 CALLS = [{"id": "c", "name": "temperature", "args": f'{{"city": "{city}"}}'} for city in ("Paris", "Rome")]
@@ -46,7 +46,7 @@ class Toy:
                 if not texts:
                     raise Malformed("the answer has no choice")
                 return True
-            with shaped():
+            with check_shape():
                 for choice in json_of(event.data)["choices"]:
                     calls.extend(_calls(choice))
                     texts.append(choice.get("text", ""))

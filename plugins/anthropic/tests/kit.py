@@ -19,7 +19,7 @@ from locus_plugin_anthropic.settings import AnthropicSettings
 from locus_testkit.hostile import Answer, Received
 from locus_testkit.scripted import blocks_of
 from locus_wire.errors import ConnectionLost
-from locus_wire.failures import Said, refusal
+from locus_wire.failures import ErrorDetails, status_error
 from locus_wire.pools import Pools, Session
 from locus_wire.streams import Event
 
@@ -170,7 +170,7 @@ def _refusal(turn: BaseException) -> BaseException:
         return turn
     words = "prompt is too long: 9 tokens > 8 maximum" if isinstance(turn, ContextOverflow) else str(turn)
     kind = "not_found_error" if turn.status == 404 else None
-    return refusal("anthropic", turn.status or 500, Said(words, kind=kind))
+    return status_error("anthropic", turn.status or 500, ErrorDetails(words, kind=kind))
 
 
 def _told(turn: Any, number: int, body: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from locus_testkit.imports import brought_by
+from locus_testkit.imports import modules_imported_by
 
 
 def test_import_brings_less_than_twice_an_http_client() -> None:
-    assert len(brought_by("locus_plugin_anthropic.model")) < 2 * len(brought_by("httpx2"))
+    assert len(modules_imported_by("locus_plugin_anthropic.model")) < 2 * len(modules_imported_by("httpx2"))

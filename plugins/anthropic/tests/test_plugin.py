@@ -11,7 +11,7 @@ from locus.models import get_model
 from locus.plugins.secret import Secret
 from locus.plugins.settings import Layer, structure
 from locus_plugin_anthropic import listing
-from locus_plugin_anthropic.server import Listed, client_of
+from locus_plugin_anthropic.server import ListedModel, client_of
 from locus_plugin_anthropic.settings import AnthropicSettings
 from locus_testkit import PluginContract
 from locus_wire import Outgoing
@@ -127,10 +127,10 @@ def test_without_a_key_the_list_says_what_to_do(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_with_a_key_the_list_is_the_servers(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def listed(*_: Any) -> list[Listed]:
-        return [Listed("claude-x", "Claude X")]
+    async def listed(*_: Any) -> list[ListedModel]:
+        return [ListedModel("claude-x", "Claude X")]
 
-    monkeypatch.setattr(listing, "listed_models", listed)
+    monkeypatch.setattr(listing, "list_models", listed)
     assert listing.models(AnthropicSettings(api_key=Secret("k"))) == [("anthropic:claude-x", "Claude X")]
 
 

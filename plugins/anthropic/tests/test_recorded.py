@@ -13,7 +13,7 @@ import pytest
 
 from locus.core.messages import RawBlock, TextBlock, ThinkingBlock, ToolCall, Usage
 from locus.models.protocol import ModelResponse
-from locus_plugin_anthropic.reply import checked, response_of, usage_of
+from locus_plugin_anthropic.reply import check_message, response_of, usage_of
 from locus_plugin_anthropic.stream import Stream
 from locus_wire.replies import Body
 from locus_wire.streams import Event, ServerSentEvents
@@ -27,7 +27,7 @@ USED = Usage(
 
 
 def _whole(name: str) -> ModelResponse:
-    data = checked(json.loads((DATA / f"{name}.json").read_text(encoding="utf-8")))
+    data = check_message(json.loads((DATA / f"{name}.json").read_text(encoding="utf-8")))
     return response_of(data, {}, usage_of(data), name="asked")
 
 

@@ -9,11 +9,11 @@ import pytest
 
 from locus.core.messages import ToolCall, Usage
 from locus.models.protocol import ModelResponse, Price
-from locus_plugin_anthropic.reply import checked, response_of, usage_of
+from locus_plugin_anthropic.reply import check_message, response_of, usage_of
 from locus_plugin_anthropic.stream import Stream
 from locus_wire import Event, Malformed
 from locus_wire.errors import BadAnswer
-from locus_wire.streams import Told
+from locus_wire.streams import ErrorInAnswer
 
 from .kit import at_once, message_of
 
@@ -23,7 +23,7 @@ TEXT = {"type": "text", "text": "So."}
 
 def _response(*content: dict[str, Any], **more: Any) -> ModelResponse:
     message = message_of(*content, **more)
-    return response_of(checked(message), {}, usage_of(message), name="asked")
+    return response_of(check_message(message), {}, usage_of(message), name="asked")
 
 
 def _streamed(*events: dict[str, Any]) -> Stream:
@@ -177,7 +177,7 @@ def test_arguments_are_whole_also_where_the_server_forgets_to_say_so() -> None:
 )
 def test_what_is_no_message_is_refused(data: Any) -> None:
     with pytest.raises(Malformed):
-        checked(data)
+        check_message(data)
 
 
 def _deep(levels: int) -> Any:
@@ -221,7 +221,7 @@ def test_events_that_make_no_sense_are_refused(events: list[dict[str, Any]]) -> 
 
 def test_failure_in_the_middle_of_a_stream_is_told() -> None:
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    with pytest.raises(Told):
+    with pytest.raises(ErrorInAnswer):
         _streamed(_begun(), error)
 
 

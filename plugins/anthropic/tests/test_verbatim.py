@@ -13,7 +13,7 @@ from locus.core.codec import decode, encode
 from locus.core.messages import Message, RawBlock, Role, TextBlock, ThinkingBlock, ToolCall, Usage
 from locus.models.protocol import Chunk
 from locus_plugin_anthropic.conversation import conversation
-from locus_plugin_anthropic.reply import checked, response_of
+from locus_plugin_anthropic.reply import check_message, response_of
 from locus_plugin_anthropic.stream import Stream
 from locus_wire import Event
 
@@ -65,7 +65,7 @@ def _sent_back(message: Message) -> list[Any]:
 
 
 def _received(content: list[dict[str, Any]]) -> Message:
-    return response_of(checked(message_of(*content)), {}, Usage(), name="m").message
+    return response_of(check_message(message_of(*content)), {}, Usage(), name="m").message
 
 
 @given(_CONTENT)

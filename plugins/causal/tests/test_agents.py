@@ -35,7 +35,7 @@ from locus_plugin_causal import (
 from locus_plugin_causal.hooks import users_words
 from locus_plugin_causal.inference import Inference
 from locus_plugin_causal.manifest import plugin
-from locus_testkit import Died, DyingStore, FailingStore, PluginContract, ScriptedModel, call, never
+from locus_testkit import CrashingStore, FailingStore, PluginContract, ScriptedModel, SimulatedCrash, call, never
 
 pytestmark = pytest.mark.anyio
 
@@ -213,9 +213,11 @@ BLAMED = {"label": "e1", "causes": ["strike"], "type": "symptom", "confidence": 
 
 @pytest.mark.parametrize("node", ["think", "execute", "reflect"])
 @pytest.mark.parametrize("stored", [True, False])
-@pytest.mark.parametrize(("kind", "raised"), [(DyingStore, Died), (FailingStore, StoreError)], ids=["dies", "fails"])
+@pytest.mark.parametrize(
+    ("kind", "raised"), [(CrashingStore, SimulatedCrash), (FailingStore, StoreError)], ids=["dies", "fails"]
+)
 async def test_a_run_that_is_resumed_has_the_graph_of_one_that_was_not(
-    node: str, stored: bool, kind: type[DyingStore], raised: type[BaseException]
+    node: str, stored: bool, kind: type[CrashingStore], raised: type[BaseException]
 ) -> None:
     def turn(request: ModelRequest) -> Any:
         if request.purpose == "causal":
@@ -232,7 +234,7 @@ async def test_a_run_that_is_resumed_has_the_graph_of_one_that_was_not(
     )
     with pytest.raises(raised):
         await made.run("Book it.", thread_id="t")
-    assert store.deaths == 1
+    assert store.crashes == 1
     await store.revive()
     run = made.resume("t")
     events = await events_of(run)

@@ -13,7 +13,7 @@ from locus.core.events import ToolCompleteEvent
 from locus.core.executions import ToolExecution
 from locus_plugin_causal import CausalChain, Conflict, build_causal_chain
 from locus_plugin_causal.trace import TraceBuilder
-from locus_plugin_causal.values import handed, offered
+from locus_plugin_causal.values import argument_values, result_values
 
 
 def ran(name: str, turn: int, result: str | None = "ok", error: str | None = None, **arguments: Any) -> ToolExecution:
@@ -249,11 +249,11 @@ def test_a_trace_makes_a_chain_whose_parts_fit(trace: list[tuple[ToolExecution, 
 
 @given(st.text(max_size=300))
 def test_values_of_any_text_are_found_and_bounded(text: str) -> None:
-    assert all(3 <= len(value) <= 200 for value in offered(text))
-    assert set(handed({"a": text})) <= {text.strip(), *offered(text)}
+    assert all(3 <= len(value) <= 200 for value in result_values(text))
+    assert set(argument_values({"a": text})) <= {text.strip(), *result_values(text)}
 
 
 def test_a_huge_result_gives_a_bounded_number_of_values() -> None:
-    assert len(offered(" ".join(f"id-{n}" for n in range(100_000)))) == 500
-    assert len(offered(json.dumps([f"id-{n}" for n in range(100_000)]))) <= 500
-    assert len(offered("[" * 100_000)) == 0
+    assert len(result_values(" ".join(f"id-{n}" for n in range(100_000)))) == 500
+    assert len(result_values(json.dumps([f"id-{n}" for n in range(100_000)]))) <= 500
+    assert len(result_values("[" * 100_000)) == 0

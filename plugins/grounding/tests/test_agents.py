@@ -27,7 +27,7 @@ from locus_plugin_grounding import (
     GroundingSettings,
 )
 from locus_plugin_grounding.manifest import plugin
-from locus_testkit import PluginContract, ScriptedModel, call, every_death, never
+from locus_testkit import PluginContract, ScriptedModel, call, every_crash, never
 
 pytestmark = pytest.mark.anyio
 
@@ -282,7 +282,7 @@ def judged(request: ModelRequest) -> Any:
 
 @pytest.mark.parametrize("judge", ["rules", "model"])
 async def test_wherever_a_run_dies_it_ends_as_if_it_had_not(judge: str) -> None:
-    for store in every_death(least=20 if judge == "model" else 16):
+    for store in every_crash(least=20 if judge == "model" else 16):
         model = ScriptedModel(judged, after="repeat")
         made = Agent(model, tools=[stock], checkpointer=store, catalogue=INSTALLED, grounding={"judge": judge})
         result = await store.outlive(made, "How many?")

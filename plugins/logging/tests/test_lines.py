@@ -19,7 +19,7 @@ from locus.hooks.builtin import LoggingHook, StructuredLoggingHook
 from locus.models import Price
 from locus.plugin import hookimpl, register_event
 from locus_plugin_logging import LoggingSettings
-from locus_plugin_logging.fields import _SHOWN, said
+from locus_plugin_logging.fields import _SHOWN, event_fields
 from locus_plugin_logging.levels import LEVELS, level_number
 from locus_plugin_logging.rendering import json_line, text_line
 from locus_testkit import ScriptedModel, call
@@ -161,7 +161,7 @@ TOKENS = {"input_tokens", "output_tokens", "cached_tokens", "cost"}
 
 @given(st.sampled_from(sorted(_SHOWN)).flatmap(lambda kind: emitted(event_types()[kind])))
 def test_without_payloads_a_line_has_no_field_that_is_not_listed(event: Event) -> None:
-    assert set(said(event, payloads=False, max_chars=100)) <= {*_SHOWN[event.type], *DERIVED, *TOKENS}
+    assert set(event_fields(event, payloads=False, max_chars=100)) <= {*_SHOWN[event.type], *DERIVED, *TOKENS}
 
 
 def test_the_tables_know_every_event_of_the_kernel_and_no_other() -> None:
@@ -182,8 +182,8 @@ class FrostEvent(Event):
 
 def test_of_an_event_of_a_plugin_only_numbers_and_names_are_no_payload() -> None:
     event = FrostEvent(degrees=3.5, rule="frost", prompt="what Ann asked")
-    assert said(event, payloads=False, max_chars=100) == {"degrees": 3.5, "rule": "frost"}
-    assert said(event, payloads=True, max_chars=100)["prompt"] == "what Ann asked"
+    assert event_fields(event, payloads=False, max_chars=100) == {"degrees": 3.5, "rule": "frost"}
+    assert event_fields(event, payloads=True, max_chars=100)["prompt"] == "what Ann asked"
 
 
 async def test_a_long_text_is_cut_and_a_password_in_one_is_hidden() -> None:

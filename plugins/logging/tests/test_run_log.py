@@ -23,8 +23,8 @@ from locus.core.events import event_to_json
 from locus.hooks.builtin import RunLogHook
 from locus.journal import MemoryStore
 from locus.models import Price
-from locus_plugin_logging import RunLog, RunLogEntry, Spent, read_run_log
-from locus_plugin_logging.runfile import RunFile, set_aside
+from locus_plugin_logging import RunLog, RunLogEntry, RunUsage, read_run_log
+from locus_plugin_logging.runfile import RunFile, rotated_path
 from locus_plugin_logging.runlog import FORMAT
 from locus_plugin_logging.worker import Worker
 from locus_testkit import ScriptedModel, call
@@ -73,9 +73,9 @@ async def test_a_step_has_its_tool_arguments_latency_success_tokens_and_dollars_
     assert (added.event.result, added.event.error) == ("3", None)
     assert added.event.duration_ms > 0
     assert failed.event.error == "ValueError: no"
-    assert added.spent == Spent(10, 5, 20.0)
-    assert failed.spent == Spent(20, 10, 40.0)
-    assert log.entries[-1].spent == Spent(30, 15, result.cost)
+    assert added.spent == RunUsage(10, 5, 20.0)
+    assert failed.spent == RunUsage(20, 10, 40.0)
+    assert log.entries[-1].spent == RunUsage(30, 15, result.cost)
 
 
 async def test_a_price_that_is_not_known_stays_unknown_and_a_free_call_costs_nothing(path: Path) -> None:
@@ -127,7 +127,7 @@ def test_files_stay_small_hold_whole_lines_and_the_newest(
     for line in lines:
         file.write(line)
     file.close()
-    found = [path, *(set_aside(path, n) for n in range(1, backups + 2))]
+    found = [path, *(rotated_path(path, n) for n in range(1, backups + 2))]
     there = [each.read_bytes() for each in reversed(found) if each.exists()]
     assert len(there) <= backups + 1
     assert b"".join(lines).endswith(b"".join(there))
@@ -140,7 +140,7 @@ def test_files_stay_small_hold_whole_lines_and_the_newest(
 async def test_files_that_were_set_aside_are_read_too_the_oldest_first(path: Path) -> None:
     made = agent(script(after="cycle"), logging={"run_log": str(path), "run_log_max_bytes": 3_000})
     told = [event for _ in range(3) for event in (await run(made))[1]]
-    assert set_aside(path, 1).exists()
+    assert rotated_path(path, 1).exists()
     assert read_run_log(path).events == tuple(told)
     assert len(read_run_log(path, rotated=False).entries) < len(told)
 
@@ -178,7 +178,7 @@ def test_a_line_that_was_cut_off_is_told_of_and_the_others_are_read(
     last = json.dumps({"format": FORMAT, "event": {"type": "terminate", "reason": "x" * 200}, "spent": {}})
     path.write_text("".join(f"{line}\n" for line in lines) + last[: -min(cut, len(last) - 1)], encoding="ascii")
     log = read_run_log(path)
-    assert log.entries == tuple(RunLogEntry(event, Spent(1)) for event in told)
+    assert log.entries == tuple(RunLogEntry(event, RunUsage(1)) for event in told)
     (problem,) = log.problems
     assert f"line {len(told) + 1}, which is cut off in the middle" in problem
 
@@ -293,7 +293,7 @@ async def test_a_resumed_run_goes_on_in_the_file_and_in_the_sum(path: Path) -> N
     result = await made.resume("t", "yes")
     log = read_run_log(path)
     assert [e.segment for e in log.events if isinstance(e, TerminateEvent)] == [0, 1]
-    assert log.entries[-1].spent == Spent(20, 10, None)
+    assert log.entries[-1].spent == RunUsage(20, 10, None)
     assert result.usage.prompt_tokens == 20
 
 
@@ -374,7 +374,7 @@ def test_when_no_thread_can_be_started_any_more_the_work_is_done_at_once(monkeyp
 
 async def test_a_file_that_was_set_aside_and_not_begun_anew_is_read(path: Path) -> None:
     _, events = await run(agent(script(), logging={"run_log": str(path)}))
-    path.rename(set_aside(path, 1))  # noqa: ASYNC240 - nobody else is there to wait
+    path.rename(rotated_path(path, 1))  # noqa: ASYNC240 - nobody else is there to wait
     assert read_run_log(path).events == tuple(events)
 
 

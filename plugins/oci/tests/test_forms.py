@@ -25,10 +25,10 @@ from locus_plugin_oci.listing import default_model, models
 from locus_plugin_oci.model import OciModel, make
 from locus_plugin_oci.names import form_of
 from locus_plugin_oci.settings import OciSettings
-from locus_testkit.imports import brought_by
+from locus_testkit.imports import modules_imported_by
 from locus_testkit.localserver import Answer, LocalServer
 from locus_wire.errors import KeyMissing, KeyRefused, NotFound, RateLimited
-from locus_wire.streams import Told
+from locus_wire.streams import ErrorInAnswer
 
 from .service import COMPARTMENT, USAGE
 from .verification import Keys, write_profile
@@ -458,7 +458,7 @@ def test_cohere_reasons_to_stop() -> None:
     assert Cohere().response(said("COMPLETE")).stop_reason == "stop"
     assert Cohere().response(said("MAX_TOKENS")).stop_reason == "length"
     assert Cohere().response(said("ERROR_TOXIC")).stop_reason == "filter"
-    with pytest.raises(Told) as caught:
+    with pytest.raises(ErrorInAnswer) as caught:
         Cohere().response(said("ERROR"))
     assert caught.value.body == {"code": "ERROR", "message": "it broke"}
 
@@ -492,10 +492,13 @@ def test_blocks_of_others_are_left_out() -> None:
 
 def test_choosing_the_provider_loads_its_own_stack_and_nothing_else() -> None:
     """Its modules, the client's, what signs, and no SDK: under twice what the client alone takes."""
-    client, own = brought_by("httpx2"), brought_by("locus_plugin_oci.model")
+    client, own = modules_imported_by("httpx2"), modules_imported_by("locus_plugin_oci.model")
     assert len(own) < 2 * len(client), sorted(own - client)
     assert not {name.partition(".")[0] for name in own} & {"oci", "openai", "pydantic", "requests"}
 
 
 def test_the_manifest_loads_neither_a_client_nor_cryptography() -> None:
-    assert not {name.partition(".")[0] for name in brought_by("locus_plugin_oci.manifest")} & {"httpx2", "cryptography"}
+    assert not {name.partition(".")[0] for name in modules_imported_by("locus_plugin_oci.manifest")} & {
+        "httpx2",
+        "cryptography",
+    }

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 from locus_plugin_oci.regions import domain_of, is_region
-from locus_plugin_oci.signing import Identity, date_now, signed
+from locus_plugin_oci.signing import Identity, date_now, sign
 
 from .verification import FINGERPRINT, TENANCY, USER, Keys, unsigned_because
 
@@ -30,7 +30,7 @@ def test_signature_is_the_one_of_the_sdk(keys: Keys, vector: dict[str, Any]) -> 
     """An API key and a session token, with and without a body, with names that are percent-encoded twice."""
     body = bytes.fromhex(vector["body"]) if vector["covers_body"] else None
     identity = identity_of(keys, KEY_IDS[vector["signer"]])
-    given = signed(identity, vector["method"], vector["url"], body=body, date=RECORDED["date"])
+    given = sign(identity, vector["method"], vector["url"], body=body, date=RECORDED["date"])
     assert given["authorization"] == vector["authorization"]
     assert given["date"] == RECORDED["date"]
     assert given.get("x-content-sha256") == (vector["x-content-sha256"] if vector["covers_body"] else None)
@@ -39,7 +39,7 @@ def test_signature_is_the_one_of_the_sdk(keys: Keys, vector: dict[str, Any]) -> 
 def test_every_part_of_a_request_is_covered(keys: Keys) -> None:
     """Another method, path, host, time, type or body, and the signature is worth nothing."""
     url, body = "https://host.example/20231130/actions/chat?x=1", b'{"a": 1}'
-    given = signed(identity_of(keys, KEY_IDS["user"]), "POST", url, body=body)
+    given = sign(identity_of(keys, KEY_IDS["user"]), "POST", url, body=body)
     headers = {**given, "host": "host.example", "content-length": "8", "content-type": "application/json"}
     sent: dict[str, Any] = {
         "method": "POST",

@@ -16,7 +16,7 @@ from locus.models.protocol import ModelRequest, ModelSettings, OutputSpec, Price
 from locus.plugins.settings import Layer, structure
 from locus.tools.spec import ToolSpec
 from locus_plugin_ollama.errors import CannotSend
-from locus_plugin_ollama.messages import encoded
+from locus_plugin_ollama.messages import encode_messages
 from locus_plugin_ollama.model import OllamaModel, make
 from locus_plugin_ollama.request import body_of, plan
 from locus_plugin_ollama.settings import OllamaSettings
@@ -267,7 +267,7 @@ def test_a_result_says_what_it_is_of_also_where_its_call_is_gone() -> None:
     """A conversation manager may have cut the call off; the server takes such a message."""
     result = Message(Role.TOOL, ToolResult("1", "a", name="look"))
 
-    assert json.loads(encoded([result])[0]) == {"role": "tool", "content": "a", "tool_name": "look"}
+    assert json.loads(encode_messages([result])[0]) == {"role": "tool", "content": "a", "tool_name": "look"}
 
 
 def test_a_result_is_encoded_for_the_call_that_it_follows() -> None:
@@ -275,7 +275,7 @@ def test_a_result_is_encoded_for_the_call_that_it_follows() -> None:
     first = Message(Role.ASSISTANT, ToolCall("1", "look"))
     second = Message(Role.ASSISTANT, ToolCall("1", "see", extras=freeze({"ollama": {"id": "1"}})))
 
-    assert [json.loads(encoded([turn, result])[1]) for turn in (first, second)] == [
+    assert [json.loads(encode_messages([turn, result])[1]) for turn in (first, second)] == [
         {"role": "tool", "content": "a", "tool_name": "look"},
         {"role": "tool", "content": "a", "tool_name": "see", "tool_call_id": "1"},
     ]

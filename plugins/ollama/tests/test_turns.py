@@ -15,10 +15,10 @@ from locus.core.frozen import freeze
 from locus.core.messages import Message, Role, TextBlock, ThinkingBlock, ToolCall, Usage
 from locus.models.protocol import ModelRequest, ModelResponse
 from locus_plugin_ollama.answers import Answer
-from locus_plugin_ollama.messages import encoded, turn_of
+from locus_plugin_ollama.messages import encode_messages, turn_of
 from locus_plugin_ollama.request import body_of
 from locus_plugin_ollama.settings import OllamaSettings
-from locus_wire import Malformed, shaped
+from locus_wire import Malformed, check_shape
 from locus_wire.streams import LineParser
 
 from .emulator import final, message_of
@@ -80,9 +80,11 @@ def streamed(data: bytes, cuts: list[int]) -> ModelResponse:
 def test_a_turn_goes_back_as_it_came_unknown_fields_included(message: dict[str, Any]) -> None:
     response = whole(message)
 
-    assert json.loads(encoded([response.message])[0]) == message
+    assert json.loads(encode_messages([response.message])[0]) == message
     kept = decode(json.loads(json.dumps(encode(response.message))), Message)
-    assert encoded([kept]) == encoded([response.message]), "also when it has been through a journal, to the byte"
+    assert encode_messages([kept]) == encode_messages([response.message]), (
+        "also when it has been through a journal, to the byte"
+    )
 
 
 @pytest.mark.proof
@@ -122,7 +124,7 @@ def test_every_request_begins_with_the_bytes_of_the_one_before(turns: list[dict[
 def test_a_message_is_encoded_once() -> None:
     message = whole(message_of("pong")).message
 
-    assert encoded([message])[0] is encoded([message])[0]
+    assert encode_messages([message])[0] is encode_messages([message])[0]
 
 
 def test_a_turn_that_was_changed_since_goes_back_as_changed() -> None:
@@ -258,5 +260,5 @@ SPOILT: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("wrong", SPOILT.values(), ids=SPOILT)
 def test_an_answer_of_another_shape_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(Malformed), shaped():
+    with pytest.raises(Malformed), check_shape():
         whole(message_of("x"), **wrong)

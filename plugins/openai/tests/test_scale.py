@@ -10,7 +10,7 @@ import pytest
 
 from locus import Agent
 from locus.core.events import ModelChunkEvent
-from locus_testkit.imports import brought_by
+from locus_testkit.imports import modules_imported_by
 from locus_testkit.localserver import Answer, LocalServer, Received
 from locus_testkit.scripted import blocks_of, call
 
@@ -66,10 +66,10 @@ async def test_200_runs_at_a_time_share_a_few_connections_and_mix_nothing(form: 
 
 def test_choosing_the_provider_loads_its_own_stack_and_nothing_else() -> None:
     """Its modules, the client's, and no SDK: under twice what the client alone takes."""
-    client, own = brought_by("httpx2"), brought_by("locus_plugin_openai.model")
+    client, own = modules_imported_by("httpx2"), modules_imported_by("locus_plugin_openai.model")
     assert len(own) < 2 * len(client), sorted(own - client)
     assert not {name.partition(".")[0] for name in own} & {"openai", "pydantic", "requests", "tenacity"}
 
 
 def test_the_manifest_loads_no_client() -> None:
-    assert "httpx2" not in brought_by("locus_plugin_openai.manifest")
+    assert "httpx2" not in modules_imported_by("locus_plugin_openai.manifest")

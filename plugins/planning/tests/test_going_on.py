@@ -10,7 +10,7 @@ import locus_plugin_timetravel as timetravel
 from locus import Agent, tool
 from locus.core.journal import Intent, Outcome
 from locus.journal import MemoryStore
-from locus_testkit import Died, DyingStore, ScriptedModel, assert_valid_history, call, every_death
+from locus_testkit import CrashingStore, ScriptedModel, SimulatedCrash, assert_valid_history, call, every_crash
 
 from .kit import ANSWER, PLAN, Journey, of, plan, purposes, ran, run, step
 
@@ -63,7 +63,7 @@ def play(request: Any) -> Any:
 CALLS = {"planning": 2, "planning-step": 2, "think": 1}
 
 
-async def _written(store: DyingStore, purpose: str) -> int:
+async def _written(store: CrashingStore, purpose: str) -> int:
     """How many answers to a purpose the journal has."""
     bodies = [entry.body for entry in await store.read("t")]
     return sum(isinstance(body, Intent | Outcome) and body.step_id.purpose == purpose for body in bodies)
@@ -73,11 +73,11 @@ async def test_wherever_a_run_dies_it_goes_on_with_the_same_plan() -> None:
     plain, whole = ScriptedModel(play, after="repeat"), Tools()
     reference, _ = await run(plain, whole.all(), planning=True)
     assert {p: purposes(plain).count(p) for p in CALLS} == CALLS
-    for store in every_death(least=34):
+    for store in every_crash(least=34):
         tools, model, lost = Tools(), ScriptedModel(play, after="repeat"), [0]
         agent = Agent(model, tools=tools.all(), checkpointer=store, planning=True)
 
-        async def between(store: DyingStore = store, model: ScriptedModel = model, lost: list[int] = lost) -> None:
+        async def between(store: CrashingStore = store, model: ScriptedModel = model, lost: list[int] = lost) -> None:
             lost[0] = len(model.requests) - sum([await _written(store, p) for p in CALLS])
 
         result = await store.outlive(agent, "Look.", between=between)
@@ -124,7 +124,7 @@ async def test_a_run_that_was_given_up_goes_on_without_a_plan_after_a_crash() ->
     async def work(x: str) -> str:
         """Work."""
         if dying.pop() if dying else False:
-            raise Died
+            raise SimulatedCrash
         return x
 
     def script(request: Any) -> Any:
@@ -134,7 +134,7 @@ async def test_a_run_that_was_given_up_goes_on_without_a_plan_after_a_crash() ->
 
     store, model = MemoryStore(), ScriptedModel(script, after="repeat")
     agent = Agent(model, tools=[work], planning=True, checkpointer=store)
-    with pytest.raises(Died):
+    with pytest.raises(SimulatedCrash):
         await agent.run("Work.", thread_id="t")
     result = await agent.resume("t")
     assert (result.text, purposes(model)) == ("Done.", ["planning", "planning", "think", "think"])

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from locus import tool
 from locus.tools.registry import ToolRegistry
-from locus_plugin_planning import Plan, Step, Unusable, read_plan
+from locus_plugin_planning import AnswerUnusable, Plan, Step, read_plan
 from locus_plugin_planning.reading import plan_spec
-from locus_plugin_planning.references import Unresolved, filled, is_open, references
+from locus_plugin_planning.references import Unresolved, fill_references, is_open, references
 
 from .kit import of, plan, step
 
@@ -34,7 +34,7 @@ TOOLS = ToolRegistry(look, add)
 
 
 def problems(text: str, **options: Any) -> str:
-    with pytest.raises(Unusable) as caught:
+    with pytest.raises(AnswerUnusable) as caught:
         read_plan(text, TOOLS, **options)
     return "\n".join(caught.value.problems)
 
@@ -165,7 +165,7 @@ _STEPS = st.lists(
 def test_whatever_a_planner_answers_is_a_plan_or_unusable(text: str) -> None:
     try:
         read = read_plan(text, TOOLS)
-    except Unusable:
+    except AnswerUnusable:
         return
     assert Plan.from_data(json.loads(json.dumps(read.to_data()))) == read
 
@@ -188,14 +188,14 @@ def test_a_plan_is_read_exactly_when_its_steps_can_be_put_in_order(data: st.Data
 def test_what_holds_no_reference_stays_as_it_is(value: Any) -> None:
     assert not is_open(value)
     assert references(value) == ()
-    assert filled(value, {}) == value
+    assert fill_references(value, {}) == value
 
 
 @given(st.text(max_size=30))
 def test_a_result_is_never_read_as_a_reference(text: str) -> None:
     hostile = json.dumps({"$result": text})
-    assert filled({"x": [of("a")]}, {"a": hostile}) == {"x": [hostile]}
-    assert filled({"$join": ["-", of("a")]}, {"a": hostile}) == f"-{hostile}"
+    assert fill_references({"x": [of("a")]}, {"a": hostile}) == {"x": [hostile]}
+    assert fill_references({"$join": ["-", of("a")]}, {"a": hostile}) == f"-{hostile}"
 
 
 @pytest.mark.parametrize(
@@ -203,15 +203,15 @@ def test_a_result_is_never_read_as_a_reference(text: str) -> None:
     [("a", [{"b": 1}]), ("a.0", {"b": 1}), ("a.0.b", 1), (["a", 0, "b"], 1), ("", '{"a": [{"b": 1}]}')],
 )
 def test_a_path_leads_into_a_result_that_is_json(path: Any, value: Any) -> None:
-    assert filled({"$result": "r", "path": path}, {"r": '{"a": [{"b": 1}]}'}) == value
+    assert fill_references({"$result": "r", "path": path}, {"r": '{"a": [{"b": 1}]}'}) == value
 
 
 def test_a_result_that_is_not_there_is_missed() -> None:
     with pytest.raises(Unresolved, match="'z' has no result"):
-        filled({"x": of("z")}, {"a": "1"})
+        fill_references({"x": of("z")}, {"a": "1"})
 
 
 @pytest.mark.parametrize("path", ["b", "a.1", "a.-1", "a.x", "a.0.b.c", "a.²"])
 def test_a_path_that_leads_nowhere_says_so(path: str) -> None:
     with pytest.raises(Unresolved, match="nothing at"):
-        filled({"$result": "r", "path": path}, {"r": '{"a": [{"b": 1}]}'})
+        fill_references({"$result": "r", "path": path}, {"r": '{"a": [{"b": 1}]}'})

@@ -21,7 +21,7 @@ from locus.journal import MemoryStore
 from locus.models import ModelRequest, Price
 from locus.plugin import Hook
 from locus_plugin_pricing import PricePerMillion, PricingHook, PricingReport, PricingSettings, Tables, UnknownPriceEvent
-from locus_testkit import Died, FakeClock, ScriptedModel, call
+from locus_testkit import FakeClock, ScriptedModel, SimulatedCrash, call
 
 pytestmark = pytest.mark.anyio
 
@@ -172,7 +172,7 @@ async def test_a_resumed_run_keeps_what_calls_cost_then_and_a_replay_shows_no_di
     def shaky() -> str:
         """Shaky."""
         if dying.pop() if dying else False:
-            raise Died
+            raise SimulatedCrash
         return "done"
 
     def agent(price: float) -> Agent[Any, Any]:
@@ -180,7 +180,7 @@ async def test_a_resumed_run_keeps_what_calls_cost_then_and_a_replay_shows_no_di
         return Agent(model, tools=[shaky], checkpointer=store, pricing=own)
 
     model = ScriptedModel(call("shaky"), "Done.", name="acme:big")
-    with pytest.raises(Died):
+    with pytest.raises(SimulatedCrash):
         await agent(1.0).run("Hi.", thread_id="t")
     result = await agent(1_000.0).resume("t")
     assert result.cost == pytest.approx(15e-6 + 15e-3)
@@ -194,10 +194,10 @@ async def test_a_call_that_is_on_record_is_not_counted_by_the_segment_that_goes_
             if dying:
                 raise dying.pop()
 
-    store, dying = MemoryStore(), [Died()]
+    store, dying = MemoryStore(), [SimulatedCrash()]
     model = ScriptedModel(call("look"), "Done.", name="acme:big")
     agent: Agent[Any, Any] = Agent(model, tools=[look], checkpointer=store, pricing=MINE, hooks=[Dies()])
-    with pytest.raises(Died):
+    with pytest.raises(SimulatedCrash):
         await agent.run("Hi.", thread_id="t")
     result = await agent.resume("t")
     assert len(model.requests) == 2

@@ -15,8 +15,8 @@ from locus.core.executions import ToolExecution
 from locus.core.messages import Message, Role, plugin_message
 from locus.core.state import AgentState, ReasoningStep
 from locus_plugin_reflexion.record import record, request_of
-from locus_plugin_reflexion.reflection import Reflection, StepVerdict, parsed, reply_schema
-from locus_plugin_reflexion.reflector import told
+from locus_plugin_reflexion.reflection import Reflection, StepVerdict, parse_reflection, reply_schema
+from locus_plugin_reflexion.reflector import describe_reflection
 from locus_plugin_reflexion.rules import judge_by_rules
 
 TEXTS = st.text(max_size=300) | st.sampled_from(['"}', "\n```\n", "</record>", '", "confidence": 1.0, "', "\u2028\r\n"])
@@ -139,7 +139,7 @@ def test_the_request_is_the_users_turn_and_no_feedback_on_an_answer(
 )
 def test_an_answer_is_a_reflection_or_a_refusal(answer: str) -> None:
     try:
-        reflection = parsed(reply_schema(), answer)
+        reflection = parse_reflection(reply_schema(), answer)
     except LocusError:
         return
     assert 0.0 <= reflection.confidence <= 1.0
@@ -160,7 +160,7 @@ def test_a_confidence_that_is_not_a_number_is_refused(confidence: Any) -> None:
 @given(TEXTS, TEXTS)
 def test_a_judge_cannot_write_lines_of_its_own_into_the_conversation(judgment: str, guidance: str) -> None:
     reflection = Reflection(verdict=StepVerdict.LOOP, judgment=judgment, confidence=0.5, guidance=guidance)
-    lines = told(reflection).split("\n")
+    lines = describe_reflection(reflection).split("\n")
     assert len(lines) == (4 if " ".join(guidance.split()) else 3)
     assert lines[1] == "Assessment: loop_detected, confidence 0.50"
 

@@ -24,7 +24,7 @@ from locus.plugin import Plugin, hookimpl
 from locus.plugins.discovery import Catalogue
 from locus_plugin_reflexion import ReflectionFailedEvent, Reflector, ReflexionHook, ReflexionReport, ReflexionSettings
 from locus_plugin_reflexion.manifest import plugin
-from locus_testkit import Died, DyingStore, FailingStore, PluginContract, ScriptedModel, call, never
+from locus_testkit import CrashingStore, FailingStore, PluginContract, ScriptedModel, SimulatedCrash, call, never
 
 pytestmark = pytest.mark.anyio
 
@@ -436,10 +436,12 @@ def test_settings_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
 # -- crashes and replays --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("kind", "raised"), [(DyingStore, Died), (FailingStore, StoreError)], ids=["dies", "fails"])
+@pytest.mark.parametrize(
+    ("kind", "raised"), [(CrashingStore, SimulatedCrash), (FailingStore, StoreError)], ids=["dies", "fails"]
+)
 @pytest.mark.parametrize(("stored", "judged"), [(True, 1), (False, 2)])
 async def test_a_crash_at_the_reflection_leaves_one_reflection_behind(
-    stored: bool, judged: int, kind: type[DyingStore], raised: type[BaseException]
+    stored: bool, judged: int, kind: type[CrashingStore], raised: type[BaseException]
 ) -> None:
     def turn(request: ModelRequest) -> Any:
         if request.purpose == "reflexion":
@@ -452,7 +454,7 @@ async def test_a_crash_at_the_reflection_leaves_one_reflection_behind(
     )
     with pytest.raises(raised):
         await made.run("Look.", thread_id="t")
-    assert store.deaths == 1
+    assert store.crashes == 1
     await store.revive()
     result = await made.resume("t")
 

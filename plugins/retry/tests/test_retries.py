@@ -17,7 +17,7 @@ from locus.hooks.builtin import ModelRetryHook as FromTheWindow
 from locus.journal import MemoryStore
 from locus.models import ModelResponse
 from locus_plugin_retry import ModelFallbackEvent, ModelRetryEvent, ModelRetryHook, RetryReport, RetrySettings
-from locus_testkit import Died, ScriptedModel, call, every_death
+from locus_testkit import ScriptedModel, SimulatedCrash, call, every_crash
 
 from .kit import Waits, busy, collected, hook, model
 
@@ -261,7 +261,7 @@ async def test_wherever_a_run_dies_one_call_at_most_is_repeated_and_a_replay_sho
         """Look."""
         return "seen"
 
-    for store in every_death(least=10):
+    for store in every_crash(least=10):
         failures: dict[int, list[Any]] = {1: [busy()], 3: [busy(), ""]}
 
         def answer(request: Any, failures: dict[int, list[Any]] = failures) -> Any:
@@ -284,10 +284,10 @@ async def test_wherever_a_run_dies_one_call_at_most_is_repeated_and_a_replay_sho
 async def test_a_call_that_dies_in_a_wait_begins_again() -> None:
     class Dies(Waits):
         async def __call__(self, seconds: float) -> None:
-            raise Died
+            raise SimulatedCrash
 
     store, asked = MemoryStore(), model(busy(), "Hi.")
-    with pytest.raises(Died):
+    with pytest.raises(SimulatedCrash):
         await Agent(asked, checkpointer=store, hooks=[hook(Dies())]).run("Hi.", thread_id="t")
     result = await Agent(asked, checkpointer=store, hooks=[hook(Waits())]).resume("t")
     assert (result.text, len(asked.requests)) == ("Hi.", 2)

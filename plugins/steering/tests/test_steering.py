@@ -15,7 +15,7 @@ from locus.core.termination import MaxIterations, TokenLimit
 from locus.hooks.builtin import SteeringHook as FromTheWindow
 from locus.journal import MemoryStore
 from locus_plugin_steering import SteeringEvent, SteeringHook, SteeringReport, SteeringSettings
-from locus_testkit import Died, ScriptedModel, call, every_death, never
+from locus_testkit import ScriptedModel, SimulatedCrash, call, every_crash, never
 
 from .kit import Bodies, asked, judge, run, vote
 
@@ -275,14 +275,14 @@ async def test_a_run_that_crashed_in_a_body_does_not_vote_again() -> None:
         """Work."""
         ran.append(x)
         if dying.pop() if dying else False:
-            raise Died
+            raise SimulatedCrash
         return "done"
 
     store, second = MemoryStore(), judge(lambda _: vote("proceed"))
     agent = Agent(
         ScriptedModel(call("work", x="a"), "Done."), tools=[work], checkpointer=store, steering={"judge": second}
     )
-    with pytest.raises(Died):
+    with pytest.raises(SimulatedCrash):
         await agent.run("Work.", thread_id="t")
     result = await agent.resume("t")
     assert (ran, len(second.requests)) == (["a", "a"], 1)
@@ -291,7 +291,7 @@ async def test_a_run_that_crashed_in_a_body_does_not_vote_again() -> None:
 
 
 async def test_wherever_a_run_dies_it_goes_on_with_the_votes_that_it_had() -> None:
-    for store in every_death(least=16):
+    for store in every_crash(least=16):
         bodies = Bodies()
         second = judge(careful)
         model = ScriptedModel(script=lambda _: [READ, WIRE, "Done."])

@@ -12,7 +12,7 @@ from locus import Agent, ConfigError, Hook, Message, ModelError, Role, ToolCall
 from locus.core.messages import MediaBlock, RawBlock, TextBlock, ThinkingBlock, ToolResult
 from locus.plugin import hookimpl
 from locus_plugin_telemetry import TelemetrySettings
-from locus_plugin_telemetry.content import Content, asked_for, news
+from locus_plugin_telemetry.content import Content, is_content_wanted, news
 from locus_testkit import ScriptedModel, call
 
 from .kit import Traced, about
@@ -134,9 +134,9 @@ def test_the_environment_variable_decides_where_the_setting_does_not(
     value: str, wanted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", value)
-    assert asked_for(setting=None) is wanted
-    assert asked_for(setting=False) is False
-    assert asked_for(setting=True) is True
+    assert is_content_wanted(setting=None) is wanted
+    assert is_content_wanted(setting=False) is False
+    assert is_content_wanted(setting=True) is True
 
 
 async def test_the_environment_variable_is_heard_by_the_hook(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,8 +23,8 @@ from locus.journal import MemoryStore
 from locus.models import ModelRequest, Price
 from locus.plugin import Cancel, Reject, hookimpl
 from locus_plugin_telemetry import TelemetryHook, TelemetrySettings, conventions
+from locus_plugin_telemetry.failures import FailureLog
 from locus_plugin_telemetry.hook import METADATA
-from locus_plugin_telemetry.quiet import Quiet
 from locus_plugin_telemetry.segment import Kit, Segment
 from locus_plugin_telemetry.spans import Open
 from locus_testkit import ScriptedModel, call
@@ -396,7 +396,7 @@ async def test_a_provider_that_fails_harms_no_run_and_is_logged_once(caplog: pyt
     hook = TelemetryHook(tracer_provider=provider, content=True)
     result = await Agent(script(), tools=[add], hooks=[hook]).run("?")
     assert result.text == "It is 3."
-    assert hook.quiet.failed > 1
+    assert hook.failures.failed > 1
     assert [r.getMessage() for r in caplog.records if r.name == "locus.telemetry"] == [
         "telemetry fails, and goes on trying: RuntimeError: on_start"
     ]
@@ -446,7 +446,7 @@ async def test_calls_with_one_id_are_not_taken_for_each_other(traced: Traced) ->
 
 
 def test_a_segment_that_is_dropped_without_a_word_leaves_no_span_open(traced: Traced) -> None:
-    kit = Kit(traced.tracer.get_tracer("test"), Quiet())
+    kit = Kit(traced.tracer.get_tracer("test"), FailureLog())
     segment = Segment(kit, RunStartEvent(model="a:b"), Usage(), ())
     segment.enter(0)
     segment.begin_chat({})
@@ -461,7 +461,7 @@ def test_a_segment_that_is_dropped_without_a_word_leaves_no_span_open(traced: Tr
 
 
 def test_a_span_ends_when_its_work_did_and_not_when_that_is_told(traced: Traced) -> None:
-    span = Open(traced.tracer.get_tracer("test"), "work", otel_context.get_current(), {}, Quiet())
+    span = Open(traced.tracer.get_tracer("test"), "work", otel_context.get_current(), {}, FailureLog())
     span.over()
     ended = span.ended
     while time.time_ns() == ended:

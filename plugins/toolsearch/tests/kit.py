@@ -14,14 +14,14 @@ from locus.models import ModelRequest
 from locus.plugins.discovery import Catalogue
 from locus.tools import ToolSpec
 from locus_plugin_toolsearch.manifest import plugin
-from locus_testkit import ScriptedModel
+from locus_testkit import ScriptedModel, SimulatedCrash
 
 __all__ = [
     "INSTALLED",
     "ROWS",
-    "Died",
     "Dying",
     "Row",
+    "SimulatedCrash",
     "agent",
     "is_prefix",
     "made",
@@ -80,18 +80,14 @@ def is_prefix(one: list[str], other: list[str]) -> bool:
     return other[: len(one)] == one
 
 
-class Died(BaseException):
-    """The process is gone."""
-
-
 async def until_it_dies(run: Awaitable[Any]) -> bool:
     """Whether the process died on the way."""
     try:
         await run
-    except Died:
+    except SimulatedCrash:
         return True
     except BaseExceptionGroup as e:  # it died beside other calls of the turn
-        if e.split(Died)[1] is not None:
+        if e.split(SimulatedCrash)[1] is not None:
             raise
         return True
     return False
@@ -107,8 +103,8 @@ class Dying(MemoryStore):
     async def append(self, claim: Any, bodies: Any) -> Any:
         self.writes += 1
         if self.writes == self.at and not self.stored:
-            raise Died
+            raise SimulatedCrash
         done = await super().append(claim, bodies)
         if self.writes == self.at:
-            raise Died
+            raise SimulatedCrash
         return done

@@ -22,7 +22,7 @@ from locus.models import ModelRequest
 from locus.plugin import hookimpl
 from locus_kit.schematool import schema_tool
 from locus_plugin_toolsearch import ToolSearchHook, index
-from locus_plugin_toolsearch.offered import called, carried
+from locus_plugin_toolsearch.selection import find_called, read_names
 from locus_testkit import ScriptedModel, call
 
 from .kit import INSTALLED, ROWS, Dying, is_prefix, sent, tools, until_it_dies
@@ -180,7 +180,7 @@ async def test_a_think_that_another_wrapper_runs_twice_chooses_once() -> None:
 async def test_the_names_survive_as_json() -> None:
     result = await agent(ScriptedModel("Done."), MemoryStore()).run("Set an alarm for 7")
     back = AgentState.from_checkpoint(json.loads(json.dumps(result.state.to_checkpoint())))
-    assert carried(back) == carried(result.state)
+    assert read_names(back) == read_names(result.state)
     assert back == result.state
 
 
@@ -253,5 +253,5 @@ def test_what_the_last_turn_asked_for_is_read_without_the_turns_before() -> None
     read: list[int] = []
     last = [ToolExecution(tool_name=name, iteration=4) for name in ("git_diff", "set_alarm")]
     state: Any = SimpleNamespace(iteration=5, tool_executions=(*(Past() for _ in range(1000)), *last))
-    assert called(state) == ["git_diff", "set_alarm"]
+    assert find_called(state) == ["git_diff", "set_alarm"]
     assert len(read) == 1

@@ -15,7 +15,7 @@ from locus.journal import MemoryStore
 from locus.plugin import hookimpl
 from locus.tools import ToolSpec
 from locus_plugin_toolsearch import ToolSearchHook, ToolSearchReport, ToolSearchSettings, ToolsOfferedEvent
-from locus_plugin_toolsearch.offered import prompt
+from locus_plugin_toolsearch.selection import prompt
 from locus_testkit import ScriptedModel, assert_valid_history, call
 
 from .kit import INSTALLED, agent, is_prefix, made, sent, tools

@@ -18,7 +18,7 @@ from locus.core.termination import MaxIterations, TokenLimit
 from locus.hooks.builtin import VerifierHook as FromTheWindow
 from locus.journal import MemoryStore
 from locus_plugin_verifier import Outcome, VerifierEvent, VerifierHook, VerifierReport, VerifierSettings
-from locus_testkit import ScriptedModel, call, every_death, never
+from locus_testkit import ScriptedModel, call, every_crash, never
 
 from .kit import DONE, INSTALLED, SUBMIT, WORK, Bodies, agent, played, verdict
 
@@ -283,7 +283,7 @@ def play(end: Any) -> Callable[[Any], Any]:
 @pytest.mark.parametrize("end", [DONE, SUBMIT], ids=["answer", "tool"])
 @pytest.mark.parametrize("judged", [False, True], ids=["function", "model"])
 async def test_wherever_a_run_dies_it_ends_as_if_it_had_not(end: Any, judged: bool) -> None:
-    for store in every_death(least=20 if end is DONE else 18):
+    for store in every_crash(least=20 if end is DONE else 18):
         looked: list[int] = []
 
         def check(state: AgentState, looked: list[int] = looked) -> str:

@@ -35,7 +35,7 @@ from locus_testkit.contracts import (  # noqa: E402  # the line above must come 
     StoreFeatures,
     needs,
 )
-from locus_testkit.deaths import Died, DyingStore, FailingStore, every_death, is_death  # noqa: E402  # the same
+from locus_testkit.crashes import CrashingStore, FailingStore, SimulatedCrash, every_crash, is_crash  # noqa: E402  # the same
 from locus_testkit.engine import ToyEngine  # noqa: E402  # the same
 from locus_testkit.history import (  # noqa: E402  # the same
     HistoryInvalid,
@@ -69,10 +69,9 @@ __all__ = [
     "CassetteUnused",
     "Contract",
     "ContractBroken",
-    "Died",
+    "CrashingStore",
     "Discovery",
     "DiscoveryRefused",
-    "DyingStore",
     "FailingStore",
     "FakeClock",
     "FeatureUnknown",
@@ -88,6 +87,7 @@ __all__ = [
     "ScriptedModel",
     "Scrubber",
     "Sent",
+    "SimulatedCrash",
     "StoreFeatures",
     "TemporaryPlugins",
     "ToyEngine",
@@ -96,9 +96,9 @@ __all__ = [
     "assert_valid_request",
     "blocks_of",
     "call",
-    "every_death",
+    "every_crash",
     "history_problems",
-    "is_death",
+    "is_crash",
     "malformed_call",
     "needs",
     "never",

@@ -15,7 +15,7 @@ from uuid import uuid4
 from locus.core.errors import OutcomeUnknown, StepFailed
 from locus.core.journal import Policy, StepId
 from locus.plugin import Interrupt
-from locus_testkit.deaths import Died
+from locus_testkit.crashes import SimulatedCrash
 
 __all__ = ["ToyEngine"]
 
@@ -51,7 +51,7 @@ class ToyEngine:
             self._dead = self.moments == self.dies_at
             self.died_in = (str(step_id), which) if self._dead else self.died_in
         if self._dead:
-            raise Died
+            raise SimulatedCrash
 
     async def run(self, step_id: StepId, fn: Callable[[], Awaitable[Any]], policy: Policy, digest: str) -> Any:
         """The recorded result, or that of the effect.

@@ -20,7 +20,7 @@ from locus import Agent
 from locus.core.errors import ModelError
 from locus.journal import MemoryStore
 from locus.models import Chunk, Model, ModelRequest
-from locus_testkit.contracts._model import TEMPERATURE, asked
+from locus_testkit.contracts._model import TEMPERATURE, build_request
 from locus_testkit.contracts.base import Contract
 from locus_testkit.contracts.features import needs
 from locus_testkit.localserver import Answer, LocalServer, Received
@@ -285,13 +285,13 @@ class HostileServerContract(Contract):
         assert server.settled(), f"{server.open} connections were left open"
         server.then(self._good(listening=listening))
         with anyio.fail_after(self.patience):
-            assert (await _ask(model, asked("Say pong."), listening=listening)) == "pong"
+            assert (await _ask(model, build_request("Say pong."), listening=listening)) == "pong"
         assert server.settled(), f"{server.open} connections were left open"
         assert len(server.received) == 2
 
     def _request(self, case: Case, deadline: float) -> ModelRequest:
         until = anyio.current_time() + deadline if case.late else None
-        return asked("Say pong.", tools=(TEMPERATURE,), deadline=until)
+        return build_request("Say pong.", tools=(TEMPERATURE,), deadline=until)
 
     def _good(self, *, listening: bool) -> Answer:
         return self.good.stream if listening else self.good.whole
@@ -322,7 +322,7 @@ class HostileServerContract(Contract):
             model = self.make_model(server.url, KEY)
             server.then(Answer(status=status, headers={"location": f"{elsewhere.url}/v1/steal?x=1", **_ID}))
             with anyio.fail_after(self.patience), pytest.raises(ModelError) as caught:
-                await _ask(model, asked("Say pong."), listening=listening)
+                await _ask(model, build_request("Say pong."), listening=listening)
             assert elsewhere.connections == 0
         assert (caught.value.status, caught.value.retryable) == (status, False)
         assert caught.value.request_id == "req-7f3a"
@@ -335,7 +335,7 @@ class HostileServerContract(Contract):
             url = server.url
         model = self.make_model(url, KEY)
         with anyio.fail_after(self.patience), pytest.raises(ModelError) as caught:
-            await model.complete(asked("Say pong."))
+            await model.complete(build_request("Say pong."))
         assert type(caught.value) is not ModelError
         assert caught.value.retryable
 
@@ -345,7 +345,9 @@ class HostileServerContract(Contract):
         """Two calls with one id are two calls, with two ids."""
         model = self.make_model(server.url, KEY)
         server.then(self.good.calls_stream if listening else self.good.calls)
-        response = await model.complete(asked("How warm?", tools=(TEMPERATURE,)), _ignore_chunk if listening else None)
+        response = await model.complete(
+            build_request("How warm?", tools=(TEMPERATURE,)), _ignore_chunk if listening else None
+        )
         assert [call.arguments.get("city") for call in response.tool_calls] == ["Paris", "Rome"]
         assert len({call.id for call in response.tool_calls}) == 2
 
@@ -358,7 +360,7 @@ class HostileServerContract(Contract):
         model = self.make_model(server.url, KEY)
         server.then(answer)
         with pytest.raises(ModelError) as caught:
-            await _ask(model, asked("Say pong."), listening=listening)
+            await _ask(model, build_request("Say pong."), listening=listening)
         assert type(caught.value) is not ModelError
         assert caught.value.retryable
         assert server.settled()
@@ -373,7 +375,7 @@ class HostileServerContract(Contract):
                 scope.cancel()
                 await anyio.lowlevel.checkpoint()
 
-            await model.complete(asked("Say pong."), cancel)
+            await model.complete(build_request("Say pong."), cancel)
         assert scope.cancelled_caught
         assert server.settled(), "the connection stayed open"
 
@@ -386,7 +388,7 @@ class HostileServerContract(Contract):
             raise LookupError("enough")
 
         with anyio.fail_after(self.patience), pytest.raises(LookupError, match="enough"):
-            await model.complete(asked("Say pong."), fail)
+            await model.complete(build_request("Say pong."), fail)
         assert server.settled(), "the connection stayed open"
 
     async def test_thread_goes_on_after_a_failure(self, server: LocalServer) -> None:

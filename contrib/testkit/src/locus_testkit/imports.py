@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-__all__ = ["brought_by"]
+__all__ = ["modules_imported_by"]
 
 _PROBE = """
 import importlib, sys
@@ -17,7 +17,7 @@ print(*sorted(set(sys.modules) - before))
 """
 
 
-def brought_by(module: str) -> frozenset[str]:
+def modules_imported_by(module: str) -> frozenset[str]:
     """The modules that an import brings, itself among them, beside those of `locus.plugin`, which every plugin needs.
 
     Args:

@@ -24,9 +24,9 @@ from locus.core.errors import ThreadBusy
 from locus.core.journal import BLANK, Body, Transition, delta, fold
 from locus.core.state import AgentState
 from locus.journal import Appended, Claim, JournalStore
-from locus_testkit.contracts._samples import NOON, folded, steps_since, texts
+from locus_testkit.contracts._samples import NOON, fold_claim, steps_since, texts
 from locus_testkit.contracts.store import StoreFeatures
-from locus_testkit.strategies import grown, states, step_bodies
+from locus_testkit.strategies import grown_states, states, step_bodies
 
 __all__ = ["JournalStoreMachine"]
 
@@ -138,7 +138,7 @@ class JournalStoreMachine(RuleBasedStateMachine):
         claim: Claim = self._do(self._store.claim, thread, "worker")
         assert claim.token not in self._tokens
         assert claim.head == len(expected.bodies)
-        assert folded(claim) == expected.state
+        assert fold_claim(claim) == expected.state
         assert steps_since(claim) == expected.bodies[expected.last_transition :]
         self._tokens.add(claim.token)
         expected.holder = claim
@@ -157,7 +157,7 @@ class JournalStoreMachine(RuleBasedStateMachine):
         """Make a transition, the way the loop does with such a store."""
         expected = self._draw_held(data)
         old = expected.state
-        new = data.draw(states() if old is BLANK else grown(st.just(old), max_steps=2))
+        new = data.draw(states() if old is BLANK else grown_states(st.just(old), max_steps=2))
         body = Transition(run_id="run", node="think", next_node="think", delta=delta(old, new))
         if self._store.keeps_history:
             assert self._do(self._store.append, expected.holder, [body]) is Appended.OK

@@ -15,7 +15,7 @@ import pytest
 from locus.journal import MemoryStore
 from locus_testkit.clock import FakeClock
 from locus_testkit.contracts.base import LEFT_OUT, Contract, LeftOut
-from locus_testkit.contracts.features import undeclared
+from locus_testkit.contracts.features import missing_features
 from locus_testkit.installed import Discovery, TemporaryPlugins
 from locus_testkit.scripted import ScriptedModel, Turn
 
@@ -71,7 +71,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def _missing_features(item: pytest.Item) -> tuple[str, ...]:
     if not isinstance(item, pytest.Function) or item.cls is None or not issubclass(item.cls, Contract):
         return ()
-    return undeclared(item.cls, item.originalname)
+    return missing_features(item.cls, item.originalname)
 
 
 def _lines(left_out: LeftOut) -> Iterator[str]:

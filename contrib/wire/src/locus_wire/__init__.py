@@ -5,17 +5,18 @@ from typing import TYPE_CHECKING
 from locus.plugin import exports
 
 if TYPE_CHECKING:
-    from locus_wire.bodies import joined, json_bytes
+    from locus_wire.bodies import join_fields, json_bytes
     from locus_wire.calls import arguments_of, tool_call, unique_ids
     from locus_wire.client import Client, Endpoint, Outgoing, Sign, Take
-    from locus_wire.keys import Key, hidden
+    from locus_wire.keys import Key, hide_secrets
     from locus_wire.output_tool import OutputAsTool, output_as_tool
-    from locus_wire.streams import Event, Malformed, Told, json_of, shaped
+    from locus_wire.streams import ErrorInAnswer, Event, Malformed, check_shape, json_of
     from locus_wire.strict_schemas import NotStrict, StrictRules, strict_schema
 
 __all__ = [
     "Client",
     "Endpoint",
+    "ErrorInAnswer",
     "Event",
     "Key",
     "Malformed",
@@ -25,26 +26,25 @@ __all__ = [
     "Sign",
     "StrictRules",
     "Take",
-    "Told",
     "arguments_of",
-    "hidden",
-    "joined",
+    "check_shape",
+    "hide_secrets",
+    "join_fields",
     "json_bytes",
     "json_of",
     "output_as_tool",
-    "shaped",
     "strict_schema",
     "tool_call",
     "unique_ids",
 ]
 
 _MODULES = {
-    "bodies": ("joined", "json_bytes"),
+    "bodies": ("join_fields", "json_bytes"),
     "calls": ("arguments_of", "tool_call", "unique_ids"),
     "client": ("Client", "Endpoint", "Outgoing", "Sign", "Take"),
-    "keys": ("Key", "hidden"),
+    "keys": ("Key", "hide_secrets"),
     "output_tool": ("OutputAsTool", "output_as_tool"),
-    "streams": ("Event", "Malformed", "Told", "json_of", "shaped"),
+    "streams": ("Event", "Malformed", "ErrorInAnswer", "json_of", "check_shape"),
     "strict_schemas": ("NotStrict", "StrictRules", "strict_schema"),
 }
 

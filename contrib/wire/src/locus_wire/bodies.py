@@ -12,7 +12,7 @@ from typing import Any
 
 from locus.core.errors import InputError
 
-__all__ = ["joined", "json_bytes", "json_value"]
+__all__ = ["join_fields", "json_bytes", "json_value"]
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
@@ -56,7 +56,7 @@ def _no_number(_: str) -> None:
     return None
 
 
-def joined(fields: Mapping[str, Any], lists: Mapping[str, Sequence[bytes]]) -> bytes:
+def join_fields(fields: Mapping[str, Any], lists: Mapping[str, Sequence[bytes]]) -> bytes:
     """One JSON object.
 
     Args:

@@ -12,12 +12,12 @@ from locus.core import thaw
 from locus.core.messages import Usage
 from locus.models import Chunk, ModelRequest, ModelResponse, OnChunk, StopReason
 from locus.tools import ToolSpec
-from locus_wire.bodies import joined, json_bytes
-from locus_wire.chat_history import REASONING, REFUSAL, conversation, kept
+from locus_wire.bodies import join_fields, json_bytes
+from locus_wire.chat_history import REASONING, REFUSAL, conversation, read_message
 from locus_wire.client import Client
 from locus_wire.openai_schemas import openai_strict_schema, output_form, output_text
 from locus_wire.options import Options
-from locus_wire.streams import Event, Malformed, json_of, shaped
+from locus_wire.streams import Event, Malformed, check_shape, json_of
 from locus_wire.usage import count, usage
 
 __all__ = ["ask", "body_of", "response_of", "usage_of"]
@@ -87,7 +87,7 @@ def body_of(request: ModelRequest, options: Options, *, stream: bool) -> bytes:
         form = output_form(request.output, strict=options.strict)
         fields["response_format"] = {"type": "json_schema", "json_schema": form}
     tools = [spec.wire(f"locus_wire.chat.{options.strict}", lambda s: _tool(s, options)) for spec in request.tools]
-    return joined({**options.fields, **fields, **settings.extras}, {"tools": tools, "messages": messages})
+    return join_fields({**options.fields, **fields, **settings.extras}, {"tools": tools, "messages": messages})
 
 
 def _tool(spec: ToolSpec, options: Options) -> bytes:
@@ -121,7 +121,7 @@ def response_of(data: Mapping[str, Any], options: Options) -> ModelResponse:
         raise Malformed("the answer has no choice")
     choice = data["choices"][0]
     said = choice["message"]
-    message = kept(said, options.provider)
+    message = read_message(said, options.provider)
     finish = choice.get("finish_reason")
     stop = _STOPS.get(finish, "other") if finish else "stop"
     if message.tool_calls and stop in ("stop", "other"):
@@ -183,7 +183,7 @@ class _StreamedAnswer:
             self._is_done()
             return True
         heard: list[Chunk] = []
-        with shaped():
+        with check_shape():
             data = json_of(event.data)
             self._head = self._head or data
             self._usage = data.get("usage") or self._usage
@@ -203,7 +203,7 @@ class _StreamedAnswer:
         if self._calls:
             said["tool_calls"] = self._calls
         choice = {"message": said, "finish_reason": self._finish}
-        with shaped():
+        with check_shape():
             self._response = response_of(
                 {"choices": [choice], "usage": self._usage, "model": self._head.get("model")}, self._options
             )

@@ -1,7 +1,7 @@
 """The conversation in the form of Chat Completions; what the server said goes back as it came.
 
 A turn of the assistant is written from its blocks. What these do not say, unknown fields and odd spacing included, is
-kept with the message (`kept`) and put in again, as long as the message still says the same: a hook may have changed it.
+kept with the message (`read_message`) and written again, unless a hook has changed what the message says.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from locus.core.messages import (
 )
 from locus_wire.bodies import json_bytes
 from locus_wire.calls import tool_call, unique_ids
-from locus_wire.media import base64_of, data_url, unsupported, url_of
+from locus_wire.media import base64_of, data_url, unsupported_media, url_of
 from locus_wire.options import Options
 
-__all__ = ["REASONING", "REFUSAL", "blocks_of", "conversation", "kept", "key_of"]
+__all__ = ["REASONING", "REFUSAL", "blocks_of", "conversation", "key_of", "read_message"]
 
 #: The fields that servers put reasoning into, in the order of preference.
 REASONING = ("reasoning_content", "reasoning")
@@ -60,7 +60,7 @@ def blocks_of(said: Mapping[str, Any], provider: str) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def kept(said: Mapping[str, Any], provider: str) -> Message:
+def read_message(said: Mapping[str, Any], provider: str) -> Message:
     """The message of what a server sent, with what its blocks do not say."""
     message = Message(Role.ASSISTANT, blocks_of(said, provider))
     if message.tool_calls:
@@ -210,10 +210,10 @@ def _medium(block: MediaBlock, provider: str) -> dict[str, Any]:
     if block.kind == "image":
         return {"type": "image_url", "image_url": {"url": url_of(block)}}
     if block.data is None:
-        raise unsupported(provider, block, "fetch it and give its bytes")
+        raise unsupported_media(provider, block, "fetch it and give its bytes")
     if block.kind == "audio":
         kind = {"audio/mpeg": "mp3", "audio/mp3": "mp3", "audio/wav": "wav", "audio/x-wav": "wav"}.get(block.media_type)
         if kind is None:
-            raise unsupported(provider, block, "give it as wav or mp3")
+            raise unsupported_media(provider, block, "give it as wav or mp3")
         return {"type": "input_audio", "input_audio": {"data": base64_of(block), "format": kind}}
     return {"type": "file", "file": {"filename": block.name or "document", "file_data": data_url(block)}}

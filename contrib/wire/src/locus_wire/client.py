@@ -20,11 +20,20 @@ from locus.core import EMPTY, FrozenDict, freeze
 from locus.core.errors import ConfigError, ModelError
 from locus_wire.bodies import json_value
 from locus_wire.errors import ConnectionLost, TooLate, Unreachable
-from locus_wire.failures import bad_answer, in_stream, refusal, request_id, said, short, without_secrets
-from locus_wire.keys import Key, hidden
+from locus_wire.failures import bad_answer, drop_secrets, read_error, request_id, shorten, status_error, stream_error
+from locus_wire.keys import Key, hide_secrets
 from locus_wire.pools import Pools, Session
-from locus_wire.replies import LARGEST_ANSWER, LARGEST_ERROR, Body, headers_of, opened
-from locus_wire.streams import Event, JsonLines, Malformed, ServerSentEvents, Stream, Told, TooLarge, shaped
+from locus_wire.replies import LARGEST_ANSWER, LARGEST_ERROR, Body, headers_of, open_body
+from locus_wire.streams import (
+    ErrorInAnswer,
+    Event,
+    JsonLines,
+    Malformed,
+    ServerSentEvents,
+    Stream,
+    TooLarge,
+    check_shape,
+)
 
 __all__ = ["Client", "Endpoint", "Outgoing", "Sign", "Take"]
 
@@ -167,8 +176,8 @@ class Client:
         Args:
             path: behind ``base_url``, with its slash.
             body: the bytes; see `locus_wire.bodies`.
-            read: makes of the JSON what is returned. It may raise `Malformed` and `Told`, and stumble over a field
-                that is not there.
+            read: makes of the JSON what is returned. It may raise `Malformed` and `ErrorInAnswer`, or fail on a missing
+                field.
             deadline: on the clock of `anyio.current_time`, or None.
             headers: further ones.
 
@@ -212,8 +221,8 @@ class Client:
             deadline: on the clock of `anyio.current_time`, or None.
             headers: further ones.
             ended: asked when the stream ends without a last event: whether the answer is complete all the same.
-            take: gets each event in turn, and says True with the one that completes the answer. It may raise
-                `Malformed` and `Told`; anything else that it raises is raised here, once the connection is closed.
+            take: gets each event in turn, and returns True for the one that completes the answer. It may raise
+                `Malformed` and `ErrorInAnswer`; any other error is raised here, once the connection is closed.
 
         Returns:
             The headers of the response, by lower-case names.
@@ -258,7 +267,7 @@ class Client:
                     except httpx2.HTTPError as e:
                         raise self._transport_error(e, exchange.secrets) from e
                 except ModelError as e:
-                    raise without_secrets(e, exchange.secrets)  # noqa: B904 - it is the very one that was caught
+                    raise drop_secrets(e, exchange.secrets)  # noqa: B904 - it is the very one that was caught
         if asked:
             raise TooLate(f"{provider} did not answer before the deadline", provider=provider, retryable=False)
         raise TooLate(
@@ -269,7 +278,7 @@ class Client:
 
     def _transport_error(self, error: httpx2.HTTPError, secrets: tuple[str, ...]) -> ModelError:
         provider, where = self.endpoint.provider, _redact(self.endpoint.base_url)
-        what = short(hidden(str(error), secrets)) or type(error).__name__
+        what = shorten(hide_secrets(str(error), secrets)) or type(error).__name__
         if isinstance(error, httpx2.ConnectTimeout):
             waited = self.endpoint.connect_timeout
             return Unreachable(
@@ -321,14 +330,14 @@ class _Exchange:
         self.secrets: tuple[str, ...] = ()
 
     async def whole(self, http: httpx2.AsyncClient, read: Callable[[Any], T]) -> T:
-        async with opened(http, await self._sign_request(http)) as body:
+        async with open_body(http, await self._sign_request(http)) as body:
             response = await self._accept(body)
             headers = headers_of(response)
             data = await body.upto(LARGEST_ANSWER)
             if len(data) > LARGEST_ANSWER:
                 raise self._bad_answer(headers, f"the answer has more than {LARGEST_ANSWER:,} bytes")
             value = self._json(data, headers)
-        with self._read(headers), shaped():
+        with self._read(headers), check_shape():
             return read(value)
 
     async def stream(
@@ -339,7 +348,7 @@ class _Exchange:
         take: Take,
         ended: Callable[[], bool] | None = None,
     ) -> Mapping[str, str]:
-        async with opened(http, await self._sign_request(http)) as body:
+        async with open_body(http, await self._sign_request(http)) as body:
             response = await self._accept(body)
             headers = headers_of(response)
             if _media_type(headers) not in kinds:
@@ -392,7 +401,7 @@ class _Exchange:
             raise self._bad_answer(headers, f"{e}; no answer is that long") from e
         except Malformed as e:
             raise self._bad_answer(headers, str(e), retryable=True) from e
-        except Told as e:
+        except ErrorInAnswer as e:
             raise self._error_in_answer(e.body, headers) from e
 
     async def _rest(self, stream: Stream) -> None:
@@ -407,10 +416,10 @@ class _Exchange:
             return response
         headers = headers_of(response)
         data = await body.upto(LARGEST_ERROR)
-        raise refusal(
+        raise status_error(
             self._endpoint.provider,
             response.status_code,
-            said(data[:LARGEST_ERROR], _media_type(headers)),
+            read_error(data[:LARGEST_ERROR], _media_type(headers)),
             headers=headers,
             remedy=self._endpoint.remedy,
             secrets=self.secrets,
@@ -422,7 +431,7 @@ class _Exchange:
         if len(data) <= LARGEST_ERROR and _media_type(headers).endswith("json"):
             self._json(data, headers)
         kind = _media_type(headers) or "nothing that says what it is"
-        quoted = short(hidden(said(data[:LARGEST_ERROR], kind).message, self.secrets))
+        quoted = shorten(hide_secrets(read_error(data[:LARGEST_ERROR], kind).message, self.secrets))
         raise self._bad_answer(
             headers, f'asked for {wanted}, got {kind}: "{quoted}"; compare base_url with its documentation'
         )
@@ -434,9 +443,9 @@ class _Exchange:
             kind = _media_type(headers)
             if kind.endswith("json") and data.strip():
                 raise self._bad_answer(
-                    headers, f"the answer is not complete JSON ({short(str(e))})", retryable=True
+                    headers, f"the answer is not complete JSON ({shorten(str(e))})", retryable=True
                 ) from e
-            quoted = short(hidden(said(data[:LARGEST_ERROR], kind).message, self.secrets))
+            quoted = shorten(hide_secrets(read_error(data[:LARGEST_ERROR], kind).message, self.secrets))
             what = f'{kind or "an answer without a type"}: "{quoted}"' if quoted else "an empty answer"
             raise self._bad_answer(
                 headers, f"asked for JSON, got {what}; compare base_url with its documentation"
@@ -448,7 +457,7 @@ class _Exchange:
     def _error_in_answer(self, body: Mapping[str, Any] | str, headers: Mapping[str, str]) -> ModelError:
         """The error that a body with the status of an answer is."""
         remedy, secrets = self._endpoint.remedy, self.secrets
-        return in_stream(self._endpoint.provider, body, headers=headers, remedy=remedy, secrets=secrets)
+        return stream_error(self._endpoint.provider, body, headers=headers, remedy=remedy, secrets=secrets)
 
     def _bad_answer(self, headers: Mapping[str, str], what: str, *, retryable: bool = False) -> ModelError:
         return bad_answer(

@@ -31,18 +31,18 @@ from locus_wire.errors import (
     RequestRefused,
     WireError,
 )
-from locus_wire.keys import hidden
+from locus_wire.keys import hide_secrets
 
 __all__ = [
-    "Said",
+    "ErrorDetails",
     "bad_answer",
-    "in_stream",
-    "refusal",
+    "drop_secrets",
+    "read_error",
     "request_id",
     "retry_after",
-    "said",
-    "short",
-    "without_secrets",
+    "shorten",
+    "status_error",
+    "stream_error",
 ]
 
 #: Characters of a provider's text that a message quotes.
@@ -101,7 +101,7 @@ _WORDS: dict[int, tuple[type[WireError], str]] = {
 
 
 @frozen
-class Said:
+class ErrorDetails:
     """What the body of an error says."""
 
     message: str = ""
@@ -114,7 +114,7 @@ class Said:
         return frozenset(word for word in (self.code, self.kind) if word)
 
 
-def said(body: bytes | str | Mapping[str, Any], media_type: str = "") -> Said:
+def read_error(body: bytes | str | Mapping[str, Any], media_type: str = "") -> ErrorDetails:
     """The message and the code in the body of an error, whatever its shape.
 
     Args:
@@ -128,25 +128,25 @@ def said(body: bytes | str | Mapping[str, Any], media_type: str = "") -> Said:
         try:
             data = json.loads(body)
         except (ValueError, RecursionError):
-            return Said(_page(body) if "html" in media_type or body.lstrip()[:1] == "<" else body.strip())
+            return ErrorDetails(_page(body) if "html" in media_type or body.lstrip()[:1] == "<" else body.strip())
     if isinstance(data, list) and data:
         data = data[0]
     if not isinstance(data, Mapping):
-        return Said("" if data is None else str(data))
+        return ErrorDetails("" if data is None else str(data))
     inner = data.get("error")
     if isinstance(inner, str):
-        return Said(inner, _text(data.get("code")), _text(data.get("type")))
+        return ErrorDetails(inner, _text(data.get("code")), _text(data.get("type")))
     found: Mapping[str, Any] = inner if isinstance(inner, Mapping) else data
     message = found.get("message") or found.get("detail") or found.get("error_description") or ""
     if not isinstance(message, str):
         message = json.dumps(message, ensure_ascii=False, default=str)
-    return Said(message.strip(), _text(found.get("code")), _text(found.get("type")))
+    return ErrorDetails(message.strip(), _text(found.get("code")), _text(found.get("type")))
 
 
-def refusal(
+def status_error(
     provider: str,
     status: int,
-    what: Said,
+    what: ErrorDetails,
     *,
     headers: Mapping[str, str] | None = None,
     remedy: str = "",
@@ -164,8 +164,8 @@ def refusal(
     """
     given = headers or {}
     found = request_id(given, secrets)
-    quoted = short(hidden(what.message, secrets))
-    code = hidden(what.code or what.kind or "", secrets)[:80] or None
+    quoted = shorten(hide_secrets(what.message, secrets))
+    code = hide_secrets(what.code or what.kind or "", secrets)[:80] or None
     wait = retry_after(given)
 
     def text(words: str) -> str:
@@ -174,7 +174,7 @@ def refusal(
         return f"{provider} answered {status}{f' ({code})' if code else ''}{number}: {words}{tail}"
 
     if 300 <= status < 400:
-        target = hidden(_host(given.get("location", "")), secrets)
+        target = hide_secrets(_host(given.get("location", "")), secrets)
         return Redirected(
             text(
                 f"it redirects to {target}, which is not followed, because it would receive the key; set base_url to it"
@@ -206,7 +206,7 @@ def refusal(
     )
 
 
-def in_stream(
+def stream_error(
     provider: str,
     body: Mapping[str, Any] | str,
     *,
@@ -223,14 +223,14 @@ def in_stream(
         remedy: what to do about a wrong key.
         secrets: what was sent and must not be quoted.
     """
-    what = said(body)
+    what = read_error(body)
     status = next((_STATUS_OF[word] for word in (what.code, what.kind) if word in _STATUS_OF), None)
     if status is None:
         digits = what.code or ""
         status = int(digits) if re.fullmatch(r"[45]\d\d", digits) else 500
     if what.words & _TOO_LONG_CODES:
         status = 400
-    return refusal(provider, status, what, headers=headers, remedy=remedy, secrets=secrets)
+    return status_error(provider, status, what, headers=headers, remedy=remedy, secrets=secrets)
 
 
 def bad_answer(
@@ -255,7 +255,7 @@ def bad_answer(
     found = request_id(headers or {}, secrets)
     number = f" (request {found})" if found else ""
     return BadAnswer(
-        f"{provider}{number}: {hidden(what, secrets)}",
+        f"{provider}{number}: {hide_secrets(what, secrets)}",
         provider=provider,
         status=status,
         request_id=found,
@@ -266,7 +266,7 @@ def bad_answer(
 def request_id(headers: Mapping[str, str], secrets: tuple[str, ...] = ()) -> str | None:
     """The provider's id of a request, or None; without what was sent and must not be quoted."""
     found = next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
-    return None if found is None else hidden(found, secrets)[:200]
+    return None if found is None else hide_secrets(found, secrets)[:200]
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -287,13 +287,13 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-def short(text: str) -> str:
+def shorten(text: str) -> str:
     """A text on one line, cut to what a message may quote."""
     flat = " ".join(text.split())
     return flat if len(flat) <= LONGEST else f"{flat[:LONGEST]}..."
 
 
-def without_secrets(error: ModelError, secrets: tuple[str, ...]) -> ModelError:
+def drop_secrets(error: ModelError, secrets: tuple[str, ...]) -> ModelError:
     """The error, cut off from what led to it where that shows what was sent: a traceback shows it too.
 
     Args:
@@ -303,7 +303,7 @@ def without_secrets(error: ModelError, secrets: tuple[str, ...]) -> ModelError:
     after: BaseException = error
     while (before := after.__cause__ or after.__context__) is not None:
         text = str(before)
-        if hidden(text, secrets) != text:
+        if hide_secrets(text, secrets) != text:
             after.__cause__ = after.__context__ = None
             break
         after = before
@@ -328,7 +328,7 @@ def _seconds_until(text: str) -> float:
 
 def _page(text: str) -> str:
     title = re.search(r"<title[^>]*>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)
-    return f"a web page{f', {short(title[1])}' if title else ''}"
+    return f"a web page{f', {shorten(title[1])}' if title else ''}"
 
 
 def _host(location: str) -> str:

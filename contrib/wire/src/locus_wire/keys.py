@@ -14,7 +14,7 @@ from attrs import frozen
 from locus.plugins import Secret
 from locus_wire.errors import KeyMissing
 
-__all__ = ["HIDDEN", "Key", "hidden"]
+__all__ = ["HIDDEN", "Key", "hide_secrets"]
 
 HIDDEN = "***"
 
@@ -70,7 +70,7 @@ class Key:
         return f'{usual}write api_key = {{ env = "NAME" }} in {table}'
 
 
-def hidden(text: str, secrets: Iterable[str] = ()) -> str:
+def hide_secrets(text: str, secrets: Iterable[str] = ()) -> str:
     """A text of a provider without keys.
 
     Args:

@@ -7,7 +7,7 @@ import base64
 from locus.core.errors import InputError
 from locus.core.messages import MediaBlock
 
-__all__ = ["base64_of", "data_url", "unsupported", "url_of"]
+__all__ = ["base64_of", "data_url", "unsupported_media", "url_of"]
 
 
 def url_of(block: MediaBlock) -> str:
@@ -25,7 +25,7 @@ def base64_of(block: MediaBlock) -> str:
     return base64.b64encode(block.data or b"").decode("ascii")
 
 
-def unsupported(provider: str, block: MediaBlock, instead: str) -> InputError:
+def unsupported_media(provider: str, block: MediaBlock, instead: str) -> InputError:
     """What a provider cannot be sent.
 
     Args:

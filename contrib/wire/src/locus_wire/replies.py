@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import httpx2
 
-__all__ = ["LARGEST_ANSWER", "LARGEST_ERROR", "Body", "headers_of", "opened"]
+__all__ = ["LARGEST_ANSWER", "LARGEST_ERROR", "Body", "headers_of", "open_body"]
 
 #: Bytes of an answer, or characters of one event of it; larger ones are refused.
 LARGEST_ANSWER = 64 * 1024 * 1024
@@ -72,7 +72,7 @@ class Body:
 
 
 @asynccontextmanager
-async def opened(http: httpx2.AsyncClient, request: httpx2.Request) -> AsyncIterator[Body]:
+async def open_body(http: httpx2.AsyncClient, request: httpx2.Request) -> AsyncIterator[Body]:
     """Send a request; gives its response, and closes it in the end."""
     body = Body(await http.send(request, stream=True))
     try:

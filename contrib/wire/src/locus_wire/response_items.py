@@ -25,7 +25,7 @@ from locus.core.messages import (
 )
 from locus_wire.bodies import json_bytes
 from locus_wire.calls import arguments_of, tool_call, unique_ids
-from locus_wire.media import data_url, unsupported, url_of
+from locus_wire.media import data_url, unsupported_media, url_of
 from locus_wire.options import Options
 
 __all__ = ["between", "blocks_of", "conversation", "key_of"]
@@ -211,7 +211,7 @@ def _part(block: Block, provider: str) -> dict[str, Any] | None:
     if block.kind == "image":
         return {"type": "input_image", "image_url": url_of(block), "detail": "auto"}
     if block.kind == "audio":
-        raise unsupported(provider, block, 'use the setting api = "chat" for models that hear')
+        raise unsupported_media(provider, block, 'use the setting api = "chat" for models that hear')
     if block.url is not None:
         return {"type": "input_file", "file_url": block.url}
     return {"type": "input_file", "filename": block.name or "document", "file_data": data_url(block)}

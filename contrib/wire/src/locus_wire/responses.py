@@ -13,12 +13,12 @@ from locus.core import thaw
 from locus.core.messages import Message, Role, Usage
 from locus.models import Chunk, ModelRequest, ModelResponse, OnChunk, StopReason
 from locus.tools import ToolSpec
-from locus_wire.bodies import joined, json_bytes
+from locus_wire.bodies import join_fields, json_bytes
 from locus_wire.client import Client
 from locus_wire.openai_schemas import openai_strict_schema, output_form, output_text
 from locus_wire.options import Options
 from locus_wire.response_items import between, blocks_of, conversation
-from locus_wire.streams import Event, Malformed, Told, json_of, shaped
+from locus_wire.streams import ErrorInAnswer, Event, Malformed, check_shape, json_of
 from locus_wire.usage import count, usage
 
 __all__ = ["ask", "body_of", "response_of"]
@@ -83,7 +83,7 @@ def body_of(request: ModelRequest, options: Options, *, stream: bool) -> bytes:
         fields["text"] = {"format": {"type": "json_schema", **output_form(request.output, strict=options.strict)}}
     form_of_tools = f"locus_wire.responses.{options.strict}"
     tools = [spec.wire(form_of_tools, lambda s: _tool(s, options)) for spec in request.tools]
-    return joined({**options.fields, **fields, **settings.extras}, {"tools": tools, "input": items})
+    return join_fields({**options.fields, **fields, **settings.extras}, {"tools": tools, "input": items})
 
 
 def _tool(spec: ToolSpec, options: Options) -> bytes:
@@ -115,7 +115,7 @@ def response_of(data: Mapping[str, Any], options: Options) -> ModelResponse:
     """
     status = data.get("status") or "completed"
     if status in ("failed", "cancelled"):
-        raise Told(data.get("error") or f"the answer has the status {status}")
+        raise ErrorInAnswer(data.get("error") or f"the answer has the status {status}")
     items = data["output"]
     if not items and status == "completed":
         raise Malformed("the answer has no output")
@@ -170,7 +170,7 @@ class _StreamedAnswer:
         """Take one event."""
         if event.data.strip() == "[DONE]":
             return self._response is not None
-        with shaped():
+        with check_shape():
             data = json_of(event.data)
             kind = data.get("type") or event.event
             piece = self._piece(kind, data)
@@ -197,5 +197,5 @@ class _StreamedAnswer:
             # Some servers leave out of the last event what they have told before.
             self._response = response_of({**whole, "output": whole.get("output") or self._items}, self._options)
         elif kind == "error":
-            raise Told(data)
+            raise ErrorInAnswer(data)
         return None

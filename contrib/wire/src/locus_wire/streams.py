@@ -18,16 +18,16 @@ from locus_wire.bodies import json_value
 from locus_wire.replies import Body
 
 __all__ = [
+    "ErrorInAnswer",
     "Event",
     "JsonLines",
     "LineParser",
     "Malformed",
     "ServerSentEvents",
     "Stream",
-    "Told",
     "TooLarge",
+    "check_shape",
     "json_of",
-    "shaped",
 ]
 
 
@@ -35,7 +35,7 @@ class Malformed(Exception):
     """Raised by who reads an answer: it is none. Its text says what came instead."""
 
 
-class Told(Exception):
+class ErrorInAnswer(Exception):
     """Raised by who reads an answer: it is an error that the provider tells.
 
     Args:
@@ -78,12 +78,12 @@ def json_of(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Malformed(f"a piece of the answer must be an object, got {type(value).__name__}")
     if value.get("error") and not value.get("choices"):
-        raise Told(value)
+        raise ErrorInAnswer(value)
     return value
 
 
 @contextmanager
-def shaped() -> Iterator[None]:
+def check_shape() -> Iterator[None]:
     """Reads what a server sent: a field of another kind than the protocol says becomes `Malformed`."""
     try:
         yield

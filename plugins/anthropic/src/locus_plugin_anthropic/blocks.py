@@ -17,7 +17,7 @@ from locus.core.errors import InputError
 from locus.core.messages import Block, MediaBlock, RawBlock, TextBlock, ThinkingBlock, ToolCall, ToolResult
 from locus.schema import clean_text
 
-__all__ = ["NAME", "Wire", "block_of", "foreign_block", "own_block", "sound", "user_block"]
+__all__ = ["NAME", "Wire", "block_of", "drop_surrogates", "foreign_block", "own_block", "user_block"]
 
 #: The provider, the scheme of its models, and the key of what it keeps in ``Message.extras``.
 NAME = "anthropic"
@@ -34,14 +34,14 @@ _TAKEN = {
 }
 
 
-def sound(value: Any) -> Any:
+def drop_surrogates(value: Any) -> Any:
     """Plain data without lone surrogates: they are no characters, and no journal holds them."""
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, Mapping):
-        return {clean_text(key): sound(inner) for key, inner in value.items()}
+        return {clean_text(key): drop_surrogates(inner) for key, inner in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, bytes):
-        return [sound(inner) for inner in value]
+        return [drop_surrogates(inner) for inner in value]
     return value
 
 

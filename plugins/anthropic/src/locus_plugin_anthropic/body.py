@@ -12,7 +12,7 @@ from locus.tools import ToolSpec
 from locus_plugin_anthropic.blocks import NAME, Wire
 from locus_plugin_anthropic.cache import mark
 from locus_plugin_anthropic.conversation import conversation
-from locus_plugin_anthropic.output import Asked, asked_of
+from locus_plugin_anthropic.output import OutputPlan, output_of
 from locus_plugin_anthropic.settings import LEAST_BUDGET, AnthropicSettings
 from locus_wire.errors import RequestRefused
 
@@ -22,7 +22,7 @@ __all__ = ["body_of"]
 _OURS = frozenset({"messages", "stream", "tools", "output_config"})
 
 
-def body_of(request: ModelRequest, model: str, own: AnthropicSettings) -> tuple[Wire, Asked]:
+def body_of(request: ModelRequest, model: str, own: AnthropicSettings) -> tuple[Wire, OutputPlan]:
     """The body, without ``stream``, and how its answer is read.
 
     Args:
@@ -38,7 +38,7 @@ def body_of(request: ModelRequest, model: str, own: AnthropicSettings) -> tuple[
     body: Wire = {"model": model, "max_tokens": request.settings.max_tokens or own.max_tokens}
     if thinking := extras.get("thinking") or _thinking(own, body["max_tokens"]):
         body["thinking"] = thinking
-    asked = asked_of(request, model, own, budgeted=_has_thinking_budget(body))
+    asked = output_of(request, model, own, budgeted=_has_thinking_budget(body))
     request, talk = asked.request, conversation(asked.request.messages)
     if tools := [tool.wire(NAME, _tool) for tool in request.tools] + extras.get("tools", []):
         body["tools"] = tools
@@ -70,7 +70,7 @@ def _thinking(own: AnthropicSettings, limit: int) -> Wire | None:
     return {"type": "enabled", "budget_tokens": budget} if budget >= LEAST_BUDGET else None
 
 
-def _config(given: Mapping[str, Any], own: AnthropicSettings, asked: Asked) -> Wire:
+def _config(given: Mapping[str, Any], own: AnthropicSettings, asked: OutputPlan) -> Wire:
     effort = {} if own.effort is None else {"effort": own.effort}
     form = {} if asked.schema is None else {"format": {"type": "json_schema", "schema": asked.schema}}
     return {**effort, **given, **form}

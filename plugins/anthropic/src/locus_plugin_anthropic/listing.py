@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import anyio
 
 from locus_plugin_anthropic.blocks import NAME
-from locus_plugin_anthropic.server import Listed, client_of, key_is_known, listed_models
+from locus_plugin_anthropic.server import ListedModel, client_of, key_is_known, list_models
 from locus_plugin_anthropic.settings import KEY, TOKEN, AnthropicSettings
 
 __all__ = ["default_model", "models"]
@@ -39,5 +39,5 @@ def default_model(environ: Mapping[str, str]) -> tuple[int, str, str] | None:
     return None if found is None else (_PRIORITY, f"{NAME}:{_DEFAULT}", f"{found} is in the environment")
 
 
-async def _fetch(own: AnthropicSettings) -> list[Listed]:
-    return await listed_models(client_of(own), anyio.current_time() + _PATIENCE)
+async def _fetch(own: AnthropicSettings) -> list[ListedModel]:
+    return await list_models(client_of(own), anyio.current_time() + _PATIENCE)

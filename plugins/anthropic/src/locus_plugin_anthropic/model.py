@@ -11,9 +11,9 @@ from locus.core.messages import Usage
 from locus.models import Chunk, ModelRequest, ModelResponse, OnChunk
 from locus_plugin_anthropic.blocks import NAME, Wire
 from locus_plugin_anthropic.body import body_of
-from locus_plugin_anthropic.output import Asked
-from locus_plugin_anthropic.reply import checked, response_of, usage_of
-from locus_plugin_anthropic.server import client_of, listed_models
+from locus_plugin_anthropic.output import OutputPlan
+from locus_plugin_anthropic.reply import check_message, response_of, usage_of
+from locus_plugin_anthropic.server import client_of, list_models
 from locus_plugin_anthropic.settings import AnthropicSettings
 from locus_plugin_anthropic.stream import Stream
 from locus_wire import Malformed, json_bytes
@@ -102,7 +102,7 @@ class AnthropicModel:
         counted = json_bytes({key: body[key] for key in _COUNTED if key in body})
         return await self._client.post(f"{_PATH}/count_tokens", counted, _count, deadline=request.deadline)
 
-    async def _read_answer(self, body: Wire, asked: Asked, on_chunk: OnChunk | None) -> ModelResponse:
+    async def _read_answer(self, body: Wire, asked: OutputPlan, on_chunk: OnChunk | None) -> ModelResponse:
         usage, held, raw = Usage(), list[Any](), dict[int, str]()
         deadline = asked.request.deadline
         messages = body["messages"]
@@ -128,7 +128,7 @@ class AnthropicModel:
 
     async def _ask(self, body: Wire, stream: Stream, deadline: float | None, *, listening: bool) -> Wire:
         if not listening and body["max_tokens"] < _LONG:
-            return await self._client.post(_PATH, json_bytes(body), checked, deadline=deadline)
+            return await self._client.post(_PATH, json_bytes(body), check_message, deadline=deadline)
         await self._client.events(_PATH, json_bytes({**body, "stream": True}), stream.take, deadline=deadline)
         return stream.message
 
@@ -138,7 +138,7 @@ class AnthropicModel:
             return  # no server of this protocol: the address is wrong
         try:
             soon = anyio.current_time() + _PATIENCE
-            known = [each.name for each in await listed_models(self._client, min(soon, deadline or soon))]
+            known = [each.name for each in await list_models(self._client, min(soon, deadline or soon))]
         except ModelError:
             return
         near = closest(self._model, known)

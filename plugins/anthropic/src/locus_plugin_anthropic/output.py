@@ -15,7 +15,7 @@ from locus.models import ModelRequest, ModelResponse
 from locus_plugin_anthropic.settings import AnthropicSettings
 from locus_wire import NotStrict, OutputAsTool, StrictRules, output_as_tool, strict_schema
 
-__all__ = ["Asked", "asked_of"]
+__all__ = ["OutputPlan", "output_of"]
 
 #: Models from before structured output.
 _OLDER = re.compile(r"claude-(?:\d|instant|(?:opus|sonnet)-4(?:-[01])?(?:-2\d{7})?$)")
@@ -29,7 +29,7 @@ _RULES = StrictRules(
 
 
 @frozen(kw_only=True)
-class Asked:
+class OutputPlan:
     """A request as it is sent, and the way back.
 
     Args:
@@ -56,7 +56,7 @@ class Asked:
         return evolve(read, message=evolve(read.message, extras=response.message.extras))
 
 
-def asked_of(request: ModelRequest, model: str, own: AnthropicSettings, *, budgeted: bool) -> Asked:
+def output_of(request: ModelRequest, model: str, own: AnthropicSettings, *, budgeted: bool) -> OutputPlan:
     """How a request's answer is to be held to its schema.
 
     Args:
@@ -66,7 +66,7 @@ def asked_of(request: ModelRequest, model: str, own: AnthropicSettings, *, budge
         budgeted: whether the model thinks with a budget, so that no tool can be forced.
     """
     if request.output is None:
-        return Asked(request=request)
+        return OutputPlan(request=request)
     # What other servers do with a schema is not known.
     able = own.at_anthropic and not _OLDER.match(model)
     if own.structured == "native" or (own.structured == "auto" and able):
@@ -75,9 +75,9 @@ def asked_of(request: ModelRequest, model: str, own: AnthropicSettings, *, budge
         except NotStrict:
             pass
         else:
-            return Asked(request=evolve(request, output=None), schema=schema)
+            return OutputPlan(request=evolve(request, output=None), schema=schema)
     if not request.tools:
         # A plugin's own question takes over the run's settings: what they choose among is not there.
         request = evolve(request, settings=evolve(request.settings, tool_choice=None))
     forced = output_as_tool(request, force=not budgeted)
-    return Asked(request=forced.request, forced=forced)
+    return OutputPlan(request=forced.request, forced=forced)

@@ -8,11 +8,11 @@ from typing import Any
 
 from locus.core.messages import Block, Message, Role, ToolCall, Usage
 from locus.models import ModelResponse, StopReason
-from locus_plugin_anthropic.blocks import NAME, Wire, block_of, sound
+from locus_plugin_anthropic.blocks import NAME, Wire, block_of, drop_surrogates
 from locus_wire import Malformed, unique_ids
 from locus_wire.failures import bad_answer
 
-__all__ = ["checked", "response_of", "usage_of"]
+__all__ = ["check_message", "response_of", "usage_of"]
 
 _REASONS: dict[str | None, StopReason] = {
     "end_turn": "stop",
@@ -27,7 +27,7 @@ _REASONS: dict[str | None, StopReason] = {
 _ELSEWHERE = frozenset({"content", "role", "type", "usage"})
 
 
-def checked(data: Any) -> Wire:
+def check_message(data: Any) -> Wire:
     """The message that an answer is.
 
     Raises:
@@ -46,7 +46,7 @@ def response_of(data: Wire, raw: Mapping[int, str], usage: Usage, *, name: str) 
     """The response that a message is.
 
     Args:
-        data: the message, see `checked`.
+        data: the message, see `check_message`.
         raw: the text of arguments that are no JSON object, by the place of their block.
         usage: of all requests that it took.
         name: the model's name, where the message does not name it.
@@ -111,7 +111,9 @@ def _about(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _blocks(content: list[Any], raw: Mapping[int, str], *, cut: bool, refused: bool) -> list[Block]:
     last = len(content) - 1
-    blocks = [block_of(block, cut=cut and at == last, raw=sound(raw.get(at))) for at, block in enumerate(content)]
+    blocks = [
+        block_of(block, cut=cut and at == last, raw=drop_surrogates(raw.get(at))) for at, block in enumerate(content)
+    ]
     # What the model was stopped in the middle of asking for is not to be done.
     return [block for block in blocks if not isinstance(block, ToolCall)] if refused else blocks
 
@@ -125,7 +127,7 @@ def _storable(data: Wire) -> Wire:
     try:
         json.dumps(data, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError:
-        repaired: Wire = sound(data)
+        repaired: Wire = drop_surrogates(data)
         return repaired
     return data
 

@@ -11,11 +11,11 @@ from locus_plugin_anthropic.blocks import NAME
 from locus_plugin_anthropic.settings import AnthropicSettings
 from locus_wire import Client, Endpoint, Key, Outgoing, Sign
 
-__all__ = ["Listed", "client_of", "key_is_known", "listed_models"]
+__all__ = ["ListedModel", "client_of", "key_is_known", "list_models"]
 
 
 @frozen
-class Listed:
+class ListedModel:
     """A model that the server lists."""
 
     name: str
@@ -52,7 +52,7 @@ def key_is_known(own: AnthropicSettings) -> bool:
     return (key.find() or token.find()) is not None
 
 
-async def listed_models(client: Client, deadline: float | None = None) -> list[Listed]:
+async def list_models(client: Client, deadline: float | None = None) -> list[ListedModel]:
     """The models that the server lists, newest first.
 
     Raises:
@@ -61,8 +61,8 @@ async def listed_models(client: Client, deadline: float | None = None) -> list[L
     return await client.get("/v1/models?limit=1000", _read_listing, deadline=deadline)
 
 
-def _read_listing(data: Any) -> list[Listed]:
-    return [Listed(str(row["id"]), _note(row)) for row in data["data"]]
+def _read_listing(data: Any) -> list[ListedModel]:
+    return [ListedModel(str(row["id"]), _note(row)) for row in data["data"]]
 
 
 def _note(row: Mapping[str, object]) -> str:

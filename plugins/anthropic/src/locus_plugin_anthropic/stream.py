@@ -12,8 +12,8 @@ from typing import Any
 
 from locus.models import Chunk, OnChunk
 from locus_plugin_anthropic.blocks import Wire
-from locus_plugin_anthropic.reply import checked
-from locus_wire import Event, arguments_of, json_of, shaped
+from locus_plugin_anthropic.reply import check_message
+from locus_wire import Event, arguments_of, check_shape, json_of
 
 __all__ = ["Stream"]
 
@@ -45,7 +45,7 @@ class Stream:
         """
         chunks: list[Chunk] = []
         data = json_of(event.data)
-        with shaped():
+        with check_shape():
             done = self._apply(data["type"], data, chunks)
         if self._on_chunk is not None:
             for chunk in chunks:
@@ -71,7 +71,7 @@ class Stream:
             case "message_stop":
                 for at in sorted(self._json):
                     self._stop(at, chunks)  # a server that forgot to say so
-                checked(self.message)
+                check_message(self.message)
                 return True
         return False
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from attrs import field, frozen
 
-__all__ = ["CausalEdge", "CausalNode", "Conflict", "NodeType", "Relation", "Source", "clamped"]
+__all__ = ["CausalEdge", "CausalNode", "Conflict", "NodeType", "Relation", "Source", "clamp"]
 
 #: Where a node or an edge comes from: the rules about the tool trace, or somebody's claim (a model's, a user's).
 Source = Literal["trace", "claim"]
@@ -31,7 +31,7 @@ class Relation(StrEnum):
     PREVENTS = "prevents"
 
 
-def clamped(value: Any) -> float:
+def clamp(value: Any) -> float:
     """A confidence from 0.0 to 1.0.
 
     Raises:
@@ -62,7 +62,7 @@ class CausalNode:
     id: str
     label: str
     node_type: NodeType = field(default=NodeType.UNKNOWN, converter=NodeType)
-    confidence: float = field(default=1.0, converter=clamped)
+    confidence: float = field(default=1.0, converter=clamp)
     source: Source = "claim"
 
 
@@ -82,7 +82,7 @@ class CausalEdge:
     cause: str
     effect: str
     relation: Relation = field(default=Relation.CAUSES, converter=Relation)
-    confidence: float = field(default=1.0, converter=clamped)
+    confidence: float = field(default=1.0, converter=clamp)
     why: str = ""
     source: Source = "claim"
 

@@ -44,7 +44,7 @@ _REPORT: StashKey[CausalReport] = StashKey("causal.report")
 
 
 @frozen
-class _Kept:
+class _Record:
     """What of the graph cannot be worked out from the calls: how many were told, and what a model claimed.
 
     It is in the state, so a run that is resumed tells nothing twice and asks no model again.
@@ -54,7 +54,7 @@ class _Kept:
     claims: tuple[Any, ...] = ()
 
     @classmethod
-    def of(cls, state: AgentState) -> _Kept:
+    def of(cls, state: AgentState) -> _Record:
         found = state.metadata.get(_NAME)
         if not isinstance(found, Mapping) or found.get("run") != state.run_id:
             return cls()  # an earlier run's, or somebody else's
@@ -95,17 +95,17 @@ class CausalHook(Hook):
     @hookimpl
     async def locus_reflect(self, state: AgentState, run: RunContext) -> AgentState:
         """Add the calls since the last time, whoever wanted to reflect; ask a model for reasons of its own only."""
-        kept = _Kept.of(state)
+        kept = _Record.of(state)
         trace = await _extend_trace(state, kept, run)
         claims = kept.claims
         if self._inference is not None and self._policy(state) is not None:
             claims = await self._infer(self._inference, state, trace, claims, run)
-        return _Kept(trace.seen, claims).into(state)
+        return _Record(trace.seen, claims).into(state)
 
     @hookimpl
     async def locus_terminate(self, state: AgentState, run: RunContext) -> None:
         """Tell of the calls after the last reflection."""
-        await _extend_trace(state, _Kept.of(state), run)
+        await _extend_trace(state, _Record.of(state), run)
 
     def on_terminate(self, event: TerminateEvent, run: RunContext) -> None:
         """Report the graph of the whole run."""
@@ -114,7 +114,7 @@ class CausalHook(Hook):
         trace.extend(state.tool_executions[trace.seen :])
         had = run.stash.get(_REPORT, CausalReport())
         made = CausalReport.of(
-            chain_of(trace, _Kept.of(state).claims),
+            chain_of(trace, _Record.of(state).claims),
             inferences=had.inferences,
             failures=had.failures,
             errors=had.errors,
@@ -181,7 +181,7 @@ def _restore_trace(state: AgentState, seen: int, run: RunContext) -> TraceBuilde
     return trace
 
 
-async def _extend_trace(state: AgentState, kept: _Kept, run: RunContext) -> TraceBuilder:
+async def _extend_trace(state: AgentState, kept: _Record, run: RunContext) -> TraceBuilder:
     trace = _restore_trace(state, kept.told, run)
     await _tell(trace.extend(state.tool_executions[trace.seen :]), trace.nodes, run)
     return trace

@@ -26,9 +26,9 @@ from attrs import evolve
 from locus.core.state import ToolExecution
 from locus_plugin_causal.graph import CausalEdge, CausalNode, Conflict, NodeType, Relation
 from locus_plugin_causal.search import ring
-from locus_plugin_causal.values import handed, offered
+from locus_plugin_causal.values import argument_values, result_values
 
-__all__ = ["Change", "TraceBuilder", "shown_call"]
+__all__ = ["Change", "TraceBuilder", "describe_call"]
 
 #: What a step adds to the graph; a node with a known id stands in place of the one before.
 Change = CausalNode | CausalEdge | Conflict
@@ -45,7 +45,7 @@ def _clip(text: str) -> str:
     return line if len(line) <= _LONGEST_LABEL else f"{line[: _LONGEST_LABEL - 4]} ..."
 
 
-def shown_call(execution: ToolExecution) -> str:
+def describe_call(execution: ToolExecution) -> str:
     """A call, for people."""
     arguments = ", ".join(f"{key}={value!r:.60}" for key, value in execution.arguments.items())
     return _clip(f"{execution.tool_name}({arguments})")
@@ -78,7 +78,7 @@ class TraceBuilder:
         # By value: the call that brought it, or None where it was there before.
         self._brought: dict[str, str | None] = {}
         for text in known:
-            self._brought.update(dict.fromkeys(offered(text)))
+            self._brought.update(dict.fromkeys(result_values(text)))
         self._turns = 0
         self._recent: deque[str | None] = deque(maxlen=_LONGEST_PERIOD + 1)
         self._last_turn: dict[str, int] = {}
@@ -122,11 +122,11 @@ class TraceBuilder:
         call = self._calls.get(key)
         if call is None:
             call = self._calls[key] = f"c{self.seen}"
-            self._add(CausalNode(call, shown_call(execution), source="trace"))
+            self._add(CausalNode(call, describe_call(execution), source="trace"))
         return call
 
     def _link_inputs(self, call: str, execution: ToolExecution) -> None:
-        for value in handed(execution.arguments):
+        for value in argument_values(execution.arguments):
             origin = self._brought.setdefault(value, None)
             if origin is not None:
                 self._connect(origin, call, f"brought {value!r:.80}")
@@ -145,7 +145,7 @@ class TraceBuilder:
 
     def _outcome(self, call: str, execution: ToolExecution) -> None:
         if execution.succeeded:
-            for value in offered(execution.result or ""):
+            for value in result_values(execution.result or ""):
                 self._brought.setdefault(value, call)
             for failure in self._failed.get(call, ()):
                 self._connect(call, failure, "succeeded with the same arguments", Relation.PREVENTS)
@@ -162,7 +162,7 @@ class TraceBuilder:
             self._add(CausalNode(failure, label, NodeType.SYMPTOM, source="trace"))
             self._connect(call, failure, doing)
             self._link_error(call)
-            for value in offered(error):
+            for value in result_values(error):
                 self._brought.setdefault(value, failure)
         self._open[execution.tool_name] = (failure, call)
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["handed", "offered"]
+__all__ = ["argument_values", "result_values"]
 
 #: How much of one result is looked at, in characters, and how many values of it are remembered.
 _LONGEST_RESULT = 10_000
@@ -51,7 +51,7 @@ def _telling(leaf: str) -> bool:
     return _SHORTEST_VALUE <= len(leaf) <= _LONGEST_VALUE and leaf.casefold() not in _WORDS
 
 
-def handed(arguments: Mapping[str, Any]) -> dict[str, None]:
+def argument_values(arguments: Mapping[str, Any]) -> dict[str, None]:
     """The values in the arguments of a call, in order: each text or number as a whole, and the names within texts."""
     found: dict[str, None] = {}
     for leaf in _leaves(arguments):
@@ -61,7 +61,7 @@ def handed(arguments: Mapping[str, Any]) -> dict[str, None]:
     return found
 
 
-def offered(text: str) -> dict[str, None]:
+def result_values(text: str) -> dict[str, None]:
     """The values in a result, or in any text: the leaves of JSON, the text as a whole, the names within it."""
     text = text[:_LONGEST_RESULT].strip()
     found: dict[str, None] = {}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from locus.core.state import AgentState
     from locus.plugin import RunContext, StashKey
 
-__all__ = ["Compaction", "Shown", "act", "shown"]
+__all__ = ["Compaction", "ShownMessages", "act", "load_shown"]
 
 #: A tool output shorter than this is not worth a stub.
 MIN_STUBBED = 160
@@ -140,7 +140,7 @@ def _stub(result: ToolResult) -> ToolResult:
 
 
 @define(eq=False)
-class Shown:
+class ShownMessages:
     """What a run remembers of the view it showed last; lives in the stash and can be made again at any time.
 
     Args:
@@ -179,7 +179,7 @@ class Shown:
         return View(seen) if metadata is None else View(seen, metadata)
 
 
-def shown(state: AgentState, run: RunContext, key: str, memory: StashKey[Shown]) -> Shown:
+def load_shown(state: AgentState, run: RunContext, key: str, memory: StashKey[ShownMessages]) -> ShownMessages:
     """What the state's metadata says is shown; read once a run, and O(1) after that.
 
     Args:
@@ -196,16 +196,16 @@ def shown(state: AgentState, run: RunContext, key: str, memory: StashKey[Shown])
     return found
 
 
-def act(state: AgentState, run: RunContext, compaction: Compaction, key: str, memory: StashKey[Shown]) -> View:
+def act(state: AgentState, run: RunContext, compaction: Compaction, key: str, memory: StashKey[ShownMessages]) -> View:
     """Show less from now on: the new view, with the metadata that keeps it so."""
     data = compaction.to_data(state.messages)
     now = run.stash[memory] = _build_shown(data, compaction, state.messages)
     return now.view(state.messages, FrozenDict({key: data}))
 
 
-def _build_shown(data: Any, compaction: Compaction | None, messages: tuple[Message, ...]) -> Shown:
+def _build_shown(data: Any, compaction: Compaction | None, messages: tuple[Message, ...]) -> ShownMessages:
     if compaction is None:
-        return Shown(data)
+        return ShownMessages(data)
     reach, fixed = compaction.reach, compaction.render(messages)
     counted = sum(m.role is not Role.SYSTEM for m in fixed)
-    return Shown(data, compaction, fixed, counted, reach, messages[reach - 1])
+    return ShownMessages(data, compaction, fixed, counted, reach, messages[reach - 1])

@@ -13,7 +13,7 @@ from attrs import Attribute, Factory, field, frozen
 from locus.core.messages import Message, Role
 from locus.plugin import StashKey
 from locus_kit.validators import integer, number
-from locus_plugin_conversation.compaction import Compaction, Shown, act, shown
+from locus_plugin_conversation.compaction import Compaction, ShownMessages, act, load_shown
 from locus_plugin_conversation.summaries import KEY, SHOWN, extend
 from locus_plugin_conversation.tokens import Count, Totals, counter, estimate_tokens
 from locus_plugin_conversation.turns import Turns
@@ -75,7 +75,7 @@ class LLMCompactor:
 
     async def view(self, state: AgentState, run: RunContext) -> View:
         """The conversation, or what fits of it."""
-        now = shown(state, run, KEY, SHOWN)
+        now = load_shown(state, run, KEY, SHOWN)
         messages = state.messages
         totals = self._totals(run, messages)
         if self._tokens(now, totals, len(messages)) <= self.trigger * self.window:
@@ -107,7 +107,7 @@ class LLMCompactor:
         totals.follow(messages)
         return totals
 
-    def _tokens(self, now: Shown, totals: Totals, total: int) -> int:
+    def _tokens(self, now: ShownMessages, totals: Totals, total: int) -> int:
         if now.tokens is None:
             now.tokens = totals.of(now.fixed)
         return now.tokens + totals.between(now.reach, total)
@@ -124,7 +124,7 @@ class LLMCompactor:
             found = cut
         return found
 
-    def _lighter(self, now: Shown, messages: tuple[Message, ...], head: int, tail: int) -> Compaction | None:
+    def _lighter(self, now: ShownMessages, messages: tuple[Message, ...], head: int, tail: int) -> Compaction | None:
         """The view as it is with more tool outputs shortened, or None when no further one is old enough."""
         old = len(messages)
         turns = self.tool_output_ttl
@@ -137,7 +137,7 @@ class LLMCompactor:
             return None
         return base.with_stubs(old)
 
-    def _worth_it(self, now: Shown, plan: Compaction, totals: Totals, messages: tuple[Message, ...]) -> bool:
+    def _worth_it(self, now: ShownMessages, plan: Compaction, totals: Totals, messages: tuple[Message, ...]) -> bool:
         spare = (1 - self.trigger) * self.window
         if now.failed_at is not None and totals.between(now.failed_at, len(messages)) < spare / 4:
             return False

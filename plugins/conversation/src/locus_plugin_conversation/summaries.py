@@ -17,7 +17,7 @@ from locus.core.messages import MediaBlock, Message, Role, ToolResult
 from locus.models import Model, ModelRequest
 from locus.plugin import StashKey
 from locus_kit.validators import integer
-from locus_plugin_conversation.compaction import Compaction, Shown, act, shown
+from locus_plugin_conversation.compaction import Compaction, ShownMessages, act, load_shown
 from locus_plugin_conversation.turns import Turns
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ __all__ = ["KEY", "SHOWN", "SummarizingManager", "summarise"]
 
 #: Where the summary stands in ``state.metadata``: one place, so that managers can take over from each other.
 KEY = "locus.summary"
-SHOWN: StashKey[Shown] = StashKey(KEY)
+SHOWN: StashKey[ShownMessages] = StashKey(KEY)
 
 #: Under this name failures stand in ``AgentResult.reports``.
 REPORT = "conversation_manager"
@@ -168,7 +168,7 @@ class SummarizingManager:
 
     async def view(self, state: AgentState, run: RunContext) -> View:
         """The conversation, its older part as a summary when it is too long."""
-        now = shown(state, run, KEY, SHOWN)
+        now = load_shown(state, run, KEY, SHOWN)
         messages = state.messages
         if now.size(messages) <= self.threshold or not self._due(now, len(messages)):
             return now.view(messages)
@@ -180,7 +180,7 @@ class SummarizingManager:
         plan = Compaction(end=cut, kept=turns.kept(cut, summarised=True), stubs=done.stubs if done else 0)
         return await extend(state, run, now, plan, self.model) or now.view(messages)
 
-    def _due(self, now: Shown, total: int) -> bool:
+    def _due(self, now: ShownMessages, total: int) -> bool:
         # A summary is extended by several messages at a time: one more at every turn would cost a call each.
         batch = max(2, self.keep_recent // 2)
         if now.failed_at is not None and total < now.failed_at + batch:
@@ -191,7 +191,12 @@ class SummarizingManager:
 
 
 async def extend(
-    state: AgentState, run: RunContext, now: Shown, plan: Compaction, model: Model | str | None, piece: int = PIECE
+    state: AgentState,
+    run: RunContext,
+    now: ShownMessages,
+    plan: Compaction,
+    model: Model | str | None,
+    piece: int = PIECE,
 ) -> View | None:
     """The view of a plan, once the summary that it lacks is written; None when there is none to write or it failed."""
     messages = state.messages

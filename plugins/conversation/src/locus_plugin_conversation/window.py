@@ -9,7 +9,7 @@ from attrs import Attribute, field, frozen
 from locus.core.messages import Role
 from locus.plugin import StashKey
 from locus_kit.validators import integer
-from locus_plugin_conversation.compaction import Compaction, Shown, act, shown
+from locus_plugin_conversation.compaction import Compaction, ShownMessages, act, load_shown
 from locus_plugin_conversation.turns import Turns
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["SlidingWindowManager"]
 
 KEY = "locus.window"
-_SHOWN: StashKey[Shown] = StashKey(KEY)
+_SHOWN: StashKey[ShownMessages] = StashKey(KEY)
 
 
 @frozen
@@ -53,7 +53,7 @@ class SlidingWindowManager:
 
     async def view(self, state: AgentState, run: RunContext) -> View:
         """The window: the same one as long as it is not full, so that the beginning of the request stays as it was."""
-        now = shown(state, run, KEY, _SHOWN)
+        now = load_shown(state, run, KEY, _SHOWN)
         messages = state.messages
         if _size(now, state) <= self.max_messages:
             return now.view(messages)
@@ -73,7 +73,7 @@ class SlidingWindowManager:
         return turns.cut_at_most(total, least=below + 1)
 
 
-def _size(now: Shown, state: AgentState) -> int:
+def _size(now: ShownMessages, state: AgentState) -> int:
     messages = state.messages
     if now.compaction is not None:
         return now.counted + len(messages) - now.reach

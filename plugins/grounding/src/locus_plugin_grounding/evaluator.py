@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from locus.models import Model, ModelRequest, ModelResponse
 from locus_plugin_grounding.evidence import Corpus
 from locus_plugin_grounding.judge import BadVerdict, Graded, judge_request, read_findings, read_scores
-from locus_plugin_grounding.partition import Decision, Kind, Partition, TypedClaim, decide, typed_score
+from locus_plugin_grounding.partition import Decision, Kind, Partition, TypedClaim, decide, score_partition
 from locus_plugin_grounding.result import NO_CLAIMS, GroundingResult
 from locus_plugin_grounding.rules import Finding, Standing, corrects, find, names_of
 from locus_plugin_grounding.sentences import claims_of
@@ -161,7 +161,7 @@ class GroundingEvaluator:
 
     def _decide(self, partition: Partition, claims: tuple[str, ...], beyond: tuple[str, ...]) -> GroundingResult:
         settings = self.settings
-        score = typed_score(partition, penalty=settings.penalty)
+        score = score_partition(partition, penalty=settings.penalty)
         return GroundingResult(
             score=score,
             claims=(*claims, *beyond),

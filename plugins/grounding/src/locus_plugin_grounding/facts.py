@@ -11,8 +11,8 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from locus_plugin_grounding.quantities import Quantity, iso_dates, read_at, signed
-from locus_plugin_grounding.soft import CONTINUES, FRAME, VALUE, kinds_of
+from locus_plugin_grounding.quantities import Quantity, iso_dates, read_at, use_signs
+from locus_plugin_grounding.stopwords import CONTINUES, FRAME, VALUE, kinds_of
 
 __all__ = ["Part", "parts", "words_of"]
 
@@ -145,7 +145,7 @@ def words_of(text: str) -> frozenset[str]:
 
 
 def _fold(text: str) -> str:
-    text = _CAMEL.sub(" ", iso_dates(signed(text)))
+    text = _CAMEL.sub(" ", iso_dates(use_signs(text)))
     for pattern, replacement in _PHRASES:
         text = pattern.sub(replacement, text)
     return text

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from locus_plugin_grounding.kept import MOST, one_line
 from locus_plugin_grounding.partition import Decision
+from locus_plugin_grounding.record import MOST, one_line
 from locus_plugin_grounding.result import GroundingResult
 
 __all__ = ["HEADER", "feedback", "note"]

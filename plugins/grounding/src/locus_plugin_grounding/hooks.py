@@ -13,14 +13,14 @@ from locus.core.messages import Message, Role, plugin_message
 from locus.core.state import AgentState
 from locus.plugin import Accept, Event, Hook, Revise, StashKey, hookimpl
 from locus_kit.reflect import EveryIterations
+from locus_plugin_grounding.conversation import ConversationEvidence
 from locus_plugin_grounding.evaluator import GroundingEvaluator
 from locus_plugin_grounding.events import GroundingEvent, GroundingFailedEvent
 from locus_plugin_grounding.feedback import HEADER, feedback, note
-from locus_plugin_grounding.kept import NAME, Kept, Outcome
+from locus_plugin_grounding.record import NAME, Outcome, Record
 from locus_plugin_grounding.result import GroundingReport, GroundingResult
 from locus_plugin_grounding.sentences import claims_of
 from locus_plugin_grounding.settings import GroundingSettings
-from locus_plugin_grounding.witness import Witness
 
 if TYPE_CHECKING:
     from locus.core.events import TerminateEvent
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GroundingHook"]
 
-_WITNESS: StashKey[Witness] = StashKey("grounding.witness")
+_WITNESS: StashKey[ConversationEvidence] = StashKey("grounding.witness")
 _NEWEST: StashKey[tuple[tuple[int, int, str], Outcome]] = StashKey("grounding.newest")
 _REPORT: StashKey[GroundingReport] = StashKey("grounding.report")
 
@@ -82,7 +82,7 @@ class GroundingHook(Hook):
         if not self.settings.answers:
             return Accept()
         outcome = await self._of_answer(answer, len(state.messages), state, run)
-        if not outcome.sends_back or outcome.result is None or Kept.of(state).sent >= self.settings.revisions:
+        if not outcome.sends_back or outcome.result is None or Record.of(state).sent >= self.settings.revisions:
             return Accept()
         return Revise(feedback(outcome.result))
 
@@ -101,15 +101,15 @@ class GroundingHook(Hook):
         *before, last = new.messages[-2:]
         if last.role is Role.ASSISTANT and not last.tool_calls and not new.pending_revision:
             outcome = await self._of_answer(last, len(new.messages), new, run)
-            return Kept.of(new).after(outcome, sent=False).into(new)
+            return Record.of(new).after(outcome, sent=False).into(new)
         if new.pending_revision and HEADER in last.text.splitlines() and before:
             outcome = await self._of_answer(before[0], len(new.messages) - 1, new, run)
-            return Kept.of(new).after(outcome, sent=True).into(new)
+            return Record.of(new).after(outcome, sent=True).into(new)
         return new
 
     def on_terminate(self, event: TerminateEvent, run: RunContext) -> None:
         """Report how the run's answer stands."""
-        kept = Kept.of(run.state)
+        kept = Record.of(run.state)
         run.report(
             NAME,
             evolve(
@@ -136,11 +136,11 @@ class GroundingHook(Hook):
         self, claims: str | tuple[str, ...], state: AgentState, run: RunContext, *, stage: str
     ) -> Outcome:
         if _WITNESS not in run.stash:
-            run.stash[_WITNESS] = Witness(state, max_chars=self.settings.max_chars)
+            run.stash[_WITNESS] = ConversationEvidence(state, max_chars=self.settings.max_chars)
         corpus = run.stash[_WITNESS].read(state)
         if not corpus.texts and not self.settings.require_evidence:
             return Outcome(None, "no evidence")
-        earlier = Kept.of(state).contradicted if stage == "answer" else ()
+        earlier = Record.of(state).contradicted if stage == "answer" else ()
         try:
             if self.settings.judge == "rules":
                 result = self.evaluator.evaluate(claims, corpus, earlier=earlier)

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from attrs import evolve, field, frozen
 
-__all__ = ["WEIGHTS", "Decision", "Kind", "Partition", "TypedClaim", "decide", "typed_score"]
+__all__ = ["WEIGHTS", "Decision", "Kind", "Partition", "TypedClaim", "decide", "score_partition"]
 
 
 class Kind(StrEnum):
@@ -110,7 +110,7 @@ def _weight(claims: Iterable[TypedClaim], weights: Mapping[Kind, float]) -> floa
     return math.fsum(weights[claim.kind] for claim in claims)
 
 
-def typed_score(partition: Partition, *, penalty: float = 1.0, weights: Mapping[Kind, float] = WEIGHTS) -> float:
+def score_partition(partition: Partition, *, penalty: float = 1.0, weights: Mapping[Kind, float] = WEIGHTS) -> float:
     """The score of a partition, 0.0 to 1.0.
 
     Args:

@@ -15,7 +15,7 @@ from typing import Final
 
 from attrs import field, frozen
 
-__all__ = ["Quantity", "iso_dates", "read_at", "same", "signed"]
+__all__ = ["Quantity", "iso_dates", "read_at", "same", "use_signs"]
 
 
 @frozen
@@ -80,7 +80,7 @@ def _iso(match: re.Match[str]) -> str:
 _CODE = re.compile(r"(?<![\d\w])(?<!\d )(?:US\$|(USD|EUR|GBP|JPY)) ?(?=\d)")
 
 
-def signed(text: str) -> str:
+def use_signs(text: str) -> str:
     """The text with the currencies that stand before a number as signs: ``USD 5`` -> ``$5``."""
     return _CODE.sub(lambda found: _CODES[found[1] or "USD"], text)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from locus_plugin_guardrails.linear import compiled
+from locus_plugin_guardrails.linear import compile_pattern
 
 __all__ = ["injection", "markup", "path", "shell", "sql"]
 
@@ -68,7 +68,7 @@ _INJECTION = (
 
 
 def _finder(patterns: tuple[str, ...], summary: str) -> Callable[[str], Iterator[tuple[int, int]]]:
-    pattern = compiled("(?im)" + "|".join(f"(?:{each})" for each in patterns))
+    pattern = compile_pattern("(?im)" + "|".join(f"(?:{each})" for each in patterns))
 
     def find(text: str) -> Iterator[tuple[int, int]]:
         return pattern.spans(text)

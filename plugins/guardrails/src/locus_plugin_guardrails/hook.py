@@ -18,10 +18,10 @@ from locus.core.state import AgentState
 from locus.models import ModelRequest, ModelResponse
 from locus.plugin import Accept, Allow, Cancel, Hook, Interrupt, Reject, Revise, RunContext, StashKey, hookimpl
 from locus_plugin_guardrails.events import GuardrailEvent
-from locus_plugin_guardrails.passage import Passage
+from locus_plugin_guardrails.inspection import Inspection
 from locus_plugin_guardrails.report import Tally
 from locus_plugin_guardrails.rule import Place
-from locus_plugin_guardrails.scanner import Scanner, mentioned, words_finder
+from locus_plugin_guardrails.scanner import Scanner, is_mentioned, words_finder
 from locus_plugin_guardrails.settings import GuardrailsSettings
 
 __all__ = ["GuardrailsHook"]
@@ -54,7 +54,7 @@ class GuardrailsHook(Hook):
         """Redact a turn of the user's, or refuse it."""
         passage = self._passage("prompt")
         passed = passage.message(prompt)
-        if self._allowed is not None and not passage.blocked and not mentioned(prompt.text, self._allowed):
+        if self._allowed is not None and not passage.blocked and not is_mentioned(prompt.text, self._allowed):
             passage.did["topics", "prompt", "block"] = 1
         await self._note(passage, run)
         if passage.blocked:
@@ -179,10 +179,10 @@ class GuardrailsHook(Hook):
 
     # -- what was done --------------------------------------------------------------------------------
 
-    def _passage(self, place: Place, tool: str = "") -> Passage:
-        return Passage(self._scanner, place, self.settings.limit(place), tool)
+    def _passage(self, place: Place, tool: str = "") -> Inspection:
+        return Inspection(self._scanner, place, self.settings.limit(place), tool)
 
-    async def _note(self, passage: Passage, run: RunContext, call: ToolCall | None = None) -> None:
+    async def _note(self, passage: Inspection, run: RunContext, call: ToolCall | None = None) -> None:
         tally = run.stash.setdefault(_TALLY, Tally())
         if not passage.did:
             return

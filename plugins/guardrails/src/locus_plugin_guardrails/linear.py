@@ -12,7 +12,7 @@ from typing import Any
 
 import re2  # type: ignore[import-untyped]  # it ships no types
 
-__all__ = ["Pattern", "compiled"]
+__all__ = ["Pattern", "compile_pattern"]
 
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
@@ -53,6 +53,6 @@ class Pattern:
         return self._found.search(text) is not None
 
 
-def compiled(expression: str) -> Pattern:
+def compile_pattern(expression: str) -> Pattern:
     """The compiled form of a pattern of this package."""
     return Pattern(expression)

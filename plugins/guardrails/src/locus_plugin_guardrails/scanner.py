@@ -18,7 +18,7 @@ from locus_plugin_guardrails.folding import fold
 from locus_plugin_guardrails.linear import Pattern
 from locus_plugin_guardrails.rule import ACTIONS, PLACES, Place, Rule
 
-__all__ = ["Finding", "Scanner", "mentioned", "words_finder"]
+__all__ = ["Finding", "Scanner", "is_mentioned", "words_finder"]
 
 Find: TypeAlias = Callable[[str], Iterator[Span]]
 
@@ -55,7 +55,7 @@ def words_finder(words: Iterable[str]) -> Find:
     return find
 
 
-def mentioned(text: str, find: Find) -> bool:
+def is_mentioned(text: str, find: Find) -> bool:
     """Whether something can be found in a text, as it is written or as it is read."""
     folded = fold(text)
     return any(next(find(each), None) is not None for each in ((text,) if folded is None else (text, folded.text)))

@@ -31,7 +31,7 @@ from locus_plugin_llamacpp.errors import BadRequest, EngineClosed, EngineFailed
 from locus_plugin_llamacpp.runtime import EngineOptions, read_ahead, start
 from locus_plugin_llamacpp.store import Progress, silent
 
-__all__ = ["Engine", "OnRaw", "close_all", "shared"]
+__all__ = ["Engine", "OnRaw", "close_all", "shared_engine"]
 
 #: Takes a chunk in OpenAI's form, as it arrives, in the caller's task.
 OnRaw = Callable[[dict[str, Any]], Awaitable[None]]
@@ -248,7 +248,9 @@ _engines_lock = threading.Lock()
 _DEFAULTS = EngineOptions()
 
 
-def shared(key: Hashable, label: str, find: Callable[[Progress], Path], options: EngineOptions = _DEFAULTS) -> Engine:
+def shared_engine(
+    key: Hashable, label: str, find: Callable[[Progress], Path], options: EngineOptions = _DEFAULTS
+) -> Engine:
     """The one engine of this process for (``key``, ``options``); made, not loaded, when it is new.
 
     Args:

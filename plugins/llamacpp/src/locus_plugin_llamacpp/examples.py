@@ -14,7 +14,7 @@ from attrs import frozen
 
 from locus.tools import ToolExample, ToolSpec
 
-__all__ = ["GENERIC", "Step", "Worked", "worked"]
+__all__ = ["GENERIC", "Step", "WorkedExample", "examples_for"]
 
 
 @frozen
@@ -27,7 +27,7 @@ class Step:
 
 
 @frozen
-class Worked:
+class WorkedExample:
     """A whole example: the request, the calls, the answer."""
 
     user: str
@@ -35,15 +35,15 @@ class Worked:
     answer: str
 
 
-_GREETING = Worked("Hi!", (), "Hello! What can I do for you?")
+_GREETING = WorkedExample("Hi!", (), "Hello! What can I do for you?")
 
-GENERIC: tuple[Worked, ...] = (
-    Worked(
+GENERIC: tuple[WorkedExample, ...] = (
+    WorkedExample(
         "What time is it in Lima?",
         (Step("get_time", {"city": "Lima"}, "14:05"),),
         "It is 14:05 in Lima.",
     ),
-    Worked(
+    WorkedExample(
         "Order the lightest tent for Rosa Diaz.",
         (
             Step(
@@ -59,7 +59,7 @@ GENERIC: tuple[Worked, ...] = (
 )
 
 
-def worked(tools: Sequence[ToolSpec]) -> tuple[Worked, ...]:
+def examples_for(tools: Sequence[ToolSpec]) -> tuple[WorkedExample, ...]:
     """The examples to show for these tools: their own where any carries some, else the generic ones.
 
     Examples of different tools with the same ``user`` text are one conversation: first the calls whose
@@ -76,8 +76,8 @@ def worked(tools: Sequence[ToolSpec]) -> tuple[Worked, ...]:
     return (*made, _GREETING)
 
 
-def _flow(user: str, calls: list[tuple[ToolSpec, ToolExample]]) -> Worked:
+def _flow(user: str, calls: list[tuple[ToolSpec, ToolExample]]) -> WorkedExample:
     ordered = sorted(calls, key=lambda call: bool(call[1].answer))
     steps = tuple(Step(tool.name, example.arguments, example.result) for tool, example in ordered)
     last = ordered[-1][1]
-    return Worked(user, steps, last.answer or last.result)
+    return WorkedExample(user, steps, last.answer or last.result)

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from locus_plugin_llamacpp.lazy import resolve
 
-__all__ = ["held"]
+__all__ = ["hold_lock"]
 
 _POLL = 0.1  # seconds between tries: a join takes seconds, and the waiting side must stay cancellable
 
@@ -30,7 +30,7 @@ def _try(file: BinaryIO) -> bool:
 
 
 @contextmanager
-def held(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
+def hold_lock(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
     """Hold the lock file ``path``, made if need be and left in place.
 
     Args:

@@ -13,7 +13,7 @@ from typing import Any
 from locus.core import thaw
 from locus.core.messages import MediaBlock, Message, Role, TextBlock, ToolCall, ToolResult, text_of
 from locus_plugin_llamacpp.errors import BadRequest
-from locus_plugin_llamacpp.examples import Worked
+from locus_plugin_llamacpp.examples import WorkedExample
 
 __all__ = ["EXTRAS", "Wire", "call_text", "conversation", "demonstrations", "key", "text_conversation", "turn_of"]
 
@@ -44,7 +44,7 @@ def turn_of(text: str) -> tuple[str, Mapping[str, Any]] | None:
     return (name, arguments) if isinstance(name, str) and isinstance(arguments, dict) else None
 
 
-def demonstrations(examples: Iterable[Worked], final: str) -> Iterator[Wire]:
+def demonstrations(examples: Iterable[WorkedExample], final: str) -> Iterator[Wire]:
     """Worked examples as turns of the conversation."""
     for example in examples:
         yield _user(example.user)

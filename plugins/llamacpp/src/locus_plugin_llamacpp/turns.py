@@ -19,7 +19,7 @@ from locus.core.messages import Message, Role, ToolCall
 from locus.models import ModelRequest
 from locus.tools import ToolSpec
 from locus_plugin_llamacpp.errors import BadRequest
-from locus_plugin_llamacpp.examples import worked
+from locus_plugin_llamacpp.examples import examples_for
 from locus_plugin_llamacpp.history import Wire, conversation, demonstrations, key, text_conversation, turn_of
 from locus_plugin_llamacpp.jsonstream import AnswerStream
 from locus_plugin_llamacpp.prompt import final_name, system_prompt
@@ -91,7 +91,7 @@ def plan(request: ModelRequest) -> Turn:
     return Turn(
         messages=(
             {"role": "system", "content": system_prompt(own, request.tools, final, output)},
-            *demonstrations(worked(request.tools), final),
+            *demonstrations(examples_for(request.tools), final),
             *conversation(rest, final),
         ),
         final=final,

@@ -18,9 +18,9 @@ from locus.core.errors import UnknownName
 from locus_plugin_llamacpp.catalogue import CATALOGUE, PackagedModel, Part
 from locus_plugin_llamacpp.errors import WeightsError, WeightsMissing
 from locus_plugin_llamacpp.hub import download
-from locus_plugin_llamacpp.store import Progress, joined, silent
+from locus_plugin_llamacpp.store import Progress, join_parts, silent
 
-__all__ = ["Source", "cache_folder", "find", "installed", "parse"]
+__all__ = ["Source", "cache_folder", "find", "is_installed", "parse"]
 
 _MAGIC = b"GGUF"
 
@@ -76,14 +76,14 @@ def find(source: Source, *, cache_dir: str | None = None, progress: Progress = s
     if source.packaged is not None:
         model = source.packaged
         folder = Path(cache_dir).expanduser() if cache_dir else cache_folder()
-        return joined(model, lambda: _parts(model), folder / "models", progress)
+        return join_parts(model, lambda: _parts(model), folder / "models", progress)
     if source.hub is not None:
         return _check_file(source.name, download(source.name, *source.hub))
     assert source.path is not None
     return _check_file(source.name, source.path)
 
 
-def installed(model: PackagedModel) -> bool:
+def is_installed(model: PackagedModel) -> bool:
     """Whether every part of a packaged model is installed in the pinned version."""
     return all(_part(part) is not None for part in model.parts)
 

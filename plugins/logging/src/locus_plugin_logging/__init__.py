@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from locus_plugin_logging.reading import RunLog, RunLogEntry, read_run_log
     from locus_plugin_logging.runlog import RunLogHook
     from locus_plugin_logging.settings import LoggingSettings
-    from locus_plugin_logging.spent import Spent
+    from locus_plugin_logging.usage import RunUsage
 
 __all__ = [
     "LoggingHook",
@@ -20,7 +20,7 @@ __all__ = [
     "RunLog",
     "RunLogEntry",
     "RunLogHook",
-    "Spent",
+    "RunUsage",
     "StructuredLoggingHook",
     "read_run_log",
 ]
@@ -30,7 +30,7 @@ _MODULES = {
     "reading": ("RunLog", "RunLogEntry", "read_run_log"),
     "runlog": ("RunLogHook",),
     "settings": ("LoggingSettings",),
-    "spent": ("Spent",),
+    "usage": ("RunUsage",),
 }
 
 __getattr__, __dir__ = exports(

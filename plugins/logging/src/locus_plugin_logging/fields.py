@@ -17,7 +17,7 @@ from locus.core.events import event_to_json
 from locus.plugin import Event
 from locus.plugins import scrubbed
 
-__all__ = ["said"]
+__all__ = ["event_fields"]
 
 _ENVELOPE = frozenset(field.name for field in fields(Event))
 
@@ -79,7 +79,7 @@ _DERIVED: dict[str, Callable[[Any], dict[str, Any]]] = {
 }
 
 
-def said(event: Event, *, payloads: bool, max_chars: int) -> dict[str, Any]:
+def event_fields(event: Event, *, payloads: bool, max_chars: int) -> dict[str, Any]:
     """The fields of a line, those of the envelope left out.
 
     Args:

@@ -16,7 +16,7 @@ from attrs import evolve, frozen
 
 from locus import ModelChunkEvent, TerminateEvent
 from locus.plugin import Event, Hook, RunContext
-from locus_plugin_logging.fields import said
+from locus_plugin_logging.fields import event_fields
 from locus_plugin_logging.levels import level_number, level_of
 from locus_plugin_logging.rendering import json_line, text_line
 from locus_plugin_logging.settings import LoggingSettings
@@ -111,7 +111,7 @@ class LoggingHook(Hook):
             **({"segment": event.segment} if event.segment else {}),
             **({"parent_run_id": event.parent_run_id} if event.parent_run_id else {}),
             **({"replayed": True} if event.replayed else {}),
-            **said(event, payloads=self.settings.payloads, max_chars=self.settings.max_chars),
+            **event_fields(event, payloads=self.settings.payloads, max_chars=self.settings.max_chars),
         }
         at = event.timestamp.astimezone(UTC).isoformat(timespec="milliseconds")
         if self.settings.format == "json":

@@ -10,7 +10,10 @@ plugin = Plugin(
     name="logging",
     api=(1, 0),
     summary="Logs one line an event, and on request every event in full to a file that reads back.",
-    hooks=("locus_plugin_logging.configured:ConfiguredLines", "locus_plugin_logging.configured:ConfiguredRunLog"),
+    hooks=(
+        "locus_plugin_logging.from_settings:SettingsLoggingHook",
+        "locus_plugin_logging.from_settings:SettingsRunLogHook",
+    ),
     settings="locus_plugin_logging.settings:LoggingSettings",
     compat_paths={
         f"{_BUILTIN}:LoggingHook": "locus_plugin_logging.hooks:LoggingHook",

@@ -13,9 +13,9 @@ from attrs import frozen
 from locus.core.errors import CheckpointError
 from locus.core.events import event_from_json
 from locus.plugin import Event
-from locus_plugin_logging.runfile import set_aside
+from locus_plugin_logging.runfile import rotated_path
 from locus_plugin_logging.runlog import FORMAT
-from locus_plugin_logging.spent import Spent
+from locus_plugin_logging.usage import RunUsage
 
 __all__ = ["RunLog", "RunLogEntry", "read_run_log"]
 
@@ -30,7 +30,7 @@ class RunLogEntry:
     """
 
     event: Event
-    spent: Spent
+    spent: RunUsage
 
 
 @frozen
@@ -68,8 +68,8 @@ def read_run_log(path: str | os.PathLike[str], *, rotated: bool = True) -> RunLo
     newest = Path(path).expanduser()
     files = [newest]
     number = 1
-    while rotated and set_aside(newest, number).exists():
-        files.append(set_aside(newest, number))
+    while rotated and rotated_path(newest, number).exists():
+        files.append(rotated_path(newest, number))
         number += 1
     if len(files) > 1 and not newest.exists():
         files = files[1:]  # set aside, and nothing written since
@@ -97,4 +97,4 @@ def _entry(line: bytes) -> RunLogEntry:
         raise ValueError("is no object")
     if form["format"] != FORMAT:
         raise ValueError(f"has the format {form['format']!r}; this version reads {FORMAT}")
-    return RunLogEntry(event_from_json(form["event"]), Spent(**form["spent"]))
+    return RunLogEntry(event_from_json(form["event"]), RunUsage(**form["spent"]))

@@ -11,13 +11,13 @@ import os
 from pathlib import Path
 from threading import Lock
 
-__all__ = ["RunFile", "set_aside"]
+__all__ = ["RunFile", "rotated_path"]
 
 # Two agents of one program may write to one file.
 _WRITING = Lock()
 
 
-def set_aside(path: Path, number: int) -> Path:
+def rotated_path(path: Path, number: int) -> Path:
     """What a file is called after it was set aside that many times."""
     return path.with_name(f"{path.name}.{number}")
 
@@ -96,6 +96,6 @@ class RunFile:
             self.path.unlink(missing_ok=True)
             return
         for number in range(self._backups, 0, -1):
-            older = set_aside(self.path, number - 1) if number > 1 else self.path
+            older = rotated_path(self.path, number - 1) if number > 1 else self.path
             if older.exists():
-                older.replace(set_aside(self.path, number))
+                older.replace(rotated_path(self.path, number))

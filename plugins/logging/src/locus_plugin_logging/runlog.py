@@ -12,7 +12,7 @@ from locus import ModelChunkEvent, TerminateEvent
 from locus.core.events import event_to_json
 from locus.plugin import Event, Hook, RunContext, StashKey
 from locus_plugin_logging.runfile import RunFile
-from locus_plugin_logging.spent import Spent, Tally
+from locus_plugin_logging.usage import RunUsage, Tally
 from locus_plugin_logging.worker import Worker, prepare
 
 __all__ = ["FORMAT", "RunLogHook"]
@@ -26,7 +26,7 @@ _LOG = logging.getLogger("locus.logging")
 @frozen
 class _Progress:
     event: Event
-    spent: Spent
+    spent: RunUsage
 
 
 class RunLogHook(Hook):

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from locus.tools import Effect
 from locus_plugin_mcp.errors import McpProtocolError
-from locus_plugin_mcp.untrusted import plain, short
+from locus_plugin_mcp.sanitize import clean_text, shorten
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from locus_plugin_mcp.settings import McpSettings, ServerSettings
 
-__all__ = ["Listing", "Offer", "listed"]
+__all__ = ["Listing", "Offer", "list_tools"]
 
 #: Pages of a list; a server that goes on is broken.
 _PAGES = 200
@@ -56,7 +56,7 @@ class Listing:
     left_out: tuple[str, ...] = ()
 
 
-async def listed(client: Client, name: str, server: ServerSettings, settings: McpSettings) -> Listing:
+async def list_tools(client: Client, name: str, server: ServerSettings, settings: McpSettings) -> Listing:
     """Ask a server for its tools.
 
     Raises:
@@ -69,19 +69,19 @@ async def listed(client: Client, name: str, server: ServerSettings, settings: Mc
         try:
             page = await client.list_tools(cursor=cursor)
         except (ValidationError, RuntimeError) as e:
-            raise McpProtocolError(name, f"sent an invalid list of tools in answer to tools/list: {short(e)}") from e
+            raise McpProtocolError(name, f"sent an invalid list of tools in answer to tools/list: {shorten(e)}") from e
         for tool in page.tools:
             if tools.setdefault(tool.name, tool) != tool:
                 raise McpProtocolError(
                     name,
-                    f"lists two different tools named {short(tool.name, 80)!r}, so it is unclear which of them "
+                    f"lists two different tools named {shorten(tool.name, 80)!r}, so it is unclear which of them "
                     "a call would reach; this is a bug in the server",
                 )
         cursor = page.next_cursor
         if cursor is None:
             return _select(tools, server, settings)
         if cursor in seen:
-            raise McpProtocolError(name, f"gives the page {short(cursor, 80)!r} of its list of tools again and again")
+            raise McpProtocolError(name, f"gives the page {shorten(cursor, 80)!r} of its list of tools again and again")
         seen.add(cursor)
     raise McpProtocolError(name, f"lists its tools on more than {_PAGES} pages")
 
@@ -96,13 +96,13 @@ def _select(tools: Mapping[str, Tool], server: ServerSettings, settings: McpSett
         if why is None and len(offers) >= settings.max_tools:
             why = f"there are more than {settings.max_tools} tools; name those that are needed in include"
         if why is not None:
-            left_out.append(f"{short(tool.name, 80)}: {why}")
+            left_out.append(f"{shorten(tool.name, 80)}: {why}")
             continue
         described = tool.description or tool.title or tool.name
         offers.append(
             Offer(
                 tool=tool.name,
-                description=plain(described, settings.max_description_chars),
+                description=clean_text(described, settings.max_description_chars),
                 parameters=_visible(tool.input_schema),
                 effect=_effect(tool, trusted=server.trust),
             )
@@ -119,7 +119,7 @@ def _visible(schema: Any) -> Any:
     made: dict[str, Any] = {}
     for key, each in schema.items():
         if key in _DESCRIBING and isinstance(each, str):
-            made[key] = plain(each, len(each))
+            made[key] = clean_text(each, len(each))
         elif key in _BY_NAME and isinstance(each, Mapping):
             made[key] = {name: _visible(part) for name, part in each.items()}
         else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from locus.core.errors import ToolError
 from locus.core.messages import MediaBlock, TextBlock
-from locus_plugin_mcp.untrusted import short
+from locus_plugin_mcp.sanitize import shorten
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult
@@ -84,11 +84,11 @@ def _block(part: Any, limit: int) -> TextBlock | MediaBlock:
     if kind in ("image", "audio"):
         return _media(part.data, part.mime_type, limit, kind)
     if kind == "resource_link":
-        about = [f"{short(part.name, 200)!r}", short(part.uri, 2_000)]
-        about += [short(each, 500) for each in (part.mime_type, part.description) if each]
+        about = [f"{shorten(part.name, 200)!r}", shorten(part.uri, 2_000)]
+        about += [shorten(each, 500) for each in (part.mime_type, part.description) if each]
         return TextBlock(f"[a resource of the server: {', '.join(about)}]")
     resource = part.resource
-    where = short(resource.uri, 2_000)
+    where = shorten(resource.uri, 2_000)
     text = getattr(resource, "text", None)
     if text is not None:
         return TextBlock(f"[{where}]\n{text}")
@@ -96,7 +96,7 @@ def _block(part: Any, limit: int) -> TextBlock | MediaBlock:
 
 
 def _media(data: str, mime: str, limit: int, what: str) -> TextBlock | MediaBlock:
-    mime = short(mime, 100)
+    mime = shorten(mime, 100)
     kind = _KINDS.get(mime) or _KINDS.get(mime.partition("/")[0])
     size = len(data) * 3 // 4
     if kind is None or size > limit:

@@ -10,9 +10,9 @@ import anyio
 from attrs import evolve
 
 from locus_kit.schematool import SchemaTool, schema_tool
+from locus_plugin_mcp.connection import ServerConnection
 from locus_plugin_mcp.events import McpReport
 from locus_plugin_mcp.files import with_file
-from locus_plugin_mcp.link import Link
 from locus_plugin_mcp.naming import names
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class McpServers:
 
     def __init__(self, settings: McpSettings) -> None:
         self.settings = with_file(settings)
-        self.links: tuple[Link, ...] = ()
+        self.links: tuple[ServerConnection, ...] = ()
         self._group: TaskGroup | None = None
 
     async def __aenter__(self) -> McpServers:
@@ -49,7 +49,9 @@ class McpServers:
             McpServerError: one that is required cannot be used.
         """
         wanted = self.settings.servers.items()
-        self.links = tuple(Link(name, server, self.settings) for name, server in wanted if not server.disabled)
+        self.links = tuple(
+            ServerConnection(name, server, self.settings) for name, server in wanted if not server.disabled
+        )
         self._group = group = anyio.create_task_group()
         await group.__aenter__()
         try:

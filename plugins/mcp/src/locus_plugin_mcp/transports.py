@@ -13,7 +13,7 @@ import httpx2
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from locus_plugin_mcp.untrusted import short
+from locus_plugin_mcp.sanitize import shorten
 
 if TYPE_CHECKING:
     from locus_plugin_mcp.settings import ServerSettings
@@ -58,9 +58,9 @@ class LastWords:
             self._size -= len(self._chunks.popleft())
 
     def __str__(self) -> str:
-        said = [f"; the end of its stderr: {words}"] if (words := short(self._tail())) else []
+        said = [f"; the end of its stderr: {words}"] if (words := shorten(self._tail())) else []
         if self.garbage:
-            said.append(f"; its output is not MCP: {short(self.garbage)}")
+            said.append(f"; its output is not MCP: {shorten(self.garbage)}")
         if self.status >= 300:
             said.append(f"; it answered with the HTTP status {self.status}{_REMEDIES.get(self.status, '')}")
         return "".join(said)

@@ -22,13 +22,13 @@ from locus.core.journal import Body, Entry, entry_from_json, entry_to_json
 from locus.journal import Appended, Claim, ThreadInfo, ThreadQuery
 from locus_plugin_oci.credentials import Credentials
 from locus_plugin_oci.errors import BucketDamaged, StoreClosed
-from locus_plugin_oci.heads import Batch
+from locus_plugin_oci.format import Batch
 from locus_plugin_oci.journals import Appending, Journals
 from locus_plugin_oci.logs import Logs
 from locus_plugin_oci.objects import Objects, Place
 from locus_plugin_oci.settings import OciSettings
 from locus_plugin_oci.threads import Threads
-from locus_plugin_oci.worker import Worker, in_event_loop, known
+from locus_plugin_oci.worker import Worker, in_event_loop, wait_for
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -144,7 +144,7 @@ class OCIBucketBackend:
         return future
 
     async def _do(self, work: Callable[[_Engine], Coroutine[Any, Any, T]]) -> T:
-        return await known(self._begin(work))
+        return await wait_for(self._begin(work))
 
     # -- the protocol -------------------------------------------------------------------------------
 
@@ -158,7 +158,7 @@ class OCIBucketBackend:
         """
         future = self._begin(lambda engine: engine.journals.claim(thread_id, worker))
         try:
-            head, batches = await known(future)
+            head, batches = await wait_for(future)
         except Exception:
             raise
         except BaseException:
@@ -226,7 +226,7 @@ class OCIBucketBackend:
         except StoreClosed:
             return  # which gave everything back
         if in_event_loop():
-            await known(future)
+            await wait_for(future)
 
     async def next_ready(self, now: datetime) -> str | None:
         """The thread that has waited longest, also one whose worker died on it."""
@@ -329,7 +329,7 @@ class _Posted:
         self.adding, self._future = adding, future
 
     async def wait(self) -> Appended:
-        return await known(self._future)
+        return await wait_for(self._future)
 
 
 _encode = msgspec.json.Encoder().encode

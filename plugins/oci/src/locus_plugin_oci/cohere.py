@@ -17,10 +17,10 @@ from locus.core.messages import Block, MediaBlock, Message, Role, TextBlock, Too
 from locus.models import Chunk, ModelRequest, ModelResponse, StopReason
 from locus.tools import ToolSpec
 from locus_plugin_oci.native import usage_of
-from locus_wire.bodies import joined, json_bytes
+from locus_wire.bodies import join_fields, json_bytes
 from locus_wire.calls import tool_call, unique_ids
-from locus_wire.media import unsupported
-from locus_wire.streams import Malformed, Told
+from locus_wire.media import unsupported_media
+from locus_wire.streams import ErrorInAnswer, Malformed
 
 __all__ = ["Cohere", "CoherePieces"]
 
@@ -78,7 +78,7 @@ class Cohere:
         if request.output is not None:
             fields["responseFormat"] = {"type": "JSON_OBJECT", "schema": thaw(request.output.schema)}
         lists = {"tools": tools, "chatHistory": history, "toolResults": results}
-        return joined({**fields, **settings.extras}, lists)
+        return join_fields({**fields, **settings.extras}, lists)
 
     def response(self, data: Mapping[str, Any]) -> ModelResponse:
         """The response that an answer is.
@@ -90,7 +90,9 @@ class Cohere:
         finish = data.get("finishReason")
         if finish in ("ERROR", "ERROR_LIMIT", "USER_CANCEL"):
             code = "context_length_exceeded" if finish == "ERROR_LIMIT" else finish
-            raise Told({"code": code, "message": data.get("errorMessage") or f"the model stopped with {finish}"})
+            raise ErrorInAnswer(
+                {"code": code, "message": data.get("errorMessage") or f"the model stopped with {finish}"}
+            )
         text = data.get("text")
         if finish is None and text is None:
             raise Malformed("the answer has neither a text nor a reason to stop")
@@ -192,7 +194,7 @@ def _result(result: ToolResult, waiting: list[ToolCall]) -> dict[str, Any]:
 def _text(blocks: Sequence[Block]) -> str:
     for block in blocks:
         if isinstance(block, MediaBlock):
-            raise unsupported("oci", block, "cohere's models read text only")
+            raise unsupported_media("oci", block, "cohere's models read text only")
     return "".join(block.text for block in blocks if isinstance(block, TextBlock))
 
 

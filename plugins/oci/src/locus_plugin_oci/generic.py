@@ -18,9 +18,9 @@ from locus.models import Chunk, ModelRequest, ModelResponse, OutputSpec, StopRea
 from locus.tools import ToolSpec
 from locus_plugin_oci.native import usage_of
 from locus_wire import NotStrict, strict_schema
-from locus_wire.bodies import joined, json_bytes
+from locus_wire.bodies import join_fields, json_bytes
 from locus_wire.calls import arguments_of, tool_call, unique_ids
-from locus_wire.media import unsupported, url_of
+from locus_wire.media import unsupported_media, url_of
 from locus_wire.streams import Malformed
 
 __all__ = ["Generic", "GenericPieces"]
@@ -67,7 +67,7 @@ class Generic:
         if request.output is not None:
             fields["responseFormat"] = _format(request.output)
         tools = [spec.wire(KEY, _tool) for spec in request.tools]
-        return joined({**fields, **settings.extras}, {"tools": tools, "messages": _conversation(request.messages)})
+        return join_fields({**fields, **settings.extras}, {"tools": tools, "messages": _conversation(request.messages)})
 
     def response(self, data: Mapping[str, Any]) -> ModelResponse:
         """The response that an answer is.
@@ -197,7 +197,7 @@ def _content(blocks: Sequence[Block]) -> list[dict[str, Any]]:
             parts.append({"type": "TEXT", "text": block.text})
         elif isinstance(block, MediaBlock):
             if block.kind not in _MEDIA:
-                raise unsupported("oci", block, "give an image, an audio clip or a document")
+                raise unsupported_media("oci", block, "give an image, an audio clip or a document")
             kind, field = _MEDIA[block.kind]
             parts.append({"type": kind, field: {"url": url_of(block)}})
     return parts or [{"type": "TEXT", "text": ""}]

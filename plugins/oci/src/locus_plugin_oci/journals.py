@@ -20,11 +20,11 @@ from attrs import define, evolve, field, frozen
 from locus.core.errors import StoreError, ThreadBusy
 from locus.journal import Appended
 from locus_plugin_oci.errors import BucketProblem, CredentialsUnusable
-from locus_plugin_oci.heads import Batch, Head
-from locus_plugin_oci.keys import due_name, from_micros, head_name, micros, new_log, pulse_name, thread_key
+from locus_plugin_oci.format import Batch, Head
+from locus_plugin_oci.keys import due_name, from_micros, head_name, heartbeat_name, micros, new_log, thread_key
+from locus_plugin_oci.liveness import Heartbeat
 from locus_plugin_oci.logs import Logs, PartMissing
 from locus_plugin_oci.objects import Lost, Objects
-from locus_plugin_oci.pulses import Pulse
 
 __all__ = ["Appending", "Journals", "Seen"]
 
@@ -95,7 +95,7 @@ class Journals:
     def __init__(self, objects: Objects, logs: Logs, lease: float) -> None:
         self.objects, self.logs = objects, logs
         self.store = uuid4().hex
-        self.pulse = Pulse(objects, self.store, lease, self._busy, self._settle)
+        self.pulse = Heartbeat(objects, self.store, lease, self._busy, self._settle)
         #: The claims of this store, by token.
         self._held: dict[str, _Held] = {}
         #: Claims that are being made.
@@ -254,13 +254,13 @@ class Journals:
 
     async def _now(self) -> datetime:
         """The service's clock."""
-        found = await self.objects.get(pulse_name(self.store), head=True)
+        found = await self.objects.get(heartbeat_name(self.store), head=True)
         return found.now if found is not None else datetime.now().astimezone()
 
     async def _forget_pulse(self, store: str) -> None:
         # Whoever is only slow makes another one; without one it is as dead as with an old one.
         with contextlib.suppress(BucketProblem, Lost):
-            await self.objects.delete(pulse_name(store))
+            await self.objects.delete(heartbeat_name(store))
 
     async def _all(self, head: Head) -> tuple[Batch, ...]:
         return await self.logs.read(head)

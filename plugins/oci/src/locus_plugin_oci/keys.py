@@ -25,11 +25,11 @@ __all__ = [
     "due_until",
     "from_micros",
     "head_name",
+    "heartbeat_name",
     "micros",
     "new_log",
     "owner_of",
     "pin_name",
-    "pulse_name",
     "thread_key",
 ]
 
@@ -72,7 +72,7 @@ def pin_name(log: str, fork: str) -> str:
     return f"{log}pins/{fork.removeprefix(LOGS).rstrip('/')}"
 
 
-def pulse_name(store: str) -> str:
+def heartbeat_name(store: str) -> str:
     """The object that a store keeps changing."""
     return f"{PULSES}{store}"
 

@@ -9,7 +9,7 @@ from uuid import uuid4
 from attrs import evolve
 
 from locus_plugin_oci.errors import BucketDamaged
-from locus_plugin_oci.heads import Batch, Head, Part, packed, packed_parts, unpacked, unpacked_parts
+from locus_plugin_oci.format import Batch, Head, Part, pack, pack_parts, unpack, unpack_parts
 from locus_plugin_oci.objects import Objects
 
 __all__ = ["Logs", "PartMissing"]
@@ -52,11 +52,11 @@ class Logs:
         if sum(each.size for each in tail) <= self._tail:
             return evolve(head, tail=tail, count=count)
         part = Part(f"{head.log}{uuid4().hex}", tail[0].first, tail[-1].last)
-        await self._objects.put(part.name, packed(tail))
+        await self._objects.put(part.name, pack(tail))
         parts = (*head.parts, part)
         if len(parts) > self._parts:
             whole = Part(f"{head.log}{uuid4().hex}", parts[0].first, parts[-1].last, nested=True)
-            await self._objects.put(whole.name, packed_parts(parts))
+            await self._objects.put(whole.name, pack_parts(parts))
             parts = (whole,)
         parent = f"{tail[-1].last}:{tail[-1].writer}"
         return evolve(head, parts=parts, tail=(), count=count, parent=parent)
@@ -98,10 +98,10 @@ class Logs:
         if found is None:
             raise PartMissing(bucket, f"the object {part.name!r} with entries is missing")
         if part.nested:
-            inner = unpacked_parts(found.body, bucket, part.name)
+            inner = unpack_parts(found.body, bucket, part.name)
             trimmed = [evolve(each, last=min(each.last, part.last)) for each in inner if each.first <= part.last]
             return await self._of(trimmed, after)
-        batches = unpacked(found.body, bucket, part.name)
+        batches = unpack(found.body, bucket, part.name)
         return [_upto(each, part.last) for each in batches if each.first <= part.last]
 
 

@@ -14,7 +14,7 @@ from locus_plugin_oci.errors import CredentialsUnusable
 from locus_plugin_oci.names import form_of
 from locus_plugin_oci.regions import domain_of, is_region
 from locus_plugin_oci.settings import OciSettings
-from locus_plugin_oci.signing import signed
+from locus_plugin_oci.signing import sign
 from locus_wire import output_as_tool
 from locus_wire.client import Client, Endpoint, Outgoing
 from locus_wire.errors import KeyMissing
@@ -175,7 +175,7 @@ class OciModel:
         identity = self._look_up(self._credentials.identity)
         body = outgoing.body if outgoing.method in ("POST", "PUT", "PATCH") else None
         media_type = outgoing.headers.get("content-type", "application/json")
-        return signed(identity, outgoing.method, outgoing.url, body=body, media_type=media_type)
+        return sign(identity, outgoing.method, outgoing.url, body=body, media_type=media_type)
 
     def _look_up(self, find: Callable[[], T]) -> T:
         try:

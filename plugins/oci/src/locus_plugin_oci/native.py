@@ -15,7 +15,7 @@ from locus.core.messages import Usage
 from locus.models import Chunk, ModelRequest, ModelResponse, OnChunk
 from locus_wire.bodies import json_bytes
 from locus_wire.client import Client
-from locus_wire.streams import Event, Malformed, Told, json_of, shaped
+from locus_wire.streams import ErrorInAnswer, Event, Malformed, check_shape, json_of
 from locus_wire.usage import count, usage
 
 __all__ = ["PATH", "Family", "Gathering", "Target", "ask", "usage_of"]
@@ -126,8 +126,8 @@ class _StreamedAnswer:
             return True
         data = json_of(event.data)
         if "code" in data and isinstance(data.get("message"), str):
-            raise Told(data)
-        with shaped():
+            raise ErrorInAnswer(data)
+        with check_shape():
             heard = self._pieces.take(data)
         for chunk in heard:
             await self._on_chunk(chunk)
@@ -136,7 +136,7 @@ class _StreamedAnswer:
     def ended(self) -> bool:
         """Whether the answer is whole: the connection is closed behind it, and nothing else says so."""
         if self._response is None and self._pieces.finished:
-            with shaped():
+            with check_shape():
                 whole = {"chatResponse": self._pieces.whole()}
                 self._response = _response(whole, self._family, self._target)
         return self._response is not None

@@ -34,7 +34,7 @@ from locus_plugin_oci.errors import (
     CredentialsUnusable,
 )
 from locus_plugin_oci.regions import domain_of, is_region
-from locus_plugin_oci.signing import signed
+from locus_plugin_oci.signing import sign
 from locus_wire.pools import http_client
 
 __all__ = ["ANY", "Found", "Listed", "Lost", "Objects", "Place"]
@@ -275,7 +275,7 @@ class Objects:
         attempt = 0
         while True:
             try:
-                proof = signed(self._credentials.identity(), method, url)
+                proof = sign(self._credentials.identity(), method, url)
                 # What the client calls a timeout is a silence; an answer that drips has none.
                 async with asyncio.timeout(self.place.timeout + len(body or b"") / _SLOWEST):
                     response = await self._http.request(method, url, headers={**(headers or {}), **proof}, content=body)

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
-__all__ = ["Identity", "date_now", "signed", "signing_string"]
+__all__ = ["Identity", "date_now", "sign", "signing_string"]
 
 _ALWAYS = ("date", "(request-target)", "host")
 _WITH_BODY = ("content-length", "content-type", "x-content-sha256")
@@ -45,7 +45,7 @@ def date_now() -> str:
     return email.utils.formatdate(usegmt=True)
 
 
-def signed(
+def sign(
     identity: Identity,
     method: str,
     url: str,

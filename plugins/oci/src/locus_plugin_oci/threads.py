@@ -14,7 +14,7 @@ from locus.core.errors import JournalError, NothingToResume
 from locus.journal import ThreadInfo, ThreadQuery
 from locus.journal.listing import page
 from locus_plugin_oci.errors import BucketProblem
-from locus_plugin_oci.heads import Batch, Head
+from locus_plugin_oci.format import Batch, Head
 from locus_plugin_oci.journals import Appending, Journals, Seen, busy
 from locus_plugin_oci.keys import (
     DUE,

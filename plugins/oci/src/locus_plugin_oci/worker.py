@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import anyio
 
-__all__ = ["Worker", "in_event_loop", "known"]
+__all__ = ["Worker", "in_event_loop", "wait_for"]
 
 T = TypeVar("T")
 
@@ -111,7 +111,7 @@ class Worker:
             await asyncio.wait(rest, timeout=_ENDING)
 
 
-async def known(future: Future[T]) -> T:
+async def wait_for(future: Future[T]) -> T:
     """What came of some work. A cancelled caller leaves; the work goes on."""
     if not future.done():
         event, wake = anyio.Event(), _waker()

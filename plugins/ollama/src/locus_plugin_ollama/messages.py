@@ -16,10 +16,10 @@ from locus.core.messages import Block, MediaBlock, Message, Role, TextBlock, Thi
 from locus_plugin_ollama.errors import PROVIDER, CannotSend
 from locus_wire import arguments_of, json_bytes
 
-__all__ = ["encoded", "turn_of"]
+__all__ = ["encode_messages", "turn_of"]
 
 
-def encoded(messages: Iterable[Message]) -> list[bytes]:
+def encode_messages(messages: Iterable[Message]) -> list[bytes]:
     """The messages as JSON, oldest first. A message of several results becomes one message a result.
 
     Raises:

@@ -18,7 +18,7 @@ from locus_plugin_ollama.errors import PROVIDER, ModelMissing, too_long, unreach
 from locus_plugin_ollama.request import body_of, plan
 from locus_plugin_ollama.settings import OllamaSettings
 from locus_plugin_ollama.tags import names_of
-from locus_wire import Client, Endpoint, Event, Key, json_of, shaped
+from locus_wire import Client, Endpoint, Event, Key, check_shape, json_of
 from locus_wire.errors import ContextTooLong, NotFound, Unreachable, WireError
 
 __all__ = ["OllamaModel", "client_of", "make"]
@@ -130,7 +130,7 @@ class OllamaModel:
 
         async def take(event: Event) -> bool:
             line = json_of(event.data)
-            with shaped():
+            with check_shape():
                 chunks = answer.add(line)
                 if answer.done:
                     done.append(answer.response())

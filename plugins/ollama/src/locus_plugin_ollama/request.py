@@ -10,9 +10,9 @@ from locus.core import thaw
 from locus.models import ModelRequest, ModelResponse
 from locus.tools import ToolSpec
 from locus_plugin_ollama.errors import PROVIDER, CannotSend
-from locus_plugin_ollama.messages import encoded
+from locus_plugin_ollama.messages import encode_messages
 from locus_plugin_ollama.settings import OllamaSettings
-from locus_wire import OutputAsTool, joined, json_bytes, output_as_tool
+from locus_wire import OutputAsTool, join_fields, json_bytes, output_as_tool
 
 __all__ = ["Plan", "body_of", "plan"]
 
@@ -90,8 +90,11 @@ def body_of(request: ModelRequest, model: str, settings: OllamaSettings, *, stre
     if request.output is not None:
         fields["format"] = thaw(request.output.schema)
     fields["stream"] = stream
-    lists = {"messages": encoded(request.messages), "tools": [spec.wire(PROVIDER, _tool) for spec in request.tools]}
-    return joined(fields, lists)
+    lists = {
+        "messages": encode_messages(request.messages),
+        "tools": [spec.wire(PROVIDER, _tool) for spec in request.tools],
+    }
+    return join_fields(fields, lists)
 
 
 def _plain(settings: OllamaSettings) -> dict[str, Any]:

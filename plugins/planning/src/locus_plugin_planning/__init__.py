@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 from locus.plugin import exports
 
 if TYPE_CHECKING:
+    from locus_plugin_planning.errors import AnswerUnusable
     from locus_plugin_planning.events import PlanEndEvent, PlanEvent, ReplanEvent, StepEvent
     from locus_plugin_planning.hook import PlanningHook
     from locus_plugin_planning.plan import Plan, Step
     from locus_plugin_planning.reading import read_plan
     from locus_plugin_planning.report import PlanningReport
     from locus_plugin_planning.settings import PlanningSettings
-    from locus_plugin_planning.unusable import Unusable
 
 __all__ = [
+    "AnswerUnusable",
     "Plan",
     "PlanEndEvent",
     "PlanEvent",
@@ -26,7 +27,6 @@ __all__ = [
     "ReplanEvent",
     "Step",
     "StepEvent",
-    "Unusable",
     "read_plan",
 ]
 
@@ -37,7 +37,7 @@ _MODULES = {
     "reading": ("read_plan",),
     "report": ("PlanningReport",),
     "settings": ("PlanningSettings",),
-    "unusable": ("Unusable",),
+    "errors": ("AnswerUnusable",),
 }
 
 __getattr__, __dir__ = exports(

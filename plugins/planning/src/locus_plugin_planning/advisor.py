@@ -12,11 +12,11 @@ from locus.core.state import AgentState
 from locus.models import Model, ModelRequest, ModelSettings, OutputSpec
 from locus.plugin import RunContext
 from locus.tools import ArgumentError, Tool
+from locus_plugin_planning.errors import AnswerUnusable
 from locus_plugin_planning.plan import Plan, Step
 from locus_plugin_planning.questions import Clip, decide_question, decide_spec, plan_question, think_question
 from locus_plugin_planning.reading import LONGEST, answer_of, plan_spec, read_plan
 from locus_plugin_planning.settings import PlanningSettings
-from locus_plugin_planning.unusable import Unusable
 
 __all__ = ["EXECUTOR", "PLANNER", "Advisor"]
 
@@ -92,10 +92,10 @@ class Advisor:
         def read(text: str) -> dict[str, Any]:
             chosen = answer_of(text)
             if set(chosen) != set(step.decide):
-                raise Unusable(f"the answer must have the keys {sorted(step.decide)}, got {sorted(chosen)}")
+                raise AnswerUnusable(f"the answer must have the keys {sorted(step.decide)}, got {sorted(chosen)}")
             bound = tool.bind({**settled, **chosen})
             if isinstance(bound, ArgumentError):
-                raise Unusable(*map(str, bound.problems))
+                raise AnswerUnusable(*map(str, bound.problems))
             return {**settled, **chosen}
 
         question = decide_question(goal, step, tool, settled, results, self._clip)
@@ -111,7 +111,7 @@ class Advisor:
     ) -> T:
         try:
             return read(text := await self._answer(messages, model, purpose, output))
-        except Unusable as e:
+        except AnswerUnusable as e:
             told = "\n".join(f"- {problem}" for problem in e.problems)
         again = Message(Role.USER, f"That cannot be used:\n{told}\nAnswer again, in full.")
         refused = Message(Role.ASSISTANT, self._clip.text(text) or "(nothing)")
@@ -141,7 +141,7 @@ class Advisor:
 
 def _check_thought(text: str) -> str:
     if not text.strip():
-        raise Unusable("the answer is empty")
+        raise AnswerUnusable("the answer is empty")
     if len(text) > LONGEST:
-        raise Unusable(f"the answer has {len(text)} characters; {LONGEST} are read")
+        raise AnswerUnusable(f"the answer has {len(text)} characters; {LONGEST} are read")
     return text.strip()

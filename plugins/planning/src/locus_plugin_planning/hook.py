@@ -9,7 +9,7 @@ from locus.plugin import Event, Hook, RunContext, StashKey, hookimpl
 from locus_plugin_planning.events import EVENTS
 from locus_plugin_planning.record import NAME, Record
 from locus_plugin_planning.settings import PlanningSettings
-from locus_plugin_planning.thinking import Thinking, reported
+from locus_plugin_planning.thinking import Thinking, build_report
 
 __all__ = ["PlanningHook"]
 
@@ -46,7 +46,7 @@ class PlanningHook(Hook):
             return await Thinking(self.settings, state, run, record).think()
         if _TOLD not in run.stash:
             run.stash[_TOLD] = True
-            run.report(NAME, reported(record))
+            run.report(NAME, build_report(record))
         return None
 
 

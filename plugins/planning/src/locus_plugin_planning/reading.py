@@ -12,9 +12,9 @@ from locus.core import thaw
 from locus.models import OutputSpec
 from locus.tools import ArgumentError, ToolRegistry
 from locus_kit.parsing import NotOneObject, parse_json_object
+from locus_plugin_planning.errors import AnswerUnusable
 from locus_plugin_planning.plan import Plan, Step
 from locus_plugin_planning.references import Unresolved, is_open, references
-from locus_plugin_planning.unusable import Unusable
 
 __all__ = ["answer_of", "plan_spec", "read_plan"]
 
@@ -68,7 +68,7 @@ def answer_of(text: str) -> dict[str, Any]:
     try:
         return parse_json_object(text, longest=LONGEST)
     except NotOneObject as e:
-        raise Unusable(str(e)) from None
+        raise AnswerUnusable(str(e)) from None
 
 
 def read_plan(
@@ -94,7 +94,7 @@ def read_plan(
     try:
         return _Reader(registry, known, template=template).plan(answer_of(text), max_steps)
     except RecursionError:
-        raise Unusable("the answer is nested too deeply") from None
+        raise AnswerUnusable("the answer is nested too deeply") from None
 
 
 class _Reader:
@@ -108,9 +108,9 @@ class _Reader:
         self.problems += [f"the plan has an unknown key {key!r:.80}" for key in sorted(set(form) - keys)]
         goal, given, answer = form.get("goal", ""), form.get("steps", []), form.get("answer", [])
         if not isinstance(goal, str) or not isinstance(given, list) or not isinstance(answer, list):
-            raise Unusable(*self.problems, "goal must be a text, steps a list and answer a list")
+            raise AnswerUnusable(*self.problems, "goal must be a text, steps a list and answer a list")
         if len(given) > max_steps:
-            raise Unusable(*self.problems, f"the plan must have at most {max_steps} steps, got {len(given)}")
+            raise AnswerUnusable(*self.problems, f"the plan must have at most {max_steps} steps, got {len(given)}")
         steps = [step for n, each in enumerate(given, 1) if (step := self.step(n, each)) is not None]
         ids = [step.id for step in steps]
         self.problems += [f"two steps are named {i!r}" for i in sorted({i for i in ids if ids.count(i) > 1})]
@@ -120,7 +120,7 @@ class _Reader:
             self.circles(steps)
         self.answer(answer, ids)
         if self.problems:
-            raise Unusable(*self.problems)
+            raise AnswerUnusable(*self.problems)
         return Plan(goal=" ".join(goal.split()), steps=steps, answer=answer)
 
     def step(self, number: int, form: Any) -> Step | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from locus.core import thaw
 
-__all__ = ["Unresolved", "filled", "is_open", "references"]
+__all__ = ["Unresolved", "fill_references", "is_open", "references"]
 
 _RESULT, _PATH, _JOIN = "$result", "path", "$join"
 
@@ -82,7 +82,7 @@ def is_open(value: Any) -> bool:
     return _is_list(value) and any(is_open(each) for each in value)
 
 
-def filled(value: Any, results: Mapping[str, str]) -> Any:
+def fill_references(value: Any, results: Mapping[str, str]) -> Any:
     """The value with results in place of its references.
 
     A whole result is text; the tool reads it as the type it wants. A part of one has the type that it has there.
@@ -98,9 +98,9 @@ def filled(value: Any, results: Mapping[str, str]) -> Any:
         if _RESULT in value:
             return _resolve(value, results)
         if _JOIN in value:
-            return "".join(_as_text(filled(each, results)) for each in value[_JOIN])
-        return {key: filled(each, results) for key, each in value.items()}
-    return [filled(each, results) for each in value] if _is_list(value) else value
+            return "".join(_as_text(fill_references(each, results)) for each in value[_JOIN])
+        return {key: fill_references(each, results) for key, each in value.items()}
+    return [fill_references(each, results) for each in value] if _is_list(value) else value
 
 
 def _as_text(value: Any) -> str:

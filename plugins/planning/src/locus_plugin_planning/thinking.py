@@ -16,15 +16,15 @@ from locus.core.state import AgentState, ToolExecution
 from locus.plugin import RunContext
 from locus.tools import ArgumentError
 from locus_plugin_planning.advisor import EXECUTOR, PLANNER, Advisor
+from locus_plugin_planning.errors import AnswerUnusable
 from locus_plugin_planning.events import PlanEndEvent, PlanEvent, ReplanEvent, StepEvent
 from locus_plugin_planning.plan import Plan, Step
 from locus_plugin_planning.record import NAME, Record
-from locus_plugin_planning.references import Unresolved, filled
+from locus_plugin_planning.references import Unresolved, fill_references
 from locus_plugin_planning.report import PlanningReport
 from locus_plugin_planning.settings import PlanningSettings
-from locus_plugin_planning.unusable import Unusable
 
-__all__ = ["Thinking", "reported"]
+__all__ = ["Thinking", "build_report"]
 
 
 class _GivenUp(Exception):
@@ -110,7 +110,7 @@ class Thinking:
         """All is done."""
         if self.record.plan.answer:
             try:
-                text = filled({"$join": self.record.plan.answer}, self._results())
+                text = fill_references({"$join": self.record.plan.answer}, self._results())
             except Unresolved as e:
                 raise _GivenUp("react", f"the answer cannot be made of the results: {e}") from None
             await self._end("template")
@@ -206,7 +206,7 @@ class Thinking:
         await self._tell(step, "started")
         try:
             text = await self.advisor.think(self.record.plan.goal, step, self._results())
-        except Unusable as e:
+        except AnswerUnusable as e:
             await self._fails(step, str(e))
             return
         self.record = evolve(self.record, thoughts={**self.record.thoughts, step.id: text})
@@ -219,14 +219,14 @@ class Thinking:
         tool = self.run.registry.get(step.tool)
         try:
             if tool is None:
-                raise Unusable(self.run.registry.unknown(step.tool))
-            arguments: dict[str, Any] = filled(step.arguments, results)
+                raise AnswerUnusable(self.run.registry.unknown(step.tool))
+            arguments: dict[str, Any] = fill_references(step.arguments, results)
             if step.decide:
                 arguments = await self.advisor.decide(self.record.plan.goal, step, tool, arguments, results)
             bound = tool.bind(arguments)
             if isinstance(bound, ArgumentError):
-                raise Unusable(*map(str, bound.problems))
-        except (Unresolved, Unusable) as e:
+                raise AnswerUnusable(*map(str, bound.problems))
+        except (Unresolved, AnswerUnusable) as e:
             await self._fails(step, str(e))
             return None
         return ToolCall(call_id, step.tool, arguments)
@@ -316,10 +316,10 @@ class Thinking:
         record = self.record
         if record.running:
             record = evolve(record, steps=len(self._done_steps()), turns=self._turns() + 1)
-        self.run.report(NAME, reported(record))
+        self.run.report(NAME, build_report(record))
 
 
-def reported(record: Record) -> PlanningReport:
+def build_report(record: Record) -> PlanningReport:
     """The report of a record."""
     return PlanningReport(
         plans=record.plans,
@@ -342,7 +342,7 @@ def _describe_call(name: str, execution: ToolExecution | None) -> dict[str, Any]
 def _why(error: LocusError) -> str:
     if isinstance(error, BudgetExceeded):
         return f"the budget is spent: {error}"
-    if isinstance(error, Unusable):
+    if isinstance(error, AnswerUnusable):
         return f"the planner's answer cannot be used: {error}"
     if isinstance(error, ModelError):
         return "ModelError"  # the state keeps it, and a replay, which asks nobody, knows no more

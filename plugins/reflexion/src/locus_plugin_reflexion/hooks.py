@@ -12,7 +12,7 @@ from locus.core.events import ReflectEvent
 from locus.core.state import AgentState
 from locus.plugin import Hook, StashKey, hookimpl
 from locus_plugin_reflexion.events import ReflectionFailedEvent
-from locus_plugin_reflexion.lessons import learned, recalled
+from locus_plugin_reflexion.lessons import add_lesson, recall_lessons
 from locus_plugin_reflexion.reflection import Reflection, ReflexionReport
 from locus_plugin_reflexion.reflector import NAME, Reflector
 
@@ -72,7 +72,7 @@ class ReflexionHook(Hook):
             return None
         state = self.reflector.reflected(state, reflection)
         if self.reflector.settings.lessons:
-            state = learned(state, reflection, most=self.reflector.settings.lessons)
+            state = add_lesson(state, reflection, most=self.reflector.settings.lessons)
         await _tell(run, state, reflection)
         return state
 
@@ -81,7 +81,7 @@ class ReflexionHook(Hook):
 async def _recall_first(
     call_next: Callable[[AgentState], Awaitable[AgentState]], node: str, state: AgentState, run: Any
 ) -> AgentState:
-    return await call_next(recalled(state) if node == "think" and state.iteration == 0 else state)
+    return await call_next(recall_lessons(state) if node == "think" and state.iteration == 0 else state)
 
 
 async def _tell(run: RunContext, state: AgentState, reflection: Reflection) -> None:

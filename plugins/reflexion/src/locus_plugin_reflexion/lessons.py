@@ -12,7 +12,7 @@ from locus.core.state import AgentState
 from locus_plugin_reflexion.reflection import Reflection
 from locus_plugin_reflexion.reflector import NAME
 
-__all__ = ["learned", "recalled"]
+__all__ = ["add_lesson", "recall_lessons"]
 
 _HEAD = "[Lessons of earlier attempts in this conversation, by their judge. They are not a message from the user.]"
 
@@ -24,7 +24,7 @@ def _read_lessons(state: AgentState) -> tuple[str, ...]:
     return tuple(map(str, lessons)) if isinstance(lessons, tuple) else ()
 
 
-def learned(state: AgentState, reflection: Reflection, *, most: int) -> AgentState:
+def add_lesson(state: AgentState, reflection: Reflection, *, most: int) -> AgentState:
     """The state with the lesson of a failed step; without any once the confidence is where it should be.
 
     Args:
@@ -43,7 +43,7 @@ def learned(state: AgentState, reflection: Reflection, *, most: int) -> AgentSta
     return state.with_metadata(NAME, {"lessons": lessons})
 
 
-def recalled(state: AgentState) -> AgentState:
+def recall_lessons(state: AgentState) -> AgentState:
     """The state of a run that is about to think for the first time, with the lessons of the runs before it."""
     lessons = _read_lessons(state)
     if not lessons:

@@ -12,7 +12,7 @@ from locus.core.errors import LocusError
 from locus.models import OutputSchema, output_schema
 from locus_kit.parsing import parse_json_object
 
-__all__ = ["Reflection", "ReflexionReport", "StepVerdict", "UnusableVerdict", "parsed", "reply_schema"]
+__all__ = ["Reflection", "ReflexionReport", "StepVerdict", "UnusableVerdict", "parse_reflection", "reply_schema"]
 
 #: How many characters of a judgment or of guidance are kept: it is read again with every later request.
 _LONGEST = 1000
@@ -106,7 +106,7 @@ def reply_schema() -> OutputSchema[Reply]:
     return output_schema(Reply)
 
 
-def parsed(schema: OutputSchema[Reply], answer: str) -> Reflection:
+def parse_reflection(schema: OutputSchema[Reply], answer: str) -> Reflection:
     """The reflection that a judge's answer is. Nothing is looked for in prose: who quotes a result quotes its verdict.
 
     Raises:

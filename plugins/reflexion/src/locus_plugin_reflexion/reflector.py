@@ -13,7 +13,7 @@ from locus.models import ModelRequest, ModelSettings
 from locus.plugin import StashKey
 from locus_kit.reflect import EveryIterations, OnRepetition, OnToolError
 from locus_plugin_reflexion.record import record, request_of
-from locus_plugin_reflexion.reflection import Reflection, parsed, reply_schema
+from locus_plugin_reflexion.reflection import Reflection, parse_reflection, reply_schema
 from locus_plugin_reflexion.rules import judge_by_rules
 from locus_plugin_reflexion.settings import ReflexionSettings
 
@@ -100,7 +100,7 @@ class Reflector:
             purpose=NAME,
         )
         response = await run.call_model(request, model=self.model, purpose=NAME)
-        return parsed(self._schema, response.message.text)
+        return parse_reflection(self._schema, response.message.text)
 
     def _deadline(self, run: RunContext) -> float | None:
         if self.settings.timeout is None:
@@ -113,13 +113,15 @@ class Reflector:
 
         The message comes after the results of the step's calls and never between a call and its result.
         """
-        state = state.with_confidence(reflection.confidence).with_message(plugin_message(NAME, told(reflection)))
+        state = state.with_confidence(reflection.confidence).with_message(
+            plugin_message(NAME, describe_reflection(reflection))
+        )
         if not state.reasoning_steps:
             return state
         return state.with_reasoning_step(evolve(state.reasoning_steps[-1], reflection=reflection.judgment))
 
 
-def told(reflection: Reflection) -> str:
+def describe_reflection(reflection: Reflection) -> str:
     """A reflection in the words that the agent's model reads."""
     lines = [
         "[A reflection on the step above, by the judge of this run. It is not a message from the user or a new task.]",

@@ -20,7 +20,7 @@ from locus_plugin_retry.events import ModelRetryEvent
 from locus_plugin_retry.report import count
 from locus_plugin_retry.settings import RetrySettings
 
-__all__ = ["Asking", "Empty", "GivenUp", "Sleep"]
+__all__ = ["EmptyAnswer", "ModelAttempts", "RetriesExhausted", "Sleep"]
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -28,7 +28,7 @@ Sleep = Callable[[float], Awaitable[None]]
 _LOOK = 0.25
 
 
-class GivenUp(Exception):
+class RetriesExhausted(Exception):
     """A model is given up.
 
     Args:
@@ -42,7 +42,7 @@ class GivenUp(Exception):
         super().__init__(why)
 
 
-class Empty(Exception):
+class EmptyAnswer(Exception):
     """An answer with neither text nor tool calls.
 
     Args:
@@ -54,7 +54,7 @@ class Empty(Exception):
         super().__init__("an empty answer")
 
 
-class Asking:
+class ModelAttempts:
     """The attempts at one model in one call.
 
     Args:
@@ -102,14 +102,14 @@ class Asking:
                     raise
                 self._first = e
             return await self._retry()
-        except (Empty, GivenUp):
+        except (EmptyAnswer, RetriesExhausted):
             raise
         except Exception as e:
             if not is_transient(e):
                 raise
             status = getattr(e, "status", None)
             said = type(e).__name__ + (f" with status {status}" if status is not None else "")
-            raise GivenUp(f"{self.name} failed: {said}", e, late=self._late) from e
+            raise RetriesExhausted(f"{self.name} failed: {said}", e, late=self._late) from e
 
     async def _retry(self) -> ModelResponse:
         self._jitter = wait_random_exponential(multiplier=self.settings.backoff, max=self.settings.max_backoff)
@@ -137,7 +137,7 @@ class Asking:
             response = await self.ask(self.request)
         except BudgetExceeded:
             self.barred = True
-            if isinstance(self._failure, Empty):
+            if isinstance(self._failure, EmptyAnswer):
                 raise self._failure from None
             raise
         except Exception as e:
@@ -148,7 +148,7 @@ class Asking:
         if self.settings.retry_empty and _is_empty(response):
             count(self.run, empty=1)
             await self.breakers.record(self.name, era, self.run, ok=False)
-            self._failure = Empty(response)
+            self._failure = EmptyAnswer(response)
             raise self._failure
         await self.breakers.record(self.name, era, self.run, ok=True)
         return response
@@ -156,12 +156,14 @@ class Asking:
     def _last_error(self) -> Exception:
         """What ends this model's part: it opened the breaker itself, or found it open."""
         failure = self._failure
-        if isinstance(failure, Empty):
+        if isinstance(failure, EmptyAnswer):
             return failure
-        return GivenUp(f"the circuit breaker of {self.name} is open", failure)
+        return RetriesExhausted(f"the circuit breaker of {self.name} is open", failure)
 
     def _may_pass(self, error: BaseException) -> bool:
-        return self.run.cancelled is None and not self.barred and (isinstance(error, Empty) or is_transient(error))
+        return (
+            self.run.cancelled is None and not self.barred and (isinstance(error, EmptyAnswer) or is_transient(error))
+        )
 
     def _wait(self, state: RetryCallState) -> float:
         return max(self._jitter(state), _requested_wait(state))
@@ -183,7 +185,7 @@ class Asking:
                 model=self.name,
                 attempt=state.attempt_number,
                 wait=state.upcoming_sleep,
-                error_type="" if isinstance(error, Empty) else type(error).__name__,
+                error_type="" if isinstance(error, EmptyAnswer) else type(error).__name__,
                 status=getattr(error, "status", None),
             )
         )

@@ -12,7 +12,7 @@ from locus.core.errors import BudgetExceeded, ModelError
 from locus.core.messages import ToolCall
 from locus.models import Model, ModelRequest, ModelResponse, get_writer, make_portable
 from locus.plugin import Decision, Event, Hook, Reject, RunContext, StashKey, hookimpl
-from locus_plugin_retry.attempts import Asking, Empty, GivenUp, Sleep
+from locus_plugin_retry.attempts import EmptyAnswer, ModelAttempts, RetriesExhausted, Sleep
 from locus_plugin_retry.breakers import Breakers
 from locus_plugin_retry.events import CircuitBreakerEvent, ModelFallbackEvent, ModelRetryEvent
 from locus_plugin_retry.iterations import Iterations
@@ -108,15 +108,15 @@ class ModelRetryHook(Hook):
             asked = _legal(request, name, run) if not place else evolve(request, model=model)
             if place:
                 await run.emit(ModelFallbackEvent(model=_name(chain[place - 1]), fallback=name, reason=story[-1]))
-            asking = Asking(self.settings, self._models, call_next, asked, name, run, self._sleep)
+            asking = ModelAttempts(self.settings, self._models, call_next, asked, name, run, self._sleep)
             try:
                 response = await asking.answer()
-            except GivenUp as e:
+            except RetriesExhausted as e:
                 story.append(str(e))
                 failure = e.error or failure
                 if run.cancelled is not None or e.late:
                     break
-            except Empty as e:
+            except EmptyAnswer as e:
                 story.append("its answers are empty")
                 empty = e.response
                 if run.cancelled is not None or asking.barred:

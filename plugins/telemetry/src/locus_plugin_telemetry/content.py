@@ -11,12 +11,12 @@ from locus import Message, Role, ToolCall
 from locus.core import encode_data
 from locus.core.messages import Block, MediaBlock, TextBlock, ThinkingBlock, ToolResult
 
-__all__ = ["Content", "asked_for", "news"]
+__all__ = ["Content", "is_content_wanted", "news"]
 
 _VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
 
-def asked_for(*, setting: bool | None) -> bool:
+def is_content_wanted(*, setting: bool | None) -> bool:
     """Whether content is to be captured: the setting, or the environment variable."""
     if setting is not None:
         return setting

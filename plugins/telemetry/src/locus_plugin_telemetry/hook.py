@@ -31,10 +31,10 @@ from locus import (
 from locus.models import ModelRequest, ModelResponse
 from locus.plugin import Hook, Interrupt, RunContext, StashKey, hookimpl
 from locus_plugin_telemetry import conventions as c
-from locus_plugin_telemetry.content import Content, asked_for, news
-from locus_plugin_telemetry.measures import Measures
-from locus_plugin_telemetry.propagation import current, parsed, traceparent
-from locus_plugin_telemetry.quiet import Quiet, Quietly, quiet
+from locus_plugin_telemetry.content import Content, is_content_wanted, news
+from locus_plugin_telemetry.failures import FailureLog, HasFailureLog, log_errors
+from locus_plugin_telemetry.metrics import Metrics
+from locus_plugin_telemetry.propagation import current, parse_traceparent, traceparent
 from locus_plugin_telemetry.segment import Kit, Segment
 from locus_plugin_telemetry.settings import TelemetrySettings
 from locus_plugin_telemetry.spans import error_type
@@ -49,7 +49,7 @@ _SCOPE = "locus_plugin_telemetry"
 _RESUMED = {c.LINK: "resumed"}
 
 
-class TelemetryHook(Hook, Quietly):
+class TelemetryHook(Hook, HasFailureLog):
     """Traces and measures the runs of an agent.
 
     It sets no global provider: it uses the ones it is given, or those that the program has set, now or later.
@@ -74,27 +74,27 @@ class TelemetryHook(Hook, Quietly):
             meter_provider=meter_provider or settings.meter_provider,
             content=settings.content if content is None else content,
         )
-        self.quiet = Quiet()
+        self.failures = FailureLog()
         self._kit = Kit(
             trace.get_tracer(_SCOPE, None, self.settings.tracer_provider, c.SCHEMA_URL),
-            self.quiet,
-            Content(settings.max_chars) if asked_for(setting=self.settings.content) else None,
+            self.failures,
+            Content(settings.max_chars) if is_content_wanted(setting=self.settings.content) else None,
             self._measures(),
         )
 
-    @quiet
-    def _measures(self) -> Measures | None:
+    @log_errors
+    def _measures(self) -> Metrics | None:
         if not self.settings.metrics:
             return None
-        return Measures(metrics.get_meter(_SCOPE, "", self.settings.meter_provider, c.SCHEMA_URL))
+        return Metrics(metrics.get_meter(_SCOPE, "", self.settings.meter_provider, c.SCHEMA_URL))
 
     # -- a segment ------------------------------------------------------------------------------------
 
-    @quiet
+    @log_errors
     def on_run_start(self, event: RunStartEvent, run: RunContext) -> None:
         """Begin the trace, linked to that of the run's first segment when it is resumed."""
         links: tuple[Link, ...] = ()
-        earlier = parsed(_read_link(run.state, event.run_id)) if self.settings.link else None
+        earlier = parse_traceparent(_read_link(run.state, event.run_id)) if self.settings.link else None
         if earlier is not None:
             links = (Link(earlier, _RESUMED),)
         segment = Segment(self._kit, event, run.state.usage, links)
@@ -105,7 +105,7 @@ class TelemetryHook(Hook, Quietly):
             if event.prompt:
                 segment.run.put({c.INPUT_MESSAGES: content.prompt(event.prompt)})
 
-    @quiet
+    @log_errors
     def on_interrupt(self, event: InterruptEvent, run: RunContext) -> None:
         """Note that a person is asked."""
         segment = run.stash.get(_SEGMENT, None)
@@ -113,7 +113,7 @@ class TelemetryHook(Hook, Quietly):
             about = {c.INTERRUPT_ID: event.interrupt_id, c.TOOL_NAME: event.tool_name or None}
             segment.run.note(c.EVENT_INTERRUPT, about)
 
-    @quiet
+    @log_errors
     def on_hook_failed(self, event: HookFailedEvent, run: RunContext) -> None:
         """Note that a hook failed."""
         segment = run.stash.get(_SEGMENT, None)
@@ -121,7 +121,7 @@ class TelemetryHook(Hook, Quietly):
             about = {c.PLUGIN: event.plugin, c.HOOK: event.hook, c.ERROR_TYPE: error_type(event.error)}
             segment.run.note(c.EVENT_HOOK_FAILED, about)
 
-    @quiet
+    @log_errors
     def on_terminate(self, event: TerminateEvent, run: RunContext) -> None:
         """End everything."""
         segment = run.stash.get(_SEGMENT, None)
@@ -155,13 +155,13 @@ class TelemetryHook(Hook, Quietly):
         with current(segment.enter(None if node == "terminate" else state.iteration).span):
             return await call_next(state)
 
-    @quiet
+    @log_errors
     def _traceparent(self, segment: Segment) -> str:
         return traceparent(segment.run.span)
 
-    @quiet
+    @log_errors
     def _link(self, segment: Segment, recorded: str) -> None:
-        earlier = parsed(recorded)
+        earlier = parse_traceparent(recorded)
         if earlier is not None and not segment.linked:
             segment.run.link(Link(earlier, _RESUMED))
             segment.linked = True
@@ -192,7 +192,7 @@ class TelemetryHook(Hook, Quietly):
         chat.over()
         return response
 
-    @quiet
+    @log_errors
     def _request(self, request: ModelRequest, segment: Segment) -> dict[str, Any]:
         settings, content = request.settings, self._kit.content
         return {
@@ -204,14 +204,14 @@ class TelemetryHook(Hook, Quietly):
             c.INPUT_MESSAGES: None if content is None else content.messages(segment.news),
         }
 
-    @quiet
+    @log_errors
     def on_model_complete(self, event: ModelCompleteEvent, run: RunContext) -> None:
         """Tell the span of a call what came of it."""
         segment = run.stash.get(_SEGMENT, None)
         if segment is not None and not event.replayed:
             segment.answered(event)
 
-    @quiet
+    @log_errors
     def on_think(self, event: ThinkEvent, run: RunContext) -> None:
         """Put the answer on the span."""
         segment, content = run.stash.get(_SEGMENT, None), self._kit.content
@@ -219,7 +219,7 @@ class TelemetryHook(Hook, Quietly):
             reason = "tool_call" if event.tool_calls else "stop"
             segment.said(content.answer(event.text, event.reasoning, event.tool_calls, reason))
 
-    @quiet
+    @log_errors
     def on_model_error(self, event: ModelErrorEvent, run: RunContext) -> None:
         """Record that a call failed."""
         segment, content = run.stash.get(_SEGMENT, None), self._kit.content
@@ -227,7 +227,7 @@ class TelemetryHook(Hook, Quietly):
             described = None if content is None else content.text(event.error)
             segment.not_answered(event.purpose, event.error_type, described)
 
-    @quiet
+    @log_errors
     def on_model_restart(self, event: ModelRestartEvent, run: RunContext) -> None:
         """Note that the model is asked again."""
         segment = run.stash.get(_SEGMENT, None)
@@ -260,14 +260,14 @@ class TelemetryHook(Hook, Quietly):
         tool.over()
         return outcome
 
-    @quiet
+    @log_errors
     def on_tool_complete(self, event: ToolCompleteEvent, run: RunContext) -> None:
         """Tell the span of a call what came of it."""
         segment = run.stash.get(_SEGMENT, None)
         if segment is not None and not event.replayed:
             segment.completed(event)
 
-    @quiet
+    @log_errors
     def on_tool_cache_hit(self, event: ToolCacheHitEvent, run: RunContext) -> None:
         """Note a call that was answered without its body."""
         segment = run.stash.get(_SEGMENT, None)

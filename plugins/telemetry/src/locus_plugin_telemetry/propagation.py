@@ -11,7 +11,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanContext
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-__all__ = ["current", "parsed", "traceparent"]
+__all__ = ["current", "parse_traceparent", "traceparent"]
 
 _W3C = TraceContextTextMapPropagator()
 _KEY = "traceparent"
@@ -38,7 +38,7 @@ def traceparent(span: Span) -> str:
     return carrier.get(_KEY, "")
 
 
-def parsed(text: object) -> SpanContext | None:
+def parse_traceparent(text: object) -> SpanContext | None:
     """The span that `traceparent` has written down, or None."""
     if not isinstance(text, str) or not text:
         return None

@@ -16,8 +16,8 @@ from opentelemetry.trace import Link, SpanKind, Tracer
 from locus import Message, ModelCompleteEvent, RunStartEvent, TerminateEvent, ToolCall, ToolCompleteEvent, Usage
 from locus_plugin_telemetry import conventions as c
 from locus_plugin_telemetry.content import Content
-from locus_plugin_telemetry.measures import Measures
-from locus_plugin_telemetry.quiet import Quiet, Quietly, quiet
+from locus_plugin_telemetry.failures import FailureLog, HasFailureLog, log_errors
+from locus_plugin_telemetry.metrics import Metrics
 from locus_plugin_telemetry.spans import Open, error_type
 
 __all__ = ["Kit", "Segment"]
@@ -33,9 +33,9 @@ class Kit:
     """
 
     tracer: Tracer
-    quiet: Quiet
+    failures: FailureLog
     content: Content | None = None
-    measures: Measures | None = None
+    measures: Metrics | None = None
 
 
 #: Names that a tool may have.
@@ -58,7 +58,7 @@ def _usage(usage: Usage) -> dict[str, int | None]:
     }
 
 
-class Segment(Quietly):
+class Segment(HasFailureLog):
     """The open spans of one segment.
 
     Args:
@@ -68,11 +68,25 @@ class Segment(Quietly):
         links: to the trace of an earlier segment.
     """
 
-    __slots__ = ("_before", "_kit", "_number", "_provider", "_request_model", "base", "chat", "ended", "iteration",
-                 "linked", "news", "quiet", "run", "tools")  # fmt: skip
+    __slots__ = (
+        "_before",
+        "_kit",
+        "_number",
+        "_provider",
+        "_request_model",
+        "base",
+        "chat",
+        "ended",
+        "failures",
+        "iteration",
+        "linked",
+        "news",
+        "run",
+        "tools",
+    )  # fmt: skip
 
     def __init__(self, kit: Kit, start: RunStartEvent, before: Usage, links: tuple[Link, ...]) -> None:
-        self._kit, self.quiet, self._before = kit, kit.quiet, before
+        self._kit, self.failures, self._before = kit, kit.failures, before
         self.ended, self.linked = False, bool(links)
         self.base = otel_context.get_current()
         self._provider, self._request_model = _names(start.model)
@@ -86,7 +100,7 @@ class Segment(Quietly):
             c.RESUMED: start.resumed,
         }
         name = f"{c.INVOKE_AGENT} {start.agent_id}" if start.agent_id else c.INVOKE_AGENT
-        self.run = Open(kit.tracer, name, self.base, about, kit.quiet, links=links)
+        self.run = Open(kit.tracer, name, self.base, about, kit.failures, links=links)
         self.iteration: Open | None = None
         self._number = -1
         self.chat: Open | None = None
@@ -115,7 +129,7 @@ class Segment(Quietly):
             return self.run
         if self.iteration is None:
             context = trace.set_span_in_context(self.run.span, self.base)
-            self.iteration = Open(self._kit.tracer, c.ITERATION, context, {c.NUMBER: number + 1}, self.quiet)
+            self.iteration = Open(self._kit.tracer, c.ITERATION, context, {c.NUMBER: number + 1}, self.failures)
             self._number = number
         return self.iteration
 
@@ -136,11 +150,11 @@ class Segment(Quietly):
         name = f"{c.CHAT} {model[c.REQUEST_MODEL]}"
         about = {c.OPERATION: c.CHAT, **model, **attributes}
         context = otel_context.get_current()
-        chat = Open(self._kit.tracer, name, context, about, self.quiet, kind=SpanKind.CLIENT, began=began)
+        chat = Open(self._kit.tracer, name, context, about, self.failures, kind=SpanKind.CLIENT, began=began)
         chat.about = model
         return chat
 
-    @quiet
+    @log_errors
     def answered(self, event: ModelCompleteEvent) -> None:
         """A model call was told of."""
         chat = self.chat if event.purpose == "think" else None
@@ -160,7 +174,7 @@ class Segment(Quietly):
         if chat is not self.chat or self._kit.content is None:
             self._end_chat(chat)
 
-    @quiet
+    @log_errors
     def not_answered(self, purpose: str, error: str, description: str | None) -> None:
         """A model call has failed."""
         chat = self.chat if purpose == "think" else None
@@ -214,7 +228,7 @@ class Segment(Quietly):
             **more,
         }
         context = otel_context.get_current()
-        tool = Open(self._kit.tracer, f"{c.EXECUTE_TOOL} {shown}", context, about, self.quiet, began=began)
+        tool = Open(self._kit.tracer, f"{c.EXECUTE_TOOL} {shown}", context, about, self.failures, began=began)
         tool.about = (name, call_id)
         return tool
 
@@ -225,7 +239,7 @@ class Segment(Quietly):
             tool.put({c.INTERRUPTED: True})
         tool.close(fine=fine)
 
-    @quiet
+    @log_errors
     def completed(self, event: ToolCompleteEvent) -> None:
         """A call was told of; one that was refused never began."""
         tool = self._take(event.tool_name, event.call_id)
@@ -269,7 +283,7 @@ class Segment(Quietly):
             self._measure_run(self._kit.measures, {c.OPERATION: c.INVOKE_AGENT, **self._model})
         self._rest(description=self._outcome(event), fine=interrupted)
 
-    @quiet
+    @log_errors
     def _outcome(self, event: TerminateEvent) -> str | None:
         content = self._kit.content
         if content is None:
@@ -277,8 +291,8 @@ class Segment(Quietly):
         self.run.put({c.OUTPUT_MESSAGES: content.answer(event.final_message, None, (), "stop")})
         return content.text(event.error) if event.error is not None else None
 
-    @quiet
-    def _measure_run(self, measures: Measures, about: Mapping[str, str]) -> None:
+    @log_errors
+    def _measure_run(self, measures: Metrics, about: Mapping[str, str]) -> None:
         context: Context = trace.set_span_in_context(self.run.span, self.base)
         measures.duration(self.run.seconds, about, self.run.error, context)
 

@@ -11,7 +11,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, Tracer
 
 from locus_plugin_telemetry import conventions as c
-from locus_plugin_telemetry.quiet import NO_SPAN, Quiet, Quietly, quiet
+from locus_plugin_telemetry.failures import NO_SPAN, FailureLog, HasFailureLog, log_errors
 
 __all__ = ["Open", "error_type"]
 
@@ -37,7 +37,7 @@ def _drop_missing(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {key: _clean(value) for key, value in attributes.items() if value is not None}
 
 
-class Open(Quietly):
+class Open(HasFailureLog):
     """A span that has not ended.
 
     Args:
@@ -50,7 +50,7 @@ class Open(Quietly):
         began: nanoseconds since the epoch, or None for now.
     """
 
-    __slots__ = ("about", "began", "context", "ended", "error", "quiet", "span")
+    __slots__ = ("about", "began", "context", "ended", "error", "failures", "span")
 
     def __init__(
         self,
@@ -58,13 +58,13 @@ class Open(Quietly):
         name: str,
         context: Context,
         attributes: Mapping[str, Any],
-        quiet: Quiet,
+        failures: FailureLog,
         *,
         kind: SpanKind = SpanKind.INTERNAL,
         links: tuple[Link, ...] = (),
         began: int | None = None,
     ) -> None:
-        self.quiet, self.context = quiet, context
+        self.failures, self.context = failures, context
         self.began = time.time_ns() if began is None else began
         self.ended = 0
         self.error: str | None = None
@@ -72,7 +72,7 @@ class Open(Quietly):
         self.about: Any = None
         self.span: Span = self._start(tracer, name, kind, attributes, links) or NO_SPAN
 
-    @quiet
+    @log_errors
     def _start(
         self, tracer: Tracer, name: str, kind: SpanKind, attributes: Mapping[str, Any], links: tuple[Link, ...]
     ) -> Span:
@@ -95,22 +95,22 @@ class Open(Quietly):
         self.ended = self.ended or time.time_ns()
         self.error = self.error or error
 
-    @quiet
+    @log_errors
     def put(self, attributes: Mapping[str, Any]) -> None:
         """Set attributes; None is not set."""
         self.span.set_attributes(_drop_missing(attributes))
 
-    @quiet
+    @log_errors
     def note(self, name: str, attributes: Mapping[str, Any]) -> None:
         """Add an event."""
         self.span.add_event(name, _drop_missing(attributes))
 
-    @quiet
+    @log_errors
     def link(self, link: Link) -> None:
         """Add a link that was not known when it began."""
         self.span.add_link(link.context, link.attributes)
 
-    @quiet
+    @log_errors
     def close(self, *, description: str | None = None, fine: bool = False) -> None:
         """End it, at the time at which `over` was called.
 

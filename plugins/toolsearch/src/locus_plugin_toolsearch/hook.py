@@ -16,9 +16,9 @@ from locus.tools import ToolSpec
 from locus_plugin_toolsearch.events import ToolsOfferedEvent
 from locus_plugin_toolsearch.index import Found, Index, Indexes
 from locus_plugin_toolsearch.minilm import MiniLM, find
-from locus_plugin_toolsearch.offered import KEY, called, carried, extended, pinned, prompt
 from locus_plugin_toolsearch.report import ToolSearchReport
 from locus_plugin_toolsearch.search import SEARCH, SEARCHING, result, tool_search
+from locus_plugin_toolsearch.selection import KEY, extend_names, find_called, find_pinned, prompt, read_names
 from locus_plugin_toolsearch.settings import ToolSearchSettings
 
 __all__ = ["ToolSearchHook"]
@@ -99,11 +99,11 @@ class ToolSearchHook(Hook):
         if not self._narrows(run):
             run.stash[_OFFERED] = None
             return state
-        before = carried(state)
+        before = read_names(state)
         if before is None or not state.iteration:
             names, why = await self._for_the_prompt(before or (), state, run), "prompt"
         else:
-            names, why = extended(before, called(state), run.registry), "call"
+            names, why = extend_names(before, find_called(state), run.registry), "call"
         run.stash[_OFFERED] = names
         self._report(run, names)
         if names == before:
@@ -114,15 +114,15 @@ class ToolSearchHook(Hook):
 
     async def _for_the_prompt(self, before: tuple[str, ...], state: AgentState, run: RunContext) -> tuple[str, ...]:
         registry = run.registry
-        kept = extended((), before if len(before) <= self.settings.keep else (), registry)
-        always = pinned(self.settings.pinned, state, registry)
+        kept = extend_names((), before if len(before) <= self.settings.keep else (), registry)
+        always = find_pinned(self.settings.pinned, state, registry)
 
         async def retrieve() -> list[str]:
             return [each.name for each in await self._best(prompt(state), self.settings.top, run, always)]
 
         # Recorded: whoever goes on after a crash sends the same tools, with another index or none.
         found = await run.step(NAME, retrieve, effect="pure")
-        return extended(kept, [*always, *found], registry)
+        return extend_names(kept, [*always, *found], registry)
 
     def _report(self, run: RunContext, names: tuple[str, ...]) -> None:
         last = run.stash.get(_REPORTED, None)

@@ -14,7 +14,7 @@ from locus.core.state import AgentState
 from locus.plugin import Accept, Allow, Decision, Event, Hook, Reject, Revise, StashKey, hookimpl
 from locus_plugin_verifier.checks import Checks
 from locus_plugin_verifier.events import VerifierEvent
-from locus_plugin_verifier.outcome import NAME, Kept, Outcome, VerifierReport
+from locus_plugin_verifier.outcome import NAME, Outcome, Record, VerifierReport
 from locus_plugin_verifier.settings import VerifierSettings
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class VerifierHook(Hook):
             return Allow()
         if self._with_others(state):
             # A check beside calls that are under way would look at what is about to change.
-            if Kept.of(state).refused >= self.settings.refusals:
+            if Record.of(state).refused >= self.settings.refusals:
                 return Allow()
             return Reject(_REJECTED + _ALONE.format(call.name))
         outcome = await self._of_call(call, state, run)
@@ -127,14 +127,14 @@ class VerifierHook(Hook):
     async def _check_answers(self, new: AgentState, run: RunContext) -> AgentState:
         last = new.messages[-1]
         if last.role is Role.ASSISTANT and not last.tool_calls and not new.pending_revision:
-            return Kept.of(new).after(await self._of_answer(last, len(new.messages), new, run)).into(new)
+            return Record.of(new).after(await self._of_answer(last, len(new.messages), new, run)).into(new)
         if new.pending_revision and _HEADER in last.text.splitlines():
-            kept = Kept.of(new)
+            kept = Record.of(new)
             return evolve(kept, refused=kept.refused + 1).into(new)
         return new
 
     async def _check_executions(self, state: AgentState, new: AgentState, run: RunContext) -> AgentState:
-        terminal, kept = self._terminal(state), Kept.of(state)
+        terminal, kept = self._terminal(state), Record.of(state)
         for execution in new.tool_executions[len(state.tool_executions) :]:
             if execution.tool_name not in terminal:
                 continue
@@ -145,11 +145,11 @@ class VerifierHook(Hook):
                 if not self._with_others(state) and (last := state.last_assistant) is not None:
                     outcome = await self._of_call(last.tool_calls[0], state, run)
                 kept = kept.after(outcome)
-        return new if kept == Kept.of(state) else kept.into(new)
+        return new if kept == Record.of(state) else kept.into(new)
 
     def on_terminate(self, event: TerminateEvent, run: RunContext) -> None:
         """Report how the run's claim stands."""
-        kept = Kept.of(run.state)
+        kept = Record.of(run.state)
         report = run.stash.get(_REPORT, VerifierReport())
         run.report(NAME, evolve(report, verdict=kept.verdict, reason=kept.reason, refused=kept.refused))
 
@@ -158,7 +158,7 @@ class VerifierHook(Hook):
     def _is_accepted(self, outcome: Outcome, state: AgentState) -> bool:
         if outcome.verified or (outcome.failure is not None and self.settings.accept_when_check_fails):
             return True
-        return Kept.of(state).refused >= self.settings.refusals
+        return Record.of(state).refused >= self.settings.refusals
 
     async def _once(
         self, key: tuple[object, ...], claim: str, said: str, state: AgentState, run: RunContext

@@ -9,7 +9,7 @@ from attrs import evolve, frozen
 
 from locus.core.state import AgentState
 
-__all__ = ["NAME", "Kept", "Outcome", "VerifierReport"]
+__all__ = ["NAME", "Outcome", "Record", "VerifierReport"]
 
 NAME = "verifier"
 
@@ -54,7 +54,7 @@ class Outcome:
 
 
 @frozen(kw_only=True)
-class Kept:
+class Record:
     """What a run's state says of its claims.
 
     Args:
@@ -67,7 +67,7 @@ class Kept:
     reason: str = ""
 
     @classmethod
-    def of(cls, state: AgentState) -> Kept:
+    def of(cls, state: AgentState) -> Record:
         """What a state keeps."""
         found = state.metadata.get(NAME)
         if not isinstance(found, Mapping) or found.get("run") != state.run_id:
@@ -84,7 +84,7 @@ class Kept:
         data = {"run": state.run_id, "refused": self.refused, "verdict": self.verdict, "reason": self.reason}
         return state.with_metadata(NAME, data)
 
-    def after(self, outcome: Outcome) -> Kept:
+    def after(self, outcome: Outcome) -> Record:
         """With a claim that stands."""
         return evolve(self, verdict=outcome.verdict, reason=outcome.reason[:_LONGEST])
 

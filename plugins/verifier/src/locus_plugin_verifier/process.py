@@ -19,7 +19,7 @@ from attrs import frozen
 if TYPE_CHECKING:
     from anyio.abc import ByteReceiveStream, Process
 
-__all__ = ["Ended", "run_command"]
+__all__ = ["CommandResult", "run_command"]
 
 #: Bytes of the end of an output that are kept while it runs.
 _MOST = 1_000_000
@@ -28,7 +28,7 @@ _DRAIN = 1.0
 
 
 @frozen
-class Ended:
+class CommandResult:
     """How a command ended.
 
     Args:
@@ -42,7 +42,7 @@ class Ended:
 
 async def run_command(
     argv: Sequence[str], *, cwd: str | None, env: Mapping[str, str], seconds: float, tail: int
-) -> Ended:
+) -> CommandResult:
     """Run a command to its end.
 
     Args:
@@ -82,7 +82,7 @@ async def run_command(
             await process.wait()
             await process.aclose()
     text = bytes(kept).decode("utf-8", "replace")
-    return Ended(code, text[len(text) - tail :] if tail < len(text) else text)
+    return CommandResult(code, text[len(text) - tail :] if tail < len(text) else text)
 
 
 async def _read(stream: ByteReceiveStream | None, kept: bytearray, drained: anyio.Event) -> None:

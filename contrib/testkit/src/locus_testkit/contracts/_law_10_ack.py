@@ -13,8 +13,8 @@ from locus import Agent
 from locus.core.errors import DeadLetter
 from locus.core.journal import Paused, Resumed
 from locus.journal import JournalStore
-from locus_testkit.contracts._runs import Case, Crash, Talk, World, every_crash
-from locus_testkit.contracts._samples import NOON, bodies_of, folded, steps_since, story, texts
+from locus_testkit.contracts._runs import Case, Crash, Talk, World, crash_each_write
+from locus_testkit.contracts._samples import NOON, bodies_of, fold_claim, steps_since, story, texts
 from locus_testkit.contracts._store import OpenStore, StoreContract, add, tell
 from locus_testkit.contracts.features import needs
 from locus_testkit.scripted import call
@@ -35,7 +35,7 @@ class AckLaws(StoreContract):
             for store in (here, there):
                 held = await store.peek("t")
                 assert held is not None
-                assert (held.head, folded(held)) == (2 + n, told.end)
+                assert (held.head, fold_claim(held)) == (2 + n, told.end)
                 assert steps_since(held) == [body for i in range(1, n + 1) for body in texts(1, f"run-{i}")]
                 if self.features.history:
                     assert bodies_of(await store.read("t", 1 + n)) == list(texts(1, f"run-{n}"))
@@ -54,7 +54,7 @@ class AckLaws(StoreContract):
 
             return Case(place, thread_id, agent)
 
-        for case in await every_crash(make):
+        for case in await crash_each_write(make):
             bodies = bodies_of(await place.stores[1].read(case.thread_id))
             wanted = [body for one in case.processes for body in one.arrived]
             assert bodies == wanted, case.died.crash

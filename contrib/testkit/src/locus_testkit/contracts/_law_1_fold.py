@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from locus import Agent
 from locus.core.journal import END
 from locus.journal import JournalStore
-from locus_testkit.contracts._runs import Case, Talk, World, every_crash
+from locus_testkit.contracts._runs import Case, Talk, World, crash_each_write
 from locus_testkit.contracts._samples import (
     Story,
     bodies_of,
-    folded,
+    fold_claim,
     last_transition,
-    lightened,
     state_of,
     steps,
     steps_since,
     story,
     texts,
+    without_delta,
 )
-from locus_testkit.contracts._store import OpenStore, StoreContract, add, reclaimed, tell, write
+from locus_testkit.contracts._store import OpenStore, StoreContract, add, claim_and_release, tell, write
 from locus_testkit.contracts.features import needs
 from locus_testkit.scripted import call
 
@@ -37,12 +37,12 @@ class FoldLaws(StoreContract):
             claim = await store.claim("t", "w")
             await tell(store, claim, Story((state,), (body,)), after=at)
             await store.release(claim)
-            again = await reclaimed(store, "t")
-            assert folded(again) == state
+            again = await claim_and_release(store, "t")
+            assert fold_claim(again) == state
             assert again.head == at + 1
             found = last_transition(again)
-            assert (found if store.keeps_history else lightened(found)) == (
-                body if store.keeps_history else lightened(body)
+            assert (found if store.keeps_history else without_delta(found)) == (
+                body if store.keeps_history else without_delta(body)
             )
 
     async def test_law_1_every_kind_of_entry_comes_back_equal(self, store: JournalStore) -> None:
@@ -52,8 +52,8 @@ class FoldLaws(StoreContract):
         await tell(store, claim, told)
         await add(store, claim, *others)
         await store.release(claim)
-        again = await reclaimed(store, "t")
-        assert folded(again) == told.end
+        again = await claim_and_release(store, "t")
+        assert fold_claim(again) == told.end
         assert steps_since(again) == list(others)
         if store.keeps_history:
             assert bodies_of(await store.read("t")) == [*told.bodies, *others]
@@ -66,9 +66,9 @@ class FoldLaws(StoreContract):
         await tell(store, claim, told, after=2)
         await add(store, claim, *texts(2, "after"))
         await store.release(claim)
-        again = await reclaimed(store, "t")
+        again = await claim_and_release(store, "t")
         assert steps_since(again) == list(texts(2, "after"))
-        assert folded(again) == told.end
+        assert fold_claim(again) == told.end
         assert again.head == 6
 
     @needs("history")
@@ -92,8 +92,8 @@ class FoldLaws(StoreContract):
             await add(store, claim, *told.bodies)
             await store.snapshot(claim, at, told.states[at - 1], told.bodies[at - 1])
             await store.release(claim)
-            again = await reclaimed(store, thread)
-            assert folded(again) == told.end
+            again = await claim_and_release(store, thread)
+            assert fold_claim(again) == told.end
             if again.snapshot is not None:
                 assert [e.n for e in again.entries] == list(range(again.snapshot.at + 1, again.head + 1))
                 assert again.snapshot.last == told.bodies[again.snapshot.at - 1]
@@ -107,7 +107,7 @@ class FoldLaws(StoreContract):
         await store.snapshot(claim, 4, told.states[3], told.bodies[3])
         await store.snapshot(claim, 2, told.states[1], told.bodies[1])
         await store.release(claim)
-        assert folded(await reclaimed(store, "t")) == told.end
+        assert fold_claim(await claim_and_release(store, "t")) == told.end
 
     @needs("history")
     async def test_law_1_long_journal_comes_back_in_order(self, store: JournalStore) -> None:
@@ -118,7 +118,7 @@ class FoldLaws(StoreContract):
             await add(store, claim, *wanted[at : at + 50])
         await store.release(claim)
         assert bodies_of(await store.read("t")) == wanted
-        assert bodies_of((await reclaimed(store, "t")).entries) == wanted
+        assert bodies_of((await claim_and_release(store, "t")).entries) == wanted
 
     async def test_law_1_run_ends_in_the_fold_of_its_journal(self, open_store: OpenStore) -> None:
         """The state of a finished run is what its store gives back, and goes on from."""
@@ -133,7 +133,7 @@ class FoldLaws(StoreContract):
             result = await agent(store).run("Do it.", thread_id="t")
             held = await store.peek("t")
             assert held is not None
-            assert folded(held) == result.state
+            assert fold_claim(held) == result.state
             found = last_transition(held)
             assert found is not None
             assert (found.next_node, found.why) == (END, result.stop_reason)
@@ -152,7 +152,7 @@ class FoldLaws(StoreContract):
             return Case(place, thread_id, lambda store: Agent(talk.model, tools=tools, checkpointer=store), every)
 
         for every in (1, 3):
-            cases = await every_crash(lambda name, every=every: case(every, f"{every}-{name}"))  # type: ignore[misc]
+            cases = await crash_each_write(lambda name, every=every: case(every, f"{every}-{name}"))  # type: ignore[misc]
             assert len(cases) >= 6
             for each in cases:
                 entries: Sequence[object] = await place.stores[0].read(each.thread_id)

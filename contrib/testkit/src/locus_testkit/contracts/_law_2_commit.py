@@ -8,8 +8,8 @@ import anyio.lowlevel
 from locus.core.errors import ThreadBusy
 from locus.core.journal import Outcome, StepId
 from locus.journal import JournalStore
-from locus_testkit.contracts._samples import NOON, folded, steps_since, story, texts
-from locus_testkit.contracts._store import StoreContract, add, reclaimed, tell
+from locus_testkit.contracts._samples import NOON, fold_claim, steps_since, story, texts
+from locus_testkit.contracts._store import StoreContract, add, claim_and_release, tell
 
 __all__ = ["CommitLaws"]
 
@@ -49,7 +49,7 @@ class CommitLaws(StoreContract):
         assert len(stored) in (0, 20)
         await add(store, again, *texts(1))
         await store.release(again)
-        assert steps_since(await reclaimed(store, "t")) == [*stored, *texts(1)]
+        assert steps_since(await claim_and_release(store, "t")) == [*stored, *texts(1)]
 
     async def test_law_2_readers_see_an_append_whole(self, store: JournalStore) -> None:
         """Whoever reads while a batch is written sees all of it or none."""
@@ -77,7 +77,7 @@ class CommitLaws(StoreContract):
             for batch in batches:
                 group.start_soon(add, store, claim, *batch)
         await store.release(claim)
-        again = await reclaimed(store, "t")
+        again = await claim_and_release(store, "t")
         found = steps_since(again)
         assert sorted((found[i : i + 3] for i in range(0, len(found), 3)), key=repr) == [list(b) for b in batches]
         if store.keeps_history:
@@ -96,8 +96,8 @@ class CommitLaws(StoreContract):
             else:
                 await store.snapshot(claim, 4, told.end, told.bodies[1])
         await store.release(claim)
-        again = await reclaimed(store, "t")
-        assert (folded(again), steps_since(again)) in ((told.states[0], list(texts(2))), (told.end, []))
+        again = await claim_and_release(store, "t")
+        assert (fold_claim(again), steps_since(again)) in ((told.states[0], list(texts(2))), (told.end, []))
 
     async def test_law_2_thread_is_freed_and_its_time_set_in_one_write(self, store: JournalStore) -> None:
         """A release that is cut off leaves a thread as it was or as it should be: never free and forgotten."""

@@ -16,9 +16,9 @@ from locus.core.errors import Fenced, ThreadBusy
 from locus.core.journal import END, Transition
 from locus.journal import Appended, Claim, JournalStore
 from locus.tools import tool
-from locus_testkit.contracts._runs import Context, Process, Talk, heard
-from locus_testkit.contracts._samples import NOON, bodies_of, folded, state_of, steps_since, story, texts
-from locus_testkit.contracts._store import OpenStore, StoreContract, add, reclaimed, tell
+from locus_testkit.contracts._runs import Context, Process, Talk, results_by_tool
+from locus_testkit.contracts._samples import NOON, bodies_of, fold_claim, state_of, steps_since, story, texts
+from locus_testkit.contracts._store import OpenStore, StoreContract, add, claim_and_release, tell
 from locus_testkit.contracts.features import needs
 from locus_testkit.scripted import call
 
@@ -30,7 +30,7 @@ class FencingLaws(StoreContract):
 
     async def test_law_3_tokens_are_never_used_twice(self, store: JournalStore) -> None:
         """The token of a claim names one writer for ever, on all threads."""
-        tokens = [(await reclaimed(store, thread)).token for thread in ("a", "b", "a", "b", "a")]
+        tokens = [(await claim_and_release(store, thread)).token for thread in ("a", "b", "a", "b", "a")]
         assert len(set(tokens)) == 5
         assert all(tokens)
 
@@ -91,8 +91,8 @@ class FencingLaws(StoreContract):
         forged = story("forged", size=1)
         accepted = await store.snapshot(over, 1, forged.end, forged.bodies[-1])
         assert store.keeps_history or accepted is False, "this is how a store without history refuses a transition"
-        again = await reclaimed(store, "t")
-        assert folded(again) == told.end
+        again = await claim_and_release(store, "t")
+        assert fold_claim(again) == told.end
         assert steps_since(again) == []
 
     async def test_law_3_stale_claim_cannot_append(self, store: JournalStore) -> None:
@@ -124,7 +124,7 @@ class FencingLaws(StoreContract):
         accepted = await store.snapshot(stale, len(told.bodies), forged.end, forged.bodies[-1])
         assert store.keeps_history or accepted is False, "this is how a store without history refuses a transition"
         await store.release(fresh)
-        assert folded(await reclaimed(store, "t")) == told.end
+        assert fold_claim(await claim_and_release(store, "t")) == told.end
 
     async def test_law_3_live_claim_is_renewed_and_a_stale_one_is_not(self, store: JournalStore) -> None:
         """Renewing says whether the worker still owns the thread."""
@@ -166,7 +166,7 @@ class FencingLaws(StoreContract):
             await store.release(claim)
         entries = await store.read("t")
         assert [entry.parent for entry in entries] == ["", *(entry.id for entry in entries[:-1])]
-        assert (await reclaimed(store, "t")).entries == entries
+        assert (await claim_and_release(store, "t")).entries == entries
 
     @needs("history")
     async def test_law_3_entries_after_a_snapshot_name_their_parents(self, store: JournalStore) -> None:
@@ -181,7 +181,7 @@ class FencingLaws(StoreContract):
         assert bodies_of(entries) == [*told.bodies, *texts(2)]
         assert [entry.parent for entry in entries] == ["", *(entry.id for entry in entries[:-1])]
         assert state_of(entries) == told.end
-        again = await reclaimed(store, "t")
+        again = await claim_and_release(store, "t")
         assert again.entries == entries[len(entries) - len(again.entries) :]
 
     @needs("shared")
@@ -253,10 +253,10 @@ class FencingLaws(StoreContract):
             await agent(first).run("Do it.", thread_id="t")
         held = await there.peek("t")
         assert held is not None
-        assert heard(folded(held))["act"] == "in time"
+        assert results_by_tool(fold_claim(held))["act"] == "in time"
         assert list(entered.values()) == [2]
         if self.features.history:
             entries = await there.read("t")
             assert [entry.parent for entry in entries] == ["", *(entry.id for entry in entries[:-1])]
             assert [e.body.next_node for e in entries if isinstance(e.body, Transition)].count(END) == 1
-            assert state_of(entries) == folded(held)
+            assert state_of(entries) == fold_claim(held)

@@ -13,7 +13,17 @@ from locus import Agent
 from locus.core.journal import Answered, Asked
 from locus.journal import JournalStore
 from locus.tools import tool
-from locus_testkit.contracts._runs import UNKNOWN, Case, Context, Effect, Place, Talk, World, every_crash, heard
+from locus_testkit.contracts._runs import (
+    UNKNOWN,
+    Case,
+    Context,
+    Effect,
+    Place,
+    Talk,
+    World,
+    crash_each_write,
+    results_by_tool,
+)
 from locus_testkit.contracts._store import OpenStore, StoreContract
 from locus_testkit.scripted import call
 
@@ -25,24 +35,24 @@ class EffectLaws(StoreContract):
 
     async def test_law_4_pure_effect_happens_again(self, open_store: OpenStore) -> None:
         """It needs no intent: it is entered again unless its outcome was stored."""
-        runs = await _every_crash(await self.place(open_store), ["pure"])
+        runs = await _crash_each_write(await self.place(open_store), ["pure"])
         assert {world.entered["pure"] for _, world in runs} == {1, 2}
 
     async def test_law_4_keyed_effect_happens_again_under_its_key(self, open_store: OpenStore) -> None:
         """The service behind it is given the same key, so that it can tell the second attempt from another wish."""
-        runs = await _every_crash(await self.place(open_store), ["keyed"])
+        runs = await _crash_each_write(await self.place(open_store), ["keyed"])
         assert {world.entered["keyed"] for _, world in runs} == {1, 2}
 
     async def test_law_4_effect_that_happens_once_is_confessed(self, open_store: OpenStore) -> None:
         """Between its intent and its outcome nobody knows: it is not entered again, and the model hears so."""
-        runs = await _every_crash(await self.place(open_store), ["once"])
-        unknown = [heard(await case.state())["once"].startswith(UNKNOWN) for case, _ in runs]
+        runs = await _crash_each_write(await self.place(open_store), ["once"])
+        unknown = [results_by_tool(await case.state())["once"].startswith(UNKNOWN) for case, _ in runs]
         assert sorted({world.entered["once"] for _, world in runs}) == [0, 1]
         assert unknown.count(True) == 2, "when its intent was stored, and when its outcome was not"
 
     async def test_law_4_parallel_effects_are_recorded_each_by_itself(self, open_store: OpenStore) -> None:
         """Of the calls of one turn, those that had finished stay finished."""
-        runs = await _every_crash(await self.place(open_store), ["once", "keyed", "pure"])
+        runs = await _crash_each_write(await self.place(open_store), ["once", "keyed", "pure"])
         assert len(runs) >= 16
 
     async def test_law_4_person_is_asked_once(self, open_store: OpenStore) -> None:
@@ -59,9 +69,9 @@ class EffectLaws(StoreContract):
 
             return Case(place, thread_id, lambda store: Agent(talk.model, tools=[confirm], checkpointer=store))
 
-        cases = [*await every_crash(make), *await every_crash(make, after=1)]
+        cases = [*await crash_each_write(make), *await crash_each_write(make, after=1)]
         for case in cases:
-            assert heard(await case.state())["confirm"] == "a person said: yes, paying", case.died.crash
+            assert results_by_tool(await case.state())["confirm"] == "a person said: yes, paying", case.died.crash
             for kind in (Asked, Answered):
                 given = [body for one in case.processes for body in one.arrived if isinstance(body, kind)]
                 assert len(given) == 1, case.died.crash
@@ -69,7 +79,7 @@ class EffectLaws(StoreContract):
             assert any(isinstance(body, kind) for case in cases for body in case.died.arrived), "no crash came after it"
 
 
-async def _every_crash(place: Place, effects: Sequence[Effect]) -> list[tuple[Case, World]]:
+async def _crash_each_write(place: Place, effects: Sequence[Effect]) -> list[tuple[Case, World]]:
     """Runs that call a tool of each effect in one turn, and die at each write; each keeps the law.
 
     What is called alone is followed by another call: the outcome of a turn's last one is written with the transition.
@@ -89,11 +99,11 @@ async def _every_crash(place: Place, effects: Sequence[Effect]) -> list[tuple[Ca
 
         return Case(place, thread_id, agent, between=world.part)
 
-    cases = await every_crash(make)
+    cases = await crash_each_write(make)
     for case in cases:
         state = await case.state()
         for ordinal, effect in enumerate(effects):
-            _check(case, worlds[case.thread_id], effect, f"0/execute/{ordinal}", heard(state)[effect])
+            _check(case, worlds[case.thread_id], effect, f"0/execute/{ordinal}", results_by_tool(state)[effect])
     return [(case, worlds[case.thread_id]) for case in cases]
 
 

@@ -12,7 +12,7 @@ from locus.core.state import AgentState
 from locus.journal import JournalStore
 from locus.models import Called, ModelRequest
 from locus.plugin import View
-from locus_testkit.contracts._runs import Case, Talk, World, every_crash
+from locus_testkit.contracts._runs import Case, Talk, World, crash_each_write
 from locus_testkit.contracts._store import OpenStore, StoreContract
 from locus_testkit.contracts.features import needs
 from locus_testkit.scripted import ScriptedModel, call
@@ -53,7 +53,7 @@ class ModelCallLaws(StoreContract):
             tools = [world.effect("act", "pure")]
             return Case(place, thread_id, lambda store: Agent(talk.model, tools=tools, checkpointer=store))
 
-        cases = await every_crash(make)
+        cases = await crash_each_write(make)
         assert {sum(talks[case.thread_id].asked.values()) for case in cases} == {3, 4}
         for case in cases:
             said = [m.text for m in (await case.state()).messages if m.role is Role.ASSISTANT]
@@ -77,7 +77,7 @@ class ModelCallLaws(StoreContract):
             return Case(place, thread_id, agent)
 
         found = 0
-        for case in await every_crash(make):
+        for case in await crash_each_write(make):
             asked, state = notes[case.thread_id].asked, await case.state()
             calls = sum(asked.values()) + sum(talks[case.thread_id].asked.values())
             assert calls <= 5, f"{case.died.crash}: more than the call in flight was repeated"
@@ -102,7 +102,7 @@ class ModelCallLaws(StoreContract):
             tools = [world.effect("act", "pure")]
             return Case(place, thread_id, lambda store: Agent(talk.model, tools=tools, checkpointer=store))
 
-        for case in await every_crash(make):
+        for case in await crash_each_write(make):
             bodies = [entry.body for entry in await place.stores[0].read(case.thread_id)]
             recorded = [b.value for b in bodies if isinstance(b, Outcome) and isinstance(b.value, Called)]
             said = [m for m in (await case.state()).messages if m.role is Role.ASSISTANT]

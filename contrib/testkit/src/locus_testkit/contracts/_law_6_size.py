@@ -8,9 +8,9 @@ from locus import Agent
 from locus.core.journal import Answered, Asked, Body, Outcome, StepId, entry_to_json
 from locus.core.messages import MediaBlock, Message, Role
 from locus.journal import JournalStore
-from locus_testkit.contracts._runs import Case, Talk, World, every_crash, heard
-from locus_testkit.contracts._samples import bodies_of, folded, steps_since, story, texts
-from locus_testkit.contracts._store import OpenStore, StoreContract, add, reclaimed, tell, write
+from locus_testkit.contracts._runs import Case, Talk, World, crash_each_write, results_by_tool
+from locus_testkit.contracts._samples import bodies_of, fold_claim, steps_since, story, texts
+from locus_testkit.contracts._store import OpenStore, StoreContract, add, claim_and_release, tell, write
 from locus_testkit.contracts.features import needs
 from locus_testkit.scripted import call
 
@@ -26,7 +26,7 @@ class SizeLaws(StoreContract):
     async def test_law_6_large_values_come_back_equal(self, store: JournalStore) -> None:
         """A megabyte in one value is stored like any other."""
         await write(store, "t", *texts(2, size=1_000_000))
-        assert bodies_of((await reclaimed(store, "t")).entries) == list(texts(2, size=1_000_000))
+        assert bodies_of((await claim_and_release(store, "t")).entries) == list(texts(2, size=1_000_000))
 
     async def test_law_6_no_size_is_special(self, store: JournalStore) -> None:
         """Texts and bytes of any size survive in a step, a question, an answer, a message and the state's metadata."""
@@ -47,9 +47,9 @@ class SizeLaws(StoreContract):
             )
             await add(store, claim, *bodies)
             await store.release(claim)
-            again = await reclaimed(store, thread)
+            again = await claim_and_release(store, thread)
             assert steps_since(again) == list(bodies), size
-            assert folded(again) == told.end, size
+            assert fold_claim(again) == told.end, size
 
     @needs("delete")
     async def test_law_6_equal_large_values_are_kept_apart(self, store: JournalStore) -> None:
@@ -71,8 +71,8 @@ class SizeLaws(StoreContract):
             tools = [world.effect("act", "pure", result=large), world.effect("next", "pure")]
             return Case(place, thread_id, lambda store: Agent(talk.model, tools=tools, checkpointer=store))
 
-        for case in await every_crash(make):
-            assert heard(await case.state())["act"] == large, case.died.crash
+        for case in await crash_each_write(make):
+            assert results_by_tool(await case.state())["act"] == large, case.died.crash
 
     @needs("history")
     async def test_law_6_entry_holds_what_was_added(self, open_store: OpenStore) -> None:

@@ -11,7 +11,7 @@ from locus.core.errors import StepMismatch
 from locus.core.journal import Intent, Outcome, StepId
 from locus.journal import Appended, JournalStore
 from locus.tools import tool
-from locus_testkit.contracts._runs import Case, Context, Crash, Talk, World, every_crash, heard
+from locus_testkit.contracts._runs import Case, Context, Crash, Talk, World, crash_each_write, results_by_tool
 from locus_testkit.contracts._store import OpenStore, StoreContract
 from locus_testkit.contracts.features import needs
 from locus_testkit.scripted import call
@@ -41,11 +41,11 @@ class StepLaws(StoreContract):
 
             return Case(place, thread_id, lambda store: Agent(talk.model, tools=[act], checkpointer=store))
 
-        for case in await every_crash(make):
+        for case in await crash_each_write(make):
             for name in _NAMES:
                 stored = case.died.settled(f"0/execute/0/step/0:{name}")
                 assert marks[case.thread_id][name] in ((1,) if stored else (1, 2)), (case.died.crash, name)
-            assert heard(await case.state())["act"] == "|".join(f"did {name}" for name in _NAMES)
+            assert results_by_tool(await case.state())["act"] == "|".join(f"did {name}" for name in _NAMES)
 
     @needs("history")
     async def test_law_7_ids_are_pinned(self, open_store: OpenStore) -> None:

@@ -12,9 +12,9 @@ from locus.core.termination import TimeLimit
 from locus.journal import JournalStore
 from locus.tools import tool
 from locus_testkit.clock import FakeClock
-from locus_testkit.contracts._runs import Case, Talk, every_crash
-from locus_testkit.contracts._samples import NOON, folded, last_transition, story
-from locus_testkit.contracts._store import OpenStore, StoreContract, reclaimed, tell
+from locus_testkit.contracts._runs import Case, Talk, crash_each_write
+from locus_testkit.contracts._samples import NOON, fold_claim, last_transition, story
+from locus_testkit.contracts._store import OpenStore, StoreContract, claim_and_release, tell
 from locus_testkit.scripted import call
 
 __all__ = ["TimeLaws"]
@@ -72,8 +72,8 @@ class TimeLaws(StoreContract):
         claim = await store.claim("t", "w")
         await tell(store, claim, told)
         await store.release(claim)
-        again = await reclaimed(store, "t")
-        assert folded(again) == told.end
+        again = await claim_and_release(store, "t")
+        assert fold_claim(again) == told.end
         found = last_transition(again)
         assert found is not None
         assert found.not_before == exact
@@ -99,7 +99,7 @@ class TimeLaws(StoreContract):
 
         wanted = await make("plain").run()
         assert wanted.active_seconds == 120
-        for case in await every_crash(make):
+        for case in await crash_each_write(make):
             got = await case.state()
             begun = len(case.died.arrived) > 0
             late = timedelta(0) if begun else timedelta(days=1)

@@ -13,9 +13,9 @@ from locus.core.state import AgentState
 from locus.journal import JournalStore
 from locus.loop.router import ReflectPolicy
 from locus.plugin import hookimpl
-from locus_testkit.contracts._runs import Case, Crash, Place, Talk, World, every_crash
-from locus_testkit.contracts._samples import NOON, bodies_of, folded, story, texts
-from locus_testkit.contracts._store import OpenStore, StoreContract, add, reclaimed, tell
+from locus_testkit.contracts._runs import Case, Crash, Place, Talk, World, crash_each_write
+from locus_testkit.contracts._samples import NOON, bodies_of, fold_claim, story, texts
+from locus_testkit.contracts._store import OpenStore, StoreContract, add, claim_and_release, tell
 from locus_testkit.contracts.features import needs
 from locus_testkit.scripted import call
 
@@ -48,10 +48,10 @@ class BoundLaws(StoreContract):
         claim = await store.claim("t", "w")
         await tell(store, claim, told)
         await store.release(claim)
-        again = await reclaimed(store, "t")
+        again = await claim_and_release(store, "t")
         assert again.head == 5
-        assert (folded(again).iteration, folded(again).revisions) == (3, 3)
-        assert folded(again) == told.end
+        assert (fold_claim(again).iteration, fold_claim(again).revisions) == (3, 3)
+        assert fold_claim(again) == told.end
 
     @needs("history")
     async def test_law_9_equal_entries_count_each(self, store: JournalStore) -> None:
@@ -74,7 +74,7 @@ class BoundLaws(StoreContract):
             talks[thread_id] = Talk(call("act", n=1))
             return _case(place, thread_id, talks[thread_id])
 
-        cases = await every_crash(make)
+        cases = await crash_each_write(make)
         assert len(cases) >= 20
         for case in cases:
             got = await case.state()
@@ -89,7 +89,7 @@ class BoundLaws(StoreContract):
         for at in range(2, 7):
             case = _case(place, f"every-{at}", Talk(call("act", n=1)))
             got = await case.run(*[Crash(at, stored=at % 2 == 0)] * 30)
-            assert case.deaths >= 2
+            assert case.crashes >= 2
             assert (got.iteration, got.total_tokens_used) == (2, 45)
             assert sum(m.role is Role.ASSISTANT for m in got.messages) == 3
 

@@ -22,8 +22,8 @@ __all__ = [
     "ModelFeatures",
     "Promises",
     "Sent",
-    "asked",
-    "called",
+    "build_request",
+    "check_calls",
     "check_text",
     "result_of",
     "system",
@@ -155,7 +155,7 @@ def user(text: str) -> Message:
     return Message(Role.USER, text)
 
 
-def asked(*messages: Message | str, **settings: Any) -> ModelRequest:
+def build_request(*messages: Message | str, **settings: Any) -> ModelRequest:
     """A request; text is a user's turn.
 
     Args:
@@ -179,7 +179,7 @@ def check_text(response: ModelResponse) -> str:
     return response.message.text
 
 
-def called(response: ModelResponse) -> tuple[ToolCall, ...]:
+def check_calls(response: ModelResponse) -> tuple[ToolCall, ...]:
     """The calls of a turn that asks for some, after checking that they can be run."""
     assert isinstance(response, ModelResponse)
     assert response.message.role is Role.ASSISTANT

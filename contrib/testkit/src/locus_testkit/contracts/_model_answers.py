@@ -15,8 +15,8 @@ from locus_testkit.contracts._model import (
     TEMPERATURE,
     MakeModel,
     Promises,
-    asked,
-    called,
+    build_request,
+    check_calls,
     check_text,
     result_of,
 )
@@ -60,7 +60,7 @@ class AnswerPromises(Promises):
 
     async def test_text_is_answered(self, make: MakeModel) -> None:
         """A question without tools gets text and the stop reason "stop"."""
-        response = await (await make("pong")).complete(asked(_PONG))
+        response = await (await make("pong")).complete(build_request(_PONG))
         assert check_text(response).strip()
         assert response.stop_reason == "stop"
         assert isinstance(response.model, str)
@@ -70,13 +70,13 @@ class AnswerPromises(Promises):
     @needs("exact")
     async def test_empty_answer_is_an_answer(self, make: MakeModel) -> None:
         """A provider that returns nothing does not crash the model."""
-        assert check_text(await (await make("")).complete(asked(_PONG))) == ""
+        assert check_text(await (await make("")).complete(build_request(_PONG))) == ""
 
     async def test_request_is_left_as_it_was(self, make: MakeModel) -> None:
         """Answering changes neither the messages nor the tools that the caller keeps."""
         # A copy: what a broken model writes into must not reach the other tests.
         spec = evolve(TEMPERATURE, parameters=thaw(TEMPERATURE.parameters))
-        request = asked(_PARIS, tools=(spec,))
+        request = build_request(_PARIS, tools=(spec,))
         before = encode(request)
         await (await make("21")).complete(request)
         assert encode(request) == before
@@ -84,7 +84,7 @@ class AnswerPromises(Promises):
     async def test_settings_are_accepted(self, make: MakeModel) -> None:
         """Every setting has an effect or none, but never an error."""
         settings = ModelSettings(temperature=0.0, max_tokens=50, seed=1, stop=("\n\n\n",))
-        check_text(await (await make("pong")).complete(asked(_PONG, settings=settings)))
+        check_text(await (await make("pong")).complete(build_request(_PONG, settings=settings)))
 
     @needs("max_tokens")
     async def test_answer_that_was_cut_off_says_so(self, make: MakeModel) -> None:
@@ -94,13 +94,15 @@ class AnswerPromises(Promises):
             usage=Usage(prompt_tokens=9, completion_tokens=2),
             stop_reason="length",
         )
-        request = asked("Count from one to one hundred in words.", settings=ModelSettings(max_tokens=2))
+        request = build_request("Count from one to one hundred in words.", settings=ModelSettings(max_tokens=2))
         assert (await (await make(cut)).complete(request)).stop_reason == "length"
 
     async def test_unusual_text_goes_both_ways_unharmed(self, make: MakeModel) -> None:
         """No character is lost, normalised or cut in half, streamed or not."""
         for listening in (False, True):
-            response, pieces = await _collect(await make(_ODD), asked(f"Repeat this: {_ODD}"), listening=listening)
+            response, pieces = await _collect(
+                await make(_ODD), build_request(f"Repeat this: {_ODD}"), listening=listening
+            )
             said = check_text(response)
             if self.features.exact:
                 assert said == _ODD
@@ -112,7 +114,7 @@ class AnswerPromises(Promises):
         """An answer of 100,000 characters arrives with all of them, streamed or not."""
         long = "0123456789" * 10_000
         for listening in (False, True):
-            response, _ = await _collect(await make(long), asked("Say a lot."), listening=listening)
+            response, _ = await _collect(await make(long), build_request("Say a lot."), listening=listening)
             assert response.message.text == long
 
     # -- tools ------------------------------------------------------------------------------------
@@ -121,11 +123,11 @@ class AnswerPromises(Promises):
     async def test_tool_call_and_its_result(self, make: MakeModel) -> None:
         """The model asks for a call, gets its result and answers."""
         model = await make(call("temperature", city="Paris"), "It is 21 degrees in Paris.")
-        first = await model.complete(asked(_PARIS, tools=(TEMPERATURE,)))
-        calls = called(first)
+        first = await model.complete(build_request(_PARIS, tools=(TEMPERATURE,)))
+        calls = check_calls(first)
         if self.features.exact:
             assert [dict(c.arguments) for c in calls] == [{"city": "Paris"}]
-        request = asked(_PARIS, first.message, *map(result_of, calls), tools=(TEMPERATURE,))
+        request = build_request(_PARIS, first.message, *map(result_of, calls), tools=(TEMPERATURE,))
         assert check_text(await model.complete(request)).strip()
 
     @needs("parallel_tools")
@@ -133,22 +135,22 @@ class AnswerPromises(Promises):
         """Calls of one turn come in order, and each result finds its call."""
         both = [call("temperature", city="Paris"), call("temperature", city="Rome")]
         model = await make(both, "It is 21 degrees in Paris and 25 in Rome.")
-        first = await model.complete(asked(_BOTH, tools=(TEMPERATURE,)))
-        calls = called(first)
+        first = await model.complete(build_request(_BOTH, tools=(TEMPERATURE,)))
+        calls = check_calls(first)
         assert len(calls) == 2
         if self.features.exact:
             assert [c.arguments["city"] for c in calls] == ["Paris", "Rome"]
         results = [result_of(c, t) for c, t in zip(calls, ("21", "25"), strict=True)]
-        request = asked(_BOTH, first.message, *results, tools=(TEMPERATURE,))
+        request = build_request(_BOTH, first.message, *results, tools=(TEMPERATURE,))
         assert check_text(await model.complete(request)).strip()
 
     @needs("tools")
     async def test_failed_call_can_be_reported(self, make: MakeModel) -> None:
         """A result that is an error is accepted like any other."""
         model = await make(call("temperature", city="Paris"), "I could not find out.")
-        first = await model.complete(asked(_PARIS, tools=(TEMPERATURE,)))
-        failed = [result_of(c, "Error: TimeoutError: no answer", is_error=True) for c in called(first)]
-        response = await model.complete(asked(_PARIS, first.message, *failed))
+        first = await model.complete(build_request(_PARIS, tools=(TEMPERATURE,)))
+        failed = [result_of(c, "Error: TimeoutError: no answer", is_error=True) for c in check_calls(first)]
+        response = await model.complete(build_request(_PARIS, first.message, *failed))
         assert check_text(response).strip()
 
     # -- streaming --------------------------------------------------------------------------------
@@ -156,20 +158,20 @@ class AnswerPromises(Promises):
     @needs("streaming")
     async def test_streamed_answer_is_the_same_answer(self, make: MakeModel) -> None:
         """The pieces make up the text of the response, and listening does not change the response."""
-        response, pieces = await _collect(await make("pong ping pong"), asked(_PONG), listening=True)
+        response, pieces = await _collect(await make("pong ping pong"), build_request(_PONG), listening=True)
         assert "".join(p.text for p in pieces if p.kind == "text") == check_text(response)
         assert "".join(p.text for p in pieces if p.kind == "reasoning") == response.message.reasoning
         assert {p.kind for p in pieces} <= {"text", "reasoning", "tool_call"}
         if self.features.exact:
-            plain, _ = await _collect(await make("pong ping pong"), asked(_PONG), listening=False)
+            plain, _ = await _collect(await make("pong ping pong"), build_request(_PONG), listening=False)
             assert response == plain
 
     @needs("streaming", "tools")
     async def test_streamed_tool_call_is_the_same_call(self, make: MakeModel) -> None:
         """Pieces of a call's arguments, where they are shown, make up the arguments; they are no text."""
         model = await make(call("temperature", city="Paris"))
-        response, pieces = await _collect(model, asked(_PARIS, tools=(TEMPERATURE,)), listening=True)
-        calls = called(response)
+        response, pieces = await _collect(model, build_request(_PARIS, tools=(TEMPERATURE,)), listening=True)
+        calls = check_calls(response)
         shown = "".join(p.text for p in pieces if p.kind == "tool_call")
         if shown and len(calls) == 1:
             assert json.loads(shown) == dict(calls[0].arguments)
@@ -189,7 +191,7 @@ class AnswerPromises(Promises):
             inside.clear()
             heard.append(chunk.text if chunk.kind == "text" else "")
 
-        response = await (await make("pong ping pong")).complete(asked(_PONG), listen)
+        response = await (await make("pong ping pong")).complete(build_request(_PONG), listen)
         assert inside == []
         assert "".join(heard) == response.message.text
 
@@ -203,26 +205,26 @@ class AnswerPromises(Promises):
             raise _Enough
 
         with pytest.raises(_Enough):
-            await (await make("pong ping pong")).complete(asked(_PONG), listen)
+            await (await make("pong ping pong")).complete(build_request(_PONG), listen)
         assert len(heard) == 1
 
     # -- usage and structure ----------------------------------------------------------------------
 
     async def test_usage_is_told(self, make: MakeModel) -> None:
         """Tokens are counted, parts are not more than their whole."""
-        _check_usage((await (await make("pong")).complete(asked(_PONG))).usage)
+        _check_usage((await (await make("pong")).complete(build_request(_PONG))).usage)
 
     @needs("streaming")
     async def test_usage_is_told_when_streaming(self, make: MakeModel) -> None:
         """... also where the provider tells the usage only at the end of the stream."""
-        response, _ = await _collect(await make("pong"), asked(_PONG), listening=True)
+        response, _ = await _collect(await make("pong"), build_request(_PONG), listening=True)
         _check_usage(response.usage)
 
     @needs("structured_output")
     async def test_output_follows_its_schema(self, make: MakeModel) -> None:
         """With an `OutputSpec` the text is JSON of that schema, and nothing else."""
         model = await make('{"name": "Paris", "inhabitants": 2103000}')
-        response = await model.complete(asked("Which city is the capital of France?", output=_CITY))
+        response = await model.complete(build_request("Which city is the capital of France?", output=_CITY))
         data = json.loads(check_text(response))
         assert isinstance(data, dict)
         assert {name: type(value) for name, value in data.items()} == {"name": str, "inhabitants": int}

@@ -8,7 +8,7 @@ import pytest
 
 from locus.core.errors import ContextOverflow, ModelError
 from locus.models import Chunk, ModelResponse
-from locus_testkit.contracts._model import MakeModel, Promises, asked, check_text
+from locus_testkit.contracts._model import MakeModel, Promises, build_request, check_text
 from locus_testkit.contracts.features import needs
 from locus_testkit.scripted import never
 
@@ -28,7 +28,7 @@ class EndPromises(Promises):
         answered: list[ModelResponse] = []
 
         async def ask() -> None:
-            answered.append(await model.complete(asked(_COUNT)))
+            answered.append(await model.complete(build_request(_COUNT)))
 
         async with anyio.create_task_group() as group:
             group.start_soon(ask)
@@ -37,7 +37,7 @@ class EndPromises(Promises):
             group.cancel_scope.cancel()
         assert anyio.current_time() - began < self.patience
         assert answered == [], "the call was to wait for ever, and ended"
-        assert check_text(await model.complete(asked(_PONG))).strip()
+        assert check_text(await model.complete(build_request(_PONG))).strip()
 
     @needs("streaming")
     async def test_cancelling_a_stream_ends_it(self, make: MakeModel) -> None:
@@ -51,10 +51,10 @@ class EndPromises(Promises):
                 scope.cancel()
                 await anyio.lowlevel.checkpoint()
 
-            await model.complete(asked(_COUNT), listen)
+            await model.complete(build_request(_COUNT), listen)
         assert scope.cancelled_caught, "the call swallowed the cancellation"
         assert len(heard) == 1
-        assert check_text(await model.complete(asked(_PONG))).strip()
+        assert check_text(await model.complete(build_request(_PONG))).strip()
 
     @needs("deadline", "exact")
     async def test_deadline_ends_the_call(self, make: MakeModel) -> None:
@@ -62,14 +62,14 @@ class EndPromises(Promises):
         model = await make(never)
         began = anyio.current_time()
         with anyio.fail_after(self.patience), pytest.raises(ModelError):
-            await model.complete(asked(_COUNT, deadline=began + 0.05))
+            await model.complete(build_request(_COUNT, deadline=began + 0.05))
 
     @needs("deadline")
     async def test_deadline_in_the_past_fails_at_once(self, make: MakeModel) -> None:
         """There is no time left to ask in."""
         model = await make("pong")
         with anyio.fail_after(self.patience), pytest.raises(ModelError):
-            await model.complete(asked(_PONG, deadline=anyio.current_time() - 1))
+            await model.complete(build_request(_PONG, deadline=anyio.current_time() - 1))
 
     @pytest.mark.parametrize(
         ("failure", "retryable"),
@@ -85,13 +85,13 @@ class EndPromises(Promises):
         """A provider's failure is a `ModelError` that says whether to try again; the next call works."""
         model = await make(failure, "pong")
         with pytest.raises(ModelError) as caught:
-            await model.complete(asked(_PONG))
+            await model.complete(build_request(_PONG))
         # A provider may have a type of its own for it; what is too long is told apart from everything else.
         assert isinstance(caught.value, ContextOverflow) is isinstance(failure, ContextOverflow)
         assert caught.value.retryable is retryable
         assert caught.value.status == failure.status
         assert str(caught.value)
-        assert check_text(await model.complete(asked(_PONG))).strip()
+        assert check_text(await model.complete(build_request(_PONG))).strip()
 
     async def test_calls_at_the_same_time_do_not_mix(self, make: MakeModel) -> None:
         """One model serves many runs: each call gets one answer and hears only its own pieces."""
@@ -107,7 +107,7 @@ class EndPromises(Promises):
                     pieces.append(chunk.text)
                 await anyio.lowlevel.checkpoint()
 
-            text = check_text(await model.complete(asked(_PONG), listen))
+            text = check_text(await model.complete(build_request(_PONG), listen))
             answers.append(text)
             if self.features.streaming:
                 assert "".join(pieces) == text

@@ -19,8 +19,8 @@ from locus_testkit.contracts._model import (
     MakeModel,
     Promises,
     Sent,
-    asked,
-    called,
+    build_request,
+    check_calls,
     check_text,
     result_of,
     system,
@@ -42,9 +42,11 @@ class HistoryPromises(Promises):
         """The response holds every block of the turn; the next request sends each, once and in order."""
         turn = self._rich_turn()
         model = await make(turn, "Done.")
-        first = await model.complete(asked(_PARIS, tools=(TEMPERATURE,)))
+        first = await model.complete(build_request(_PARIS, tools=(TEMPERATURE,)))
         assert _without_names(first.message, self.block_extras) == _without_names(turn)
-        await model.complete(asked(_PARIS, first.message, *map(result_of, called(first)), tools=(TEMPERATURE,)))
+        await model.complete(
+            build_request(_PARIS, first.message, *map(result_of, check_calls(first)), tools=(TEMPERATURE,))
+        )
         wire = _dump(list(self.sent(model)[-1].messages))
         places = [wire.find(mark) for mark in self._marks()]
         assert -1 not in places, f"{dict(zip(self._marks(), places, strict=True))} in {wire}"
@@ -77,7 +79,7 @@ class HistoryPromises(Promises):
         model = await make(*turns)
         messages = [system("Be brief."), user(_PARIS)]
         for _ in turns:
-            response = await model.complete(asked(*messages, tools=(TEMPERATURE,)))
+            response = await model.complete(build_request(*messages, tools=(TEMPERATURE,)))
             messages += [response.message, *map(result_of, response.tool_calls)]
             if not response.tool_calls:
                 messages.append(user("Go on."))
@@ -115,7 +117,7 @@ class HistoryPromises(Promises):
             history += [user(f"How warm is {city}?"), Message(Role.ASSISTANT, again), result_of(again)]
             history.append(Message(Role.ASSISTANT, "21 degrees."))
         model = await make("Both have 21 degrees.")
-        response = await model.complete(asked(*history, "Compare them.", tools=(TEMPERATURE,)))
+        response = await model.complete(build_request(*history, "Compare them.", tools=(TEMPERATURE,)))
         assert check_text(response).strip()
 
     async def test_blocks_of_another_provider_do_no_harm(self, make: MakeModel) -> None:
@@ -130,17 +132,17 @@ class HistoryPromises(Promises):
             extras=freeze({"id": "msg_1", "model": "another"}),
         )
         model = await make("pong")
-        request = asked("Hi.", foreign, "Answer with the one word pong.")
+        request = build_request("Hi.", foreign, "Answer with the one word pong.")
         assert check_text(await model.complete(request)).strip()
 
     async def test_text_that_is_no_unicode_is_answered_or_refused(self, make: MakeModel) -> None:
         """A lone surrogate or a NUL, as broken pages hold them, gets an answer or a typed error."""
         for text in ("half a pair: \ud83d", "nul: \x00"):
-            await _check_survives(await make("pong"), asked(f"Answer with the one word pong. {text}"))
+            await _check_survives(await make("pong"), build_request(f"Answer with the one word pong. {text}"))
 
     async def test_very_long_request_is_answered_or_refused(self, make: MakeModel) -> None:
         """Half a million characters get an answer, or the error that says that the window is too small."""
-        await _check_survives(await make("pong"), asked("Answer with the one word pong. " + "word " * 100_000))
+        await _check_survives(await make("pong"), build_request("Answer with the one word pong. " + "word " * 100_000))
 
 
 async def _check_survives(model: Model, request: ModelRequest) -> None:

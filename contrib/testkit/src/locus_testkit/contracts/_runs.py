@@ -21,8 +21,8 @@ from locus.core.journal import Body, Intent, Outcome
 from locus.core.state import AgentState
 from locus.journal import Appended, Claim, JournalStore
 from locus.tools import Tool, ToolContext, tool
-from locus_testkit.contracts._samples import folded
-from locus_testkit.deaths import DyingStore, is_death
+from locus_testkit.contracts._samples import fold_claim
+from locus_testkit.crashes import CrashingStore, is_crash
 from locus_testkit.scripted import ScriptedModel, Turn
 
 __all__ = [
@@ -35,8 +35,8 @@ __all__ = [
     "Process",
     "Talk",
     "World",
-    "every_crash",
-    "heard",
+    "crash_each_write",
+    "results_by_tool",
 ]
 
 _T = TypeVar("_T")
@@ -68,7 +68,7 @@ class Crash:
     stored: bool
 
 
-class Process(DyingStore):
+class Process(CrashingStore):
     """A store as one process sees it, with what of its writes became known where.
 
     Args:
@@ -219,7 +219,7 @@ class Case:
     every: int | None = None
     between: Callable[[], None] = lambda: None
     processes: list[Process] = field(factory=list)
-    deaths: int = 0
+    crashes: int = 0
     result: AgentResult[Any] | None = None
 
     async def run(self, *crashes: Crash | None) -> AgentState:
@@ -248,7 +248,7 @@ class Case:
         """The state that the store holds."""
         held = await self.place.stores[0].peek(self.thread_id)
         assert held is not None, "the store holds nothing of a run that had begun"
-        return folded(held)
+        return fold_claim(held)
 
     async def segment(self, crash: Crash | None) -> bool:
         """One process; whether it died."""
@@ -266,9 +266,9 @@ class Case:
         except NothingToResume:
             return False
         except BaseException as error:
-            if not is_death(error):
+            if not is_crash(error):
                 raise
-            self.deaths += 1
+            self.crashes += 1
             for claim in one.claims:
                 await self.place.abandon(one.store, claim)
             self.between()
@@ -276,7 +276,7 @@ class Case:
         return False
 
 
-async def every_crash(make: Callable[[str], Case], *, after: int = 0) -> list[Case]:
+async def crash_each_write(make: Callable[[str], Case], *, after: int = 0) -> list[Case]:
     """A run for each point where one of its processes can die, each on a thread of its own, run to its end.
 
     Args:
@@ -287,7 +287,7 @@ async def every_crash(make: Callable[[str], Case], *, after: int = 0) -> list[Ca
     for crash in _points():
         case = make(f"{after}-{'stored' if crash.stored else 'lost'}-{crash.at}")
         await case.run(*[None] * after, crash)
-        if case.deaths:
+        if case.crashes:
             cases.append(case)
         elif crash.stored:
             break  # it has fewer writes than that
@@ -300,6 +300,6 @@ def _points() -> Iterator[Crash]:
         yield Crash(at, stored=True)
 
 
-def heard(state: AgentState) -> dict[str, str]:
+def results_by_tool(state: AgentState) -> dict[str, str]:
     """What the model heard of each tool's last call, by the tool's name."""
     return {str(result.name): str(result.content) for message in state.messages for result in message.tool_results}

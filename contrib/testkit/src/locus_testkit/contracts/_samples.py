@@ -49,14 +49,14 @@ __all__ = [
     "NOON",
     "Story",
     "bodies_of",
-    "folded",
+    "fold_claim",
     "last_transition",
-    "lightened",
     "state_of",
     "steps",
     "steps_since",
     "story",
     "texts",
+    "without_delta",
 ]
 
 #: A time to be early or late for.
@@ -208,7 +208,7 @@ def texts(n: int, run_id: str = "run", *, size: int = 1) -> tuple[Body, ...]:
     )
 
 
-def folded(claim: Claim) -> AgentState:
+def fold_claim(claim: Claim) -> AgentState:
     """The state that a claim holds."""
     start = BLANK if claim.snapshot is None else claim.snapshot.state
     return fold(start, (entry.body for entry in claim.entries))
@@ -230,7 +230,7 @@ def steps_since(claim: Claim) -> list[Body]:
     return found
 
 
-def lightened(transition: Transition | None) -> Transition | None:
+def without_delta(transition: Transition | None) -> Transition | None:
     """A transition without its difference, which a store without history may leave out: the state has it."""
     return None if transition is None else evolve(transition, delta=StateDelta())
 

@@ -21,7 +21,7 @@ __all__ = [
     "StoreContract",
     "StoreFeatures",
     "add",
-    "reclaimed",
+    "claim_and_release",
     "tell",
     "write",
 ]
@@ -155,7 +155,7 @@ async def write(store: JournalStore, thread_id: str, *bodies: Body) -> None:
     await store.release(claim)
 
 
-async def reclaimed(store: JournalStore, thread_id: str) -> Claim:
+async def claim_and_release(store: JournalStore, thread_id: str) -> Claim:
     """What a claim of a free thread gives; the thread is free again."""
     claim = await store.claim(thread_id, "next")
     await store.release(claim)

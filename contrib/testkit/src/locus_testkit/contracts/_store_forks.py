@@ -10,8 +10,8 @@ import pytest
 from locus.core.errors import JournalError
 from locus.core.journal import Body
 from locus.journal import Claim, JournalStore
-from locus_testkit.contracts._samples import NOON, Story, bodies_of, folded, state_of, steps_since, story, texts
-from locus_testkit.contracts._store import OpenStore, StoreContract, add, reclaimed, tell
+from locus_testkit.contracts._samples import NOON, Story, bodies_of, fold_claim, state_of, steps_since, story, texts
+from locus_testkit.contracts._store import OpenStore, StoreContract, add, claim_and_release, tell
 from locus_testkit.contracts.features import needs
 
 __all__ = ["ForkLaws"]
@@ -26,7 +26,7 @@ class ForkLaws(StoreContract):
         await _write(store, "t", told)
         if self.features.forks and self.features.history:
             await store.fork("t", 2, "fork")
-            assert folded(await reclaimed(store, "fork")) == told.end
+            assert fold_claim(await claim_and_release(store, "fork")) == told.end
             return
         with pytest.raises(JournalError):
             await store.fork("t", 2, "fork")
@@ -41,8 +41,8 @@ class ForkLaws(StoreContract):
         for at in range(1, 6):
             await store.fork("t", at, f"fork-{at}")
             assert await store.read(f"fork-{at}") == entries[:at]
-            again = await reclaimed(store, f"fork-{at}")
-            assert (again.thread_id, again.head, folded(again)) == (f"fork-{at}", at, told.states[at - 1])
+            again = await claim_and_release(store, f"fork-{at}")
+            assert (again.thread_id, again.head, fold_claim(again)) == (f"fork-{at}", at, told.states[at - 1])
         assert await store.read("t") == entries
 
     @needs("forks", "history")
@@ -58,7 +58,7 @@ class ForkLaws(StoreContract):
         assert [entry.n for entry in made] == [1, 2, 3, 4, 5]
         assert [entry.parent for entry in made] == ["", *(entry.id for entry in made[:-1])]
         assert len({entry.writer for entry in made[2:]} - {entry.writer for entry in entries}) == 1
-        assert folded(await reclaimed(store, "fork")) == other.end
+        assert fold_claim(await claim_and_release(store, "fork")) == other.end
         assert await store.read("t") == entries
 
     @needs("forks", "history")
@@ -85,8 +85,8 @@ class ForkLaws(StoreContract):
         await store.release(there)
         assert bodies_of(await store.read("t")) == [*told.bodies, *texts(2, "here"), *texts(1, "again")]
         assert bodies_of(await store.read("fork")) == [*told.bodies[:2], *other.bodies]
-        assert folded(await reclaimed(store, "fork")) == other.end
-        assert steps_since(await reclaimed(store, "t")) == [*texts(2, "here"), *texts(1, "again")]
+        assert fold_claim(await claim_and_release(store, "fork")) == other.end
+        assert steps_since(await claim_and_release(store, "t")) == [*texts(2, "here"), *texts(1, "again")]
         for thread in ("t", "fork"):
             entries = await store.read(thread)
             assert [entry.n for entry in entries] == list(range(1, len(entries) + 1))
@@ -104,7 +104,7 @@ class ForkLaws(StoreContract):
             await store.release(claim)
             for at in (2, 4):
                 await store.fork(origin, at, f"{origin}-{at}")
-                assert folded(await reclaimed(store, f"{origin}-{at}")) == told.states[at - 1]
+                assert fold_claim(await claim_and_release(store, f"{origin}-{at}")) == told.states[at - 1]
                 assert bodies_of(await store.read(f"{origin}-{at}")) == list(told.bodies[:at])
 
     @needs("forks", "history")
@@ -130,7 +130,7 @@ class ForkLaws(StoreContract):
         claim = await store.claim("t", "w")
         await tell(store, claim, told)
         await store.fork("t", 2, "fork")
-        assert folded(await reclaimed(store, "fork")) == told.states[1]
+        assert fold_claim(await claim_and_release(store, "fork")) == told.states[1]
         await add(store, claim, *texts(1))
         assert await store.renew(claim)
 
@@ -166,7 +166,7 @@ class ForkLaws(StoreContract):
         assert {info.thread_id for info in await store.threads()} == {"t", "taken"}
         assert {thread: await store.read(thread) for thread in before} == before
         assert await store.read("new") == ()
-        assert (await reclaimed(store, "new")).head == 0
+        assert (await claim_and_release(store, "new")).head == 0
 
     @needs("forks", "history", "delete")
     async def test_fork_outlives_its_origin(self, store: JournalStore) -> None:
@@ -183,7 +183,7 @@ class ForkLaws(StoreContract):
         assert await store.delete("t")
         assert bodies_of(await store.read("two")) == [*told.bodies, *large]
         assert (await store.read("t"), await store.read("one")) == ((), ())
-        assert (await reclaimed(store, "t")).head == 0
+        assert (await claim_and_release(store, "t")).head == 0
 
     @needs("forks", "history", "persistent")
     async def test_another_handle_finds_the_fork(self, open_store: OpenStore) -> None:
@@ -193,7 +193,7 @@ class ForkLaws(StoreContract):
         await store.fork("t", 2, "fork")
         again = await open_store()
         assert await again.read("fork") == (await store.read("t"))[:2]
-        assert folded(await reclaimed(again, "fork")) == told.states[1]
+        assert fold_claim(await claim_and_release(again, "fork")) == told.states[1]
 
 
 async def _write(store: JournalStore, thread_id: str, told: Story) -> None:

@@ -12,7 +12,7 @@ from locus.core.journal import BLANK, END, START, Body, Paused, Resumed, Transit
 from locus.core.messages import Message, Role
 from locus.core.state import AgentState
 from locus.journal import Appended, JournalStore, ThreadInfo, ThreadQuery
-from locus_testkit.contracts._store import OpenStore, StoreContract, reclaimed
+from locus_testkit.contracts._store import OpenStore, StoreContract, claim_and_release
 from locus_testkit.contracts.features import needs
 from locus_testkit.scripted import ScriptedModel
 
@@ -171,6 +171,6 @@ class ListingLaws(StoreContract):
         store = await open_store()
         for name, (bodies, _, _) in STORIES.items():
             await write_bodies(store, name, *bodies)
-        await reclaimed(store, "ended")
+        await claim_and_release(store, "ended")
         again = await open_store()
         assert await again.threads() == await store.threads()

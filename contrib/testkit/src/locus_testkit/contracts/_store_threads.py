@@ -6,8 +6,8 @@ import pytest
 
 from locus.core.errors import ThreadBusy
 from locus.journal import Appended, JournalStore
-from locus_testkit.contracts._samples import NOON, Story, bodies_of, folded, steps, steps_since, story, texts
-from locus_testkit.contracts._store import OpenStore, StoreContract, add, reclaimed, tell, write
+from locus_testkit.contracts._samples import NOON, Story, bodies_of, fold_claim, steps, steps_since, story, texts
+from locus_testkit.contracts._store import OpenStore, StoreContract, add, claim_and_release, tell, write
 from locus_testkit.contracts.features import needs
 
 __all__ = ["ThreadLaws"]
@@ -61,7 +61,7 @@ class ThreadLaws(StoreContract):
         held = await store.peek("t")
         assert held is not None
         assert (held.token, held.thread_id, held.head) == ("", "t", 6)
-        assert folded(held) == story().end
+        assert fold_claim(held) == story().end
         assert await store.append(held, texts(1)) is Appended.FENCED
         await add(store, claim, *texts(1))
         await store.release(claim)
@@ -82,9 +82,9 @@ class ThreadLaws(StoreContract):
             await store.snapshot(first, 2, one.states[1], one.bodies[1])
         await store.release(first)
         await store.release(second)
-        assert folded(await reclaimed(store, "1")) == one.end
-        assert folded(await reclaimed(store, "2")) == two.end
-        assert steps_since(await reclaimed(store, "1")) == []
+        assert fold_claim(await claim_and_release(store, "1")) == one.end
+        assert fold_claim(await claim_and_release(store, "2")) == two.end
+        assert steps_since(await claim_and_release(store, "1")) == []
 
     async def test_any_text_names_a_thread(self, store: JournalStore) -> None:
         """Ids are text, not patterns, paths or queries."""
@@ -165,5 +165,5 @@ class ThreadLaws(StoreContract):
             assert [(i.thread_id, i.head) for i in await again.threads()] == [(i.thread_id, i.head) for i in listed]
             assert await again.next_ready(NOON) == "t"
         claimed = await again.claim("t", "w")
-        assert folded(claimed) == told.end
+        assert fold_claim(claimed) == told.end
         assert steps_since(claimed) == list(steps())

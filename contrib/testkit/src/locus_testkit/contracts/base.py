@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import pytest
 
-from locus_testkit.contracts.features import check_features, undeclared
+from locus_testkit.contracts.features import check_features, missing_features
 
 __all__ = ["LEFT_OUT", "Contract", "ContractBroken", "LeftOut"]
 
@@ -61,7 +61,7 @@ class Contract:
         Raises:
             UsageError: the plugin that leaves out what is not declared is not loaded.
         """
-        missing = undeclared(cls, metafunc.definition.originalname)
+        missing = missing_features(cls, metafunc.definition.originalname)
         if missing and LEFT_OUT not in metafunc.config.stash:
             raise pytest.UsageError(
                 f"{cls.__qualname__} does not declare {', '.join(missing)}, and nothing leaves its tests out: "

@@ -13,7 +13,7 @@ import attrs
 
 from locus.core.errors import closest
 
-__all__ = ["FeatureUnknown", "check_features", "needs", "undeclared"]
+__all__ = ["FeatureUnknown", "check_features", "missing_features", "needs"]
 
 _Test = TypeVar("_Test", bound=Callable[..., Any])
 
@@ -57,7 +57,7 @@ def needs(*names: str) -> Callable[[_Test], _Test]:
     return mark
 
 
-def undeclared(cls: type, test: str) -> tuple[str, ...]:
+def missing_features(cls: type, test: str) -> tuple[str, ...]:
     """The features that a test of a class needs, and that the class does not declare; sorted.
 
     Args:

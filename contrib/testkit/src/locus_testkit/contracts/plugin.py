@@ -21,7 +21,7 @@ from locus.hooks import HookManager
 from locus.plugin import Plugin
 from locus.plugins import GROUP, Catalogue, Layer, PluginRequest, activate, load, structure
 from locus_testkit.contracts.base import Contract
-from locus_testkit.imports import brought_by
+from locus_testkit.imports import modules_imported_by
 from locus_testkit.scripted import ScriptedModel, call
 
 __all__ = ["PluginContract"]
@@ -69,7 +69,7 @@ class PluginContract(Contract):
         module = self._entry_point().module
         parts = module.split(".")
         own = {".".join(parts[: i + 1]) for i in range(len(parts))}
-        assert brought_by(module) - own == set(), f"importing {module} imports more than locus.plugin"
+        assert modules_imported_by(module) - own == set(), f"importing {module} imports more than locus.plugin"
 
     def test_every_part_can_be_imported(self, manifest: Plugin) -> None:
         """Hooks, settings, factories and compat paths are where the manifest says."""

@@ -23,7 +23,7 @@ from locus.core.termination import (
     TokenLimit,
     ToolCalled,
 )
-from locus_testkit.strategies.data import TOOLS, built_once, moments
+from locus_testkit.strategies.data import TOOLS, build_once, moments
 
 __all__ = ["conditions", "has_arguments", "has_errors", "is_confident", "leaves"]
 
@@ -43,7 +43,7 @@ def has_arguments(arguments: Mapping[str, Any]) -> bool:
     return bool(arguments)
 
 
-@built_once
+@build_once
 def leaves() -> SearchStrategy[TerminationCondition]:
     """Every leaf of the kernel, with and without its argument."""
     limits = st.floats(0.001, 1000) | st.integers(1, 100)
@@ -67,7 +67,7 @@ def leaves() -> SearchStrategy[TerminationCondition]:
     )
 
 
-@built_once
+@build_once
 def conditions(*, max_leaves: int = 5) -> SearchStrategy[TerminationCondition]:
     """Trees of ``&``, ``|`` and ``~`` over `leaves`.
 

@@ -15,7 +15,7 @@ from locus.core import FrozenDict, freeze
 __all__ = [
     "TOOLS",
     "arguments",
-    "built_once",
+    "build_once",
     "data",
     "json_values",
     "metadata",
@@ -28,7 +28,7 @@ P = ParamSpec("P")
 S = TypeVar("S")
 
 
-def built_once(fn: Callable[P, S]) -> Callable[P, S]:
+def build_once(fn: Callable[P, S]) -> Callable[P, S]:
     """Build a strategy once for the same arguments: a nested one would otherwise be built at each draw."""
     return cast("Callable[P, S]", cache(fn))
 
@@ -37,7 +37,7 @@ def built_once(fn: Callable[P, S]) -> Callable[P, S]:
 TOOLS = ("search", "book", "submit")
 
 
-@built_once
+@build_once
 def texts(*, max_size: int = 20, surrogates: bool = False) -> SearchStrategy[str]:
     """Text of any script, control characters and NUL included.
 
@@ -50,25 +50,25 @@ def texts(*, max_size: int = 20, surrogates: bool = False) -> SearchStrategy[str
     return st.text(st.characters(exclude_categories=["Cs"]), max_size=max_size)
 
 
-@built_once
+@build_once
 def tool_names() -> SearchStrategy[str]:
     """Names of tools: mostly those of `TOOLS`, sometimes one that nobody knows."""
     return st.sampled_from(TOOLS) | st.sampled_from(TOOLS) | st.from_regex(r"[a-z][a-z0-9_]{0,9}", fullmatch=True)
 
 
-@built_once
+@build_once
 def moments() -> SearchStrategy[datetime]:
     """Moments with a time zone, microseconds included."""
     zones = st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=45)), timezone(timedelta(hours=-8))])
     return st.datetimes(datetime(1990, 1, 1), datetime(2090, 1, 1), timezones=zones)  # noqa: DTZ001
 
 
-@built_once
+@build_once
 def _floats() -> SearchStrategy[float]:
     return st.floats(allow_nan=False, allow_infinity=False)
 
 
-@built_once
+@build_once
 def json_values(*, max_leaves: int = 5) -> SearchStrategy[Any]:
     """What JSON itself expresses, as plain dicts and lists."""
     atoms = st.none() | st.booleans() | st.integers() | _floats() | texts()
@@ -79,7 +79,7 @@ def json_values(*, max_leaves: int = 5) -> SearchStrategy[Any]:
     )
 
 
-@built_once
+@build_once
 def _atoms() -> SearchStrategy[Any]:
     return st.one_of(
         st.none(),
@@ -94,7 +94,7 @@ def _atoms() -> SearchStrategy[Any]:
     )
 
 
-@built_once
+@build_once
 def data(*, max_leaves: int = 5) -> SearchStrategy[Any]:
     """Deep-frozen data that the codec carries: any key, sets, bytes, times, infinities, fake tags."""
     keys = texts(max_size=8) | st.sampled_from(["$", "v"]) | st.integers() | st.booleans() | st.tuples(st.integers())
@@ -110,13 +110,13 @@ def data(*, max_leaves: int = 5) -> SearchStrategy[Any]:
     return st.recursive(_atoms(), containers, max_leaves=max_leaves).map(freeze)
 
 
-@built_once
+@build_once
 def metadata() -> SearchStrategy[FrozenDict[str, Any]]:
     """What ``state.metadata`` may hold."""
     return st.dictionaries(texts(max_size=8), data(), max_size=3).map(freeze)
 
 
-@built_once
+@build_once
 def arguments() -> SearchStrategy[FrozenDict[str, Any]]:
     """Arguments of a tool call: a JSON object, frozen."""
     return st.dictionaries(texts(max_size=8), json_values(), max_size=3).map(freeze)

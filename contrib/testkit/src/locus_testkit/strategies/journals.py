@@ -32,9 +32,9 @@ from locus.core.journal import (
     delta,
 )
 from locus.core.state import AgentState
-from locus_testkit.strategies.data import built_once, data, moments, texts
+from locus_testkit.strategies.data import build_once, data, moments, texts
 from locus_testkit.strategies.messages import messages, usages
-from locus_testkit.strategies.states import growths, marked, state_pairs, states
+from locus_testkit.strategies.states import growths, stamps, state_pairs, states
 
 __all__ = ["Journal", "bodies", "deltas", "journals", "step_bodies"]
 
@@ -43,13 +43,13 @@ _RUNS = st.sampled_from(["run-1", "run-2"])
 _STEPS = st.sampled_from([StepId(0, "think"), StepId(0, "execute"), StepId(0, "execute", 1), StepId(1, "think")])
 
 
-@built_once
+@build_once
 def deltas() -> SearchStrategy[StateDelta]:
     """Differences between two states."""
     return state_pairs().map(lambda pair: delta(*pair))
 
 
-@built_once
+@build_once
 def step_bodies() -> SearchStrategy[Body]:
     """Every kind of entry that does not change the state."""
     policies = st.sampled_from(get_args(Policy))
@@ -119,7 +119,7 @@ def _transitions(change: SearchStrategy[StateDelta]) -> SearchStrategy[Transitio
     )
 
 
-@built_once
+@build_once
 def bodies() -> SearchStrategy[Body]:
     """Any entry; a transition belongs to a state that nobody has. See `journals` for whole stories."""
     return step_bodies() | _transitions(deltas())
@@ -143,7 +143,7 @@ class Journal:
         return self.states[-1] if self.states else BLANK
 
 
-@built_once
+@build_once
 @st.composite
 def journals(draw: DrawFn, *, max_size: int = 8) -> Journal:
     """A journal that tells one story: steps, and transitions that follow on each other.
@@ -167,5 +167,5 @@ def journals(draw: DrawFn, *, max_size: int = 8) -> Journal:
 
 
 def _grow(draw: DrawFn, state: AgentState) -> AgentState:
-    steps = [*draw(st.lists(growths(), max_size=3)), draw(marked())]
+    steps = [*draw(st.lists(growths(), max_size=3)), draw(stamps())]
     return reduce(lambda made, step: step(made), steps, state)

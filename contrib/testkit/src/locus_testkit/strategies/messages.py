@@ -17,7 +17,7 @@ from locus.core.messages import (
     ToolResult,
     Usage,
 )
-from locus_testkit.strategies.data import arguments, built_once, texts, tool_names
+from locus_testkit.strategies.data import arguments, build_once, texts, tool_names
 
 __all__ = [
     "blocks",
@@ -35,26 +35,26 @@ __all__ = [
 _IDS = st.sampled_from(["call_0", "call_1", "call_2"]) | texts(max_size=8)
 
 
-@built_once
+@build_once
 def text_blocks() -> SearchStrategy[TextBlock]:
     """Text, sometimes with what a provider attaches to it."""
     return st.builds(TextBlock, texts(), extras=arguments())
 
 
-@built_once
+@build_once
 def thinking_blocks() -> SearchStrategy[ThinkingBlock]:
     """Reasoning with and without a signature."""
     return st.builds(ThinkingBlock, texts(), st.none() | texts(), extras=arguments())
 
 
-@built_once
+@build_once
 def tool_calls() -> SearchStrategy[ToolCall]:
     """Calls with parsed arguments, and calls whose arguments are no JSON object. Ids repeat."""
     parsed = st.builds(ToolCall, _IDS, tool_names(), arguments(), extras=arguments())
     return parsed | st.builds(ToolCall, _IDS, tool_names(), malformed=texts())
 
 
-@built_once
+@build_once
 def media_blocks() -> SearchStrategy[MediaBlock]:
     """Images, audio and documents, by URL and by bytes."""
     kinds = st.sampled_from(["image", "audio", "document"])
@@ -63,26 +63,26 @@ def media_blocks() -> SearchStrategy[MediaBlock]:
     return by_url | st.builds(MediaBlock, kinds, types, data=st.binary(max_size=16), name=texts())
 
 
-@built_once
+@build_once
 def raw_blocks() -> SearchStrategy[RawBlock]:
     """Blocks that only their provider understands."""
     return st.builds(RawBlock, st.sampled_from(["one", "other"]), arguments())
 
 
-@built_once
+@build_once
 def tool_results() -> SearchStrategy[ToolResult]:
     """Results as text and as blocks, errors too."""
     content = texts() | st.lists(text_blocks() | media_blocks(), max_size=2).map(tuple)
     return st.builds(ToolResult, _IDS, content, st.booleans(), tool_names())
 
 
-@built_once
+@build_once
 def blocks() -> SearchStrategy[Block]:
     """Any block."""
     return st.one_of(text_blocks(), thinking_blocks(), tool_calls(), tool_results(), media_blocks(), raw_blocks())
 
 
-@built_once
+@build_once
 def messages(role: Role | None = None) -> SearchStrategy[Message]:
     """A message with blocks that fit its role.
 
@@ -102,7 +102,7 @@ def messages(role: Role | None = None) -> SearchStrategy[Message]:
     return st.builds(Message, st.just(role), content | several, name=st.none() | texts(), extras=arguments())
 
 
-@built_once
+@build_once
 @st.composite
 def conversations(draw: DrawFn, *, max_turns: int = 3) -> tuple[Message, ...]:
     """A legal history: a system prompt perhaps, user turns, answers, and one result a call, in order.
@@ -123,7 +123,7 @@ def conversations(draw: DrawFn, *, max_turns: int = 3) -> tuple[Message, ...]:
     return tuple(told)
 
 
-@built_once
+@build_once
 @st.composite
 def usages(draw: DrawFn) -> Usage:
     """Usage whose parts are not more than their whole."""

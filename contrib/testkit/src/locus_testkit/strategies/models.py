@@ -14,7 +14,7 @@ from locus.core.messages import Message, Role, ToolCall
 from locus.models import ModelRequest, ModelResponse, ModelSettings, OutputSpec, StopReason
 from locus.tools import ToolExample, ToolSpec
 from locus_testkit.scripted import Turn
-from locus_testkit.strategies.data import TOOLS, arguments, built_once, texts
+from locus_testkit.strategies.data import TOOLS, arguments, build_once, texts
 from locus_testkit.strategies.messages import conversations, messages, usages
 
 __all__ = ["model_requests", "model_responses", "model_settings", "scripts", "tool_specs", "turns"]
@@ -22,7 +22,7 @@ __all__ = ["model_requests", "model_responses", "model_settings", "scripts", "to
 _TYPES = ("string", "integer", "number", "boolean", "object", "array")
 
 
-@built_once
+@build_once
 @st.composite
 def tool_specs(draw: DrawFn) -> ToolSpec:
     """What a model is told about a tool: a legal name, an object schema, examples perhaps."""
@@ -38,7 +38,7 @@ def tool_specs(draw: DrawFn) -> ToolSpec:
     )
 
 
-@built_once
+@build_once
 def model_settings() -> SearchStrategy[ModelSettings]:
     """Settings, each given or left to the provider."""
     return st.builds(
@@ -52,7 +52,7 @@ def model_settings() -> SearchStrategy[ModelSettings]:
     )
 
 
-@built_once
+@build_once
 def model_requests() -> SearchStrategy[ModelRequest]:
     """Requests with a legal history; no deadline, because that is a time on the caller's clock."""
     outputs = st.builds(OutputSpec, name=st.sampled_from(TOOLS), schema=arguments(), strict=st.booleans())
@@ -66,7 +66,7 @@ def model_requests() -> SearchStrategy[ModelRequest]:
     )
 
 
-@built_once
+@build_once
 def model_responses() -> SearchStrategy[ModelResponse]:
     """Assistant turns with their usage and a stop reason that fits."""
 

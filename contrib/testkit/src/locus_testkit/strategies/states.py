@@ -16,7 +16,7 @@ from locus.core.state import AgentState, ReasoningStep, ToolExecution
 from locus_testkit.strategies.data import (
     TOOLS,
     arguments,
-    built_once,
+    build_once,
     data,
     metadata,
     moments,
@@ -27,10 +27,10 @@ from locus_testkit.strategies.messages import messages
 
 __all__ = [
     "Growth",
-    "grown",
+    "grown_states",
     "growths",
-    "marked",
     "reasoning_steps",
+    "stamps",
     "state_pairs",
     "states",
     "tool_executions",
@@ -41,7 +41,7 @@ _COUNTS = st.integers(0, 50)
 _AMOUNTS = st.floats(0, 1_000_000)
 
 
-@built_once
+@build_once
 def tool_executions() -> SearchStrategy[ToolExecution]:
     """Executions that succeeded, failed, were refused or came from the cache; keys repeat."""
     keys = st.sampled_from(["", "key-1", "key-2", "key-3"])
@@ -59,7 +59,7 @@ def tool_executions() -> SearchStrategy[ToolExecution]:
     return good | bad
 
 
-@built_once
+@build_once
 def reasoning_steps() -> SearchStrategy[ReasoningStep]:
     """Steps with and without a reflection."""
     return st.builds(
@@ -71,7 +71,7 @@ def reasoning_steps() -> SearchStrategy[ReasoningStep]:
     )
 
 
-@built_once
+@build_once
 @st.composite
 def states(draw: DrawFn) -> AgentState:
     """Any state, each field drawn by itself."""
@@ -135,7 +135,7 @@ def _growth(method: str, *args: SearchStrategy[Any], **kwargs: SearchStrategy[An
     return st.builds(Growth, st.just(method), st.tuples(*args), st.fixed_dictionaries(kwargs))
 
 
-@built_once
+@build_once
 def growths() -> SearchStrategy[Growth]:
     """One call of any builder of `AgentState`."""
     return st.one_of(
@@ -164,14 +164,14 @@ def _results(executions: list[ToolExecution]) -> Growth:
     return Growth("with_results", (told, tuple(executions)))
 
 
-@built_once
-def marked() -> SearchStrategy[Growth]:
+@build_once
+def stamps() -> SearchStrategy[Growth]:
     """What a transition does to a state: it stamps it, and later differences are told from there."""
     return _growth("marked", updated_at=moments(), active_seconds=_AMOUNTS, iteration=_COUNTS)
 
 
 @st.composite
-def grown(draw: DrawFn, start: SearchStrategy[AgentState] | None = None, *, max_steps: int = 6) -> AgentState:
+def grown_states(draw: DrawFn, start: SearchStrategy[AgentState] | None = None, *, max_steps: int = 6) -> AgentState:
     """A state grown from another, by builders and transitions.
 
     Args:
@@ -179,15 +179,15 @@ def grown(draw: DrawFn, start: SearchStrategy[AgentState] | None = None, *, max_
         start: where it grows from; None = any state.
         max_steps: the most calls of a builder.
     """
-    steps = draw(st.lists(growths() | marked(), max_size=max_steps))
+    steps = draw(st.lists(growths() | stamps(), max_size=max_steps))
     return reduce(lambda state, step: step(state), steps, draw(states() if start is None else start))
 
 
-@built_once
+@build_once
 def state_pairs() -> SearchStrategy[tuple[AgentState, AgentState]]:
     """An old state and a new one: mostly grown from the old (marked or not), sometimes unrelated to it."""
 
     def followed(old: AgentState) -> SearchStrategy[tuple[AgentState, AgentState]]:
-        return st.tuples(st.just(old), grown(st.just(old)))
+        return st.tuples(st.just(old), grown_states(st.just(old)))
 
-    return (states() | grown()).flatmap(followed) | st.tuples(states(), states())
+    return (states() | grown_states()).flatmap(followed) | st.tuples(states(), states())

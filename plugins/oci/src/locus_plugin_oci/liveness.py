@@ -15,14 +15,14 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from locus_plugin_oci.errors import BucketProblem, CredentialsUnusable
-from locus_plugin_oci.heads import FORMAT
-from locus_plugin_oci.keys import pulse_name
+from locus_plugin_oci.format import FORMAT
+from locus_plugin_oci.keys import heartbeat_name
 from locus_plugin_oci.objects import Lost, Objects
 
-__all__ = ["Pulse"]
+__all__ = ["Heartbeat"]
 
 
-class Pulse:
+class Heartbeat:
     """The pulse of one store, and a look at those of others.
 
     Args:
@@ -58,7 +58,7 @@ class Pulse:
             if now or loop.time() >= self._due:
                 told = json.dumps({"format": FORMAT, "host": socket.gethostname(), "pid": os.getpid()})
                 try:
-                    await self._objects.put(pulse_name(self.store), told.encode())
+                    await self._objects.put(heartbeat_name(self.store), told.encode())
                 except Lost as e:
                     raise e.problem from e
                 self._due = loop.time() + self.lease / 3
@@ -92,7 +92,7 @@ class Pulse:
             self._due = 0.0
             # One that stays behind says nothing once the lease is over.
             with contextlib.suppress(BucketProblem, CredentialsUnusable, Lost):
-                await self._objects.delete(pulse_name(self.store))
+                await self._objects.delete(heartbeat_name(self.store))
 
     async def close(self) -> None:
         """Stop beating, and say so."""
@@ -114,7 +114,7 @@ class Pulse:
         Raises:
             BucketProblem: it cannot be told.
         """
-        found = await self._objects.get(pulse_name(store), head=True)
+        found = await self._objects.get(heartbeat_name(store), head=True)
         return found is not None and _age(found.changed, found.now) <= lease
 
 

@@ -6,10 +6,10 @@ from locus_plugin_logging.hooks import LoggingHook
 from locus_plugin_logging.runlog import RunLogHook
 from locus_plugin_logging.settings import LoggingSettings
 
-__all__ = ["ConfiguredLines", "ConfiguredRunLog"]
+__all__ = ["SettingsLoggingHook", "SettingsRunLogHook"]
 
 
-class ConfiguredLines(LoggingHook):
+class SettingsLoggingHook(LoggingHook):
     """The lines.
 
     Args:
@@ -27,7 +27,7 @@ class ConfiguredLines(LoggingHook):
         )
 
 
-class ConfiguredRunLog(RunLogHook):
+class SettingsRunLogHook(RunLogHook):
     """The run log, or nothing where none is asked for.
 
     Args:

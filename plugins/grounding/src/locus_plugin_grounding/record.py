@@ -11,7 +11,7 @@ from locus.core.state import AgentState
 from locus_plugin_grounding.partition import Kind, TypedClaim
 from locus_plugin_grounding.result import NO_CLAIMS, GroundingResult
 
-__all__ = ["NAME", "Kept", "Outcome", "one_line"]
+__all__ = ["NAME", "Outcome", "Record", "one_line"]
 
 NAME = "grounding"
 
@@ -55,7 +55,7 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 @frozen(kw_only=True)
-class Kept:
+class Record:
     """What is known of a run's answers.
 
     Args:
@@ -73,7 +73,7 @@ class Kept:
     contradicted: tuple[TypedClaim, ...] = ()
 
     @classmethod
-    def of(cls, state: AgentState) -> Kept:
+    def of(cls, state: AgentState) -> Record:
         """What a state keeps."""
         found = state.metadata.get(NAME)
         if not isinstance(found, Mapping) or found.get("run") != state.run_id:
@@ -99,7 +99,7 @@ class Kept:
         }
         return state.with_metadata(NAME, data)
 
-    def after(self, outcome: Outcome, *, sent: bool) -> Kept:
+    def after(self, outcome: Outcome, *, sent: bool) -> Record:
         """With what came of another answer.
 
         Args:

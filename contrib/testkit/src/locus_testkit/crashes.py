@@ -1,6 +1,6 @@
-"""`DyingStore`: a process that dies in one of its writes, so that a test can look at what a resume makes of it.
+"""`CrashingStore`: a process that dies in one of its writes, so that a test can look at what a resume makes of it.
 
-`every_death` goes through all the writes of a run. A plugin whose runs end the same whichever of them is the last one
+`every_crash` goes through all the writes of a run. A plugin whose runs end the same whichever of them is the last one
 keeps its state where a resume finds it.
 """
 
@@ -16,7 +16,7 @@ from locus.core.journal import END, Body, Entry, Transition
 from locus.core.state import AgentState
 from locus.journal import Appended, Claim, JournalStore, MemoryStore, ThreadInfo, ThreadQuery
 
-__all__ = ["Died", "DyingStore", "FailingStore", "every_death", "is_death"]
+__all__ = ["CrashingStore", "FailingStore", "SimulatedCrash", "every_crash", "is_crash"]
 
 _T = TypeVar("_T")
 _Out = TypeVar("_Out")
@@ -25,26 +25,26 @@ _Out = TypeVar("_Out")
 _MOST = 500
 
 
-class Died(BaseException):
+class SimulatedCrash(BaseException):
     """The process is gone, as far as its run is concerned. No `Exception`: nothing may make an answer of it."""
 
 
-def is_death(error: BaseException) -> bool:
-    """Whether an error is `Died`, maybe inside of groups."""
+def is_crash(error: BaseException) -> bool:
+    """Whether an error is `SimulatedCrash`, maybe inside of groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return isinstance(error, Died)
+    return isinstance(error, SimulatedCrash)
 
 
 def _build_agent(agent: Agent[Any, _Out] | Callable[[], Agent[Any, _Out]]) -> Agent[Any, _Out]:
     return agent if isinstance(agent, Agent) else agent()
 
 
-class DyingStore:
+class CrashingStore:
     """A journal store as one process sees it: until it dies, and then not at all.
 
-    Writes are appends, snapshots, releases and forks. From its death on it raises `Died` at whatever would change
-    something, until `revive`; it can be read all the time.
+    Writes are appends, snapshots, releases and forks. From its crash on, every write raises `SimulatedCrash`, until
+    `revive`; reads work all the time.
 
     Args:
         at: in which of its writes it dies: the number of the write, from 1, or the name of a node, in the first write
@@ -64,12 +64,12 @@ class DyingStore:
         #: How many writes were begun, by all the processes.
         self.writes = 0
         #: Whether it is dead now; how often it has died.
-        self.dead, self.deaths = False, 0
+        self.dead, self.crashes = False, 0
         self.claims: list[Claim] = []
 
     def __repr__(self) -> str:
         how = "never" if self.at is None else f"{'stored' if self.stored else 'lost'} at {self.at!r}"
-        return f"<DyingStore: {how}, {self.writes} writes, {self.deaths} deaths>"
+        return f"<CrashingStore: {how}, {self.writes} writes, {self.crashes} crashes>"
 
     async def revive(self) -> None:
         """Let another process begin: what the dead one held is free."""
@@ -103,7 +103,7 @@ class DyingStore:
         try:
             return await _build_agent(agent).run(prompt, thread_id=thread_id)
         except BaseException as error:
-            if not is_death(error):
+            if not is_crash(error):
                 raise
         await self.revive()
         if between is not None:
@@ -139,12 +139,12 @@ class DyingStore:
 
     def _alive(self) -> None:
         if self.dead:
-            raise Died
+            raise SimulatedCrash
 
     def _last(self, bodies: Sequence[Body]) -> bool:
         """Whether it dies in this write."""
         if isinstance(self.at, str):
-            return not self.deaths and any(isinstance(each, Transition) and each.node == self.at for each in bodies)
+            return not self.crashes and any(isinstance(each, Transition) and each.node == self.at for each in bodies)
         return self.writes == self.at
 
     async def _write(self, write: Callable[[], Awaitable[_T]], bodies: Sequence[Body]) -> _T:
@@ -153,10 +153,10 @@ class DyingStore:
         self.dead = self._last(bodies)
         if not self.dead:
             return await write()
-        self.deaths += 1
+        self.crashes += 1
         if self.stored:
             await write()
-        raise Died
+        raise SimulatedCrash
 
     async def claim(self, thread_id: str, worker: str) -> Claim:
         """Take a thread."""
@@ -209,40 +209,40 @@ class DyingStore:
         return await self.store.delete(thread_id, head=head)
 
 
-class FailingStore(DyingStore):
-    """A `DyingStore` that fails once in place of dying, as a disk does: what its process writes later is taken."""
+class FailingStore(CrashingStore):
+    """A `CrashingStore` that fails once in place of dying, as a disk does: what its process writes later is taken."""
 
     async def _write(self, write: Callable[[], Awaitable[_T]], bodies: Sequence[Body]) -> _T:
         try:
             return await super()._write(write, bodies)
-        except Died:
+        except SimulatedCrash:
             self.dead = False
             raise OSError("the store failed in this write") from None
 
 
-def every_death(make: Callable[[], JournalStore] = MemoryStore, *, least: int = 1) -> Iterator[DyingStore]:
+def every_crash(make: Callable[[], JournalStore] = MemoryStore, *, least: int = 1) -> Iterator[CrashingStore]:
     """A store for each way in which the process of a run can die: in its first write, lost or stored, and so on.
 
     Give each to one run, the same one every time; the store in which that run has lived to its end is the last.
 
     Args:
         make: makes the store below.
-        least: how many deaths there are at least; a run that has fewer is not the one that the test is about.
+        least: how many crashes there are at least; a run that has fewer is not the one that the test is about.
 
     Raises:
         AssertionError: there were fewer, a store was not written to, or a run does not end.
     """
-    deaths = 0
+    crashes = 0
     for at in range(1, _MOST + 1):
         for stored in (False, True):
-            store = DyingStore(at, stored=stored, store=make())
+            store = CrashingStore(at, stored=stored, store=make())
             yield store
             if not store.writes:
                 raise AssertionError("nothing was written to the store; give it to the agent: checkpointer=store")
-            deaths += store.deaths
-        if not store.deaths:
+            crashes += store.crashes
+        if not store.crashes:
             break
     else:
         raise AssertionError(f"the run does not end within {_MOST} writes")
-    if deaths < least:
-        raise AssertionError(f"the run died {deaths} times, and at least {least} were expected")
+    if crashes < least:
+        raise AssertionError(f"the run died {crashes} times, and at least {least} were expected")

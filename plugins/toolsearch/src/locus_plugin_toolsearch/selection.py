@@ -14,26 +14,26 @@ from locus.core.state import AgentState
 from locus.tools import ToolRegistry
 from locus_plugin_toolsearch.search import SEARCH, found_in
 
-__all__ = ["KEY", "called", "carried", "extended", "pinned", "prompt"]
+__all__ = ["KEY", "extend_names", "find_called", "find_pinned", "prompt", "read_names"]
 
 #: Where the names are kept in the state's metadata.
 KEY = "toolsearch"
 
 
-def carried(state: AgentState) -> tuple[str, ...] | None:
+def read_names(state: AgentState) -> tuple[str, ...] | None:
     """The names that the state has, in the order in which they were sent; None when nothing was chosen yet."""
     kept = state.metadata.get(KEY)
     return None if kept is None else tuple(kept)
 
 
-def extended(names: tuple[str, ...], more: Iterable[str], registry: ToolRegistry) -> tuple[str, ...]:
+def extend_names(names: tuple[str, ...], more: Iterable[str], registry: ToolRegistry) -> tuple[str, ...]:
     """The names, and behind them those of more that are new and exist; the same object when there are none."""
     known = set(names)
     new = [name for name in dict.fromkeys(more) if name not in known and name in registry]
     return (*names, *new) if new else names
 
 
-def pinned(patterns: Iterable[str], state: AgentState, registry: ToolRegistry) -> list[str]:
+def find_pinned(patterns: Iterable[str], state: AgentState, registry: ToolRegistry) -> list[str]:
     """The names of tools that are always sent, in the order of registration, and that of the search behind them."""
     wanted = tuple(patterns)
     chosen = [
@@ -52,7 +52,7 @@ def prompt(state: AgentState) -> str:
     return ""
 
 
-def called(state: AgentState) -> list[str]:
+def find_called(state: AgentState) -> list[str]:
     """What the last turn's calls ask for: the tools that were called, and those that were searched and found.
 
     A tool that was called without having been sent is known to the model, and what it was told of a mistake in the

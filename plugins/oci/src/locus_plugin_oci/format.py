@@ -17,7 +17,7 @@ from attrs import field, frozen
 
 from locus_plugin_oci.errors import BucketDamaged, BucketTooNew
 
-__all__ = ["FORMAT", "Batch", "Head", "Part", "packed", "packed_parts", "unpacked", "unpacked_parts"]
+__all__ = ["FORMAT", "Batch", "Head", "Part", "pack", "pack_parts", "unpack", "unpack_parts"]
 
 #: The version of the form of everything in a bucket.
 FORMAT = 1
@@ -195,18 +195,18 @@ def _tail(batches: Sequence[Batch]) -> bytes:
     return b"[" + b",".join(rows) + b"]"
 
 
-def packed(batches: Sequence[Batch]) -> bytes:
+def pack(batches: Sequence[Batch]) -> bytes:
     """The content of an object of entries."""
     return zlib.compress(b'{"format":%d,"entries":%s}' % (FORMAT, _tail(batches)), 6)
 
 
-def packed_parts(parts: Sequence[Part]) -> bytes:
+def pack_parts(parts: Sequence[Part]) -> bytes:
     """The content of an object of parts."""
     return zlib.compress(_text({"format": FORMAT, "parts": [_part(each) for each in parts]}), 6)
 
 
-def unpacked(data: bytes, bucket: str, name: str) -> tuple[Batch, ...]:
-    """The inverse of `packed`.
+def unpack(data: bytes, bucket: str, name: str) -> tuple[Batch, ...]:
+    """The inverse of `pack`.
 
     Raises:
         BucketDamaged: it is something else.
@@ -221,8 +221,8 @@ def unpacked(data: bytes, bucket: str, name: str) -> tuple[Batch, ...]:
         raise BucketDamaged(bucket, f"the object {name!r} holds no entries ({type(e).__name__})") from e
 
 
-def unpacked_parts(data: bytes, bucket: str, name: str) -> tuple[Part, ...]:
-    """The inverse of `packed_parts`.
+def unpack_parts(data: bytes, bucket: str, name: str) -> tuple[Part, ...]:
+    """The inverse of `pack_parts`.
 
     Raises:
         BucketDamaged: it is something else.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["plain", "short"]
+__all__ = ["clean_text", "shorten"]
 
 _KEPT = frozenset("\n\t")
 # Control, format (direction marks, joiners), surrogates, private use.
@@ -18,7 +18,7 @@ _TAGS = "\U000e0000"
 _SELECTORS = frozenset(map(chr, range(0xFE00, 0xFE0F)))
 
 
-def plain(text: str, limit: int) -> str:
+def clean_text(text: str, limit: int) -> str:
     """The visible text, at most that many characters; what is cut is marked."""
     if not text.isascii() or not text.isprintable():
         # Enough of it to fill the limit, and no more work than that.
@@ -27,9 +27,9 @@ def plain(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[: max(0, limit - 4)].rstrip()} ..."
 
 
-def short(text: object, limit: int = 300) -> str:
+def shorten(text: object, limit: int = 300) -> str:
     """One visible line of it, for messages."""
-    return " ".join(plain(str(text), limit).split())
+    return " ".join(clean_text(str(text), limit).split())
 
 
 def _is_visible(character: str) -> bool:

@@ -1,16 +1,16 @@
-"""`Unusable`: an answer of the planner or of the executor that cannot be used, with all that is wrong with it."""
+"""`AnswerUnusable`: an answer of the planner or of the executor that cannot be used, with all that is wrong with it."""
 
 from __future__ import annotations
 
 from locus.core.errors import LocusError
 
-__all__ = ["Unusable"]
+__all__ = ["AnswerUnusable"]
 
 #: How many faults are told; a model that made more of them repairs the first ones and meets the rest then.
 _MOST = 20
 
 
-class Unusable(LocusError):
+class AnswerUnusable(LocusError):
     """A model's answer that is no plan, or no value of an argument.
 
     Args:

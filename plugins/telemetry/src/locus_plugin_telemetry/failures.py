@@ -9,7 +9,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from opentelemetry import trace
 
-__all__ = ["Quiet", "quiet"]
+__all__ = ["FailureLog", "log_errors"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -17,7 +17,7 @@ R = TypeVar("R")
 _LOG = logging.getLogger("locus.telemetry")
 
 
-class Quiet:
+class FailureLog:
     """Remembers what failed first."""
 
     def __init__(self) -> None:
@@ -30,27 +30,27 @@ class Quiet:
             _LOG.warning("telemetry fails, and goes on trying: %s: %s", type(error).__name__, error)
 
 
-S = TypeVar("S", bound="Quietly")
+S = TypeVar("S", bound="HasFailureLog")
 
 
-class Quietly:
-    """Something whose methods may be quiet."""
+class HasFailureLog:
+    """Something with a log of failures, for methods under `log_errors`."""
 
-    quiet: Quiet
+    failures: FailureLog
 
 
-def quiet(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R | None]:
+def log_errors(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R | None]:
     """A method that gives None where it would raise an `Exception`."""
 
     @wraps(method)
-    def quietly(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R | None:
+    def wrapped(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R | None:
         try:
             return method(self, *args, **kwargs)
         except Exception as e:  # noqa: BLE001 - whatever a user's provider raises is no matter of the run
-            self.quiet.failure(e)
+            self.failures.failure(e)
             return None
 
-    return quietly
+    return wrapped
 
 
 #: What stands where a span could not be made.

@@ -14,7 +14,7 @@ from locus.core.journal import Transition
 from locus.journal import MemoryStore
 from locus.journal.store import JournalStore
 from locus.plugin import RunContext, hookimpl
-from locus_testkit import Died, DyingStore, FailingStore, ScriptedModel, call, every_death, is_death
+from locus_testkit import CrashingStore, FailingStore, ScriptedModel, SimulatedCrash, call, every_crash, is_crash
 
 pytestmark = pytest.mark.anyio
 
@@ -35,20 +35,20 @@ async def written(store: JournalStore) -> int:
 
 
 async def test_it_dies_once_at_every_write_before_and_after_it_is_stored() -> None:
-    plain = DyingStore()
+    plain = CrashingStore()
     assert (await agent(plain).run("Look.", thread_id="t")).text == "Done."
     assert plain.writes > 5
     found, kept = [], list[int]()
-    for store in every_death():
+    for store in every_crash():
         died_with = list[int]()
 
-        async def between(store: DyingStore = store, seen: list[int] = died_with) -> None:
+        async def between(store: CrashingStore = store, seen: list[int] = died_with) -> None:
             seen.append(await written(store))
 
         result = await store.outlive(agent(store), "Look.", between=between)
         assert result is None or result.text == "Done."
-        assert store.deaths == len(died_with)
-        if store.deaths:
+        assert store.crashes == len(died_with)
+        if store.crashes:
             found.append((store.at, store.stored))
             kept += died_with
     assert found == [(at, stored) for at in range(1, plain.writes + 1) for stored in (False, True)]
@@ -57,8 +57,8 @@ async def test_it_dies_once_at_every_write_before_and_after_it_is_stored() -> No
 
 
 async def test_what_is_dead_changes_nothing_until_another_process_begins() -> None:
-    store = DyingStore(2)
-    with pytest.raises(Died):
+    store = CrashingStore(2)
+    with pytest.raises(SimulatedCrash):
         await agent(store).run("Look.", thread_id="t")
     (before,) = await store.threads()
     for refused in (
@@ -69,25 +69,25 @@ async def test_what_is_dead_changes_nothing_until_another_process_begins() -> No
         store.fork("t", 1, "u"),
         store.delete("t"),
     ):
-        with pytest.raises(Died):
+        with pytest.raises(SimulatedCrash):
             await refused
     assert await store.threads() == (before,)
     assert before.holder is not None, "the dead give nothing back"
     await store.revive()
     assert (await agent(store).resume("t")).text == "Done."
-    assert store.deaths == 1
+    assert store.crashes == 1
 
 
 @pytest.mark.parametrize("stored", [False, True])
 async def test_it_can_die_at_the_transition_of_a_node(stored: bool) -> None:
-    store = DyingStore("execute", stored=stored)
-    with pytest.raises(Died):
+    store = CrashingStore("execute", stored=stored)
+    with pytest.raises(SimulatedCrash):
         await agent(store).run("Look.", thread_id="t")
     nodes = [entry.body.node for entry in await store.read("t") if isinstance(entry.body, Transition)]
     assert ("execute" in nodes) is stored
     await store.revive()
     assert (await agent(store).resume("t")).text == "Done."
-    assert store.deaths == 1
+    assert store.crashes == 1
 
 
 @pytest.mark.parametrize("stored", [False, True])
@@ -98,13 +98,13 @@ async def test_a_store_that_fails_does_so_once_and_its_process_goes_on(stored: b
     nodes = [entry.body.node for entry in await store.read("t") if isinstance(entry.body, Transition)]
     assert ("execute" in nodes) is stored
     assert (await agent(store).resume("t")).text == "Done."
-    assert (store.dead, store.deaths) == (False, 1)
+    assert (store.dead, store.crashes) == (False, 1)
 
 
 async def test_a_release_is_a_write_as_well_and_a_run_that_had_ended_has_no_result() -> None:
-    plain = DyingStore()
+    plain = CrashingStore()
     await agent(plain).run("Look.", thread_id="t")
-    store = DyingStore(plain.writes)
+    store = CrashingStore(plain.writes)
     assert await store.outlive(agent(store), "Look.") is None
     assert await written(store) == await written(plain)
 
@@ -113,11 +113,11 @@ async def test_a_run_that_stands_open_and_is_not_found_by_a_resume_is_told(monke
     async def nothing(self: object, thread_id: str) -> None:
         raise NothingToResume(thread_id)
 
-    plain = DyingStore()
+    plain = CrashingStore()
     await agent(plain).run("Look.", thread_id="t")
     monkeypatch.setattr(Agent, "resume", nothing)
     told = list[bool]()
-    for store in every_death():
+    for store in every_crash():
         try:
             await store.outlive(agent(store), "Look.")
         except NothingToResume:
@@ -130,7 +130,7 @@ async def test_a_run_that_stands_open_and_is_not_found_by_a_resume_is_told(monke
 
 async def test_any_store_can_lie_below(tmp_path: Path) -> None:
     below = MemoryStore()
-    store = DyingStore(3, stored=True, store=below)
+    store = CrashingStore(3, stored=True, store=below)
     result = await store.outlive(agent(store), "Look.", thread_id="other")
     assert result is not None
     assert await below.read("other") == await store.read("other") != ()
@@ -138,14 +138,14 @@ async def test_any_store_can_lie_below(tmp_path: Path) -> None:
 
 
 async def test_other_errors_are_not_deaths() -> None:
-    store = DyingStore(3)
+    store = CrashingStore(3)
     made = agent(store)
     held = await store.claim("t", "somebody")
     with pytest.raises(Exception, match="busy"):
         await store.outlive(made, "Look.")
     await store.release(held)
-    assert is_death(BaseExceptionGroup("", [BaseExceptionGroup("", [Died()])]))
-    assert not is_death(KeyboardInterrupt())
+    assert is_crash(BaseExceptionGroup("", [BaseExceptionGroup("", [SimulatedCrash()])]))
+    assert not is_crash(KeyboardInterrupt())
 
 
 # -- what it is for -------------------------------------------------------------------------------
@@ -177,9 +177,9 @@ class Reading(Hook):
 async def counted(hook: Callable[[], Hook]) -> set[int]:
     """What is reported, wherever the run has died."""
     found = set[int]()
-    for store in every_death(least=10):
+    for store in every_crash(least=10):
 
-        def made(store: DyingStore = store) -> Agent[Any, Any]:
+        def made(store: CrashingStore = store) -> Agent[Any, Any]:
             return agent(store, hook())
 
         result = await store.outlive(made, "Look.")
@@ -198,12 +198,12 @@ async def test_a_wrong_plugin_is_found_out_and_a_right_one_is_not() -> None:
 
 def test_a_store_that_nobody_uses_is_told() -> None:
     with pytest.raises(AssertionError, match="checkpointer=store"):
-        for _ in every_death():
+        for _ in every_crash():
             pass
 
 
 async def outlived(least: int) -> None:
-    for store in every_death(least=least):
+    for store in every_crash(least=least):
         await store.outlive(agent(store), "Look.")
 
 
@@ -213,11 +213,11 @@ async def test_too_few_deaths_are_told() -> None:
 
 
 async def test_a_run_without_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("locus_testkit.deaths._MOST", 3)
+    monkeypatch.setattr("locus_testkit.crashes._MOST", 3)
     with pytest.raises(AssertionError, match="does not end within 3 writes"):
         await outlived(1)
 
 
 def test_writes_are_counted_from_one() -> None:
     with pytest.raises(ValueError, match="counted from 1"):
-        DyingStore(0)
+        CrashingStore(0)

@@ -1,4 +1,4 @@
-"""`Passage`: one thing on its way (a prompt, a call's arguments, a result, an answer), and what was done to it.
+"""`Inspection`: one thing on its way (a prompt, a call's arguments, a result, an answer), and what was done to it.
 
 It walks through whatever holds text, keys of mappings and whole numbers included, and keeps count by rule.
 """
@@ -16,12 +16,12 @@ from locus_plugin_guardrails.report import Did
 from locus_plugin_guardrails.rule import Place
 from locus_plugin_guardrails.scanner import Finding, Scanner
 
-__all__ = ["Passage"]
+__all__ = ["Inspection"]
 
 E = TypeVar("E", TextBlock, ThinkingBlock)
 
 
-class Passage:
+class Inspection:
     """The check of one thing.
 
     Args:

@@ -10,7 +10,7 @@ from locus.core.state import AgentState
 from locus_kit.judging import find_request
 from locus_plugin_grounding.evidence import Corpus
 
-__all__ = ["Witness"]
+__all__ = ["ConversationEvidence"]
 
 
 def _question(state: AgentState) -> str:
@@ -19,7 +19,7 @@ def _question(state: AgentState) -> str:
     return "" if at is None else state.messages[at].text
 
 
-class Witness:
+class ConversationEvidence:
     """The evidence of one run: every tool result of its conversation, of earlier turns too.
 
     Args:

@@ -10,12 +10,12 @@ from opentelemetry.metrics import Histogram, Meter
 from locus import Usage
 from locus_plugin_telemetry import conventions as c
 
-__all__ = ["Measures"]
+__all__ = ["Metrics"]
 
 Attributes = Mapping[str, str]
 
 
-class Measures:
+class Metrics:
     """Tokens and durations.
 
     Args:

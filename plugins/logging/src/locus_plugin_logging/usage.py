@@ -7,11 +7,11 @@ from attrs import frozen
 from locus import IterationEvent, ModelCompleteEvent, RunStartEvent, TerminateEvent, Usage
 from locus.plugin import Event, RunContext
 
-__all__ = ["Spent", "Tally"]
+__all__ = ["RunUsage", "Tally"]
 
 
 @frozen
-class Spent:
+class RunUsage:
     """What the run has spent so far, this event included.
 
     Args:
@@ -23,10 +23,10 @@ class Spent:
     output_tokens: int = 0
     cost: float | None = None
 
-    def with_call(self, usage: Usage) -> Spent:
+    def with_call(self, usage: Usage) -> RunUsage:
         """Together with one call's."""
         cost = self.cost if usage.cost is None else (self.cost or 0.0) + usage.cost
-        return Spent(self.input_tokens + usage.prompt_tokens, self.output_tokens + usage.completion_tokens, cost)
+        return RunUsage(self.input_tokens + usage.prompt_tokens, self.output_tokens + usage.completion_tokens, cost)
 
 
 class Tally:
@@ -39,9 +39,9 @@ class Tally:
     __slots__ = ("spent",)
 
     def __init__(self) -> None:
-        self.spent = Spent()
+        self.spent = RunUsage()
 
-    def hear(self, event: Event, run: RunContext) -> Spent:
+    def hear(self, event: Event, run: RunContext) -> RunUsage:
         """The sum with this event."""
         if isinstance(event, ModelCompleteEvent):
             self.spent = self.spent.with_call(event.usage)
@@ -51,7 +51,7 @@ class Tally:
             self.spent = self._all(event.usage)
         return self.spent
 
-    def _all(self, usage: Usage) -> Spent:
+    def _all(self, usage: Usage) -> RunUsage:
         # A state tells no dollars from none known; that a call was free was known from the call.
         cost = self.spent.cost if usage.cost is None else usage.cost
-        return Spent(usage.prompt_tokens, usage.completion_tokens, cost)
+        return RunUsage(usage.prompt_tokens, usage.completion_tokens, cost)

@@ -1,4 +1,4 @@
-"""`Link`: the connection to one server, from its start to its end, in a task of its own."""
+"""`ServerConnection`: the connection to one server, from its start to its end, in a task of its own."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from locus_plugin_mcp.errors import (
     McpStartError,
 )
 from locus_plugin_mcp.events import ServerReport, Status
-from locus_plugin_mcp.listing import Listing, listed
+from locus_plugin_mcp.listing import Listing, list_tools
 from locus_plugin_mcp.naming import IDEMPOTENCY_KEY
 from locus_plugin_mcp.results import result_of
+from locus_plugin_mcp.sanitize import clean_text, shorten
 from locus_plugin_mcp.transports import LastWords, to_server
-from locus_plugin_mcp.untrusted import plain, short
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectSendStream
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from locus_plugin_mcp.settings import McpSettings, ServerSettings
 
-__all__ = ["Link"]
+__all__ = ["ServerConnection"]
 
 _INFO = Implementation(name="locus", version="0.1")
 
@@ -49,7 +49,7 @@ _MESSAGE = 500
 _Progress = tuple[float, float | None, str | None]
 
 
-class Link:
+class ServerConnection:
     """One server, connected.
 
     Args:
@@ -114,9 +114,9 @@ class Link:
         async with client:
             # The check of results against a schema of the server's own could be made to take for ever.
             setattr(client.session, "validate_tool_result", _as_it_is)  # noqa: B010
-            self.listing = await listed(client, self.name, self.server, self._settings)
+            self.listing = await list_tools(client, self.name, self.server, self._settings)
             self.report = evolve(
-                self.report, left_out=self.listing.left_out, protocol=short(client.protocol_version, 40)
+                self.report, left_out=self.listing.left_out, protocol=shorten(client.protocol_version, 40)
             )
             self._client = client
             self._ready.set()
@@ -149,14 +149,14 @@ class Link:
     @property
     def _where(self) -> str:
         server = self.server
-        return short((server.url and server.url.partition("?")[0]) or server.command, 200)
+        return shorten((server.url and server.url.partition("?")[0]) or server.command, 200)
 
     def _fail(self, error: McpServerError) -> None:
         self._client = None
         if self.error is None:
             self.error = error
             status: Status = "lost" if self._ready.is_set() else "failed"
-            self.report = evolve(self.report, status=status, detail=short(error, 1_000))
+            self.report = evolve(self.report, status=status, detail=shorten(error, 1_000))
 
     def _explain(self, error: Exception) -> McpServerError:
         """Any failure as one of ours, with what to do about it."""
@@ -168,14 +168,14 @@ class Link:
                 name, f"cannot be started: {where}: {error.strerror}; install it, or give the whole path (and a cwd)"
             )
         if isinstance(error, httpx2.HTTPError | OSError):
-            what = f"{type(error).__name__}: {short(error)}" if str(error) else type(error).__name__
+            what = f"{type(error).__name__}: {shorten(error)}" if str(error) else type(error).__name__
             return McpStartError(name, f"cannot be reached at {where}: {what}; is it running?")
         if isinstance(error, MCPError):
             if error.code == CONNECTION_CLOSED:
                 return McpStartError(name, f"closed the connection before it had answered{self._words}")
-            return McpProtocolError(name, f"refuses: {short(error.message)} (code {error.code}){self._words}")
+            return McpProtocolError(name, f"refuses: {shorten(error.message)} (code {error.code}){self._words}")
         return McpProtocolError(
-            name, f"does not follow the MCP protocol: {type(error).__name__}: {short(error)}{self._words}"
+            name, f"does not follow the MCP protocol: {type(error).__name__}: {shorten(error)}{self._words}"
         )
 
     # -- calls --------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ class Link:
         async with receive, anyio.create_task_group() as group:
             group.start_soon(self._request, client, tool, effect, arguments, ctx, send, answered)
             async for progress, total, message in receive:
-                told = plain(message, _MESSAGE) if message else ""
+                told = clean_text(message, _MESSAGE) if message else ""
                 await ctx.emit_progress(progress, total=total, message=told)
         [answer] = answered
         if isinstance(answer, Exception):
@@ -231,12 +231,12 @@ class Link:
     def _call_error(self, error: Exception) -> Exception:
         name = self.name
         if isinstance(error, MCPError) and error.code != CONNECTION_CLOSED:
-            told = f"refuses the call: {plain(error.message, 2_000)} (code {error.code})"
+            told = f"refuses the call: {clean_text(error.message, 2_000)} (code {error.code})"
             return McpCallRefused(name, told, error.code)
         if isinstance(error, ValidationError):
             fault = error.errors()[0]
             at = ".".join(map(str, fault.get("loc", ())))
-            return McpResultInvalid(name, f"sent an invalid tool result: {short(fault.get('msg'))} at {at}")
+            return McpResultInvalid(name, f"sent an invalid tool result: {shorten(fault.get('msg'))} at {at}")
         if isinstance(
             error, MCPError | httpx2.HTTPError | anyio.ClosedResourceError | anyio.BrokenResourceError | OSError
         ):
@@ -248,7 +248,7 @@ class Link:
             if self.server.command is not None:
                 self._fail(McpStartError(name, f"went away{self._words}"))
             return lost
-        return McpResultInvalid(name, f"gives no result: {type(error).__name__}: {short(error)}")
+        return McpResultInvalid(name, f"gives no result: {type(error).__name__}: {shorten(error)}")
 
 
 async def _as_it_is(name: str, result: CallToolResult) -> None:
