@@ -51,7 +51,7 @@ async def measure(url: str, runs: int, connections: int) -> float:
         await anyio.sleep(0.5)
 
     async with anyio.create_task_group() as group:
-        group.start_soon(one)  # what is loaded and made once is no run's
+        group.start_soon(one)  # what is loaded once is not counted for any run
         await waiting(1)
         before = resident()
         for _ in range(runs):

@@ -8,7 +8,7 @@ from the model's answer that asks for the tool to the model's next answer. It pr
 - the frames of the kernel between ``await agent.run()`` and the first line of a node;
 - the modules, in the order in which they are entered.
 
-Comprehensions and generator expressions count as a part of the function that they stand in.
+Comprehensions and generator expressions count as a part of the function that contains them.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ ORDERS = {"4711": "order 4711: 2 desk lamps, 84.50 dollars, shipped on 2026-05-0
 @tool(effect="pure")
 def find_order(number: str) -> str:
     """Look an order up by its number."""
-    return ORDERS.get(number, f"there is no order {number}")
+    return ORDERS.get(number, f"order {number} was not found")
 
 
 async def main(model: str) -> None:

@@ -20,7 +20,7 @@ from locus_wire.pools import Session
 
 @frozen(kw_only=True)
 class AcmeSettings:
-    """Where the server is, and the key for it; ``ACME_API_KEY`` where none is given."""
+    """Where the server is, and the key for it; ``ACME_API_KEY`` when it is not set."""
 
     base_url: str = "https://api.acme.example/v1"
     api_key: Secret | None = None

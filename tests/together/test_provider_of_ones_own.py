@@ -55,7 +55,7 @@ class TestAcme(ModelContract):
 
     async def close_model(self, model: Model) -> None:
         server = _servers.pop(model)
-        assert server.settled(), "a connection was left open"
+        assert server.wait_until_idle(), "a connection was left open"
         server.__exit__(None, None, None)
 
     def sent(self, model: Model) -> Sequence[Sent]:

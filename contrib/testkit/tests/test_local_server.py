@@ -85,12 +85,12 @@ def test_connections_are_counted_while_they_are_open() -> None:
         plugs = [socket.create_connection(("127.0.0.1", server.port), timeout=10) for _ in range(2)]
         for plug in plugs:
             plug.sendall(b"GET / HTTP/1.1\r\n\r\n")
-        assert server.until(lambda: len(server.received) == 2)
-        assert not server.settled(0.05)
+        assert server.wait_for(lambda: len(server.received) == 2)
+        assert not server.wait_until_idle(0.05)
         assert (server.open, server.most, server.connections) == (2, 2, 2)
         for plug in plugs:
             plug.close()
-        assert server.settled()
+        assert server.wait_until_idle()
         assert (server.open, server.most, server.connections) == (0, 2, 2)
 
 
@@ -98,7 +98,7 @@ def test_it_ends_with_its_block_whoever_is_connected() -> None:
     before = threading.active_count()
     with LocalServer() as server:
         plug = socket.create_connection(("127.0.0.1", server.port), timeout=10)
-        assert server.until(lambda: server.open == 1)
+        assert server.wait_for(lambda: server.open == 1)
     assert plug.recv(10) == b""
     plug.close()
     assert threading.active_count() == before

@@ -56,9 +56,9 @@ async def test_calls_in_a_session_share_a_connection_and_it_ends_with_the_sessio
             await asking.get("/", itself)
         await asking.get("/", itself)
         assert (server.connections, server.open) == (1, 1)
-    assert server.settled()
+    assert server.wait_until_idle()
     await asking.get("/", itself)
-    assert server.settled()
+    assert server.wait_until_idle()
     assert server.connections == 2
 
 
@@ -83,7 +83,7 @@ async def test_a_stream_that_is_not_closed_after_its_last_event_holds_nobody_up(
 
     with anyio.fail_after(5):
         await client(server).events("/", b"{}", take)
-    assert server.settled()
+    assert server.wait_until_idle()
 
 
 async def test_connections_are_bounded_and_everybody_is_answered(server: LocalServer) -> None:
@@ -98,7 +98,7 @@ async def test_connections_are_bounded_and_everybody_is_answered(server: LocalSe
             group.start_soon(ask, number)
     assert sorted(answers) == sorted(f"/v1/{number}" for number in range(30))
     assert server.most <= 3
-    assert server.settled()
+    assert server.wait_until_idle()
 
 
 async def test_waiting_for_a_connection_ends_with_the_deadline(server: LocalServer) -> None:
@@ -113,7 +113,7 @@ async def test_waiting_for_a_connection_ends_with_the_deadline(server: LocalServ
         async with asking.session(), anyio.create_task_group() as group:
             group.start_soon(ask)
             group.start_soon(ask)
-    assert server.settled()
+    assert server.wait_until_idle()
 
 
 async def test_a_deadline_in_the_past_asks_nobody(server: LocalServer) -> None:
@@ -132,7 +132,7 @@ async def test_time_of_a_call_and_silence_are_settings(server: LocalServer) -> N
         await client(server, silence=0.1).get("/", itself)
     assert late.value.retryable
     assert silent.value.retryable
-    assert server.settled()
+    assert server.wait_until_idle()
 
 
 async def test_an_answer_larger_than_any_is_refused(server: LocalServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +140,7 @@ async def test_an_answer_larger_than_any_is_refused(server: LocalServer, monkeyp
     server.answering = lambda _: Answer(body=b"1" * 5000, repeat=1000)
     with pytest.raises(BadAnswer, match="more than 10,000 bytes"):
         await client(server).get("/", itself)
-    assert server.settled()
+    assert server.wait_until_idle()
 
 
 async def test_a_signer_sees_what_is_sent_and_may_wait(server: LocalServer) -> None:
@@ -197,7 +197,7 @@ async def test_one_client_serves_event_loops_in_several_threads(server: LocalSer
         await anyio.to_thread.run_sync(thread.join)
     assert failed == []
     assert server.connections == 4
-    assert server.settled()
+    assert server.wait_until_idle()
 
 
 async def test_what_takes_an_event_may_raise_and_nothing_is_left_to_the_collector(server: LocalServer) -> None:
@@ -218,7 +218,7 @@ async def test_what_takes_an_event_may_raise_and_nothing_is_left_to_the_collecto
 
 
 async def _settled(server: LocalServer) -> bool:
-    return await anyio.to_thread.run_sync(server.settled)
+    return await anyio.to_thread.run_sync(server.wait_until_idle)
 
 
 async def test_lines_of_json_are_events_too(server: LocalServer) -> None:

@@ -99,7 +99,7 @@ FIRST = next(case for case in TABLE if case.name == "status 503")
 )
 async def test_a_broken_provider_is_caught(kind: type[Toy], monkeypatch: pytest.MonkeyPatch) -> None:
     with LocalServer() as server:
-        monkeypatch.setattr(server, "settled", lambda patience=0.2: LocalServer.settled(server, 0.2))
+        monkeypatch.setattr(server, "wait_until_idle", lambda patience=0.2: LocalServer.wait_until_idle(server, 0.2))
         with pytest.raises((AssertionError, OSError, TimeoutError, pytest.fail.Exception)):
             await Contract(kind).test_every_failure_is_one_typed_error(server, FIRST, listening=False)
 
@@ -112,7 +112,7 @@ async def test_an_honest_provider_is_not(listening: bool) -> None:
 
 async def test_a_provider_that_keeps_its_connections_is_caught_after_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     with LocalServer() as server:
-        monkeypatch.setattr(server, "settled", lambda patience=0.2: LocalServer.settled(server, 0.2))
+        monkeypatch.setattr(server, "wait_until_idle", lambda patience=0.2: LocalServer.wait_until_idle(server, 0.2))
         with pytest.raises(AssertionError, match="left its connection open"):
             await Contract(KeepsConnections).test_run_keeps_one_connection(server)
 

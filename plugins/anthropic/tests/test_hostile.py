@@ -105,7 +105,7 @@ async def test_failure_in_the_middle_of_a_stream_is_the_same_error(kind: str, ex
         server.then(stream_of([*begun, _vendor(kind, "in the middle")]).with_fields(headers={"request-id": "req_1"}))
         with pytest.raises(ModelError, match="in the middle") as caught:
             await _model(server.url).complete(_request(), _deaf)
-        assert server.settled()
+        assert server.wait_until_idle()
     assert type(caught.value) is expected
     assert caught.value.request_id == "req_1"
     assert caught.value.usage == Usage(prompt_tokens=10, completion_tokens=1)
@@ -124,7 +124,7 @@ async def test_unknown_model_is_compared_with_the_list() -> None:
         with pytest.raises(errors.NotFound, match="did you mean anthropic:claude-sonnet-5-5"):
             await model.complete(_request())
         assert [each.path for each in server.received] == ["/v1/messages", "/v1/models?limit=1000"]
-        assert server.settled()
+        assert server.wait_until_idle()
 
 
 @pytest.mark.anyio

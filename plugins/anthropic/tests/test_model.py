@@ -73,7 +73,7 @@ class TestModelOverHttp(ModelContract):
 
     async def close_model(self, model: Any) -> None:
         server = _SERVERS.pop(model)
-        assert server.settled(), f"{server.open} connections were left open"
+        assert server.wait_until_idle(), f"{server.open} connections were left open"
         server.__exit__(None, None, None)
 
     def sent(self, model: Any) -> Sequence[Sent]:

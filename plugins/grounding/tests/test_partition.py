@@ -19,7 +19,7 @@ from locus_plugin_grounding import (
     Partition,
     TypedClaim,
     decide,
-    score_partition,
+    typed_score,
 )
 
 LAW = settings(deadline=None, derandomize=True, max_examples=120)
@@ -38,8 +38,8 @@ def test_the_worked_example_of_the_paper() -> None:
         complementary=[TypedClaim("c4", Kind.COMPLEMENTARY_FINDING)],
         contradicted=[TypedClaim("c5", Kind.INFERENCE)],
     )
-    assert score_partition(example, penalty=0.5) == pytest.approx(2.80 / 3.70)
-    assert decide(score_partition(example, penalty=0.5)) is Decision.REGENERATE
+    assert typed_score(example, penalty=0.5) == pytest.approx(2.80 / 3.70)
+    assert decide(typed_score(example, penalty=0.5)) is Decision.REGENERATE
 
 
 @pytest.mark.parametrize(
@@ -57,19 +57,19 @@ def test_what_is_no_number_is_no_reason_to_proceed() -> None:
 @pytest.mark.parametrize("wrong", [-0.1, math.nan, math.inf])
 def test_a_penalty_and_weights_are_finite_and_not_negative(wrong: float) -> None:
     with pytest.raises(ValueError, match="penalty"):
-        score_partition(Partition(), penalty=wrong)
+        typed_score(Partition(), penalty=wrong)
     with pytest.raises(ValueError, match="domain"):
-        score_partition(Partition(), weights={**WEIGHTS, Kind.DOMAIN: wrong})
+        typed_score(Partition(), weights={**WEIGHTS, Kind.DOMAIN: wrong})
 
 
 def test_nothing_is_grounded_by_nothing() -> None:
-    assert score_partition(Partition()) == 0.0
+    assert typed_score(Partition()) == 0.0
 
 
 @LAW
 @given(PARTITIONS, PENALTIES)
 def test_a_score_is_a_share(partition: Partition, penalty: float) -> None:
-    assert 0.0 <= score_partition(partition, penalty=penalty) <= 1.0
+    assert 0.0 <= typed_score(partition, penalty=penalty) <= 1.0
 
 
 @LAW
@@ -78,7 +78,7 @@ def test_another_grounded_claim_never_lowers_the_score(
     partition: Partition, claim: TypedClaim, penalty: float, group: str
 ) -> None:
     more = evolve(partition, **{group: (*getattr(partition, group), claim)})
-    assert score_partition(more, penalty=penalty) >= score_partition(partition, penalty=penalty) - NEVER_MORE
+    assert typed_score(more, penalty=penalty) >= typed_score(partition, penalty=penalty) - NEVER_MORE
 
 
 @LAW
@@ -87,7 +87,7 @@ def test_another_contradiction_or_unfounded_claim_never_raises_it(
     partition: Partition, claim: TypedClaim, penalty: float, group: str
 ) -> None:
     more = evolve(partition, **{group: (*getattr(partition, group), claim)})
-    assert score_partition(more, penalty=penalty) <= score_partition(partition, penalty=penalty) + NEVER_MORE
+    assert typed_score(more, penalty=penalty) <= typed_score(partition, penalty=penalty) + NEVER_MORE
 
 
 @LAW
@@ -97,7 +97,7 @@ def test_evidence_for_an_unfounded_claim_never_lowers_it(
 ) -> None:
     without = evolve(partition, ungrounded=(*partition.ungrounded, claim))
     with_it = evolve(partition, grounded=(*partition.grounded, claim))
-    assert score_partition(with_it, penalty=penalty) >= score_partition(without, penalty=penalty) - NEVER_MORE
+    assert typed_score(with_it, penalty=penalty) >= typed_score(without, penalty=penalty) - NEVER_MORE
 
 
 @LAW
@@ -107,14 +107,14 @@ def test_calling_an_unfounded_claim_contradicted_never_raises_it_from_a_penalty_
 ) -> None:
     unfounded = evolve(partition, ungrounded=(*partition.ungrounded, claim))
     contradicted = evolve(partition, contradicted=(*partition.contradicted, claim))
-    assert score_partition(contradicted, penalty=penalty) <= score_partition(unfounded, penalty=penalty) + NEVER_MORE
+    assert typed_score(contradicted, penalty=penalty) <= typed_score(unfounded, penalty=penalty) + NEVER_MORE
 
 
 @LAW
 @given(PARTITIONS, PENALTIES, PENALTIES)
 def test_a_higher_penalty_never_raises_it(partition: Partition, one: float, other: float) -> None:
     low, high = sorted((one, other))
-    assert score_partition(partition, penalty=high) <= score_partition(partition, penalty=low) + NEVER_MORE
+    assert typed_score(partition, penalty=high) <= typed_score(partition, penalty=low) + NEVER_MORE
 
 
 @LAW
@@ -126,7 +126,7 @@ def test_weaker_evidence_never_raises_it(partition: Partition, penalty: float, d
     assume(WEIGHTS[weaker[at].kind] >= WEIGHTS[Kind.INFERENCE])
     weaker[at] = evolve(weaker[at], kind=Kind.INFERENCE)
     less = evolve(partition, grounded=weaker)
-    assert score_partition(less, penalty=penalty) <= score_partition(partition, penalty=penalty) + NEVER_MORE
+    assert typed_score(less, penalty=penalty) <= typed_score(partition, penalty=penalty) + NEVER_MORE
 
 
 @LAW
@@ -138,7 +138,7 @@ def test_leaving_a_contradicted_claim_out_never_raises_the_score_or_eases_the_an
     silent = evolve(partition, contradicted=kept).after(partition.contradicted)
     assert {c.text for c in silent.contradicted} == {c.text for c in partition.contradicted}
     if len({c.text for c in partition.contradicted}) == len(partition.contradicted):
-        assert score_partition(silent, penalty=penalty) <= score_partition(partition, penalty=penalty) + NEVER_MORE
+        assert typed_score(silent, penalty=penalty) <= typed_score(partition, penalty=penalty) + NEVER_MORE
     assert bool(silent.contradicted) == bool(partition.contradicted)
 
 
@@ -149,7 +149,7 @@ def test_no_number_of_good_claims_lets_a_contradiction_pass(
 ) -> None:
     assume(partition.contradicted)
     padded = evolve(partition, grounded=(*partition.grounded, *(padding * 50)))
-    decision = decide(score_partition(padded, penalty=penalty), contradicted=padded.contradicted)
+    decision = decide(typed_score(padded, penalty=penalty), contradicted=padded.contradicted)
     assert decision is not Decision.PROCEED
 
 

@@ -201,7 +201,7 @@ def test_a_cache_that_nobody_can_write_serves_what_it_has(
     def refuse(*_: object) -> None:
         raise OSError(code, os.strerror(code), str(path))
 
-    monkeypatch.setattr(store, "held", refuse)
+    monkeypatch.setattr(store, "hold_lock", refuse)
     assert find(source(fake_model), cache_dir=cache) == path
 
     path.write_bytes(WHOLE[:-1] + b"!")

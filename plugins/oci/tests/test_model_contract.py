@@ -64,7 +64,7 @@ class _AtAnEmulator(ModelContract):
     async def close_model(self, model: Model) -> None:
         assert isinstance(model, OciModel)
         service = self.running.pop(model)
-        assert service.server.settled(), "a connection was left open"
+        assert service.server.wait_until_idle(), "a connection was left open"
         service.server.__exit__(None, None, None)
         assert service.refused == []
 

@@ -37,7 +37,7 @@ class _Served(OllamaModel):
         super().__init__("tiny", OllamaSettings(base_url=self.server.url))
 
     async def aclose(self) -> None:
-        assert self.server.settled(), "a connection was left open"
+        assert self.server.wait_until_idle(), "a connection was left open"
         self.server.__exit__(None, None, None)
         assert self.emulator.refused == []
 

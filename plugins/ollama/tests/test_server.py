@@ -55,7 +55,7 @@ def emulator() -> Emulator:
 def server(emulator: Emulator) -> Iterator[LocalServer]:
     with LocalServer(emulator) as server:
         yield server
-        assert server.settled(), "a connection was left open"
+        assert server.wait_until_idle(), "a connection was left open"
     assert emulator.refused == []
 
 

@@ -46,7 +46,7 @@ class _AtAnEmulator(ModelContract):
     async def close_model(self, model: Model) -> None:
         assert isinstance(model, OpenAIModel)
         emulator = _RUNNING.pop(model)
-        assert emulator.server.settled(), "a connection was left open"
+        assert emulator.server.wait_until_idle(), "a connection was left open"
         emulator.server.__exit__(None, None, None)
 
     def sent(self, model: Model) -> Sequence[Sent]:

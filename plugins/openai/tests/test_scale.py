@@ -61,7 +61,7 @@ async def test_200_runs_at_a_time_share_a_few_connections_and_mix_nothing(form: 
         assert seen == {f"word-{n:03}": f"word-{n:03} " * 20 for n in range(200)}
         assert len(server.received) == 400
         assert server.most <= 16
-        assert server.settled()
+        assert server.wait_until_idle()
 
 
 def test_choosing_the_provider_loads_its_own_stack_and_nothing_else() -> None:

@@ -155,7 +155,7 @@ def test_models_are_those_that_the_server_lists() -> None:
         assert server.received[0].path == "/v1/models"
         with pytest.raises(NotFound):
             models(settings)
-        assert server.settled()
+        assert server.wait_until_idle()
 
 
 def test_without_a_key_there_is_a_way_to_see_the_models(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -191,7 +191,7 @@ async def test_arguments_that_cannot_be_shown_whole_are_rejected_without_a_vote(
 async def test_a_hook_that_breaks_rejects(monkeypatch: pytest.MonkeyPatch) -> None:
     bodies = Bodies()
     hook = SteeringHook(SteeringSettings(allow_when_judge_fails=True), judge=judge(lambda _: vote("proceed")))
-    monkeypatch.setattr(hook, "_asked", None)
+    monkeypatch.setattr(hook, "_ask_judge", None)
     _, events = await run(ScriptedModel(WIRE, "Done."), bodies, hooks=[hook])
     assert bodies.ran == []
     assert [e.plugin for e in events if isinstance(e, HookFailedEvent)] == ["steering"]

@@ -191,7 +191,7 @@ async def test_a_check_that_fails_verifies_nothing_unless_that_is_wanted(check: 
 
 async def test_a_hook_that_breaks_lets_nothing_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     bodies, hook = Bodies(), VerifierHook(check=worked)
-    monkeypatch.setattr(hook, "_stands", None)
+    monkeypatch.setattr(hook, "_is_accepted", None)
     result, events, _ = await played(SUBMIT, DONE, bodies=bodies, terminal_tools={"submit"}, hooks=[hook])
     assert bodies.ran == []
     assert [(e.plugin, e.hook) for e in events if isinstance(e, HookFailedEvent)] == [

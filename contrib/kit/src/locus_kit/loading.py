@@ -28,7 +28,7 @@ def load_tools(reference: str) -> tuple[Tool[..., Any], ...]:
             would run it, with its own folder importable; ``__name__`` is not ``"__main__"``.
 
     Raises:
-        ToolDefinitionError: there is no such file or module, running it raises, or it holds no tools.
+        ToolDefinitionError: the file or module was not found, running it raises, or it holds no tools.
     """
     is_path = reference.endswith(".py") or not {"/", os.sep}.isdisjoint(reference)
     module = _from_file(Path(reference)) if is_path else _from_module(reference)
@@ -54,9 +54,9 @@ def _from_file(path: Path) -> ModuleType:
     try:
         path = path.resolve(strict=True)
     except FileNotFoundError as e:
-        raise ToolDefinitionError(f"there is no file {safe_repr(str(path))}") from e
+        raise ToolDefinitionError(f"file not found: {safe_repr(str(path))}") from e
     except (OSError, ValueError) as e:  # a NUL in the name is a ValueError
-        raise ToolDefinitionError(f"there is no file {safe_repr(str(path))}: {error_text(e)}") from e
+        raise ToolDefinitionError(f"cannot read {safe_repr(str(path))}: {error_text(e)}") from e
     if path.is_dir():
         raise ToolDefinitionError(f"{path} is a folder; name a file in it that ends in .py")
     spec = spec_from_file_location(f"locus_tools_{path.stem}_{crc32(bytes(path)):08x}", path)
@@ -83,7 +83,7 @@ def _line(path: Path, error: BaseException) -> str:
 
 
 def _why(error: BaseException, module: str) -> str:
-    """The error as its author reads it: nobody has ever written the module's made-up name."""
+    """The error's text without the generated module name, which the author of the file never wrote."""
     text = str(error) if isinstance(error, ToolDefinitionError) else error_text(error)
     return text.replace(f"{module}.", "")
 
@@ -95,7 +95,7 @@ def _from_module(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as e:
         own = e.name is not None and f"{name}.".startswith(f"{e.name}.")
-        why = f"there is no module {e.name!r}; is it installed, or is it the file {name}.py?" if own else error_text(e)
+        why = f"module {e.name!r} was not found; is it installed, or the file {name}.py?" if own else error_text(e)
         raise ToolDefinitionError(f"{name} cannot be loaded: {why}") from e
     except (Exception, SystemExit) as e:
         raise ToolDefinitionError(f"{name} cannot be loaded: {error_text(e)}") from e

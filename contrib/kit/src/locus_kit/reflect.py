@@ -51,8 +51,8 @@ class OnToolError:
 class OnRepetition:
     """Reflect when the turns go in circles: the same calls over and over, or a short cycle such as A-B-A-B.
 
-    What is compared is what was asked for in one iteration: equal calls within one batch are no circle, and neither
-    are calls with other arguments (the next page, the next file).
+    Iterations are compared by their calls: equal calls within one batch are not a repetition, and neither are calls
+    with other arguments (the next page, the next file).
 
     Args:
         threshold: how many turns in a row with the same calls make a loop, 2 or more; a cycle of two or three turns

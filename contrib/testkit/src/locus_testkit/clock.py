@@ -14,7 +14,7 @@ __all__ = ["FakeClock"]
 
 @final
 class FakeClock:
-    """A clock that stands still until `advance` is called.
+    """A clock that moves only when `advance` is called.
 
     Args:
         start: the time it shows first, with a time zone.

@@ -53,7 +53,7 @@ class CrashingStore:
         store: where journals are kept; None = a `MemoryStore` of its own.
 
     Raises:
-        ValueError: there is no such write.
+        ValueError: ``at`` is less than 1.
     """
 
     def __init__(self, at: int | str | None = None, *, stored: bool = False, store: JournalStore | None = None) -> None:
@@ -98,7 +98,7 @@ class CrashingStore:
             The result; None where the run had ended when it died, or nothing of it was stored.
 
         Raises:
-            NothingToResume: the agent says so of a run that stands open in the store.
+            NothingToResume: the agent says so of a run that is open in the store.
         """
         try:
             return await _build_agent(agent).run(prompt, thread_id=thread_id)
@@ -116,7 +116,7 @@ class CrashingStore:
             return None
 
     async def _open(self, thread_id: str) -> bool:
-        """Whether the last transition that stands in a thread leads on."""
+        """Whether the last stored transition of a thread leads on."""
         found = await self.store.peek(thread_id)
         if found is None:
             return False
@@ -192,7 +192,7 @@ class CrashingStore:
         return await self.store.read(thread_id, after)
 
     async def peek(self, thread_id: str) -> Claim | None:
-        """What stands in a thread."""
+        """The stored entries of a thread."""
         return await self.store.peek(thread_id)
 
     async def threads(self, query: ThreadQuery | None = None) -> tuple[ThreadInfo, ...]:

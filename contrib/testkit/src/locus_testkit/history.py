@@ -14,7 +14,7 @@ __all__ = ["HistoryInvalid", "assert_valid_history", "assert_valid_request", "hi
 
 
 class HistoryInvalid(AssertionError):
-    """A conversation is none that a provider takes.
+    """A provider would not accept a conversation.
 
     Args:
         problems: what is wrong, each with the index of its message.
@@ -41,7 +41,7 @@ def assert_valid_history(messages: Iterable[Message], said: Iterable[Message] | 
 
 
 def assert_valid_request(messages: Iterable[Message], said: Iterable[Message] | None = None) -> None:
-    """Insist that a model can be asked with these messages: a valid history that ends with somebody else's turn.
+    """Insist that a model can be asked with these messages: a valid history that does not end with an assistant turn.
 
     Args:
         messages: those of the request, such as a conversation manager's `View.messages`.
@@ -61,9 +61,9 @@ def assert_valid_request(messages: Iterable[Message], said: Iterable[Message] | 
 def history_problems(messages: Iterable[Message], said: Iterable[Message] | None = None) -> tuple[str, ...]:
     """What is wrong with a conversation; nothing, when every provider can be sent it.
 
-    - System messages stand before all others, unless ``said`` has them where they are said later as well; the first of
+    - System messages come before all others, unless ``said`` has them where they are said later as well; the first of
       those others is a user's.
-    - Calls and thinking stand in assistant turns, results in tool messages, and those hold nothing else.
+    - Calls and thinking are in assistant turns, results in tool messages, which hold nothing else.
     - Each call has one result, with its id and its name, after its turn and before any other message, in call order.
       Ids need not be unique beyond that: local models use them again.
     - With ``said``: each assistant turn is one of those, whole (thinking with its signature, calls, unknown blocks and

@@ -37,7 +37,7 @@ __all__ = [
     "Received",
 ]
 
-#: The key that a provider is given in these tests. It has the form of nobody's keys: only who knows it can hide it.
+#: The key that a provider is given in these tests. It has no provider's format, so only exact matching can hide it.
 KEY = "hostile.7f3a9c0d1e2b"
 
 _ID = {"x-request-id": "req-7f3a", "request-id": "req-7f3a", "opc-request-id": "req-7f3a"}
@@ -280,13 +280,13 @@ class HostileServerContract(Contract):
                 await _ask(model, self._request(case, self.deadline * longer), listening=listening)
             self._check(caught.value, case, model)
             # On a busy machine the deadline may come before the server hears of the call: that is another failure.
-            if server.until(lambda: bool(server.received), patience=1.0):
+            if server.wait_for(lambda: bool(server.received), patience=1.0):
                 break
-        assert server.settled(), f"{server.open} connections were left open"
+        assert server.wait_until_idle(), f"{server.open} connections were left open"
         server.then(self._good(listening=listening))
         with anyio.fail_after(self.patience):
             assert (await _ask(model, build_request("Say pong."), listening=listening)) == "pong"
-        assert server.settled(), f"{server.open} connections were left open"
+        assert server.wait_until_idle(), f"{server.open} connections were left open"
         assert len(server.received) == 2
 
     def _request(self, case: Case, deadline: float) -> ModelRequest:
@@ -327,7 +327,7 @@ class HostileServerContract(Contract):
         assert (caught.value.status, caught.value.retryable) == (status, False)
         assert caught.value.request_id == "req-7f3a"
         assert elsewhere.url in str(caught.value)
-        assert server.settled()
+        assert server.wait_until_idle()
 
     async def test_nobody_there_is_a_typed_error(self) -> None:
         """A server that is not running may be running later."""
@@ -363,10 +363,10 @@ class HostileServerContract(Contract):
             await _ask(model, build_request("Say pong."), listening=listening)
         assert type(caught.value) is not ModelError
         assert caught.value.retryable
-        assert server.settled()
+        assert server.wait_until_idle()
 
     async def test_cancelling_closes_the_connection(self, server: LocalServer) -> None:
-        """The server is not left to generate for nobody."""
+        """The server does not generate for a client that is gone."""
         model = self.make_model(server.url, KEY)
         server.then(self.good.stream.with_fields(ending="silent"))
         with anyio.CancelScope() as scope:
@@ -377,7 +377,7 @@ class HostileServerContract(Contract):
 
             await model.complete(build_request("Say pong."), cancel)
         assert scope.cancelled_caught
-        assert server.settled(), "the connection stayed open"
+        assert server.wait_until_idle(), "the connection stayed open"
 
     async def test_listener_that_fails_closes_the_connection(self, server: LocalServer) -> None:
         """What a listener raises comes out as it is."""
@@ -389,7 +389,7 @@ class HostileServerContract(Contract):
 
         with anyio.fail_after(self.patience), pytest.raises(LookupError, match="enough"):
             await model.complete(build_request("Say pong."), fail)
-        assert server.settled(), "the connection stayed open"
+        assert server.wait_until_idle(), "the connection stayed open"
 
     async def test_thread_goes_on_after_a_failure(self, server: LocalServer) -> None:
         """A run that a failure ended can be followed by the next turn of its thread."""
@@ -400,10 +400,10 @@ class HostileServerContract(Contract):
         assert failed.stop_reason == "ModelError"
         assert isinstance(failed.error, ModelError)
         assert KEY not in repr(failed)
-        assert server.settled(), "a failed run left its connection open"
+        assert server.wait_until_idle(), "a failed run left its connection open"
         again = await agent.run("Say pong.", thread_id="t")
         assert (again.stop_reason, again.text) == ("NoToolCalls", "pong")
-        assert server.settled(), "a finished run left a connection open"
+        assert server.wait_until_idle(), "a finished run left a connection open"
         assert KEY not in repr(await store.read("t"))
 
     async def test_run_keeps_one_connection(self, server: LocalServer) -> None:
@@ -418,7 +418,7 @@ class HostileServerContract(Contract):
         result = await agent.run("How warm?")
         result.raise_for_failure()
         assert server.connections == 1
-        assert server.settled(), "a finished run left its connection open"
+        assert server.wait_until_idle(), "a finished run left its connection open"
 
 
 async def _ask(model: Model, request: ModelRequest, *, listening: bool) -> str:

@@ -1,4 +1,4 @@
-"""What an import brings, seen in a new interpreter, where nobody has imported anything before."""
+"""What an import loads, measured in a new interpreter."""
 
 from __future__ import annotations
 

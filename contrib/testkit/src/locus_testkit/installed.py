@@ -1,6 +1,6 @@
 """Plugins of one test: written, catalogued and forgotten again, and never looked for among what is installed.
 
-A test that scans the machine's entry points passes or fails by what somebody installed beside it.
+A test that scans the machine's entry points passes or fails by what else is installed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`LocalServer`: an HTTP server on loopback that answers as it is told, however badly.
+"""`LocalServer`: an HTTP server on loopback that sends scripted answers, however malformed.
 
 It runs in a thread with an event loop of its own, so that tests on asyncio and on trio talk to the same one, and it
 counts connections, so that a test sees which were left open. It is written on sockets: what a server must never do, no
@@ -67,7 +67,7 @@ class Answer:
         body: text, bytes, or pieces that are sent one by one.
         pause: seconds between pieces.
         repeat: how often the pieces are sent.
-        chunked: send them as chunks; else their length is told first.
+        chunked: send them as chunks; else with a content length.
         ending: ``"whole"``: as HTTP says; ``"cut"``: the connection is closed in the middle of the body;
             ``"reset"``: it is reset there; ``"silent"``: nothing more comes, until the client goes.
     """
@@ -142,11 +142,11 @@ class LocalServer:
         """Queue answers: each is given once, before `answering` is asked."""
         self._queued.extend(answers)
 
-    def settled(self, patience: float = 5.0) -> bool:
+    def wait_until_idle(self, patience: float = 5.0) -> bool:
         """Wait until no connection is open; False when some are after ``patience`` seconds."""
-        return self.until(lambda: self.open == 0, patience)
+        return self.wait_for(lambda: self.open == 0, patience)
 
-    def until(self, condition: Callable[[], bool], patience: float = 5.0) -> bool:
+    def wait_for(self, condition: Callable[[], bool], patience: float = 5.0) -> bool:
         """Wait until connections or requests have made a condition true; False when it is not after ``patience`` s."""
         with self._changed:
             return self._changed.wait_for(condition, patience)
@@ -223,7 +223,7 @@ class LocalServer:
             return Answer.of({"error": {"message": "the test has no answer to this"}}, status=500)
         try:
             return self.answering(request)
-        except Exception as e:  # noqa: BLE001  # in this thread nobody would see it
+        except Exception as e:  # noqa: BLE001  # an error in this thread would go unseen
             return Answer.of({"error": {"message": f"the test's answering raised {e!r}"}}, status=500)
 
 
@@ -246,7 +246,7 @@ async def _send(answer: Answer, writer: asyncio.StreamWriter, reader: asyncio.St
         if answer.chunked:
             headers["transfer-encoding"] = "chunked"
         else:
-            # What is cut tells of more than it sends.
+            # A truncated body announces more than it sends.
             headers["content-length"] = str(size + (answer.ending != "whole"))
         lines = [f"HTTP/1.1 {answer.status} Said", *(f"{k}: {v}" for k, v in headers.items() if v is not None)]
         writer.write("\r\n".join([*lines, "", ""]).encode("latin-1"))

@@ -1,6 +1,6 @@
 """A state machine for journal stores: any order of claims, appends, snapshots, releases, forks and restarts.
 
-The contract tests the laws one by one; this finds the orders that nobody thought of. What is right is decided by
+The contract tests the laws one by one; this finds unforeseen orders of calls. What is right is decided by
 a model of the store that is too simple to be wrong: a list of entries a thread, and who may write.
 """
 
@@ -54,7 +54,7 @@ class _Expected:
 
     @property
     def last_transition(self) -> int:
-        """Number of the newest transition, 0 when there is none."""
+        """Number of the newest transition, or 0."""
         return max((n for n, body in enumerate(self.bodies, 1) if isinstance(body, Transition)), default=0)
 
 
@@ -208,7 +208,7 @@ class JournalStoreMachine(RuleBasedStateMachine):
 
     @rule(thread=_THREADS)
     def delete(self, thread: str) -> None:
-        """Forget a thread that nobody holds."""
+        """Delete a thread that is not held."""
         expected = self._expected.get(thread)
         if not self.features.delete or (expected is not None and expected.holder is not None):
             return
@@ -217,7 +217,7 @@ class JournalStoreMachine(RuleBasedStateMachine):
 
     @rule()
     def reopen(self) -> None:
-        """Close the place and open it again, while nobody is at work."""
+        """Close the place and open it again, while no thread is held."""
         busy = any(expected.holder is not None for expected in self._expected.values())
         if self.features.persistent and not busy:
             self._close()
@@ -227,7 +227,7 @@ class JournalStoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def journals_are_as_expected(self) -> None:
-        """Whoever reads sees what was accepted, chained, and nothing else."""
+        """Reading gives what was accepted, chained, and nothing else."""
         if not self._store.keeps_history:
             return
         for thread, expected in self._expected.items():

@@ -1,6 +1,6 @@
 """`NetworkGuard`: tests that reach no further than this machine, and say who tried to.
 
-It listens to what Python itself tells of sockets (its audit events), so it makes no difference who connects, how, and
+It listens to Python's own audit events about sockets, so it makes no difference who connects, how, and
 in which thread; asyncio and trio, UDP and names that would be looked up included. Programs that a test starts, and
 libraries that open sockets past Python, are out of its reach.
 """
@@ -32,7 +32,7 @@ _HERE = str(Path(__file__).resolve())
 
 
 class NetworkRefused(AssertionError):
-    """Something tried to reach beyond this machine. No `OSError`: nobody is to take it for a bad line and try again.
+    """Something tried to reach beyond this machine. Not an `OSError`, so that nothing retries.
 
     Args:
         what: ``"connect to"``, ``"send to"`` or ``"look up"``.
@@ -56,12 +56,12 @@ class NetworkGuard:
     Of guards that are entered within each other the innermost counts. Unix sockets are not concerned.
 
     Args:
-        hosts: names and addresses that may be reached all the same.
+        hosts: names and addresses that may be reached nevertheless.
     """
 
     def __init__(self, *hosts: str) -> None:
         self.hosts = frozenset(host.lower() for host in hosts)
-        #: What was refused, oldest first: whoever tried may have kept it to himself.
+        #: What was refused, oldest first: the program may have swallowed the error.
         self.refused: list[NetworkRefused] = []
 
     def __enter__(self) -> NetworkGuard:
@@ -115,7 +115,7 @@ class NetworkGuard:
         here = _is_here(host) if numeric is None else _is_loopback(numeric)
         if not here and host.lower() not in self.hosts and not self._is_allowed(host):
             if what == "connect to" and isinstance(sock, socket.socket):
-                sock.close()  # whoever opened it awaits an OSError, and would leave it open
+                sock.close()  # its owner expects an OSError, and would leave it open
             self._refuse(what, f"{host}:{address[1]}" if len(address) > 1 else host)
 
     def _is_allowed(self, host: str) -> bool:
@@ -163,7 +163,7 @@ def _leave(guard: NetworkGuard) -> None:
 
 
 def _before(name: str, what: str) -> Callable[..., Any]:
-    """A method of sockets that first looks at the name it is given: Python tells of it when it has been looked up."""
+    """A method of sockets that first looks at the name it is given: Python's audit event comes after the look-up."""
     plain = getattr(socket.socket, name)
 
     @wraps(plain)
@@ -229,7 +229,7 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 def _is_loopback(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
     mapped = getattr(address, "ipv4_mapped", None) or address
-    # Whoever connects to "any address" of a machine reaches the machine itself.
+    # Connecting to "any address" reaches the machine itself.
     return bool(mapped.is_loopback or mapped.is_unspecified)
 
 

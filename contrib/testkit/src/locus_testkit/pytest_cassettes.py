@@ -1,4 +1,4 @@
-"""Cassettes in pytest: a mark, a fixture and an option. Nothing is recorded unless somebody says so."""
+"""Cassettes in pytest: a mark, a fixture and an option. Nothing is recorded unless asked for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CASSETTE = pytest.StashKey[Cassette]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the option and what stands for it in an ini file."""
+    """Declare the command-line option and its ini setting."""
     parser.getgroup("locus").addoption(
         "--locus-record",
         choices=get_args(RecordMode),
@@ -26,7 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addini(
         "locus_record",
-        "the default of --locus-record, unless the environment variable CI is set (then it is none)",
+        "the default of --locus-record, unless the environment variable CI is set (then nothing is recorded)",
         default="none",
     )
 

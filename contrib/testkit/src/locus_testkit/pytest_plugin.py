@@ -108,7 +108,7 @@ def memory_store() -> MemoryStore:
 
 @pytest.fixture
 def fake_clock() -> FakeClock:
-    """A clock that stands still until it is advanced: ``Agent(clock=fake_clock)``."""
+    """A clock that moves only when it is advanced: ``Agent(clock=fake_clock)``."""
     return FakeClock()
 
 

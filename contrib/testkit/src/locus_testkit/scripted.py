@@ -82,7 +82,7 @@ def malformed_call(name: str, text: str, /) -> ToolCall:
 
     Args:
         name: the tool's name.
-        text: what stands in place of the arguments.
+        text: the text in place of the arguments.
     """
     return ToolCall("", name, malformed=text)
 
@@ -145,7 +145,7 @@ class ScriptedModel:
         ids: see `CallIds`.
         script: a function from a request to the script of the conversation it belongs to. The number of
             assistant messages in the request then says which turn it gets, so nothing depends on the order
-            of requests; an exception stands for every attempt at its turn.
+            of requests; an exception is raised by every attempt at its turn.
 
     Raises:
         TypeError: a turn is of none of these kinds; the message gives its position.
@@ -202,7 +202,7 @@ class ScriptedModel:
         """Give the next turn.
 
         Raises:
-            ScriptExhausted: there is none.
+            ScriptExhausted: no turn is left.
             ModelError: the request's deadline passed first.
             BaseException: the turn is an exception.
         """

@@ -18,7 +18,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 
 
 def json_bytes(value: Any) -> bytes:
-    """A value as JSON in UTF-8. What is no character, half a surrogate pair, becomes U+FFFD.
+    """A value as JSON in UTF-8. Half a surrogate pair becomes U+FFFD.
 
     Raises:
         InputError: it has no JSON form.
@@ -34,7 +34,7 @@ def json_bytes(value: Any) -> bytes:
 
 
 def json_value(text: str | bytes) -> Any:
-    """The value of JSON that a server wrote; a number that is none (``NaN``, ``Infinity``, ``1e999``) is null.
+    """The value of JSON that a server wrote; an invalid number (``NaN``, ``Infinity``, ``1e999``) is null.
 
     What an answer holds goes back with the next request, and that could not be written.
 

@@ -33,7 +33,7 @@ def tool_call(call_id: str, name: str, arguments: Any, extras: Mapping[str, Any]
 
 
 def arguments_of(arguments: Any) -> dict[str, Any] | None:
-    """The arguments of a call, or None where they are no JSON object. None and an empty text are no arguments."""
+    """The arguments of a call, or None if they are not a JSON object. None and an empty text mean no arguments."""
     if arguments is None or arguments == "":
         return {}
     if isinstance(arguments, Mapping):

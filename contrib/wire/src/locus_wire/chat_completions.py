@@ -125,7 +125,7 @@ def response_of(data: Mapping[str, Any], options: Options) -> ModelResponse:
     finish = choice.get("finish_reason")
     stop = _STOPS.get(finish, "other") if finish else "stop"
     if message.tool_calls and stop in ("stop", "other"):
-        stop = "tool_calls"  # some servers say "stop" all the same
+        stop = "tool_calls"  # some servers say "stop" nevertheless
     elif said.get(REFUSAL) and stop == "stop":
         stop = "filter"
     return ModelResponse(

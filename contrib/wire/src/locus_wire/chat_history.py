@@ -64,7 +64,7 @@ def read_message(said: Mapping[str, Any], provider: str) -> Message:
     """The message of what a server sent, with what its blocks do not say."""
     message = Message(Role.ASSISTANT, blocks_of(said, provider))
     if message.tool_calls:
-        # Ids that were made up, or told apart, stay: the results are going to name them.
+        # Ids that were generated or made unique are kept: the results will refer to them.
         pairs = zip(said["tool_calls"], message.tool_calls, strict=True)
         said = {**said, "tool_calls": [{**each, "id": call.id} for each, call in pairs]}
     written = _assistant(message, provider, reasoning=True)
@@ -147,7 +147,7 @@ def _verbatim(message: Message, provider: str, *, reasoning: bool) -> dict[str, 
     if not reasoning:
         rest = {name: value for name, value in rest.items() if name not in (*REASONING, "reasoning_details")}
     said = {**written, **rest}
-    # What was kept stands for the blocks only while these say the same.
+    # The kept form replaces the blocks only while they still say the same.
     same = [b for b in message.content if isinstance(b, TextBlock | ToolCall)]
     if [b for b in blocks_of(said, provider) if isinstance(b, TextBlock | ToolCall)] == same:
         return said

@@ -42,7 +42,7 @@ T = TypeVar("T")
 #: Seconds that the rest of a stream gets after its last event, so that its connection can be used again.
 _LINGER = 0.5
 
-#: What is long enough to be a token, wherever it stands: signatures name a session's in the middle.
+#: Text long enough to be a token, anywhere: signatures contain a session's token in the middle.
 _TOKEN = re.compile(r"[\w.~+/=-]{17,}")
 
 #: Takes one event of a stream; True = the answer is complete.
@@ -80,7 +80,7 @@ class Endpoint:
             where the signer gives none of that name.
         headers: sent with each request; no keys.
         query: sent with each request.
-        sign: gives the headers that say who asks; None = nobody in particular.
+        sign: gives the headers that authenticate; None = none are sent.
         remedy: what to do about a key that is refused, in words.
         timeout: seconds for one call from its beginning to the end of its answer.
         connect_timeout: seconds to make a connection.
@@ -88,7 +88,7 @@ class Endpoint:
         connections: the most at a time in one event loop.
 
     Raises:
-        ConfigError: ``base_url`` is no http or https address, or has a query.
+        ConfigError: ``base_url`` is not an http or https address, or has a query.
     """
 
     provider: str
@@ -125,7 +125,7 @@ class Endpoint:
             key: read anew for each request.
             base_url: see `Endpoint`.
             header: ``"authorization"``, ``"x-api-key"``, ``"api-key"``.
-            scheme: what stands before the key, ``"Bearer "`` or ``""``.
+            scheme: what is written before the key, ``"Bearer "`` or ``""``.
         """
 
         def sign(_: Outgoing) -> Mapping[str, str]:
@@ -259,7 +259,7 @@ class Client:
         limit = now + self.endpoint.timeout
         asked = deadline is not None and deadline < limit
         with anyio.CancelScope(deadline=deadline if asked and deadline is not None else limit) as scope:
-            if scope.deadline > now:  # else there is no time to ask in
+            if scope.deadline > now:  # else the deadline has passed
                 try:
                     try:
                         async with self.session() as session:
@@ -483,7 +483,7 @@ def _is_caused_by(error: BaseException | None, kind: type[BaseException]) -> boo
 
 
 def _redact(url: str) -> str:
-    """An address without the user, the password and the query that may stand in it."""
+    """An address without its user, password and query."""
     head, slashes, rest = str(url).partition("://")
     host, slash, path = rest.partition("/")
     return f"{head}{slashes}{host.rpartition('@')[2]}{slash}{path.partition('?')[0]}"

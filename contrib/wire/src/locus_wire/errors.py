@@ -2,8 +2,8 @@
 
 ModelError
 ├── WireError               a request over HTTP failed (`.code`, and what every ModelError has)
-│   ├── KeyMissing          there is no key to send; nothing was sent
-│   ├── RequestRefused      the provider refused the request as it stands: 4xx
+│   ├── KeyMissing          no key was found; nothing was sent
+│   ├── RequestRefused      the provider refused the request: 4xx
 │   │   ├── KeyRefused      401: the key is wrong, or was withdrawn
 │   │   ├── NotAllowed      403: the key is good, and not for this
 │   │   ├── NotFound        404: no such model, or no such address
@@ -15,7 +15,7 @@ ModelError
 │   ├── Unreachable         no connection could be made
 │   ├── ConnectionLost      the connection broke before the answer was whole
 │   ├── TooLate             the answer was not whole in time
-│   └── BadAnswer           what came is no answer of this protocol
+│   └── BadAnswer           the answer is not valid in this protocol
 └── ContextOverflow
     └── ContextTooLong      the request is longer than the model's window (`.code`)
 """
@@ -80,11 +80,11 @@ class WireError(ModelError):
 
 
 class KeyMissing(WireError):
-    """There is no key to send; nothing was sent."""
+    """No key was found; nothing was sent."""
 
 
 class RequestRefused(WireError):
-    """The provider refused the request as it stands."""
+    """The provider refused the request; the same request would be refused again."""
 
 
 class KeyRefused(RequestRefused):
@@ -96,7 +96,7 @@ class NotAllowed(RequestRefused):
 
 
 class NotFound(RequestRefused):
-    """There is no such model, or no such address."""
+    """The model or the address does not exist."""
 
 
 class QuotaExhausted(RequestRefused):
@@ -132,7 +132,7 @@ class TooLate(WireError):
 
 
 class BadAnswer(WireError):
-    """What came is no answer of this protocol."""
+    """The answer is not valid in this protocol."""
 
 
 class ContextTooLong(ContextOverflow):

@@ -90,7 +90,7 @@ _WORDS: dict[int, tuple[type[WireError], str]] = {
     403: (NotAllowed, "this key may not do that; see what it and its project are allowed"),
     404: (
         NotFound,
-        "there is no such model or address; compare the model's name and base_url with what `locus models` lists",
+        "the model or the address does not exist; compare the model's name and base_url with what `locus models` lists",
     ),
     413: (RequestRefused, "the request is too large; send less, or let a conversation manager shorten the history"),
     429: (RateLimited, "too many requests or tokens at a time; wait, or ask less at a time"),
@@ -242,7 +242,7 @@ def bad_answer(
     retryable: bool = False,
     secrets: tuple[str, ...] = (),
 ) -> BadAnswer:
-    """What came is no answer.
+    """The error of an invalid answer.
 
     Args:
         provider: the scheme of the provider.

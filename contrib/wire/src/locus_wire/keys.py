@@ -1,6 +1,6 @@
 """Where a key comes from, and how it is kept out of every text.
 
-A key is read when it is sent and held by nobody: not in a `repr`, an error, a log, an event or a checkpoint.
+A key is read when it is sent and never kept: not in a `repr`, an error, a log, an event or a checkpoint.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class Key:
     needed: bool = True
 
     def find(self, environ: Mapping[str, str] | None = None) -> str | None:
-        """The key, or None where there is none and none is needed.
+        """The key, or None if none was found and none is needed.
 
         Args:
             environ: the process's environment when None.
 
         Raises:
-            KeyMissing: there is none; its text says where it is looked for.
+            KeyMissing: no key was found; the text says where it was looked for.
         """
         if self.given is not None and (text := self.given.reveal().strip()):
             return text
@@ -78,6 +78,6 @@ def hide_secrets(text: str, secrets: Iterable[str] = ()) -> str:
         secrets: the keys that were sent.
     """
     for secret in secrets:
-        if len(secret) >= 4:  # "EMPTY" and the like are no secret, and shorter ones would eat words
+        if len(secret) >= 4:  # "EMPTY" and the like are not secrets, and shorter ones would eat words
             text = text.replace(secret, HIDDEN)
     return _SHAPES.sub(HIDDEN, text)

@@ -61,7 +61,7 @@ def output_form(output: OutputSpec, *, strict: bool) -> dict[str, Any]:
 
 
 def output_text(output: OutputSpec) -> str:
-    """An output as it is told to a server that decodes by no schema."""
+    """An output as text for a server that does not decode by a schema."""
     return f"Answer with JSON alone, which follows this JSON Schema: {json.dumps(output.schema)}"
 
 

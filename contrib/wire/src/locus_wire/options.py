@@ -1,4 +1,4 @@
-"""What the two wire forms of OpenAI are told about a server, beside the request."""
+"""What the two wire forms of OpenAI need to know about a server, beside the request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Options:
         provider: the scheme of the provider; what its model said is known by it, and sent back to no other.
         model: the model, as the server calls it.
         strict: whether tools and outputs are sent in the strict form where they have one.
-        structured: whether the server decodes by a schema; else the schema is told as text.
+        structured: whether the server decodes by a schema; else the schema is sent as text.
         max_tokens: the name of the field for it (Chat Completions).
         stream_usage: whether to ask for the usage of a stream (Chat Completions).
         reasoning: whether the model's reasoning is sent back.

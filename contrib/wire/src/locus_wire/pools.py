@@ -1,6 +1,6 @@
-"""Connections that show a key to one host only, and live as long as somebody needs them.
+"""Connections that show a key to one host only, and live as long as they are used.
 
-There is one pool an event loop, counted by its users, so no loop ends with an open transport, and nobody has to close a
+There is one pool an event loop, counted by its users, so no loop ends with an open transport, and no user closes a
 model or an agent. Calls outside a session open a connection and close it.
 """
 

@@ -1,7 +1,7 @@
 """The conversation as items of the Responses form; what the server said goes back as it came.
 
 An item of the model becomes blocks, and its own fields (ids, states, annotations, whatever is new) stay with them in
-``extras``: reasoning with its encrypted content, calls with their ids. An item that is none of those is a raw block.
+``extras``: reasoning with its encrypted content, calls with their ids. Any other item is a raw block.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from locus_wire.options import Options
 
 __all__ = ["between", "blocks_of", "conversation", "key_of"]
 
-#: What stands between the parts of a reasoning.
+#: The separator between the parts of a reasoning.
 between = "\n\n"
 
 #: The parts of a message that are text, with the field that holds it.
@@ -69,7 +69,7 @@ def _texts(item: Mapping[str, Any], provider: str) -> Iterator[Block]:
     if isinstance(parts, str):
         parts = ({"type": "output_text", "text": parts},)
     if not all(part.get("type") in _TEXTS and isinstance(part.get(_TEXTS[part["type"]]), str) for part in parts):
-        # A part that nobody here knows: the item stays whole, and what can be read of it is read.
+        # An unknown part: the item is kept whole, and its readable text is read.
         text = "".join(str(part.get("text") or "") for part in parts)
         if text:
             yield TextBlock(text, extras={key: {"shown": True}})
@@ -141,7 +141,7 @@ def _encode_assistant(message: Message, provider: str, *, reasoning: bool) -> It
             if about.get("shown"):
                 continue
             if "part" not in about:
-                # Somebody else's: without an id of its own it is a plain message.
+                # From another provider: without an id of its own it is a plain message.
                 if texts is not None:
                     yield texts
                     texts = None
@@ -181,7 +181,7 @@ def _other(block: Block, provider: str, *, reasoning: bool) -> dict[str, Any] | 
         }
     if isinstance(block, ThinkingBlock):
         if not reasoning or not isinstance(rest, dict):
-            return None  # somebody else's
+            return None  # from another provider
         signed = {} if block.signature is None else {"encrypted_content": block.signature}
         return {"type": "reasoning", **rest, **signed}
     if isinstance(block, RawBlock) and block.provider == provider:

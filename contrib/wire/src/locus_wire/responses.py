@@ -184,7 +184,7 @@ class _StreamedAnswer:
             if not isinstance(text, str):
                 raise Malformed(f"a piece of the answer must hold text, got {type(text).__name__}")
             if _DELTAS[kind] == "reasoning":
-                # The parts of a reasoning stand apart in the answer, so they do in what is shown.
+                # The parts of a reasoning are separate in the answer, so they are in the chunks.
                 at = (data.get("output_index"), data.get("summary_index", data.get("content_index")))
                 if self._reasoned is not None and self._reasoned[0] == at[0] and self._reasoned != at:
                     text = between + text
@@ -194,7 +194,7 @@ class _StreamedAnswer:
             self._items.append(data["item"])
         elif kind in ("response.completed", "response.incomplete", "response.failed"):
             whole = data["response"]
-            # Some servers leave out of the last event what they have told before.
+            # Some servers leave out of the last event what they have sent before.
             self._response = response_of({**whole, "output": whole.get("output") or self._items}, self._options)
         elif kind == "error":
             raise ErrorInAnswer(data)

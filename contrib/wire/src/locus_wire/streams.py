@@ -32,7 +32,7 @@ __all__ = [
 
 
 class Malformed(Exception):
-    """Raised by who reads an answer: it is none. Its text says what came instead."""
+    """An answer is invalid; raised by its reader. The text says what came instead."""
 
 
 class ErrorInAnswer(Exception):
@@ -159,7 +159,7 @@ class _Text:
 
     def __init__(self, response: httpx2.Response) -> None:
         self.request, self.headers, self._response = response.request, response.headers, response
-        response.encoding = "utf-8-sig"  # a byte order mark is no part of the first line
+        response.encoding = "utf-8-sig"  # a byte order mark is not part of the first line
 
     async def aiter_text(self) -> AsyncIterator[str]:
         async for text in self._response.aiter_text():

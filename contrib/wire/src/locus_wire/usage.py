@@ -11,7 +11,7 @@ __all__ = ["count", "usage"]
 
 
 def count(said: Any, *path: str) -> int:
-    """A count in what a server said, or 0 where there is none.
+    """A count in a server's answer, or 0.
 
     Args:
         said: an object; whatever else it is holds no counts.

@@ -35,7 +35,7 @@ _TAKEN = {
 
 
 def drop_surrogates(value: Any) -> Any:
-    """Plain data without lone surrogates: they are no characters, and no journal holds them."""
+    """Plain data without lone surrogates: they are not characters, and a journal cannot store them."""
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, Mapping):
@@ -86,7 +86,7 @@ def own_block(block: Block) -> Wire | None:
 
 
 def foreign_block(block: Block) -> Wire | None:
-    """A block of an assistant turn that somebody else wrote: without what only that one could have signed."""
+    """A block of an assistant turn that another provider wrote, without its signatures."""
     match block:
         case TextBlock() | ToolCall():
             return own_block(evolve(block, extras={}))

@@ -14,7 +14,7 @@ from locus_plugin_anthropic.blocks import Wire
 
 __all__ = ["mark"]
 
-#: What a breakpoint may stand behind. Thinking is cached with what follows it, and is refused as its end.
+#: What a breakpoint may follow. Thinking is cached with what follows it, and is refused as its end.
 _MARKED = frozenset({"text", "image", "document", "tool_use", "tool_result"})
 
 
@@ -24,7 +24,7 @@ def mark(body: Wire, ttl: str, *, growing: bool) -> None:
     Args:
         body: the request; its lists are replaced, their items are not touched.
         ttl: how long the caches live, ``"5m"`` or ``"1h"``.
-        growing: whether a request that begins as this one will follow; writing a cache for nobody costs too.
+        growing: whether a request with this prefix will follow; writing a cache that is never read costs money, too.
     """
     control = {"type": "ephemeral"} if ttl == "5m" else {"type": "ephemeral", "ttl": ttl}
     if tools := body.get("tools"):

@@ -1,6 +1,6 @@
 """A conversation as the Messages API wants it: a system prompt apart, user and assistant in turn, results before texts.
 
-Each message is encoded once. Whatever is decided here depends on what stands before it only, so a longer conversation
+Each message is encoded once. Every decision here depends only on what comes before, so a longer conversation
 begins with the very bytes of the shorter one.
 """
 

@@ -25,7 +25,7 @@ __all__ = ["AnthropicModel", "make"]
 _PATH = "/v1/messages"
 
 #: From here on an answer may take longer than the ten minutes after which idle connections are cut, so it is streamed
-#: although nobody listens (the official clients do it the same way).
+#: although nothing listens (the official clients do it the same way).
 _LONG = 21_333
 
 #: How often a turn that the server has paused is gone on with.
@@ -46,7 +46,7 @@ def make(name: str, settings: AnthropicSettings | None = None) -> AnthropicModel
         settings: None = the defaults.
 
     Raises:
-        ConfigError: there is no name, or the address is none.
+        ConfigError: the name is missing, or the address is invalid.
     """
     if not name.strip():
         raise ConfigError("'anthropic:' has no model name; write 'anthropic:NAME', with one that `locus models` lists")

@@ -31,7 +31,7 @@ def check_message(data: Any) -> Wire:
     """The message that an answer is.
 
     Raises:
-        Malformed: it is none.
+        Malformed: it is not a message.
     """
     if not isinstance(data, dict) or not isinstance(data.get("content"), list):
         raise Malformed("the answer is not a message of the Messages API; compare base_url with its documentation")
@@ -122,7 +122,7 @@ def _storable(data: Wire) -> Wire:
     """The message without what no journal could hold: lone surrogates.
 
     Raises:
-        ValueError: it holds a number that is none.
+        ValueError: it holds an invalid number.
     """
     try:
         json.dumps(data, ensure_ascii=False, allow_nan=False).encode()

@@ -40,7 +40,7 @@ class Stream:
         """Take one event; True = it was the last.
 
         Raises:
-            Told: it tells of a failure.
+            ErrorInAnswer: the event reports a failure.
             Malformed: it makes no sense.
         """
         chunks: list[Chunk] = []
@@ -108,7 +108,7 @@ class Stream:
         if pieces is None:
             return
         text = "".join(pieces)
-        if not text:  # the arguments came with the block, or there are none
+        if not text:  # the arguments came with the block, or are empty
             if block.get("input"):
                 self._show_call(block, json.dumps(block["input"], ensure_ascii=False), chunks)
             return

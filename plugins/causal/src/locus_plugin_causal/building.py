@@ -1,4 +1,4 @@
-"""`build_causal_chain`: a chain from whatever tells of causes."""
+"""`build_causal_chain`: a chain from events, claims or data about causes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["build_causal_chain", "chain_of"]
 
 
 def build_causal_chain(events: Iterable[Any], *, known: Iterable[str] = ()) -> CausalChain:
-    """The chain that events tell of.
+    """The chain that events describe.
 
     Each of them is one of these; anything else, and whatever is malformed, is left out:
 
@@ -25,7 +25,7 @@ def build_causal_chain(events: Iterable[Any], *, known: Iterable[str] = ()) -> C
       rules of `locus_plugin_causal.trace` say what caused what;
     - a claim: ``{"label": text, "causes": [labels], "prevents": [labels], "type": "root_cause" | "intermediate" |
       "symptom" | "unknown", "confidence": 0.0 to 1.0}``, where only the label is needed, ``causes`` are what caused it
-      and ``prevents`` what it prevented. A label that nobody describes is a node of an unknown type; a label ``c3``
+      and ``prevents`` what it prevented. A label without a description is a node of an unknown type; a label ``c3``
       means that node of the trace;
     - a `CausalNodeEvent` or `CausalEdgeEvent` of a run.
 

@@ -34,8 +34,8 @@ class CausalChain:
     """Nodes by id, and the edges between them.
 
     Args:
-        nodes: nodes, or a mapping of them; of two with the same id the later one stands.
-        edges: edges between them; of two that say the same the later one stands.
+        nodes: nodes, or a mapping of them; of two with the same id the later one counts.
+        edges: edges between them; of two that say the same the later one counts.
 
     Raises:
         ValueError: an edge leads from or to a node that is not there.
@@ -61,7 +61,7 @@ class CausalChain:
         return evolve(self, edges=(*self.edges, edge))
 
     def joined(self, other: CausalChain) -> CausalChain:
-        """This chain and another one; where both have a node or an edge, this one's stands."""
+        """This chain and another one; where both have a node or an edge, this chain's is kept."""
         return CausalChain({**other.nodes, **self.nodes}, (*other.edges, *self.edges))
 
     # -- asking -----------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ class CausalChain:
         return (*self.cycles, *self.contradictions)
 
     def path(self, cause: str, effect: str) -> tuple[str, ...] | None:
-        """A shortest way from a cause to an effect: ids, both ends included; None where there is none."""
+        """A shortest path from a cause to an effect: ids, both ends included; None without one."""
         return shortest(self._effects, [cause] if cause in self.nodes else [], effect)
 
     def paths(self, cause: str, effect: str, *, limit: int = 100, steps: int = 100_000) -> tuple[tuple[str, ...], ...]:
@@ -151,7 +151,7 @@ class CausalChain:
     # -- JSON -------------------------------------------------------------------------------------
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data. A chain can also stand in ``state.metadata`` as it is."""
+        """Plain data. A chain can also be stored in ``state.metadata`` as it is."""
         return {
             "format": _FORMAT,
             "nodes": [[n.id, n.label, n.node_type.value, n.confidence, n.source] for n in self.nodes.values()],
@@ -163,7 +163,7 @@ class CausalChain:
         """A chain from its plain data.
 
         Raises:
-            CheckpointError: it is none, or of a newer version.
+            CheckpointError: it is not a chain, or of a newer version.
         """
         try:
             if data["format"] != _FORMAT:

@@ -1,4 +1,4 @@
-"""Claims about causes, as a model writes them: labels that name their causes. Whatever is no claim is left out."""
+"""Claims about causes, as a model writes them: labels that name their causes. Invalid items are left out."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class ClaimBuilder:
         self._implied: set[str] = set()
 
     def add(self, item: Any) -> bool:
-        """Take an item in; False when it is no claim."""
+        """Take an item in; False when it is not a claim."""
         claim = Claim.of(item)
         if claim is None:
             return False

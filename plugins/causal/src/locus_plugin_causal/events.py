@@ -21,7 +21,7 @@ class CausalNodeEvent(Event):
     """A node was added, or its type is another one now.
 
     Args:
-        node_id: unique in the run; a later event with the same one stands in place of this.
+        node_id: unique in the run; a later event with the same one replaces this.
         label: what happened.
         node_type: ``"root_cause"``, ``"intermediate"``, ``"symptom"`` or ``"unknown"``.
         confidence: 0.0 to 1.0.

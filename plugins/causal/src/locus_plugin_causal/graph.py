@@ -11,7 +11,7 @@ from attrs import field, frozen
 
 __all__ = ["CausalEdge", "CausalNode", "Conflict", "NodeType", "Relation", "Source", "clamp"]
 
-#: Where a node or an edge comes from: the rules about the tool trace, or somebody's claim (a model's, a user's).
+#: Where a node or an edge comes from: the rules about the tool trace, or a claim (a model's, a user's).
 Source = Literal["trace", "claim"]
 
 
@@ -35,7 +35,7 @@ def clamp(value: Any) -> float:
     """A confidence from 0.0 to 1.0.
 
     Raises:
-        ValueError: it is no number.
+        ValueError: it is not a number.
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
         raise ValueError(f"confidence must be a number from 0.0 to 1.0, got {value!r}")

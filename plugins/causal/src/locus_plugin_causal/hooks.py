@@ -45,7 +45,7 @@ _REPORT: StashKey[CausalReport] = StashKey("causal.report")
 
 @frozen
 class _Record:
-    """What of the graph cannot be worked out from the calls: how many were told, and what a model claimed.
+    """What of the graph cannot be worked out from the calls: how many were reported, and what a model claimed.
 
     It is in the state, so a run that is resumed tells nothing twice and asks no model again.
     """
@@ -57,7 +57,7 @@ class _Record:
     def of(cls, state: AgentState) -> _Record:
         found = state.metadata.get(_NAME)
         if not isinstance(found, Mapping) or found.get("run") != state.run_id:
-            return cls()  # an earlier run's, or somebody else's
+            return cls()  # an earlier run's, or not written by this plugin
         told, claims = found.get("told"), found.get("claims")
         return cls(told if isinstance(told, int) else 0, claims if isinstance(claims, tuple) else ())
 
@@ -94,7 +94,7 @@ class CausalHook(Hook):
 
     @hookimpl
     async def locus_reflect(self, state: AgentState, run: RunContext) -> AgentState:
-        """Add the calls since the last time, whoever wanted to reflect; ask a model for reasons of its own only."""
+        """Add the calls since the last time, whichever policy asked; ask a model only for this plugin's own reasons."""
         kept = _Record.of(state)
         trace = await _extend_trace(state, kept, run)
         claims = kept.claims

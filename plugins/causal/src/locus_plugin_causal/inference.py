@@ -87,7 +87,7 @@ class Inference:
         self._settings = settings
         self._model: Model | str | None = model if model is not None else settings.model
         self._spec = output_schema(CausalEvents).spec
-        # Read without a schema: one event that is malformed is no reason to drop the others.
+        # Read without a schema: one malformed event must not drop the others.
         self._loose = output_schema({"title": "CausalEvents"})
         self._system = Message(Role.SYSTEM, _SYSTEM.format(most=settings.max_nodes))
 
@@ -104,7 +104,7 @@ class Inference:
         Raises:
             ModelError: the model failed, or did not answer in time.
             BudgetExceeded: the run may not spend more.
-            OutputError, NoClaims: the answer is none.
+            OutputError, NoClaims: the answer is invalid.
         """
         settings = self._settings
         record = {"request": self._cut(request), "calls": [self._describe_execution(*each) for each in calls]}

@@ -18,7 +18,7 @@ class CausalReport:
         chain: the graph.
         conflicts: every cycle and every contradiction in it.
         hypothesis: the label of the first root cause, else of the first node; ``""`` for an empty graph.
-        confidence: that root cause's; 0.5 where there is none, 0.0 for an empty graph.
+        confidence: that root cause's; 0.5 without one, 0.0 for an empty graph.
         inferences: how often a model was asked with success, in this call of ``run`` or ``resume``.
         failures: how often it failed.
         errors: why, the last five.

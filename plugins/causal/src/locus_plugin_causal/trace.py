@@ -30,7 +30,7 @@ from locus_plugin_causal.values import argument_values, result_values
 
 __all__ = ["Change", "TraceBuilder", "describe_call"]
 
-#: What a step adds to the graph; a node with a known id stands in place of the one before.
+#: What a step adds to the graph; a node with a known id replaces the one before.
 Change = CausalNode | CausalEdge | Conflict
 
 #: How far apart equal turns may be to be a cycle.
@@ -73,7 +73,7 @@ class TraceBuilder:
         self._causes: dict[str, list[str]] = {}
         self._failures: dict[tuple[str, str], str] = {}
         self._failed: dict[str, list[str]] = {}
-        # By tool: the failure that nobody has reacted to yet, and the call that failed.
+        # By tool: the failure that was not reacted to yet, and the call that failed.
         self._open: dict[str, tuple[str, str]] = {}
         # By value: the call that brought it, or None where it was there before.
         self._brought: dict[str, str | None] = {}

@@ -2,7 +2,7 @@
 
 A view is a pure function of the messages and a `Compaction`; a compaction changes only when a manager acts. So
 between two acts the view of a turn is a prefix of the view of the next one, which is what prompt caches live on;
-and because the value stands in ``state.metadata``, that holds over a resume and over the thread's next run.
+and because the value is kept in ``state.metadata``, that holds over a resume and over the thread's next run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Compaction:
     Args:
         end: messages from this index on are shown.
         kept: indices below ``end`` that are shown as well, ascending.
-        summary: what stands for those that are not shown, or ``""``.
+        summary: the text in place of those that are not shown, or ``""``.
         stubs: tool outputs from ``end`` up to this index are shown as one line each.
     """
 
@@ -49,7 +49,7 @@ class Compaction:
         return max(self.end, self.stubs)
 
     def with_summary(self, summary: str) -> Compaction:
-        """The same range with the text that stands for it."""
+        """The same range with the text that replaces it."""
         return evolve(self, summary=summary)
 
     def with_stubs(self, stubs: int) -> Compaction:
@@ -71,7 +71,7 @@ class Compaction:
 
     @classmethod
     def from_data(cls, data: Any, messages: tuple[Message, ...]) -> Compaction | None:
-        """The compaction, or None where there is none or the history is no longer the one it was made for."""
+        """The compaction, or None without one, or if the history is no longer the one it was made for."""
         try:
             made = cls(
                 end=int(data["end"]),
@@ -112,7 +112,7 @@ def _fingerprint(message: Message) -> str:
 
 
 def _summary(text: str, count: int) -> Message:
-    # Every line is quoted, so no text inside can end the quotation and speak for somebody else.
+    # Every line is quoted, so no text inside can end the quotation and pose as another speaker.
     quoted = "\n".join(f"> {line}" for line in text.splitlines())
     return Message(
         Role.USER,
@@ -144,13 +144,13 @@ class ShownMessages:
     """What a run remembers of the view it showed last; lives in the stash and can be made again at any time.
 
     Args:
-        data: the compaction as it stands in the metadata, or None.
+        data: the compaction as stored in the metadata, or None.
         compaction: the same, read.
         fixed: the view of the messages up to ``reach``.
-        counted: how many of ``fixed`` are no system messages.
+        counted: how many of ``fixed`` are not system messages.
         reach: messages from here on are shown as they are.
         anchor: ``messages[reach - 1]``, or None.
-        tokens: of ``fixed``, where somebody counted them.
+        tokens: of ``fixed``, if they were counted.
         failed_at: how many messages there were when acting failed, or None.
     """
 

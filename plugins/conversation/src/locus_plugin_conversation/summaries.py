@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 __all__ = ["KEY", "SHOWN", "SummarizingManager", "summarise"]
 
-#: Where the summary stands in ``state.metadata``: one place, so that managers can take over from each other.
+#: The key of the summary in ``state.metadata``: one place, so that managers can take over from each other.
 KEY = "locus.summary"
 SHOWN: StashKey[ShownMessages] = StashKey(KEY)
 
-#: Under this name failures stand in ``AgentResult.reports``.
+#: The key of failures in ``AgentResult.reports``.
 REPORT = "conversation_manager"
 
 #: Characters of one text (a message, an output, the arguments of a call) that the summariser gets to see.
@@ -198,7 +198,7 @@ async def extend(
     model: Model | str | None,
     piece: int = PIECE,
 ) -> View | None:
-    """The view of a plan, once the summary that it lacks is written; None when there is none to write or it failed."""
+    """The view of a plan, once its missing summary is written; None when nothing is to be summarised, or it failed."""
     messages = state.messages
     done = set(now.compaction.left_out()) if now.compaction is not None else set()
     before = now.compaction.summary if now.compaction is not None else ""

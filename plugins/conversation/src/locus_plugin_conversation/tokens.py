@@ -22,7 +22,7 @@ BYTES_A_TOKEN = 4
 #: What providers wrap around each message: its role and its delimiters.
 TOKENS_A_MESSAGE = 4
 
-#: An image of about a megapixel; what a clip or a document costs is of that order and known to nobody here.
+#: An image of about a megapixel; what a clip or a document costs is of that order and cannot be known here.
 TOKENS_A_MEDIUM = 1_500
 
 _forms = itertools.count(1)

@@ -51,7 +51,7 @@ class Turns:
             end: the cut.
             head: messages before this index stay.
             summarised: a summary tells what the first message after the cut answers, so that turn stays only
-                where there is no newer one.
+                without a newer one.
         """
         stay = set(range(min(head, end)))
         stay.update(self._system[: bisect_left(self._system, end)])
@@ -67,7 +67,7 @@ class Turns:
         return tuple(sorted(stay))
 
     def counted(self, kept: tuple[int, ...]) -> int:
-        """How many of the kept ones are no system messages."""
+        """How many of the kept ones are not system messages."""
         return sum(1 for i in kept if self._messages[i].role is not Role.SYSTEM)
 
 

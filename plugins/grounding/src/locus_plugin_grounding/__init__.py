@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from locus_plugin_grounding.events import GroundingEvent, GroundingFailedEvent
     from locus_plugin_grounding.hooks import GroundingHook
     from locus_plugin_grounding.judge import BadVerdict
-    from locus_plugin_grounding.partition import WEIGHTS, Decision, Kind, Partition, TypedClaim, decide, score_partition
+    from locus_plugin_grounding.partition import WEIGHTS, Decision, Kind, Partition, TypedClaim, decide, typed_score
     from locus_plugin_grounding.result import GroundingReport, GroundingResult
     from locus_plugin_grounding.sentences import claims_of
     from locus_plugin_grounding.settings import GroundingSettings
@@ -33,7 +33,7 @@ __all__ = [
     "TypedClaim",
     "claims_of",
     "decide",
-    "score_partition",
+    "typed_score",
 ]
 
 __getattr__, __dir__ = exports(
@@ -50,7 +50,7 @@ __getattr__, __dir__ = exports(
             "TypedClaim",
             "WEIGHTS",
             "decide",
-            "score_partition",
+            "typed_score",
         ),
         "locus_plugin_grounding.result": ("GroundingReport", "GroundingResult"),
         "locus_plugin_grounding.sentences": ("claims_of",),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from locus.models import Model, ModelRequest, ModelResponse
 from locus_plugin_grounding.evidence import Corpus
 from locus_plugin_grounding.judge import BadVerdict, Graded, judge_request, read_findings, read_scores
-from locus_plugin_grounding.partition import Decision, Kind, Partition, TypedClaim, decide, score_partition
+from locus_plugin_grounding.partition import Decision, Kind, Partition, TypedClaim, decide, typed_score
 from locus_plugin_grounding.result import NO_CLAIMS, GroundingResult
 from locus_plugin_grounding.rules import Finding, Standing, corrects, find, names_of
 from locus_plugin_grounding.sentences import claims_of
@@ -86,9 +86,7 @@ class GroundingEvaluator:
             return self._without_claims(earlier)
         settings, shown = self.settings, [text for text in evidence if text.strip()]
         if not shown:
-            return self.evaluate(
-                given + beyond, (), earlier=earlier
-            )  # nothing to compare with, so nobody need be asked
+            return self.evaluate(given + beyond, (), earlier=earlier)  # nothing to compare with, so no judge is asked
         request = judge_request(
             given,
             shown,
@@ -118,7 +116,7 @@ class GroundingEvaluator:
 
     def _without_claims(self, earlier: Iterable[TypedClaim]) -> GroundingResult:
         if self.settings.typed and (held := tuple(earlier)):
-            # To say nothing more is no correction.
+            # Saying nothing more is not a correction.
             return self._decide(Partition().after(held), (), ())
         return GroundingResult(score=0.0, reason=NO_CLAIMS)
 
@@ -161,7 +159,7 @@ class GroundingEvaluator:
 
     def _decide(self, partition: Partition, claims: tuple[str, ...], beyond: tuple[str, ...]) -> GroundingResult:
         settings = self.settings
-        score = score_partition(partition, penalty=settings.penalty)
+        score = typed_score(partition, penalty=settings.penalty)
         return GroundingResult(
             score=score,
             claims=(*claims, *beyond),

@@ -24,7 +24,7 @@ class GroundingEvent(Event):
         score: 0.0 to 1.0.
         claims_evaluated: how many claims there were.
         ungrounded_claims: those that no evidence confirms.
-        requires_replan: whether the text may not stand as it is.
+        requires_replan: whether the text cannot be accepted as it is.
         decision: ``"proceed"``, ``"regenerate"`` or ``"replan"``.
         reason: ``"no claims"``, or ``""``.
         stage: ``"reflect"`` or ``"answer"``.
@@ -42,7 +42,7 @@ class GroundingEvent(Event):
 @register_event
 @frozen(kw_only=True, eq=False, repr=False)
 class GroundingFailedEvent(Event):
-    """The judge failed, or its answer was none; the run goes on as if it had not been asked.
+    """The judge failed, or its answer was invalid; the run goes on as if it had not been asked.
 
     Args:
         error: what happened.

@@ -83,7 +83,7 @@ def without(text: str, echoes: Iterable[str]) -> str:
 
 
 def _echoes(texts: Iterable[Any]) -> tuple[str, ...]:
-    """Of some texts those that say something: an identifier is no echo."""
+    """Of some texts those that say something: an identifier is not an echo."""
     found = (each.strip().rstrip("?.! ") for each in texts if isinstance(each, str))
     return tuple(each for each in found if len(each.split()) >= 3)
 

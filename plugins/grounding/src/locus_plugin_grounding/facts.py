@@ -76,10 +76,10 @@ _CUT = re.compile(
 )
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])|_+")
-#: What may stand right before a number that stands for a thing: "order 4711", "Order #4711", "order number 4711".
+#: What may come right before a number that names a thing: "order 4711", "Order #4711", "order number 4711".
 _LABEL = re.compile(r"([^\W\d_]{2,})\s(?:number |no\.? |id |nr\.? )?#?$", re.IGNORECASE)
 _LONGEST_LABEL: Final = 60
-#: What stands right before a number that is a lower bound, or an upper one.
+#: What comes right before a number that is a lower or an upper bound.
 _LOWER = "at least|more than|over|above|after|from|since"
 _UPPER = "at most|up to|(?:less|fewer) than|under|below|before|until|till"
 _BOUND = re.compile(rf"\b(?:(?P<upper>{_UPPER})|(?P<lower>{_LOWER}))\s+(?:the\s+)?$", re.IGNORECASE)
@@ -103,7 +103,7 @@ class Part:
         content: those of its words that carry a fact: all but the frame, and beside a quantity all but what says which
             kind of value it is.
         kinds: the kinds of value that it names: ``"money"`` of "it costs".
-        labels: the numbers that stand for a thing, each with its word: 4711 of "order 4711".
+        labels: the numbers that name a thing, each with its word: 4711 of "order 4711".
         counted: the numbers that count something, each with its noun, which is their unit: 2 of "2 desk lamps", lamps.
         continues: whether it speaks of what the part before it spoke of: "and was shipped", "it costs".
     """
@@ -120,7 +120,7 @@ class Part:
 
     @property
     def naming(self) -> tuple[Quantity, ...]:
-        """The identifiers, and the numbers that stand for a thing."""
+        """The identifiers, and the numbers that name a thing."""
         return (*(q for q in self.quantities if q.kind == "id"), *(q for _, q in self.labels))
 
 
@@ -185,7 +185,7 @@ def _part(text: str) -> Part:
         at = word.end()
         words.append(word[0].casefold())
         denials += _take(word[0], terms, names)
-    # Zero of something is none of it.
+    # Zero of something denies it.
     denials += any(q.kind == "" and q.value == 0 for q in quantities)
     valued = len(quantities) > len(labels) + sum(q.kind == "id" for q in quantities)
     soft = frozenset(w for w in words if w in FRAME or (w in VALUE and (valued or (quantities and VALUE[w] == "name"))))

@@ -10,7 +10,7 @@ from locus_plugin_grounding.result import GroundingResult
 
 __all__ = ["HEADER", "feedback", "note"]
 
-#: Begins what is said about an answer; `feedback` of other reviewers may stand before or behind it.
+#: Begins what is said about an answer; `feedback` of other reviewers may come before or after it.
 HEADER = "[Grounding: the answer above was compared with what the tools said. This is not a message from the user.]"
 _NOTE = "[Grounding: what you said above was compared with what the tools said. This is not a message from the user.]"
 
@@ -22,7 +22,7 @@ _REPLAN = (
 
 
 def feedback(result: GroundingResult) -> str:
-    """What is said about an answer that may not stand."""
+    """The feedback on an answer that is not accepted."""
     advice = _REGENERATE if result.decision is Decision.REGENERATE else _REPLAN
     return "\n".join([HEADER, *_list_claims(result), advice])
 

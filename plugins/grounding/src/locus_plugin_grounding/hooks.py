@@ -1,4 +1,4 @@
-"""`GroundingHook`: a pass in the Reflect node, and one on each final answer before it stands."""
+"""`GroundingHook`: a pass in the Reflect node, and one on each final answer before it is accepted."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class GroundingHook(Hook):
 
     @hookimpl
     async def locus_reflect(self, state: AgentState, run: RunContext) -> AgentState | None:
-        """Score what the model said beside its last calls, whoever wanted to reflect."""
+        """Score what the model said beside its last calls, whichever policy asked to reflect."""
         last = state.last_assistant
         claims = claims_of(last.text, plans=False) if last is not None else ()
         if not claims:
@@ -108,7 +108,7 @@ class GroundingHook(Hook):
         return new
 
     def on_terminate(self, event: TerminateEvent, run: RunContext) -> None:
-        """Report how the run's answer stands."""
+        """Report the verdict on the run's answer."""
         kept = Record.of(run.state)
         run.report(
             NAME,

@@ -38,12 +38,12 @@ absent), inference (concluded, nobody said it), domain (common knowledge). Write
 
 _LINE = re.compile(r"(\d{1,4}):\s*(\S.*?)\s*", re.ASCII)
 _SCORE = re.compile(r"[01]|0?\.\d{1,12}|1\.0{1,12}", re.ASCII)
-#: Characters of an answer; a longer one is none.
+#: Characters of an answer; a longer one is invalid.
 LONGEST = 20_000
 
 
 class BadVerdict(LocusError):
-    """An answer of the judge that is none. Its text says why, and never quotes more than one line."""
+    """An invalid answer of the judge. Its text says why, and never quotes more than one line."""
 
 
 @frozen
@@ -94,7 +94,7 @@ def judge_request(
 
 
 def _lines(text: str, count: int) -> list[str]:
-    """What stands behind each number, in order."""
+    """The text after each number, in order."""
     if len(text) > LONGEST:
         raise BadVerdict(f"the answer has {len(text):,} characters")
     found: dict[int, str] = {}

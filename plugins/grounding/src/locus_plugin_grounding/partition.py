@@ -2,7 +2,7 @@
 
 After GSAR (arXiv 2604.23366): ``S = (W(G) + W(K)) / (W(G) + W(U) + rho W(X) + W(K))``, where W sums the weights of the
 kinds of evidence. Two things are stricter here, because with the formula alone a contradiction is escaped by leaving
-its claim out of the next answer, or drowned by adding what nobody doubts: a contradicted claim stays in X until an
+its claim out of the next answer, or drowned by adding what is not in doubt: a contradicted claim stays in X until an
 answer corrects it (`Partition.after`), and while X is not empty the answer is not `Decision.PROCEED` (`decide`).
 """
 
@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from attrs import evolve, field, frozen
 
-__all__ = ["WEIGHTS", "Decision", "Kind", "Partition", "TypedClaim", "decide", "score_partition"]
+__all__ = ["WEIGHTS", "Decision", "Kind", "Partition", "TypedClaim", "decide", "typed_score"]
 
 
 class Kind(StrEnum):
@@ -48,7 +48,7 @@ WEIGHTS: Final[Mapping[Kind, float]] = MappingProxyType(
 
 
 class Decision(StrEnum):
-    """What becomes of an answer: it stands, is written anew from the same evidence, or evidence is sought first."""
+    """What becomes of an answer: it is accepted, rewritten from the same evidence, or evidence is sought first."""
 
     PROCEED = "proceed"
     REGENERATE = "regenerate"
@@ -110,7 +110,7 @@ def _weight(claims: Iterable[TypedClaim], weights: Mapping[Kind, float]) -> floa
     return math.fsum(weights[claim.kind] for claim in claims)
 
 
-def score_partition(partition: Partition, *, penalty: float = 1.0, weights: Mapping[Kind, float] = WEIGHTS) -> float:
+def typed_score(partition: Partition, *, penalty: float = 1.0, weights: Mapping[Kind, float] = WEIGHTS) -> float:
     """The score of a partition, 0.0 to 1.0.
 
     Args:
@@ -139,7 +139,7 @@ def decide(score: float, *, contradicted: Any = (), proceed: float = 0.8, thresh
     Args:
         score: its score.
         contradicted: X; while there is one, the answer does not proceed, whatever it says beside it.
-        proceed: the score from which it stands.
+        proceed: the score from which it is accepted.
         threshold: the score below which evidence must be sought.
     """
     if score < threshold or math.isnan(score):

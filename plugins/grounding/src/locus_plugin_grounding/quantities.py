@@ -25,7 +25,7 @@ class Quantity:
     Args:
         kind: ``""`` a bare number, a dimension (``"length"``, ``"USD"``, ...), ``"date"``, ``"clock"`` or ``"id"``.
         value: in the dimension's base unit; text of a date (``"--05-04"`` without a year) or of an identifier.
-        raw: a number as it is written; None for what is no number.
+        raw: a number as it is written; None if it is not a number.
         bound: ``">"`` where it is a lower bound ("at least 40"), ``"<"`` for an upper one.
     """
 
@@ -81,7 +81,7 @@ _CODE = re.compile(r"(?<![\d\w])(?<!\d )(?:US\$|(USD|EUR|GBP|JPY)) ?(?=\d)")
 
 
 def use_signs(text: str) -> str:
-    """The text with the currencies that stand before a number as signs: ``USD 5`` -> ``$5``."""
+    """The text with currencies before a number as signs: ``USD 5`` -> ``$5``."""
     return _CODE.sub(lambda found: _CODES[found[1] or "USD"], text)
 
 
@@ -172,7 +172,7 @@ _SCALES: Final = {
 _SIGNS: Final = {"$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY"}
 _CODES: Final = {code: sign for sign, code in _SIGNS.items()}
 _COUNTED = "two three four five six seven eight nine ten eleven twelve"
-#: "One" is left out: it stands for anything.
+#: "One" is left out: it may mean anything.
 _WORDS: Final = {"zero": Decimal(0)} | {word: Decimal(n) for n, word in enumerate(_COUNTED.split(), 2)}
 
 _DATE = re.compile(r"(?:\d{4}|-)-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?=T\d|(?!\w))")

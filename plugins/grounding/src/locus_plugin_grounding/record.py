@@ -15,7 +15,7 @@ __all__ = ["NAME", "Outcome", "Record", "one_line"]
 
 NAME = "grounding"
 
-#: How many claims are kept, and told, and how many characters of each.
+#: How many claims are kept and reported, and how many characters of each.
 MOST, LONGEST = 10, 300
 
 
@@ -46,7 +46,7 @@ class Outcome:
 
     @property
     def sends_back(self) -> bool:
-        """Whether the text may not stand."""
+        """Whether the text is not accepted."""
         return self.result is not None and self.result.requires_replan
 
 
@@ -60,7 +60,7 @@ class Record:
 
     Args:
         sent: how often one was sent back by this plugin.
-        verdict: of the newest that stands.
+        verdict: of the newest that was accepted.
         score: its score.
         ungrounded: its claims that nothing confirms.
         contradicted: claims of answers that evidence contradicts, and that were not corrected: text and kind.
@@ -77,7 +77,7 @@ class Record:
         """What a state keeps."""
         found = state.metadata.get(NAME)
         if not isinstance(found, Mapping) or found.get("run") != state.run_id:
-            return cls()  # an earlier run's, or somebody else's
+            return cls()  # an earlier run's, or not written by this plugin
         sent, score = found.get("sent"), found.get("score")
         return cls(
             sent=sent if isinstance(sent, int) else 0,
@@ -104,7 +104,7 @@ class Record:
 
         Args:
             outcome: what came of it.
-            sent: whether it was sent back, and does not stand.
+            sent: whether it was sent back, and so not accepted.
         """
         result = outcome.result
         partition = result.partition if result is not None else None

@@ -41,7 +41,7 @@ class GroundingResult:
 
     @property
     def requires_replan(self) -> bool:
-        """Whether the text may not stand as it is."""
+        """Whether the text cannot be accepted as it is."""
         return self.decision is not Decision.PROCEED
 
 
@@ -50,9 +50,9 @@ class GroundingReport:
     """``result.reports["grounding"]``.
 
     Args:
-        verdict: of the final answer: ``"grounded"``, ``"ungrounded"`` (it stands all the same, because there were no
-            revisions left), ``"no claims"``, ``"no evidence"`` (``require_evidence`` is off), ``"unchecked"`` (the
-            judge failed), or ``""`` (there was none to score).
+        verdict: of the final answer: ``"grounded"``, ``"ungrounded"`` (it is accepted because no revisions were
+            left), ``"no claims"``, ``"no evidence"`` (``require_evidence`` is off), ``"unchecked"`` (the
+            judge failed), or ``""`` (no answer to score).
         score: of the final answer, or None where it has none.
         ungrounded_claims: of the final answer.
         revisions: how often this plugin sent an answer of the run back.

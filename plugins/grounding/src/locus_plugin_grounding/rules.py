@@ -25,7 +25,7 @@ __all__ = ["Finding", "Standing", "corrects", "find", "names_of"]
 
 #: Quantities that say which thing is spoken of, and not what is said of it.
 _NAMING: Final = ("id", "date")
-#: A claim with more characters, or more quantities, is no sentence that rules can compare.
+#: A claim with more characters, or more quantities, is not a sentence that rules can compare.
 _LONGEST, _MOST_QUANTITIES = 2_000, 40
 #: How much of a claim's words a piece must have to speak of the same thing.
 _SUBJECT: Final = 0.6
@@ -36,7 +36,7 @@ _IT = re.compile(r"its?\b", re.IGNORECASE)
 
 
 class Standing(Enum):
-    """How a claim stands to the evidence."""
+    """What the evidence says about a claim."""
 
     GROUNDED = "grounded"
     UNGROUNDED = "ungrounded"
@@ -49,7 +49,7 @@ class Finding:
     """What was found about a claim.
 
     Args:
-        standing: how it stands.
+        standing: what the evidence says about it.
         kind: on what kind of evidence it rests.
     """
 
@@ -77,7 +77,7 @@ class _Group:
 
     @property
     def content(self) -> frozenset[str]:
-        """The words that evidence must have; where all words are soft and no quantity stands with them, all of them."""
+        """The words that evidence must have; where all words are soft and no quantity comes with them, all of them."""
         found: frozenset[str] = frozenset().union(*(part.content for part in self.parts))
         return found if found or self.quantities else self.terms
 
@@ -101,7 +101,7 @@ class _Group:
 
 
 def _groups(found: Iterable[Part]) -> list[_Group]:
-    """Parts that stand alone, each with those before it that do not."""
+    """Parts that are complete, each with the incomplete ones before it."""
     groups: list[_Group] = []
     under_way: tuple[Part, ...] = ()
     for part in found:
@@ -116,7 +116,7 @@ def _groups(found: Iterable[Part]) -> list[_Group]:
 
 
 def find(claim: str, corpus: Corpus, *, overlap: float = 0.75, before: str = "") -> Finding:
-    """How a claim stands to the evidence.
+    """Compare a claim with the evidence.
 
     Args:
         claim: one sentence. The user's question, quoted in it, counts for nothing.
@@ -165,7 +165,7 @@ def _kind(groups: list[_Group], supports: list[Piece]) -> Kind:
 
 
 def names_of(claim: str) -> tuple[Quantity, ...]:
-    """The identifiers, and numbers that stand for things, of a claim."""
+    """The identifiers, and numbers that name things, of a claim."""
     return _Group(parts(claim)).naming if len(claim) <= _LONGEST else ()
 
 
@@ -281,7 +281,7 @@ def _of_another_kind(part: Part, scope: Part | _Group, found: Part, piece: Piece
 
 
 def _rivals(q: Quantity, other: Quantity, found: Part, part: Part) -> bool:
-    """Whether evidence has a number where a claim's might stand: what names or counts a thing is no amount of money."""
+    """Whether evidence has a number in place of a claim's: what names or counts a thing is not an amount of money."""
     if q.kind == other.kind:
         return True
     if "" not in (q.kind, other.kind) or q.raw is None or other.raw is None:

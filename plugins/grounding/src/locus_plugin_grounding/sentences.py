@@ -46,7 +46,7 @@ def sentences(text: str) -> list[str]:
 
 
 def claims_of(text: str, *, plans: bool = True) -> tuple[str, ...]:
-    """What a text claims: its sentences of more than 10 characters that are no question and no mere courtesy.
+    """What a text claims: its sentences of more than 10 characters that are neither questions nor mere courtesy.
 
     Args:
         text: an answer, or what was said beside tool calls.

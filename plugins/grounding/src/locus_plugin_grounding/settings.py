@@ -11,7 +11,7 @@ from locus_kit.validators import integer, number, optional, seconds, zero_to_non
 
 __all__ = ["GroundingSettings", "Judge"]
 
-#: Who compares claims with evidence: rules that ask nobody, or a model.
+#: Who compares claims with evidence: rules, without a model call, or a model.
 Judge = Literal["rules", "model"]
 
 
@@ -25,12 +25,12 @@ class GroundingSettings:
     """When claims are scored, by whom, and what comes of it.
 
     Args:
-        judge: ``"rules"`` asks nobody; ``"model"`` asks a model.
+        judge: ``"rules"`` asks no model; ``"model"`` asks a model.
         model: the judge, ``"provider:model"``; None = the agent's own model. Naming one does not choose it:
             ``judge = "model"`` does.
         typed: partition the claims into grounded, ungrounded, contradicted and complementary (see `typed_score`),
             with three answers in place of two.
-        proceed: of the typed form: the score from which an answer stands.
+        proceed: of the typed form: the score from which an answer is accepted.
         threshold: the score below which an answer is sent back to find evidence; in the typed form, between this and
             ``proceed`` it is sent back to be written anew.
         penalty: of the typed form: what a contradicted claim weighs beside an ungrounded one, 0 or more.

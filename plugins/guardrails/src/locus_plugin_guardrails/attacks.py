@@ -1,7 +1,7 @@
 """What attacks look like: in arguments (SQL, shell, paths), and in what a tool brings from outside.
 
-Patterns catch what is copied from a textbook, and nothing else: they are the fence, not the lock. Whoever must be sure
-binds parameters, runs no shell, opens files below one folder, and lets a judge look at each call (the plugin
+Patterns catch what is copied from a textbook, and nothing else: they are the fence, not the lock. To be sure, bind
+parameters, run no shell, open files below one folder only, and let a judge look at each call (the plugin
 ``steering``).
 """
 

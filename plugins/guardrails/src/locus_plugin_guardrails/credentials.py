@@ -41,7 +41,7 @@ _EACH = [(compile_pattern(pattern), 1 if "([" in pattern else 0) for pattern in 
 
 
 def keys(text: str) -> Iterator[tuple[int, int]]:
-    """Where keys and tokens stand."""
+    """The places of keys and tokens."""
     if not _ANY.found(text):
         return
     for pattern, group in _EACH:

@@ -2,7 +2,7 @@
 
 Each finds candidates with one linear pattern and then judges them by what their kind must satisfy: check digits, the
 structure of a country's numbers, addresses that lead somewhere. A candidate that fails never hides the one behind it:
-numbers are judged group by group, whatever stands before and after.
+numbers are judged group by group, whatever comes before and after.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _outside(text: str, start: int, end: int, also: str = "_") -> bool:
 
 
 def email(text: str) -> Iterator[Span]:
-    """E-mail addresses; ``git@host:path`` is none."""
+    """E-mail addresses; ``git@host:path`` is not one."""
     if "@" not in text:
         return
     for start, end in _EMAIL.spans(text):
@@ -156,7 +156,7 @@ def bank_account(text: str) -> Iterator[Span]:
 
 @lru_cache(maxsize=1024)
 def _iban_length(country: str) -> int:
-    """How many characters an IBAN of a country has; 0 where there are none."""
+    """How many characters an IBAN of a country has; 0 where it has none."""
     structure = numdb.get("iban").info(country)[0][1].get("bban", "")
     digits = "".join(char if char.isdigit() else " " for char in structure)
     return 4 + sum(map(int, digits.split())) if structure else 0
@@ -200,7 +200,7 @@ def _international(text: str, start: int) -> int | None:
 
 
 def _is_dialable(number: str, region: str | None, *, exactly: bool) -> bool:
-    """Whether somebody could have that number: its length is right, or, exactly, its range has been given out."""
+    """Whether the number can exist: its length is right, or, exactly, its range has been given out."""
     try:
         parsed = phonenumbers.parse(number, region)
     except phonenumbers.NumberParseException:

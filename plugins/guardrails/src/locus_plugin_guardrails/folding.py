@@ -50,7 +50,7 @@ class Folded:
     ends: tuple[int, ...]
 
     def original(self, start: int, end: int) -> tuple[int, int]:
-        """The place in the original that a place in the folded form stands for; it is not empty."""
+        """The place in the original of a place in the folded form; it is not empty."""
         return self.starts[start], self.ends[end - 1]
 
 

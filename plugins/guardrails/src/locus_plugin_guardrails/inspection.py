@@ -53,7 +53,7 @@ class Inspection:
     def _regions(self, text: str) -> list[Finding]:
         self._size += len(text)
         if self._size > self._limit:
-            # What is too long is stopped as a whole; nobody needs to read it first.
+            # What is too long is stopped as a whole, without being read.
             self.did["size", self._place, "block"] = 1
             return []
         found = self._scanner.findings(text, self._place, self._tool)
@@ -77,7 +77,7 @@ class Inspection:
         made: dict[Any, Any] = {}
         for key, item in value.items():
             new = self.text(key) if isinstance(key, str) else key
-            while new in made:  # two keys that were told apart by what was cut out
+            while new in made:  # two keys that differed by what was cut out
                 new = f"{new}'"
             made[new] = self.data(item)
         return made

@@ -1,4 +1,4 @@
-"""Regular expressions that take linear time, whoever wrote them.
+"""Regular expressions that take linear time, even when users write them.
 
 Python's own engine backtracks: one careless pattern, a user's or ours, and a hostile text of a few kilobytes stops the
 program. RE2 has no backtracking, so there is nothing that could be catastrophic; what it cannot do in linear time
@@ -25,7 +25,7 @@ class Pattern:
         expression: in RE2's syntax.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a valid expression.
     """
 
     __slots__ = ("_found", "expression")

@@ -25,7 +25,7 @@ Find: TypeAlias = Callable[[str], Iterator[Span]]
 
 @frozen
 class Finding:
-    """A place in a text that a rule is about; it never holds what stands there."""
+    """A place in a text that a rule is about; it never holds the text itself."""
 
     start: int
     end: int

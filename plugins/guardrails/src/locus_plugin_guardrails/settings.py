@@ -39,7 +39,7 @@ def _places(_: object, attribute: Attribute[Any], value: tuple[str, ...]) -> Non
 
 @frozen(kw_only=True)
 class Topics:
-    """What may be talked about, told by words: ``{"weather": ["rain", "forecast"]}``.
+    """What may be talked about, by words: ``{"weather": ["rain", "forecast"]}``.
 
     Args:
         allow: a prompt must have a word of one of these; empty = anything may be asked.
@@ -56,7 +56,7 @@ def _check_known(settings: GuardrailsSettings, attribute: Attribute[Any], value:
     names = {rule.name for rule in DEFAULT_RULES}
     wrong = [name for name in value if name not in names]
     if wrong:
-        raise ValueError(f"there is no default rule {wrong[0]!r}; expected one of {', '.join(sorted(names))}")
+        raise ValueError(f"unknown default rule {wrong[0]!r}; expected one of {', '.join(sorted(names))}")
 
 
 @frozen(kw_only=True)
@@ -74,7 +74,7 @@ class GuardrailsSettings:
         revise_withheld: ask the model again when its final answer is withheld, at most ``max_revisions`` times.
 
     Raises:
-        ValueError: two rules have one name, or there is no such default rule.
+        ValueError: two rules have one name, or a default rule is unknown.
     """
 
     rules: tuple[Rule, ...] = field(default=(), converter=_rules)

@@ -81,7 +81,7 @@ class WeightsCorrupt(WeightsError):
 
 
 class CacheFull(WeightsError):
-    """There is no room for the joined file.
+    """The disk has no room for the joined file.
 
     Args:
         model: the model as it was asked for.
@@ -126,7 +126,7 @@ class EngineClosed(ModelError):
 
 
 class BadRequest(ModelError):
-    """llama.cpp refused the request as it stands."""
+    """llama.cpp refused the request."""
 
     def __init__(self, message: str, *, status: int = 400) -> None:
         super().__init__(f"llama.cpp refused the request: {message}", provider=PROVIDER, status=status)

@@ -71,7 +71,7 @@ def examples_for(tools: Sequence[ToolSpec]) -> tuple[WorkedExample, ...]:
             flows.setdefault(example.user, []).append((tool, example))
     if not flows:
         return GENERIC
-    # What stands last is imitated most, so the longest conversations stand first and the shortest last.
+    # The last one is imitated most, so the longest conversations come first and the shortest last.
     made = sorted((_flow(user, calls) for user, calls in flows.items()), key=lambda example: -len(example.steps))
     return (*made, _GREETING)
 

@@ -34,7 +34,7 @@ def hold_lock(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
     """Hold the lock file ``path``, made if need be and left in place.
 
     Args:
-        path: the lock file; whoever unlinks it would let two holders in.
+        path: the lock file; it must never be unlinked, or two holders could get in.
         waiting: called between tries; it may raise to give up.
     """
     with path.open("ab") as file:

@@ -107,7 +107,7 @@ def _pieces(message: Message) -> Iterator[str]:
 def _render(message: Message, final: str) -> str:
     for call in message.tool_calls:
         written = call_text(call.name, call.arguments)
-        return f"{message.text}\n{written}" if message.text else written  # another model's: this one writes no text
+        return f"{message.text}\n{written}" if message.text else written  # another model's: this model writes only JSON
     return call_text(final, {"answer": message.text})
 
 

@@ -21,7 +21,7 @@ def download(name: str, repository: str, file: str) -> Path:
         file: the file's path in the repository.
 
     Raises:
-        WeightsMissing: the client is not installed, or there is no such repository or file.
+        WeightsMissing: the client is not installed, or the repository or file does not exist.
         HubUnreachable: no connection, and the cache does not hold the file.
         WeightsError: the hub refused.
     """
@@ -36,7 +36,7 @@ def download(name: str, repository: str, file: str) -> Path:
         raise WeightsMissing(name, f"{_CLIENT} is not installed", "pip install 'locus-plugin-llamacpp[hf]'") from error
     try:
         return Path(fetch(repo_id=repository, filename=file))
-    except offline as error:  # derives from the next one, so it stands first
+    except offline as error:  # derives from the next one, so it comes first
         raise HubUnreachable(name, type(error.__cause__ or error).__name__) from error
     except absent as error:
         raise WeightsMissing(name, f"the hub has no {file!r} in {repository!r}, or it needs a token") from error

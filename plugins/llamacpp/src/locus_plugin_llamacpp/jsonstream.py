@@ -8,7 +8,7 @@ __all__ = ["AnswerStream", "StringReader", "ValueReader"]
 
 _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _UNICODE = 6  # characters of \uXXXX
-_LONE = "\ufffd"  # half a surrogate pair is no character, and nothing downstream could encode it
+_LONE = "\ufffd"  # half a surrogate pair is not a character, and nothing downstream could encode it
 
 
 class StringReader:
@@ -20,7 +20,7 @@ class StringReader:
         self.done = False
 
     def feed(self, piece: str) -> str:
-        """The characters that can be told from this piece and what an earlier one left over."""
+        """The characters that this piece completes, with what an earlier one left over."""
         text, out, at = self._rest + piece, "", 0
         while at < len(text) and not self.done:
             if text[at] == '"':

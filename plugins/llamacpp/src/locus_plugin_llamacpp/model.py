@@ -68,7 +68,7 @@ def make(name: str, settings: LlamaCppSettings | None = None) -> LlamaCppModel:
         settings: None = the defaults.
 
     Raises:
-        UnknownName: it is none of the three.
+        UnknownName: it is not one of the three.
     """
     return LlamaCppModel(parse(name), settings or LlamaCppSettings())
 

@@ -3,13 +3,13 @@
 - libgomp reads two environment variables when it is loaded; without them its threads spin, and on a
   busy machine generation is fifty times slower.
 - The server always opens a socket, by default a TCP port without a key. Here it is a Unix socket in a
-  private folder, with a random key, and the folder is removed as soon as the server has bound it: nobody
+  private folder, with a random key, and the folder is removed as soon as the server has bound it: no one
   can connect, and nothing is left behind, not even by a process that is killed.
 - ``n_ctx`` is divided by the number of slots.
 - A server that is ended before its own loop has begun never ends, and its destructor holds the interpreter's lock
   meanwhile: a process would hang at its exit. So a new server answers one token before it is handed out.
 - The binding holds the interpreter's lock while a file is loaded, so nothing else in the process runs meanwhile. What
-  can be done before is done before: the file is read into the system's cache, where a slow disk keeps nobody waiting
+  can be done before is done before: the file is read into the system's cache, where a slow disk delays no request
   and a cancellation is heard; and its warm-up is left to that first token.
 - A batch is what a cancellation has to wait for: 128 tokens process as fast as 2048 and end sooner.
 """

@@ -48,8 +48,8 @@ def join_parts(model: PackagedModel, parts: Callable[[], Sequence[Path]], folder
     Raises:
         WeightsMissing: from ``parts``.
         WeightsCorrupt: the parts do not join to the pinned file.
-        CacheFull: there is no room.
-        WeightsError: the folder cannot be written to, or something else stands where the file belongs.
+        CacheFull: the disk is full.
+        WeightsError: the folder cannot be written to, or something else is in the file's place.
     """
     target = folder / model.file_name
     if _has_fitting_stamp(target, model):
@@ -64,7 +64,7 @@ def join_parts(model: PackagedModel, parts: Callable[[], Sequence[Path]], folder
                 _join(target, model, _pieces(target, model, parts, progress), progress)
     except OSError as error:
         if error.errno in _UNWRITABLE and _is_genuine(target, model, progress):
-            return target  # nobody can write the stamp that would spare the next start the hashing
+            return target  # the stamp that would spare the next start the hashing cannot be written
         if error.errno in _FULL:
             raise CacheFull(model.name, folder, model.size, shutil.disk_usage(folder).free) from error
         raise WeightsError(
@@ -100,7 +100,7 @@ def _write_stamp(target: Path, model: PackagedModel) -> None:
 
 
 def _verify_and_stamp(target: Path, model: PackagedModel, progress: Progress) -> bool:
-    """Whether the file without a fitting stamp is the pinned one all the same; stamps it if so."""
+    """Whether the file without a fitting stamp is the pinned one nevertheless; stamps it if so."""
     if not _is_genuine(target, model, progress):
         return False
     _write_stamp(target, model)
@@ -139,7 +139,7 @@ def _pieces(
 
 
 def _drop_leftovers(target: Path) -> None:
-    # Under the lock nobody else is joining, so every temporary file is one whose process was killed.
+    # Nothing else joins under the lock, so every temporary file belongs to a killed process.
     for left in target.parent.glob(f"{target.name}.*.tmp"):
         left.unlink(missing_ok=True)
 

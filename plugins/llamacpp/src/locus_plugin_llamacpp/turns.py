@@ -166,7 +166,7 @@ def _cut(turn: Turn, text: str) -> Reply:
 
 
 def _whole(value: Any) -> Any:
-    """The value with half surrogate pairs replaced: they are no characters, and nothing could encode them."""
+    """The value with half surrogate pairs replaced: they are not characters, and nothing could encode them."""
     if isinstance(value, str):
         return _LONE.sub("\ufffd", value)
     if isinstance(value, dict):

@@ -46,7 +46,7 @@ def parse(name: str) -> Source:
     """Read the text after the scheme; touches nothing.
 
     Raises:
-        UnknownName: it is no packaged model, no path and no file of the hub.
+        UnknownName: it is neither a packaged model, nor a path, nor a file of the hub.
     """
     if name in CATALOGUE:
         return Source(name, packaged=CATALOGUE[name])
@@ -70,7 +70,7 @@ def find(source: Source, *, cache_dir: str | None = None, progress: Progress = s
         progress: called with (bytes done, bytes in total); may raise to give up.
 
     Raises:
-        WeightsMissing: something is not installed, or there is no such file.
+        WeightsMissing: something is not installed, or the file was not found.
         WeightsError: see its subclasses.
     """
     if source.packaged is not None:
@@ -130,7 +130,7 @@ def _check_file(name: str, path: Path) -> Path:
         with path.open("rb") as file:
             magic = file.read(len(_MAGIC))
     except FileNotFoundError as error:
-        raise WeightsMissing(name, f"there is no file {path}") from error
+        raise WeightsMissing(name, f"file not found: {path}") from error
     except OSError as error:
         raise WeightsError(name, f"cannot read {path}: {error.strerror}") from error
     if magic != _MAGIC:

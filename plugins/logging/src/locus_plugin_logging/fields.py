@@ -47,7 +47,7 @@ _TYPE = re.compile(r"[A-Za-z_][\w.]*")
 
 
 def _error_type(error: str | None) -> str | None:
-    """The class of an error that is told as ``"<Type>: <message>"``."""
+    """The class of an error that is given as ``"<Type>: <message>"``."""
     if error is None:
         return None
     name = error.partition(":")[0]
@@ -67,13 +67,13 @@ def _tool(event: ToolCompleteEvent | ToolCacheHitEvent) -> dict[str, Any]:
     return {"success": event.error is None, "error_type": _error_type(event.error)}
 
 
-#: What is worked out of fields that are payloads as they stand.
+#: Fields derived from others that are payloads.
 _DERIVED: dict[str, Callable[[Any], dict[str, Any]]] = {
     "think": lambda e: {"tools": [call.name for call in e.tool_calls]},
     "model_complete": lambda e: _usage(e.usage),
     "tool_complete": _tool,
     "tool_cache_hit": _tool,
-    # Behind the colon stands what a hook, and maybe a model behind it, has said.
+    # The text after the colon comes from a hook, or from a model that it asked.
     "checkpoint": lambda e: {"why": e.why.partition(":")[0]},
     "terminate": lambda e: {"reason": e.reason.partition(":")[0], **_usage(e.usage)},
 }

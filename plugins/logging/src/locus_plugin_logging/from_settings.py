@@ -28,7 +28,7 @@ class SettingsLoggingHook(LoggingHook):
 
 
 class SettingsRunLogHook(RunLogHook):
-    """The run log, or nothing where none is asked for.
+    """The run log; writes nothing unless the settings name a file.
 
     Args:
         settings: of the plugin.

@@ -1,7 +1,7 @@
 """The hooks that log one line an event through `logging` of the standard library.
 
-Not through structlog: whoever uses that configures it behind a handler of the standard library, as do all collectors,
-and gets these lines there with their values in ``record.locus``. So nobody has to install it.
+Not through structlog: its users configure it behind a handler of the standard library, as do all collectors,
+and get these lines there with their values in ``record.locus``. So it need not be installed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class LoggingHook(Hook):
             standard error.
 
     Raises:
-        ValueError: there is no such level.
+        ValueError: the level is unknown.
     """
 
     _format: Literal["json", "text"] = "text"

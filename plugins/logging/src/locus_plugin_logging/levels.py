@@ -45,7 +45,7 @@ def level_of(event: Event, levels: Mapping[str, int]) -> int:
 
     Args:
         event: as it was emitted.
-        levels: what the settings say, by type; that stands, whatever came of the event.
+        levels: what the settings say, by type; they take precedence.
     """
     said = levels.get(event.type)
     if said is not None:

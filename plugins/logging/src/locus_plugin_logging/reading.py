@@ -63,7 +63,7 @@ def read_run_log(path: str | os.PathLike[str], *, rotated: bool = True) -> RunLo
         rotated: read ``.1``, ``.2``, ... as well, the oldest first.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: the file does not exist.
     """
     newest = Path(path).expanduser()
     files = [newest]
@@ -94,7 +94,7 @@ def _lines(file: Path) -> Iterator[tuple[int, bytes, bool]]:
 def _entry(line: bytes) -> RunLogEntry:
     form: Any = json.loads(line)
     if not isinstance(form, dict):
-        raise ValueError("is no object")
+        raise ValueError("is not an object")
     if form["format"] != FORMAT:
         raise ValueError(f"has the format {form['format']!r}; this version reads {FORMAT}")
     return RunLogEntry(event_from_json(form["event"]), RunUsage(**form["spent"]))

@@ -1,7 +1,7 @@
-"""One line of text from named values, whatever stands in them.
+"""One line of text from named values, whatever they contain.
 
 What a tool or a model says may hold line breaks, terminal sequences, invisible characters and halves of surrogate
-pairs: none of them reaches a line, so that nobody can forge one, or hide something in one.
+pairs: none of them reaches a line, so that lines cannot be forged, or hide something.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class RunFile:
             os.close(fd)
 
     def _current(self) -> int:
-        """The open file of that name, which somebody else may have set aside since."""
+        """The open file of that name, which another process may have set aside since."""
         if self._fd >= 0 and not self._is_there():
             self.close()
         if self._fd < 0:

@@ -32,7 +32,7 @@ class RunUsage:
 class Tally:
     """The sum while a segment runs.
 
-    Calls count when they are told of, before the state has them; the state has more, such as what failed attempts and
+    Calls count when their event comes, before the state has them; the state has more, such as what failed attempts and
     children have spent, and is caught up with at each iteration and at the end.
     """
 

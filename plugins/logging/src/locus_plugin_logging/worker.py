@@ -1,6 +1,6 @@
 """A thread that writes, so that a slow disk, pipe or terminal never holds the event loop up.
 
-`logging.handlers.QueueListener` is its model. That one lives until somebody stops it; an agent is never stopped, so
+`logging.handlers.QueueListener` is its model. That one lives until it is stopped; an agent is never stopped, so
 this one ends by itself when there is nothing to do, and starts again when there is.
 """
 
@@ -29,7 +29,7 @@ IDLE = 5.0
 #: Seconds that the end of a segment, or of the program, waits for what is still to be written. A cancelled run has 5.
 PATIENCE = 4.0
 
-#: How many items may wait. Beyond that whoever brings more waits too: nothing is dropped, and memory is not filled.
+#: How many items may wait. Beyond that the producer waits, too: nothing is dropped, and memory is not filled.
 BACKLOG = 10_000
 
 

@@ -48,16 +48,16 @@ async def _serve(source: object, name: str, port: int | None) -> None:
 
 
 def source_of(reference: str) -> object:
-    """What a reference on the command line stands for.
+    """The tools or the agent of a reference on the command line.
 
     Raises:
-        ConfigError: there is no such thing.
+        ConfigError: the reference cannot be resolved.
     """
     module, colon, attribute = reference.rpartition(":")
     if not colon:
         return load_tools(reference)
     if str(Path.cwd()) not in sys.path:
-        # At the end: what stands in a folder must not replace what is installed.
+        # At the end, so that files of the folder do not shadow installed packages.
         sys.path.append(str(Path.cwd()))
     try:
         found: object = import_module(module)

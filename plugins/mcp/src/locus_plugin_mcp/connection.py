@@ -42,7 +42,7 @@ _INFO = Implementation(name="locus", version="0.1")
 
 #: Seconds that a server gets to take leave.
 LEAVING = 8.0
-#: Progress that is not told yet; of more, the oldest is not told at all.
+#: How many progress reports are queued; beyond that the oldest is dropped.
 _PROGRESS = 64
 _MESSAGE = 500
 
@@ -181,11 +181,11 @@ class ServerConnection:
     # -- calls --------------------------------------------------------------------------------------
 
     async def call(self, tool: str, effect: str, arguments: dict[str, Any], ctx: ToolContext[Any]) -> Any:
-        """Call a tool; the body of the Locus tool that stands for it.
+        """Call a tool; the body of the Locus tool that wraps it.
 
         Raises:
             ToolError: the server says that it failed.
-            McpToolError: there is no result.
+            McpToolError: the call gave no result.
         """
         client = self._client
         if client is None:

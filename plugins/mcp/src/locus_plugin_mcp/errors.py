@@ -9,7 +9,7 @@ LocusError
     └── McpToolError     a call has no result, and the model reads why
         ├── McpConnectionLost    the server went away
         ├── McpCallRefused       the server answers the call with an error of the protocol
-        └── McpResultInvalid     what the server answers is no result of a tool
+        └── McpResultInvalid     the server's answer is not a tool result
 ```
 """
 
@@ -79,4 +79,4 @@ class McpCallRefused(McpToolError):
 
 
 class McpResultInvalid(McpToolError):
-    """The server's answer is no result of a tool."""
+    """The server's answer is not a tool result."""

@@ -1,4 +1,4 @@
-"""What the plugin tells of its servers, and what stands in ``result.reports["mcp"]`` in the end."""
+"""The plugin's events about its servers, and its report in ``result.reports["mcp"]``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Servers from a JSON file in the ``mcpServers`` shape, which several programs share.
 
-What only other programs read is left alone; what nobody is known to read is an error, because a filter that is
+What only other programs read is left alone; an unknown key is an error, because a filter that is
 misspelled filters nothing. ``${NAME}`` and ``${NAME:-default}`` in the values of ``env`` and ``headers`` are variables
 of the environment, as elsewhere, and secrets like everything there.
 """

@@ -29,7 +29,7 @@ class McpHook(Hook):
     """Connects to the servers for as long as a run is under way.
 
     Args:
-        settings: which servers; or `McpServers` that somebody holds open, which all runs then share.
+        settings: which servers; or `McpServers` that are already open, which all runs then share.
     """
 
     name = "mcp"

@@ -33,12 +33,12 @@ _VALUES = frozenset({"const", "default", "enum", "examples"})
 
 @frozen(kw_only=True)
 class Offer:
-    """One tool of a server, as the model is going to be told of it.
+    """One tool of a server, as the model is going to see it.
 
     Args:
         tool: its name on the server.
         description: bounded.
-        parameters: its schema, as the server wrote it but for what nobody sees in its descriptions.
+        parameters: its schema, as the server wrote it but for invisible characters in its descriptions.
         effect: what a crash in a call means.
     """
 
@@ -111,7 +111,7 @@ def _select(tools: Mapping[str, Tool], server: ServerSettings, settings: McpSett
 
 
 def _visible(schema: Any) -> Any:
-    """The schema without what nobody sees in the texts that describe its parts; names and values stay as they are."""
+    """The schema without invisible characters in its descriptions; names and values stay as they are."""
     if isinstance(schema, list):
         return [_visible(each) for each in schema]
     if not isinstance(schema, Mapping):
@@ -134,7 +134,7 @@ def _is_wanted(name: str, server: ServerSettings) -> bool:
 
 
 def _unfit(tool: Tool, settings: McpSettings) -> str | None:
-    """Why a tool cannot be told to a model, or None."""
+    """Why a tool cannot be offered to a model, or None."""
     if not tool.name or len(tool.name) > _LONGEST_NAME:
         return f"its name has {len(tool.name)} characters"
     try:

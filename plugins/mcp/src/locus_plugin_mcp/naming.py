@@ -1,6 +1,6 @@
 """``server__tool``: the names under which models know the tools of servers.
 
-A name is made of letters that every provider takes, is never longer than 64 of them, and is nobody else's. What had to
+A name is made of letters that every provider takes, is never longer than 64 of them, and is unique. What had to
 be changed for that and is not alone with the result ends with a short hash of what it was, so that the names do not
 depend on the order in which a server lists its tools.
 """
@@ -35,7 +35,7 @@ def names(keys: Iterable[Key], taken: Collection[str] = ()) -> dict[Key, str]:
     count = Counter(wanted.values())
     made: dict[Key, str] = {}
     used = set(taken)
-    # Who keeps a name as it stands comes first, then in an order of their own.
+    # Names that are kept unchanged come first, then the others in a fixed order.
     for key in sorted(wanted, key=lambda k: (f"{k[0]}__{k[1]}" != wanted[k], k)):
         name = wanted[key]
         exact = name == f"{key[0]}__{key[1]}"

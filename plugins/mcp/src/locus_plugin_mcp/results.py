@@ -67,7 +67,7 @@ def _truncate(blocks: list[TextBlock | MediaBlock], left: int) -> list[TextBlock
 def _says(text: str, structured: Any) -> bool:
     """Whether a text is the JSON of a value already, as servers are asked to give it for older clients."""
     if isinstance(structured, dict) and set(structured) == {"result"}:
-        # What a server's library wraps a value in that is no object.
+        # How a server's library wraps a value that is not an object.
         inner = structured["result"]
         if text == inner or (not isinstance(inner, str) and _says(text, inner)):
             return True

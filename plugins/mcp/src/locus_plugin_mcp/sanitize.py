@@ -1,4 +1,4 @@
-"""Text from servers, made fit to be shown: bounded, without control characters and without what nobody can see.
+"""Text from servers, made fit to be shown: bounded, without control and invisible characters.
 
 Nothing in it is an instruction to Locus. What a reader does not see could still be one to a model: tags and other
 characters without a shape are taken out of what describes a tool.
@@ -13,7 +13,7 @@ __all__ = ["clean_text", "shorten"]
 _KEPT = frozenset("\n\t")
 # Control, format (direction marks, joiners), surrogates, private use.
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co"})
-# Tags and variation selectors: whole texts can be written in them that nobody sees.
+# Tags and variation selectors: whole invisible texts can be written in them.
 _TAGS = "\U000e0000"
 _SELECTORS = frozenset(map(chr, range(0xFE00, 0xFE0F)))
 

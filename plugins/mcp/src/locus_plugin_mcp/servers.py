@@ -77,7 +77,7 @@ class McpServers:
             link.close()
         group, self._group = self._group, None
         if group is not None:
-            # The links keep their failures to themselves; what the block raised is no business of the group's.
+            # The links keep their failures to themselves; what the block raised does not concern the group.
             await group.__aexit__(None, None, None)
 
     def tools(self, taken: Collection[str] = ()) -> tuple[SchemaTool, ...]:

@@ -1,6 +1,6 @@
 """Tools of Locus served over MCP: to whatever program speaks it, over stdio or over HTTP on this machine.
 
-A call enters the tool's body and nothing else: there is no run, no journal and no model, and an agent's hooks are not
+A call enters the tool's body and nothing else: it has no run, no journal and no model, and an agent's hooks are not
 asked. Who must not call a tool must not be served it.
 """
 
@@ -49,8 +49,8 @@ def server_of(source: object, *, name: str = "", deps: Any = None) -> Server[Any
         deps: what tools get as ``ctx.deps``.
 
     Raises:
-        ToolDefinitionError: something is no tool.
-        ConfigError: there are none.
+        ToolDefinitionError: an item is not a tool.
+        ConfigError: no tools are given.
     """
     agent = source if isinstance(source, Agent) else None
     registry = ToolRegistry.of(source) if agent is None else agent.runtime.tools
@@ -103,11 +103,11 @@ async def serve(
         name: what the server is called.
         deps: what tools get as ``ctx.deps``.
         port: of HTTP, 0 for a free one; None = this process's standard input and output.
-        host: a loopback address. Nobody is asked for a password here, so nobody else may reach it.
-        started: is told the address, once it answers.
+        host: a loopback address. Requests are not authenticated, so other machines must not reach it.
+        started: called with the address, once the server answers.
 
     Raises:
-        ConfigError: the host is not of this machine alone, or there are no tools.
+        ConfigError: the host is not a loopback address, or no tools are given.
         OSError: the port is taken.
     """
     server = server_of(source, name=name, deps=deps)
@@ -191,7 +191,7 @@ def _content(block: Any) -> types.ContentBlock:
 
 @define
 class _Host:
-    """What stands behind a tool's context where there is no run."""
+    """The host of a tool's context outside of a run."""
 
     deps: Any
     _ctx: ServerRequestContext[Any]
@@ -201,21 +201,21 @@ class _Host:
     _told: float = 0.0
 
     def interrupt(self, question: str, options: tuple[str, ...]) -> Any:
-        """Nobody can be asked."""
+        """Refuse: outside of a run no person can be asked."""
         raise ToolError(f"this tool asks a person, which is not possible over MCP: {question}")
 
     async def step(self, name: str, fn: Callable[[], Awaitable[T]], effect: str) -> T:
-        """Run it: without a journal there is no second time."""
+        """Run it: without a journal it is never resumed."""
         return await fn()
 
     async def run_child(self, agent: Any, prompt: Any, budget: Any) -> Any:
         """Run the agent by itself."""
         if budget is not None:
-            raise ToolError("this tool limits the budget of a child run, and over MCP there is no run to take it from")
+            raise ToolError("this tool limits the budget of a child run, and over MCP it has no run to take it from")
         return await agent.run(prompt)
 
     async def emit_progress(self, progress: float | None, total: float | None, message: str) -> None:
-        """Tell the client, where it asked to be told; without a number, each time counts one."""
+        """Notify the client, if it asked for progress; without a number, each time counts one."""
         self._told = self._told + 1 if progress is None else progress
         await self._ctx.session.report_progress(self._told, total, message or None)
 

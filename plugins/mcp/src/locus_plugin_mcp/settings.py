@@ -113,7 +113,7 @@ class McpSettings:
         file: a JSON file with ``{"mcpServers": {...}}``; its servers come beside the others. A relative path counts
             from the working directory.
         max_tools: how many tools of one server are used; the rest is left out and reported.
-        max_description_chars: how much of the description of a tool the model is told.
+        max_description_chars: how much of a tool's description the model gets.
         max_schema_chars: a tool whose schema is longer (as JSON) is left out and reported.
         max_result_chars: how much of a result the model gets; of more, the beginning and the end.
         max_media_bytes: an image, a sound or a document that is larger is named in place of being shown.

@@ -41,9 +41,9 @@ class LastWords:
     def __init__(self) -> None:
         self._chunks: deque[bytes] = deque()
         self._size = 0
-        #: The first thing on its output that was no message.
+        #: The first line of its output that was not a message.
         self.garbage = ""
-        #: Of the newest answer over HTTP; 0 = there was none.
+        #: Of the newest answer over HTTP; 0 = none yet.
         self.status = 0
 
     async def heard(self, response: httpx2.Response) -> None:

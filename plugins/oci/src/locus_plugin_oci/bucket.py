@@ -154,7 +154,7 @@ class OCIBucketBackend:
         Raises:
             ThreadBusy: a live worker holds it.
             BucketProblem: nothing was taken.
-            CredentialsUnusable: nobody can sign.
+            CredentialsUnusable: no usable credentials were found.
         """
         future = self._begin(lambda engine: engine.journals.claim(thread_id, worker))
         try:
@@ -162,7 +162,7 @@ class OCIBucketBackend:
         except Exception:
             raise
         except BaseException:
-            # Whoever asked was cancelled, and will not give it back.
+            # The caller was cancelled, and will not release it.
             future.add_done_callback(self._release_unclaimed)
             raise
         try:
@@ -202,7 +202,7 @@ class OCIBucketBackend:
         return _Posted(adding, self._begin(lambda engine: engine.journals.append(thread_id, token, adding)))
 
     async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
-        """Nothing is cached; whether the claim still stands."""
+        """Nothing is cached; whether the claim is still valid."""
 
         async def standing(engine: _Engine) -> bool:
             async with engine.journals.turn(claim.thread_id):
@@ -211,11 +211,11 @@ class OCIBucketBackend:
         return await self._do(standing)
 
     async def renew(self, claim: Claim) -> bool:
-        """Whether the claim still stands. A timer says that the store lives; nobody needs to call this for that."""
+        """Whether the claim is still valid. A timer renews the lease; calling this is not needed for that."""
         return await self._do(lambda engine: engine.journals.renew(claim.thread_id, claim.token))
 
     async def release(self, claim: Claim, not_before: datetime | None = None) -> None:
-        """Give the thread back. Where that cannot be written, and there is no time with it, it is written later.
+        """Give the thread back. If that cannot be written and has no due time, it is written later.
 
         Raises:
             BucketProblem: the time when it wants to go on could not be stored.
@@ -239,7 +239,7 @@ class OCIBucketBackend:
         return () if found is None else self._entries(thread_id, found[1], after)
 
     async def peek(self, thread_id: str) -> Claim | None:
-        """What stands in a thread, without taking it."""
+        """The entries of a thread, without claiming it."""
         found = await self._do(lambda engine: engine.journals.read(thread_id))
         if found is None or not found[0].count:
             return None
@@ -264,7 +264,7 @@ class OCIBucketBackend:
             bodies: entries to write behind those, in the same write.
 
         Raises:
-            NothingToResume: there is no such thread.
+            NothingToResume: the thread does not exist.
             JournalError: ``into`` is taken, or ``at`` is not the number of an entry.
             NotSerialisable: one of the bodies has no JSON form.
         """

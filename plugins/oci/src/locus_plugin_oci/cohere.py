@@ -1,7 +1,7 @@
 """The family COHERE: the Command models, which have a form of their own.
 
 Sources: CohereChatRequest and CohereChatResponse of the Inference API, and Cohere's documentation of tool use in
-several steps: the newest results stand in a field of their own, older ones in the history. Calls have no ids here; they
+several steps: the newest results have a field of their own, older ones in the history. Calls have no ids here; they
 are made up, and results find their calls by them.
 """
 
@@ -116,7 +116,7 @@ class Cohere:
 
 
 def _tool(spec: ToolSpec) -> bytes:
-    """A tool: its parameters one by one, of which only type and description can be said; the rest is told in words."""
+    """A tool: its parameters one by one, of which only type and description can be said; the rest becomes text."""
     schema = thaw(spec.parameters)
     needed = schema.get("required") or ()
     definitions = {}

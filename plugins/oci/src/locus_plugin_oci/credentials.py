@@ -1,7 +1,7 @@
 """Who signs: a profile of the configuration file of OCI's command line, or a resource of OCI.
 
 Files are read when they are first needed and again when they change: a session is renewed in its file. What is read is
-held in this process and shown in no text.
+held in this process and never shown.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Credentials:
         """Who signs now.
 
         Raises:
-            CredentialsUnusable: nobody can.
+            CredentialsUnusable: no usable credentials were found.
         """
         loaded = self._load_key
         if loaded is None or any(_Stamp.of(stamp.path) != stamp for stamp in loaded.stamps):
@@ -104,7 +104,7 @@ class Credentials:
         """The compartment that pays, where anything says so.
 
         Raises:
-            CredentialsUnusable: nobody can sign.
+            CredentialsUnusable: no usable credentials were found.
         """
         given = self._settings.compartment or self._environ.get("OCI_COMPARTMENT_ID")
         return given or self.identity().tenancy
@@ -114,7 +114,7 @@ class Credentials:
         """The region, where anything says so.
 
         Raises:
-            CredentialsUnusable: nobody can sign.
+            CredentialsUnusable: no usable credentials were found.
         """
         return self._settings.region or self._environ.get("OCI_REGION") or self.identity().region
 
@@ -209,14 +209,14 @@ def read_profile(path: Path, profile: str) -> dict[str, str]:
     """A profile of a configuration file; what ``[DEFAULT]`` says holds for each.
 
     Raises:
-        CredentialsUnusable: there is none, or the file cannot be read.
+        CredentialsUnusable: the profile is missing, or the file cannot be read.
     """
     parser = configparser.ConfigParser(interpolation=None)
     try:
         parser.read_string(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise CredentialsUnusable(
-            f"there is no {path}; `oci setup config` writes it, or the setting config_file names another one"
+            f"file not found: {path}; `oci setup config` writes it, or the setting config_file names another one"
         ) from None
     except (OSError, UnicodeDecodeError, configparser.Error) as e:
         # The text of a parser's error quotes the line, which may be a pass phrase.
@@ -249,7 +249,7 @@ def _key(pem: bytes, phrase: str | None, what: str) -> RSAPrivateKey:
     """The private key in a file.
 
     Raises:
-        CredentialsUnusable: there is none, or its pass phrase is missing or wrong.
+        CredentialsUnusable: the key is missing, or its pass phrase is missing or wrong.
     """
     # A label may follow the key, by which others find keys that lie about.
     pem = pem.strip()
@@ -259,7 +259,7 @@ def _key(pem: bytes, phrase: str | None, what: str) -> RSAPrivateKey:
         except TypeError:
             if phrase is None:
                 raise CredentialsUnusable(
-                    f'{what} is encrypted, and there is no pass phrase; write pass_phrase = {{ env = "NAME" }} in '
+                    f'{what} is encrypted, and no pass phrase is set; write pass_phrase = {{ env = "NAME" }} in '
                     "[plugins.oci], or into the profile"
                 ) from None
             # A pass phrase of [DEFAULT], and a key of this profile that has none.

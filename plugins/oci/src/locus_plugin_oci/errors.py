@@ -1,11 +1,11 @@
 """What can be wrong with credentials and with a bucket. What a model call can raise is in `locus_wire.errors`.
 
 ConfigError                 (of the kernel)
-└── CredentialsUnusable     nobody can sign: a file, a profile or a key is missing, or not what it should be
+└── CredentialsUnusable     a file, a profile or a key is missing or invalid
 StoreError                  (of the kernel)
 ├── BucketProblem           Object Storage said no, or nothing (`.bucket`, `.status`, `.code`, `.request_id`)
-│   ├── BucketMissing       404: there is no such bucket or namespace, or it may not be seen
-│   ├── BucketDenied        401, 403: whoever signs is not known, or may not do that
+│   ├── BucketMissing       404: the bucket or namespace does not exist, or may not be seen
+│   ├── BucketDenied        401, 403: the identity is unknown, or may not do that
 │   ├── BucketRefused       another 4xx
 │   ├── BucketBusy          429, 503: too many requests, however often it was tried
 │   ├── BucketFailed        another 5xx
@@ -35,7 +35,7 @@ __all__ = [
 
 
 class CredentialsUnusable(ConfigError):
-    """Nobody can sign a request; the text says which file or setting to look at, and shows no key."""
+    """A request cannot be signed; the text says which file or setting to look at, and shows no key."""
 
 
 class BucketProblem(StoreError):
@@ -63,15 +63,15 @@ class BucketProblem(StoreError):
 
 
 class BucketMissing(BucketProblem):
-    """There is no such bucket or namespace, or whoever signs may not see it: the service does not tell which."""
+    """The bucket or namespace does not exist, or the identity may not see it: the service does not say which."""
 
 
 class BucketDenied(BucketProblem):
-    """Whoever signs is not known to the service, or may not do that."""
+    """The identity is unknown to the service, or may not do that."""
 
 
 class BucketRefused(BucketProblem):
-    """The service refused the request as it stands."""
+    """The service refused the request."""
 
 
 class BucketBusy(BucketProblem):
@@ -83,7 +83,7 @@ class BucketFailed(BucketProblem):
 
 
 class BucketUnreachable(BucketProblem):
-    """There is no connection, or no answer came in time."""
+    """The connection failed, or no answer came in time."""
 
 
 class BucketDamaged(BucketProblem):

@@ -2,7 +2,7 @@
 
 It says who may append, and holds the newest entries itself, so an append is one request: the head is written anew, on
 the condition that it is still the version that was read. What no longer fits goes into an immutable object before,
-which nobody sees until a head names it.
+which is invisible until a head names it.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Batch:
 
     Args:
         first: number of its first entry.
-        parent: id of the entry before, ``""`` where there is none.
-        writer: the token of whoever wrote it.
+        parent: id of the entry before, or ``""``.
+        writer: the token of its writer.
         count: how many entries.
         forms: their JSON forms, as the text of a list.
     """
@@ -80,8 +80,8 @@ class Head:
     Args:
         thread: its id.
         log: the folder of its own objects.
-        write: names this version for ever: whoever lost an answer finds out whether it was stored.
-        token: who may append; ``""`` = nobody.
+        write: names this version for ever: a writer that lost an answer finds out whether it was stored.
+        token: who may append; ``""`` = the thread is free.
         worker: what the holder calls itself.
         pulse: the store of the holder.
         lease: seconds that a silence of that store may last.
@@ -91,7 +91,7 @@ class Head:
         mark: the token that the note about that was made with.
         parts: where the older entries are, oldest first.
         tail: the newest ones.
-        parent: the id of the last entry in the parts, ``""`` where there is none.
+        parent: the id of the last entry in the parts, or ``""``.
         shares: the logs of other threads that parts lie in.
     """
 
@@ -113,7 +113,7 @@ class Head:
 
     @property
     def last(self) -> str:
-        """The id of the newest entry, ``""`` where there is none: what the next one names as its parent."""
+        """The id of the newest entry, or ``""``: what the next one names as its parent."""
         return f"{self.tail[-1].last}:{self.tail[-1].writer}" if self.tail else self.parent
 
     def encode(self) -> bytes:

@@ -136,11 +136,11 @@ def _blocks(said: Mapping[str, Any]) -> tuple[Block, ...]:
 
 
 def _read_message(said: Mapping[str, Any]) -> Message:
-    """The message of what the service sent, with what its blocks do not say; a field that is null is none."""
+    """The message of what the service sent, with what its blocks do not say; a null field counts as missing."""
     said = {name: value for name, value in said.items() if value is not None}
     message = Message(Role.ASSISTANT, _blocks(said))
     if message.tool_calls:
-        # Ids that were made up, or told apart, stay: the results are going to name them.
+        # Ids that were generated or made unique are kept: the results will refer to them.
         pairs = zip(said["toolCalls"], message.tool_calls, strict=True)
         said = {**said, "toolCalls": [{**each, "id": call.id} for each, call in pairs]}
     written = _assistant(message)
@@ -210,7 +210,7 @@ def _verbatim(message: Message) -> dict[str, Any]:
         rest = thaw(rest)
         missing = rest.pop("", ())
         said = {**{name: value for name, value in written.items() if name not in missing}, **rest}
-        # What was kept stands for the blocks only while these say the same.
+        # The kept form replaces the blocks only while they still say the same.
         same = [b for b in message.content if isinstance(b, TextBlock | ToolCall)]
         unchanged = [b for b in _blocks(said) if isinstance(b, TextBlock | ToolCall)] == same
         written = said if unchanged else {**said, **written}

@@ -1,8 +1,8 @@
 """Journals in a bucket: taking a thread, adding to it and giving it back. Runs in the store's own event loop.
 
-Whoever changes a thread writes its head anew, on the condition that it is still the version that was read. So one of
-two writers wins, whatever they believe and whatever their clocks say; a claim is such a write, too, and fences whoever
-came before.
+A change of a thread writes its head anew, on the condition that it is still the version that was read. So one of two
+writers wins, whatever they believe and whatever their clocks say; a claim is such a write, too, and fences the claim
+before.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["Appending", "Journals", "Seen"]
 #: Seconds that giving everything back may take when a store is closed; a lease tells it as well.
 _CLOSING = 10.0
 
-#: How often something is tried anew because somebody else was faster; more is a fault.
+#: How often a write is retried because another writer was faster; more is a fault.
 _TRIES = 50
 
 
@@ -109,7 +109,7 @@ class Journals:
         """The life of the store."""
         async with self.objects.session():
             yield
-            # Whoever still holds a thread is not there any more.
+            # The workers that still hold a thread are gone.
             self._owed |= {token: held.thread for token, held in self._held.items()}
             self._held.clear()
             with contextlib.suppress(TimeoutError):
@@ -126,13 +126,13 @@ class Journals:
 
     @asynccontextmanager
     async def turn(self, thread_id: str) -> AsyncIterator[None]:
-        """Nobody else of this store changes the thread meanwhile."""
+        """Keep the other tasks of this store from changing the thread meanwhile."""
         turns = self._turns.setdefault(thread_id, _Turns())
         async with turns.lock:
             yield
 
     async def behind(self, thread_id: str | None = None) -> None:
-        """Wait for what this store has begun to change, in one thread or in all: whoever asks next is to see it."""
+        """Wait for what this store has begun to change, in one thread or in all, so that the next read sees it."""
         for name in [thread_id] if thread_id is not None else list(self._turns):
             async with self.turn(name):
                 pass
@@ -140,7 +140,7 @@ class Journals:
     # -- heads --------------------------------------------------------------------------------------
 
     async def see(self, thread_id: str) -> Seen | None:
-        """The head of a thread, or None where there is no such thread.
+        """The head of a thread, or None if the thread does not exist.
 
         Raises:
             BucketProblem: it cannot be read.
@@ -155,7 +155,7 @@ class Journals:
         return Seen(Head.decode(found.body, self.objects.place.bucket, name), found.etag, found.now)
 
     async def write(self, head: Head, etag: str | None, now: datetime) -> Seen | None:
-        """Write a head in the place of a version, None = where there is none; None = another one was faster.
+        """Write a head in the place of a version, None = the first one. Returns None if another writer was faster.
 
         Raises:
             Lost: it is not known whether it was written.
@@ -177,10 +177,10 @@ class Journals:
         return None if made is None else Seen(head, made, now)
 
     async def alive(self, seen: Seen) -> bool:
-        """Whether somebody holds a thread and must be left alone.
+        """Whether a thread is held by a live worker.
 
         Raises:
-            BucketProblem: it cannot be told.
+            BucketProblem: the service failed.
         """
         head = seen.head
         if not head.token:
@@ -248,7 +248,7 @@ class Journals:
         try:
             return await self.write(head, etag, seen_now)
         except Lost as e:
-            # It may still be written, and then nobody knows of it.
+            # It may still be written, without anything referring to it.
             self._owed[token] = thread_id
             raise e.problem from e
 
@@ -258,7 +258,7 @@ class Journals:
         return found.now if found is not None else datetime.now().astimezone()
 
     async def _forget_pulse(self, store: str) -> None:
-        # Whoever is only slow makes another one; without one it is as dead as with an old one.
+        # A worker that is only slow writes another one; a missing one means as little life as an old one.
         with contextlib.suppress(BucketProblem, Lost):
             await self.objects.delete(heartbeat_name(store))
 
@@ -269,7 +269,7 @@ class Journals:
         """The head, where a claim holds the thread; a claim of another store is one, too.
 
         Raises:
-            BucketProblem: it cannot be told.
+            BucketProblem: the service failed.
         """
         held = self._held.get(token)
         if held is not None and held.seen is not None:
@@ -283,10 +283,10 @@ class Journals:
         return seen
 
     async def renew(self, thread_id: str, token: str) -> bool:
-        """Whether a claim stands; says that this store lives.
+        """Whether a claim is valid; also renews this store's heartbeat.
 
         Raises:
-            BucketProblem: it cannot be told.
+            BucketProblem: the service failed.
         """
         async with self.turn(thread_id):
             seen = await self.see(thread_id) if token else None
@@ -322,7 +322,7 @@ class Journals:
                 head = seen.head
                 due = None if not_before is None else micros(not_before)
                 if due is not None:
-                    # Before the head: a note that nothing stands behind is seen through, a missing one is not.
+                    # Before the head: a note without a thread is recognised, a missing note is not.
                     await self._put(due_name(due, token, thread_key(thread_id)))
                 mark = token if due is not None else ""
                 free = evolve(head, token="", worker="", pulse="", lease=0.0, since=0, due=due, mark=mark)
@@ -364,7 +364,7 @@ class Journals:
         """Give back what could not be given back before."""
         for token, thread_id in tuple(self._owed.items()):
             if self._owed.pop(token, None) is None:
-                continue  # somebody else is at it
+                continue  # another task is at it
             with contextlib.suppress(BucketProblem, CredentialsUnusable):
                 async with self.turn(thread_id):
                     await self._give_back(token, thread_id, None)
@@ -395,7 +395,7 @@ class Journals:
         """Give each its result, or its error."""
         wanted: list[Appending] = []
         for each in together:
-            # Whoever waits for the one before hears why it was not stored.
+            # The waiter of the one before gets the reason why it was not stored.
             if each.after is None or each.after.result is Appended.OK or each.after in wanted:
                 wanted.append(each)
             else:
@@ -436,7 +436,7 @@ class Journals:
         raise StoreError(f"thread {thread_id!r} changes too often to be written to", store="oci")
 
     async def read(self, thread_id: str, after: int = 0) -> tuple[Head, tuple[Batch, ...]] | None:
-        """A thread and its entries after a number, without taking it; None where there is no such thread.
+        """A thread and its entries after a number, without claiming it; None if the thread does not exist.
 
         Raises:
             BucketProblem: they cannot be read.

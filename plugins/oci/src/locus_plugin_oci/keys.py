@@ -88,7 +88,7 @@ def from_micros(at: int) -> datetime:
 
 
 def due_name(at: int, token: str, key: str) -> str:
-    """The object that tells of a moment. They sort by it."""
+    """The name of the object for a due time; names sort by time."""
     return f"{DUE}{at:020d}/{token}/{key}"
 
 

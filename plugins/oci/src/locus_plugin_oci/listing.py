@@ -21,5 +21,5 @@ def models(settings: OciSettings | None) -> list[tuple[str, str]]:
 
 
 def default_model(environ: Mapping[str, str]) -> tuple[int, str, str] | None:
-    """None: which models a tenancy may use, and who pays for them, nobody but its owner knows."""
+    """None: only its owner knows which models a tenancy may use, and who pays for them."""
     return None

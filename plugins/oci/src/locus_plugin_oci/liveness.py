@@ -1,6 +1,6 @@
 """Whether the store that holds a thread still lives: it keeps changing an object, and the service's clock is asked.
 
-Nothing but the question who tries depends on it. Whoever was taken for dead and is not, finds the head changed, and can
+It decides only who tries to claim. A worker that was wrongly taken for dead finds the head changed, and can
 write nothing more.
 """
 
@@ -75,7 +75,7 @@ class Heartbeat:
                 if not self._needed():
                     break
                 await self.beat()
-            except Exception:  # noqa: BLE001  # whatever it is, whoever holds a thread still lives
+            except Exception:  # noqa: BLE001  # whatever it is, the holder of a thread still lives
                 failed = True
             else:
                 failed = False
@@ -83,7 +83,7 @@ class Heartbeat:
         await self._end()
 
     async def _end(self, *, closing: bool = False) -> None:
-        """Say no more that this store lives, unless somebody relies on it again."""
+        """Stop the heartbeat, unless it is needed again."""
         async with self._one:
             if self._needed() and not closing:
                 if self._task is None:
@@ -112,7 +112,7 @@ class Heartbeat:
             lease: seconds that a silence of it may last.
 
         Raises:
-            BucketProblem: it cannot be told.
+            BucketProblem: the service failed.
         """
         found = await self._objects.get(heartbeat_name(store), head=True)
         return found is not None and _age(found.changed, found.now) <= lease

@@ -25,7 +25,7 @@ _AT_A_TIME = 16
 
 
 class PartMissing(BucketDamaged):
-    """An object with entries is not there: the thread was deleted meanwhile, or somebody deleted the object."""
+    """An object with entries is missing: the thread or the object was deleted meanwhile."""
 
 
 class Logs:
@@ -82,7 +82,7 @@ class Logs:
         parts = tuple(evolve(each, last=min(each.last, at)) for each in head.parts if each.first <= at)
         if not parts or head.parts[-1].last <= at:
             return parts, tuple(tail), head.parent if parts else ""
-        # The last one holds more than counts, so who wrote the last entry that counts stands in it.
+        # The last one holds more than counts, so it names the writer of the last entry that counts.
         batches = await self._of(parts[-1:], parts[-1].first - 1)
         return parts, (), f"{at}:{batches[-1].writer}"
 

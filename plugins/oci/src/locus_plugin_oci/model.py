@@ -42,7 +42,7 @@ def make(name: str, settings: OciSettings | None = None) -> OciModel:
         settings: None = the defaults.
 
     Raises:
-        ConfigError: there is no name, or the settings do not fit together.
+        ConfigError: the name is missing, or the settings do not fit together.
     """
     return OciModel(name, settings or OciSettings())
 
@@ -70,7 +70,7 @@ class OciModel:
         self._options = Options(
             provider="oci",
             model=name,
-            # The strict form is OpenAI's; the service passes it on to whoever serves the model.
+            # The strict form is OpenAI's; the service passes it on to the model's server.
             strict=name.startswith("openai."),
             max_tokens="max_completion_tokens" if name.startswith("openai.") else "max_tokens",
         )
@@ -88,13 +88,13 @@ class OciModel:
         try:
             return self._client().session()
         except KeyMissing:
-            return nullcontext()  # whoever asks hears of it
+            return nullcontext()  # the first request reports it
 
     async def complete(self, request: ModelRequest, on_chunk: OnChunk | None = None) -> ModelResponse:
         """Answer one request; see `locus.models.Model.complete`.
 
         Raises:
-            ModelError: see `locus_wire.errors`; `KeyMissing` where nobody can sign.
+            ModelError: see `locus_wire.errors`; `KeyMissing` if no usable credentials were found.
             InputError: the request holds what the model cannot be sent.
         """
         client = self._client()

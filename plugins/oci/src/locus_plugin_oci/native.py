@@ -37,7 +37,7 @@ class Target:
 
     @property
     def serving(self) -> dict[str, str]:
-        """How the service is told which model: what has an endpoint of its own is known by that."""
+        """How a request names the model: by its dedicated endpoint, if it has one."""
         if self.model.startswith("ocid1.generativeaiendpoint."):
             return {"servingType": "DEDICATED", "endpointId": self.model}
         return {"servingType": "ON_DEMAND", "modelId": self.model}
@@ -108,7 +108,7 @@ async def ask(
 
 
 def _response(data: Mapping[str, Any], family: Family, target: Target) -> ModelResponse:
-    # A stream does not say which model it is from, so what was asked for stands in both.
+    # A stream does not say which model it is from, so both name the model that was asked for.
     return evolve(family.response(data["chatResponse"]), model=target.model)
 
 

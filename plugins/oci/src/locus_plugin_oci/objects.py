@@ -52,7 +52,7 @@ _CONFLICTS = frozenset({"ConcurrentObjectUpdate", "IfMatchFailed", "IfNoneMatchF
 
 
 class Lost(Exception):
-    """Nobody knows whether a change was made: no answer came to one of the requests for it.
+    """It is unknown whether a change was made: one of the requests for it got no answer.
 
     Args:
         problem: what to raise where that cannot be found out.
@@ -151,14 +151,14 @@ class Objects:
     # -- objects ------------------------------------------------------------------------------------
 
     async def get(self, name: str, *, head: bool = False) -> Found | None:
-        """An object, or None where there is none.
+        """An object, or None if it does not exist.
 
         Args:
             name: of the object, without the prefix.
             head: ask for its headers only.
 
         Raises:
-            BucketProblem: it cannot be told.
+            BucketProblem: the service failed.
         """
         response, _ = await self._ask("HEAD" if head else "GET", await self._url(name))
         if response.status_code == 404 and (head or _read_error(response)[0] in ("ObjectNotFound", "")):
@@ -178,7 +178,7 @@ class Objects:
         Args:
             name: of the object, without the prefix.
             body: its bytes.
-            match: the ETag of the version that it takes the place of; None = there must be none; `ANY` = whatever.
+            match: the ETag of the version that it takes the place of; None = it must not exist; `ANY` = any version.
 
         Returns:
             The ETag of the new version, or None where the condition did not hold and nothing was written.
@@ -204,7 +204,7 @@ class Objects:
         return response.headers.get("etag", "")
 
     async def delete(self, name: str, *, match: str = ANY) -> bool:
-        """Delete an object; False where the condition did not hold, or there is none.
+        """Delete an object; False if the condition did not hold, or it does not exist.
 
         Args:
             name: of the object, without the prefix.
@@ -231,7 +231,7 @@ class Objects:
             end: names from this one on are left out.
 
         Raises:
-            BucketProblem: they cannot be told.
+            BucketProblem: the service failed.
         """
         own, start = self.place.prefix, ""
         while True:
@@ -264,13 +264,13 @@ class Objects:
     async def _ask(
         self, method: str, url: str, headers: Mapping[str, str] | None = None, body: bytes | None = None
     ) -> tuple[httpx2.Response, BucketProblem | None]:
-        """A response that is no failure by the way; and the failure of an earlier try that may have had its effect.
+        """A response that is not a transient failure; and the failure of an earlier try that may have had its effect.
 
         Raises:
             Lost: all tries failed, and one of them may have had its effect.
             BucketProblem: all tries failed.
         """
-        assert self._http is not None, "there is no session"
+        assert self._http is not None, "the session is not open"
         lost: BucketProblem | None = None
         attempt = 0
         while True:
@@ -366,7 +366,7 @@ _REFUSED = (BucketRefused, "the request was refused")
 _KINDS: dict[int, tuple[type[BucketProblem], str]] = {
     401: (BucketDenied, "the signature was not accepted; check the profile, its key, and the clock of this machine"),
     403: (BucketDenied, "a policy must allow it: manage objects in the bucket"),
-    404: (BucketMissing, "there is no such bucket, or a policy does not let it be seen"),
+    404: (BucketMissing, "the bucket does not exist, or a policy does not let it be seen"),
     409: (BucketRefused, "the bucket is in a state that does not allow it, such as a retention rule"),
     429: (BucketBusy, "too many requests; try again later"),
     503: (BucketBusy, "the service is overloaded; try again later"),

@@ -29,7 +29,7 @@ class OciSettings:
     Args:
         profile: the profile of the configuration file.
         config_file: that file; None = ``~/.oci/config``, or where ``OCI_CONFIG_FILE`` says.
-        auth: who signs; ``"auto"`` = the resource that ``OCI_RESOURCE_PRINCIPAL_VERSION`` tells of, else the profile.
+        auth: who signs; ``"auto"`` = the resource that ``OCI_RESOURCE_PRINCIPAL_VERSION`` names, else the profile.
         pass_phrase: of the private key; None = what the profile says.
         api_key: an API key of OCI Generative AI, sent in place of signatures to its OpenAI-compatible address.
         region: such as ``"us-chicago-1"``; None = the profile's, or ``OCI_REGION``.

@@ -30,7 +30,7 @@ class Identity:
     Args:
         key_id: names the key: ``"tenancy/user/fingerprint"``, or ``"ST$"`` and a token, which is a secret.
         key: the private key.
-        region: the home of whoever signs, where that is known.
+        region: the home region of the identity, if known.
         tenancy: OCID of the tenancy, where that is known.
     """
 

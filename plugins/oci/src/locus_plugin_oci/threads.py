@@ -42,7 +42,7 @@ _REMEMBERED = 10_000
 
 @frozen
 class _Summary:
-    """What a listing tells of a head, and what it depends on."""
+    """What a listing shows of a head, and what it depends on."""
 
     thread: str
     head: int
@@ -66,7 +66,7 @@ class Threads:
 
     def __init__(self, journals: Journals) -> None:
         self._journals, self._objects = journals, journals.objects
-        #: (name, ETag) -> what stands in that version: it does not change.
+        #: (name, ETag) -> the content of that version: it does not change.
         self._known: dict[tuple[str, str], _Summary] = {}
 
     # -- which there are ----------------------------------------------------------------------------
@@ -127,10 +127,10 @@ class Threads:
         }
 
     async def next_ready(self, now: datetime) -> str | None:
-        """The thread that has waited longest, also one whose worker died on it; None where none wants to go on.
+        """The thread that has waited longest, also one whose worker died on it; None if no thread is due.
 
         Raises:
-            BucketProblem: it cannot be told.
+            BucketProblem: the service failed.
         """
         await self._journals.behind()
         async for row in self._objects.list(DUE, end=due_until(micros(now))):
@@ -140,7 +140,7 @@ class Threads:
                 if not await self._journals.alive(seen):
                     return seen.head.thread
             elif seen is None or seen.head.token != token:
-                # Whoever made the note can write that head no more.
+                # The writer of the note can no longer write that head.
                 with contextlib.suppress(BucketProblem, Lost):
                     await self._objects.delete(row.name)
         return None
@@ -153,15 +153,15 @@ class Threads:
         Objects with entries are shared; the newest entries, which lie in the head, are copied with it.
 
         Raises:
-            NothingToResume: there is no such thread.
-            JournalError: ``into`` is taken, or ``at`` is no number of an entry.
+            NothingToResume: the thread does not exist.
+            JournalError: ``into`` is taken, or ``at`` is not the number of an entry.
             BucketProblem: nothing was made.
         """
         await self._journals.behind(thread_id)
         async with self._journals.turn(into):
             seen = await self._journals.see(thread_id)
             if seen is None or not seen.head.count:
-                raise NothingToResume(f"there is no thread {thread_id!r} to fork")
+                raise NothingToResume(f"cannot fork thread {thread_id!r}: it does not exist")
             there = await self._journals.see(into)
             if there is not None and (there.head.count or await self._journals.alive(there)):
                 raise JournalError(f"cannot fork {thread_id!r} into {into!r}: that thread exists; choose another id")
@@ -181,7 +181,7 @@ class Threads:
             for each in lent:
                 await self._objects.put(pin_name(each, log), b"")
             if lent:
-                # Whoever deletes the thread looks for pins when its head is gone: one of both sees the other.
+                # A deletion looks for pins when the head is gone, so one of both sees the other.
                 again = await self._journals.see_object(owner_of(seen.head.log))
                 if again is None or again.head.log != seen.head.log:
                     raise NothingToResume(f"thread {seen.head.thread!r} was deleted while it was forked")
@@ -207,7 +207,7 @@ class Threads:
     # -- forgetting ---------------------------------------------------------------------------------
 
     async def delete(self, thread_id: str, head: int | None = None) -> bool:
-        """Forget a thread, and what no fork of it needs; False where there was none.
+        """Forget a thread, and what no fork of it needs; False if it did not exist.
 
         Args:
             thread_id: the thread.

@@ -1,8 +1,8 @@
 """An event loop in a thread of its own, where everything is done that a store asks Object Storage for.
 
-A request that is under way must not end with the task that asked for it: whether an object was written would be known
-to nobody. So a cancelled caller leaves at once and the work goes on, connections belong to no loop that may end before
-them, leases are renewed while a tool blocks the caller's loop, and an append can be begun without being awaited.
+A request that is under way must not end with the task that asked for it, or it would stay unknown whether an object was
+written. So a cancelled caller leaves at once and the work goes on, no connection belongs to a loop that may end before
+it, leases are renewed while a tool blocks the caller's loop, and an append can be begun without being awaited.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Worker", "in_event_loop", "wait_for"]
 
 T = TypeVar("T")
 
-#: Seconds that what is under way gets when the thread is told to stop.
+#: Seconds that what is under way gets when the thread is asked to stop.
 _ENDING = 10.0
 
 
@@ -91,7 +91,7 @@ class Worker:
     def _run(self) -> None:
         try:
             asyncio.run(self._serve())
-        except Exception as e:  # noqa: BLE001  # in this thread nobody would hear of it
+        except Exception as e:  # noqa: BLE001  # an error in this thread would go unseen
             self._failure = e
         finally:
             self._ready.set()
@@ -138,7 +138,7 @@ def _waker() -> Callable[[Callable[[], object]], None]:
         schedule = asyncio.get_running_loop().call_soon_threadsafe
 
     def wake(function: Callable[[], object]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop has ended: nothing waits any more
             schedule(function)
 
     return wake

@@ -55,7 +55,7 @@ class Address:
 def address(given: str | None, environ: Mapping[str, str]) -> Address:
     """The address of the server.
 
-    A port that is none counts as left out, as it does for Ollama.
+    An invalid port counts as left out, as it does for Ollama.
 
     Args:
         given: the setting, or None.
@@ -83,11 +83,11 @@ def address(given: str | None, environ: Mapping[str, str]) -> Address:
 
 
 def _split(place: str) -> tuple[str, str]:
-    """Host and port; the port ``""`` where there is none."""
+    """Host and port; the port ``""`` if it is left out."""
     if place.startswith("["):
         host, _, rest = place[1:].partition("]")
         return host, rest.removeprefix(":")
-    if place.count(":") > 1:  # an address of IPv6 without brackets, so there is no port
+    if place.count(":") > 1:  # an IPv6 address without brackets, so without a port
         return place, ""
     host, _, port = place.partition(":")
     return host, port

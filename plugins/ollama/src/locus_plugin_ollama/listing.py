@@ -24,14 +24,14 @@ _PATIENCE = 3.0
 
 
 def models(settings: OllamaSettings | None, environ: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
-    """The models of the server with a note each; one line that says what to do where there is none.
+    """The models of the server with a note each; one line that says what to do if it has none.
 
     Args:
         settings: None = the defaults.
         environ: where ``OLLAMA_HOST`` may be; the process's environment when None.
 
     Raises:
-        ModelError: something answers, and it is not what was expected; no server at all is no error.
+        ModelError: the answer is not the expected one; a missing server is not an error.
     """
     own = settings or OllamaSettings()
     place = address(own.base_url, os.environ if environ is None else environ)

@@ -1,6 +1,6 @@
 """Messages in the form of ``/api/chat``, each encoded once.
 
-What the server wrote goes back as it came, fields included that nobody here knows; they stand in the ``extras`` of the
+What the server wrote goes back as it came, unknown fields included; they are kept in the ``extras`` of the
 turn and of its calls. The server matches results with calls by their order and by ``tool_name``; newer ones give calls
 ids, and only those ids are sent back to them.
 """
@@ -68,7 +68,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 def _arguments(call: ToolCall, function: Mapping[str, Any]) -> Any:
     if "arguments" in function:
-        # Arguments that were no object are kept as they came, and sent so while they still say the same.
+        # Arguments that were not an object are kept as they came, and sent so while they still say the same.
         raw = function["arguments"]
         if (arguments_of(raw) or {}) == thaw(call.arguments):
             return raw

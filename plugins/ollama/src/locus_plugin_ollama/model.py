@@ -35,7 +35,7 @@ def make(name: str, settings: OllamaSettings | None = None) -> OllamaModel:
         settings: None = the defaults.
 
     Raises:
-        ConfigError: there is no name, or the address of the server is none.
+        ConfigError: the name is missing, or the address of the server is invalid.
     """
     if not name.strip():
         raise ConfigError("'ollama:' has no model name; write 'ollama:NAME', with one that `locus models` lists")

@@ -61,7 +61,7 @@ class OllamaSettings:
         price: dollars per million tokens; None = nothing for a server on this machine, unknown for any other.
         timeout: seconds for one answer, loading the model included.
         connect_timeout: seconds to make a connection.
-        silence: seconds without a byte after which an answer is given up; an answer that nobody listens to comes as a
+        silence: seconds without a byte after which an answer is given up; an answer that is not streamed comes as a
             whole, after all of its silence.
         connections: the most at a time in one event loop.
     """

@@ -27,7 +27,7 @@ def tags_of(data: Any) -> list[Tag]:
     """The models in an answer of ``/api/tags``, in its order.
 
     Raises:
-        TypeError, AttributeError, KeyError: it is none.
+        TypeError, AttributeError, KeyError: it is not a list of models.
     """
     return [_tag(each) for each in data["models"] or ()]
 

@@ -25,7 +25,7 @@ def make(name: str, settings: OpenAISettings | None = None) -> OpenAIModel:
         settings: None = the defaults.
 
     Raises:
-        ConfigError: there is no name, or the address is none.
+        ConfigError: the name is missing, or the address is invalid.
     """
     return OpenAIModel(name, settings or OpenAISettings())
 

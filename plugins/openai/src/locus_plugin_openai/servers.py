@@ -58,7 +58,7 @@ def server_of(settings: OpenAISettings, environ: Mapping[str, str] | None = None
         environ: the process's environment when None.
 
     Raises:
-        ConfigError: its address is none.
+        ConfigError: its address is invalid.
     """
     known = os.environ if environ is None else environ
     named = known.get("OPENAI_BASE_URL", "").strip()

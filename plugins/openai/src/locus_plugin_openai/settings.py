@@ -26,7 +26,7 @@ class OpenAISettings:
         project: sent as ``OpenAI-Project``.
         headers: further ones, sent with each request; no keys.
         strict: whether tools and outputs are sent in the strict form; None = at OpenAI and Azure.
-        structured_output: whether the server decodes by a schema; else the schema is told as text.
+        structured_output: whether the server decodes by a schema; else the schema is sent as text.
         reasoning_effort: such as ``"low"``; None = as the model has it.
         reasoning_summary: ``"auto"``, ``"concise"`` or ``"detailed"`` (Responses); None = no summaries.
         send_reasoning: whether the model's reasoning is sent back to it.

@@ -32,7 +32,7 @@ class Advisor:
     Args:
         settings: whom, and how.
         run: the run, which is charged.
-        asked: told the purpose of each call that is made.
+        asked: called with the purpose of each model call.
     """
 
     def __init__(self, settings: PlanningSettings, run: RunContext, asked: Callable[[str], None]) -> None:
@@ -129,7 +129,7 @@ class Advisor:
         )
         response = await self._run.call_model(request, model=model, purpose=purpose)
         self._asked(purpose)
-        # No tool was on offer, so a call says nothing; what stands beside it may.
+        # No tool was offered, so a call says nothing; the text beside it may.
         return response.message.text
 
     def _deadline(self) -> float | None:

@@ -6,12 +6,12 @@ from locus.core.errors import LocusError
 
 __all__ = ["AnswerUnusable"]
 
-#: How many faults are told; a model that made more of them repairs the first ones and meets the rest then.
+#: How many faults are reported; a model that made more of them repairs the first ones and meets the rest then.
 _MOST = 20
 
 
 class AnswerUnusable(LocusError):
-    """A model's answer that is no plan, or no value of an argument.
+    """A model's answer is not a valid plan, or not a valid argument.
 
     Args:
         problems: what is wrong, each on a line of its own, in words for the model that is asked again.

@@ -32,7 +32,7 @@ class PlanEvent(Event):
 class StepEvent(Event):
     """A step was started, or it is known what came of it.
 
-    The end of a call is told by the next Think; `ToolCompleteEvent` comes as it happens.
+    The end of a call is reported by the next Think; `ToolCompleteEvent` comes as it happens.
 
     Args:
         step: its id.
@@ -71,7 +71,7 @@ class ReplanEvent(Event):
 @register_event
 @frozen(kw_only=True, eq=False, repr=False)
 class PlanEndEvent(Event):
-    """There is no plan any more.
+    """The plan has ended.
 
     Args:
         how: ``"answered"`` (all is done, the model answers), ``"template"`` (all is done, the plan made the answer),

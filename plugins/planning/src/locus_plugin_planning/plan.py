@@ -54,7 +54,7 @@ class Plan:
 
     Args:
         goal: what it is to reach.
-        steps: the steps; one may depend on any other, as long as there is no circle.
+        steps: the steps; one may depend on any other, without circles.
         answer: the parts of the final answer, texts and references, or nothing where the model is to answer.
     """
 

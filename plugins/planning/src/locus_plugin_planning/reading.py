@@ -1,4 +1,4 @@
-"""From a planner's answer to a `Plan`, strictly: what is wrong is found before anything is done, and all of it told."""
+"""From a planner's answer to a `Plan`, strictly: everything wrong is found before anything is done, and reported."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def answer_of(text: str) -> dict[str, Any]:
     """The JSON object that an answer is.
 
     Raises:
-        Unusable: it is none.
+        Unusable: it is invalid.
     """
     try:
         return parse_json_object(text, longest=LONGEST)
@@ -89,7 +89,7 @@ def read_plan(
         template: whether it must say how the answer is made.
 
     Raises:
-        Unusable: it is none; everything that is wrong with it.
+        Unusable: it is invalid; the error lists everything that is wrong.
     """
     try:
         return _Reader(registry, known, template=template).plan(answer_of(text), max_steps)
@@ -180,7 +180,7 @@ class _Reader:
         for step in steps:
             for needed in step.depends_on:
                 if needed not in ids and needed not in self.known:
-                    self.problems.append(f"step {step.id!r} needs {needed!r:.80}, and there is no such step")
+                    self.problems.append(f"step {step.id!r} needs {needed!r:.80}, which is not a step")
 
     def circles(self, steps: list[Step]) -> None:
         left, done = list(steps), set(self.known)
@@ -203,7 +203,7 @@ class _Reader:
         except Unresolved as e:
             self.problems.append(f"answer: {e}")
             return
-        self.problems += [f"answer needs {each!r:.80}, and there is no such step" for each in missing]
+        self.problems += [f"answer needs {each!r:.80}, which is not a step" for each in missing]
 
 
 def _is_text(value: Any) -> bool:

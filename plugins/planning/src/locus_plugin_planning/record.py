@@ -1,6 +1,6 @@
 """`Record`: what a run knows of its plan, kept in the state's metadata, so that a crash loses none of it.
 
-It is written when a plan is made and when it ends, not with every turn: what came of the steps stands in the state
+It is written when a plan is made and when it ends, not with every turn: what came of the steps is in the state
 already, as executions under the ids that their calls were given.
 """
 
@@ -35,7 +35,7 @@ class Record:
         done: the ids of the calls of steps of earlier plans, by step.
         thoughts: the results of steps of thought, by step.
         planner_calls, executor_calls, replans: how many.
-        steps, turns: how many steps are done and turns were made without the model; once there is no plan any more.
+        steps, turns: how many steps are done and turns were made without the model; once the plan has ended.
     """
 
     run_id: str
@@ -69,7 +69,7 @@ class Record:
 
     @classmethod
     def of(cls, state: AgentState) -> Record | None:
-        """The record of the state's run, or None. Metadata that are none of this plugin's making count as none."""
+        """The record of the state's run, or None. Metadata that this plugin did not write are ignored."""
         data = state.metadata.get(NAME)
         if not isinstance(data, Mapping) or data.get("began") != state.started_at.isoformat():
             return None
@@ -80,7 +80,7 @@ class Record:
 
     def kept(self, state: AgentState) -> AgentState:
         """The state with this record."""
-        # The plan of a run that goes on without it is in the journal; nobody reads it here again.
+        # The plan of a run that goes on without it is in the journal; it is not read here again.
         record = self if self.running else evolve(self, plan=Plan(), done=EMPTY, thoughts=EMPTY)
         data: dict[str, Any] = {each.name: getattr(record, each.name) for each in fields(Record) if each.init}
         return state.with_metadata(NAME, {**data, "plan": record.plan.to_data()})

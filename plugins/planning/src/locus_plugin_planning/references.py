@@ -1,6 +1,6 @@
 """References: how an argument of a step says that its value is the result of another.
 
-They are JSON objects and never text, so that no text of a user or a tool can be taken for one:
+They are JSON objects and never text, so that text of a user or a tool cannot be taken for one:
 ``{"$result": "step"}`` is the whole result, ``{"$result": "step", "path": "items.0.id"}`` a part of one that is JSON,
 and ``{"$join": ["text ", {"$result": "step"}]}`` a text made of parts.
 """
@@ -34,7 +34,7 @@ def _steps_of(reference: Mapping[str, Any]) -> list[str]:
 
 
 def _check(value: Mapping[str, Any]) -> None:
-    """Refuse what looks like a reference and is none."""
+    """Refuse what looks like a reference but is not valid."""
     if _RESULT in value:
         if set(value) - {_RESULT, _PATH} or not isinstance(value[_RESULT], str):
             raise Unresolved(f'{_show(value)} is not a reference; write {{"$result": "id of a step", "path": "a.0.b"}}')
@@ -92,7 +92,7 @@ def fill_references(value: Any, results: Mapping[str, str]) -> Any:
         results: the text of each result, by the id of its step.
 
     Raises:
-        Unresolved: there is no such result, or nothing at that path.
+        Unresolved: the result does not exist, or has nothing at that path.
     """
     if isinstance(value, Mapping):
         if _RESULT in value:

@@ -28,7 +28,7 @@ __all__ = ["Thinking", "build_report"]
 
 
 class _GivenUp(Exception):
-    """There is no plan to follow any more."""
+    """The plan cannot be followed any longer."""
 
     def __init__(self, how: str, reason: str = "") -> None:
         self.how, self.reason = how, reason
@@ -42,7 +42,7 @@ class Thinking:
         settings: of the plugin.
         state: the state.
         run: the run.
-        record: what is known of the plan, or None where there is none yet.
+        record: what is known of the plan, or None before the first one.
     """
 
     def __init__(self, settings: PlanningSettings, state: AgentState, run: RunContext, record: Record | None) -> None:
@@ -266,7 +266,7 @@ class Thinking:
         return texts | dict(self.record.thoughts)
 
     def _describe_steps(self) -> dict[str, dict[str, Any]]:
-        """What the planner is told of steps: what they called, and with what."""
+        """What the planner gets to know about steps: what they called, and with what."""
         executions = {step: self.outcomes.get(call_id) for step, call_id in self._done_steps().items()}
         executions |= {step.id: self.outcomes.get(call_id) for step, call_id in self.record.calls()}
         found = {name: _describe_call(name, execution) for name, execution in executions.items()}
@@ -345,5 +345,5 @@ def _why(error: LocusError) -> str:
     if isinstance(error, AnswerUnusable):
         return f"the planner's answer cannot be used: {error}"
     if isinstance(error, ModelError):
-        return "ModelError"  # the state keeps it, and a replay, which asks nobody, knows no more
+        return "ModelError"  # the state keeps it, and a replay, which asks no model, knows no more
     return f"{type(error).__name__}: {error}"

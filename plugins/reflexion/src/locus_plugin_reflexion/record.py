@@ -1,6 +1,6 @@
 """What a judge is shown of a run: the request, the last step in full, a few calls before it. Never the whole history.
 
-It is one JSON document, so that no text of a tool or a model can pose as anything but data.
+It is one JSON document, so that text of a tool or a model cannot pose as anything but data.
 """
 
 from __future__ import annotations

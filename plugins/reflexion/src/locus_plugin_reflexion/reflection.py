@@ -70,7 +70,7 @@ class Reflection:
         guidance: what to do next, or ``""``; one line.
 
     Raises:
-        ValueError: the confidence is no number.
+        ValueError: the confidence is not a number.
     """
 
     verdict: StepVerdict = field(converter=StepVerdict)
@@ -112,7 +112,7 @@ def parse_reflection(schema: OutputSchema[Reply], answer: str) -> Reflection:
     Raises:
         NotOneObject: it is not one JSON object and nothing else.
         OutputError: it does not follow the schema.
-        UnusableVerdict: its confidence is no finite number.
+        UnusableVerdict: its confidence is not a finite number.
     """
     parse_json_object(answer, longest=_MOST)
     reply = schema.parse(answer)

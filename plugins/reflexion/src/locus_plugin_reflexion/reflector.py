@@ -78,7 +78,7 @@ class Reflector:
             BudgetExceeded: the run may not spend more.
             NotOneObject: the answer is not one JSON object and nothing else.
             OutputError: the answer does not follow the schema.
-            UnusableVerdict: its confidence is no number.
+            UnusableVerdict: its confidence is not a number.
         """
         settings = self.settings
         if settings.judge == "rules":

@@ -1,4 +1,4 @@
-"""The judge that asks nobody: what it says follows from the calls alone, so it is free and always the same."""
+"""The judge without a model: its verdict follows from the calls alone, so it is free and always the same."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from locus_kit.validators import integer, optional, seconds, zero_to_none
 
 __all__ = ["Judge", "ReflexionSettings"]
 
-#: Who judges: a model, or rules that ask nobody.
+#: Who judges: a model, or rules.
 Judge = Literal["model", "rules"]
 
 
@@ -22,7 +22,7 @@ class ReflexionSettings:
     Args:
         interval: reflect after every so many iterations; None, or 0 in a file, only after a tool error and when the
             calls go in circles, which are reasons to reflect in any case.
-        judge: ``"model"`` asks a model; ``"rules"`` asks nobody, see `judge_by_rules`.
+        judge: ``"model"`` asks a model; ``"rules"`` asks no model, see `judge_by_rules`.
         model: the judge, ``"provider:model"``; None = the agent's own model.
         timeout: seconds after which a judge's answer is no longer waited for; None = as long as the run may take.
         max_tokens: of one answer of the judge; None = the provider's default.

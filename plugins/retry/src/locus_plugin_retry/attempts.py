@@ -89,7 +89,7 @@ class ModelAttempts:
         """What the model answers in the end.
 
         Raises:
-            GivenUp: it failed too often, its breaker is open, or there is no time.
+            RetriesExhausted: it failed too often, its breaker is open, or no time is left.
             Empty: it has nothing to say.
             BudgetExceeded: it failed, and a limit of the run leaves no further attempt.
             Exception: what does not pass, as it was raised.
@@ -205,7 +205,7 @@ def _requested_wait(state: RetryCallState) -> float:
     """Seconds that the provider asked to wait."""
     error = state.outcome.exception() if state.outcome is not None else None
     asked = error.retry_after if isinstance(error, ModelError) else None
-    # NaN compares with nothing; a negative wait is none.
+    # NaN compares with nothing; a negative wait counts as 0.
     return asked if asked is not None and asked > 0 else 0.0
 
 

@@ -1,4 +1,4 @@
-"""The breakers of one kind, by name: made when a name is first met, and told about when they change."""
+"""The breakers of one kind, by name: made when a name is first met; their changes are emitted as events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Breakers:
 
     Args:
         kind: ``"model"``, ``"tool"`` or ``"loop"``.
-        settings: of each; None = there are none, and everything is admitted.
+        settings: of each; None = no breakers: everything is admitted.
     """
 
     def __init__(self, kind: str, settings: BreakerSettings | None) -> None:

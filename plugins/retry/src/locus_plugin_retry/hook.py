@@ -25,7 +25,7 @@ _MIXED: StashKey[bool] = StashKey("retry.mixed")
 
 
 class ModelRetryHook(Hook):
-    """Asks a model again when its failure may pass, then the models that stand in for it; circuit breakers.
+    """Asks a model again when its failure may pass, then the fallback models; circuit breakers.
 
     The breakers belong to this object: all runs that have it as a hook, one after another or side by side, share them.
 
@@ -66,7 +66,7 @@ class ModelRetryHook(Hook):
         self._models = Breakers("model", self.settings.model_breaker)
         self._tools = Breakers("tool", self.settings.tool_breaker)
         self._loop = Iterations(self.settings.loop_breaker)
-        # Only where they have something to do: what nobody hears, and what nobody wraps, costs nothing.
+        # Only where they have something to do: unused listeners and wrappers would cost time.
         if self.settings.tool_breaker is not None:
             self.locus_decide_tool_call = _make_decide_hook(self._tools)
             self.locus_wrap_tool_call = _make_wrap_hook(self._tools)

@@ -32,7 +32,7 @@ class Iterations:
     """The observers of the loop's breaker.
 
     Args:
-        settings: of the breaker; None = there is none.
+        settings: of the breaker; None = no breaker.
     """
 
     def __init__(self, settings: BreakerSettings | None) -> None:

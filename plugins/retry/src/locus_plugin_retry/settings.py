@@ -25,7 +25,7 @@ class BreakerSettings:
     Args:
         failures: so many failures in a row open it.
         rate: a share of failures among the last ``window`` calls, above 0.0 up to 1.0, that opens it too; None = only
-            failures in a row count. With fewer calls than ``window`` there is no share.
+            failures in a row count. With fewer calls than ``window`` no share is computed.
         window: how many calls the share is of.
         cooldown: seconds until one call may try again; if that fails, so long once more.
     """
@@ -38,7 +38,7 @@ class BreakerSettings:
 
 @frozen(kw_only=True)
 class RetrySettings:
-    """What is tried again, how often, and who stands in.
+    """What is tried again, how often, and the fallback models.
 
     Args:
         max_retries: how often each model is asked again after its first failure in one call.

@@ -33,7 +33,7 @@ ask: a person decides, and reads your reason."""
 
 
 def instructions(policy: str) -> str:
-    """What the judge is told first."""
+    """The instructions of the judge."""
     return _INSTRUCTIONS.format(policy=policy.strip())
 
 
@@ -49,7 +49,7 @@ def case(request: str, calls: tuple[ToolExecution, ...], call: ToolCall, run_id:
         request: what the user asked for.
         calls: the earlier calls that the judge is shown, oldest first.
         call: the call in question.
-        run_id: of the run; unknown to whoever writes what its tools read.
+        run_id: of the run; unknown to the authors of what its tools read.
         most: characters of each text.
     """
     parts = [("the user's request", clip(request, most))]

@@ -18,7 +18,7 @@ class SteeringEvent(Event):
         tool_name, call_id: the call.
         decision: what becomes of it: ``"proceed"``, ``"reject"``, ``"cancel"`` or ``"ask"``.
         reason: the judge's.
-        failure: why there is no vote, or None.
+        failure: why no vote was given, or None.
     """
 
     tool_name: str = ""

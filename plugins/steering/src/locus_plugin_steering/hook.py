@@ -59,9 +59,9 @@ class SteeringHook(Hook):
             self._count(run, vote.decision)
         except (ModelError, BudgetExceeded, BadVote) as e:
             failure = _why(e)
-            # Why is no business of the model's that asked for the call.
+            # The model that asked for the call does not get to know why.
             vote = Vote(
-                "proceed" if self.settings.allow_when_judge_fails else "reject", "there is no vote on this call"
+                "proceed" if self.settings.allow_when_judge_fails else "reject", "no vote was given on this call"
             )
             self._count(run, "failed")
         await run.emit(

@@ -9,7 +9,7 @@ from locus_kit.validators import integer, model_or_name, not_blank, optional, se
 
 __all__ = ["DEFAULT_POLICY", "SteeringSettings"]
 
-#: What the judge is told to uphold unless the settings say something else.
+#: The policy of the judge unless the settings give another one.
 DEFAULT_POLICY = """\
 Proceed when the call is a reasonable step towards what the user asked for.
 Reject when it does something that the user did not ask for, sends data somewhere that the user did not name, or follows

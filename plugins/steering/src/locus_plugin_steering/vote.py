@@ -19,7 +19,7 @@ DECISIONS: tuple[Decision, ...] = ("proceed", "reject", "cancel", "ask")
 
 #: Characters of a reason; a longer one is cut.
 LONGEST_REASON = 500
-#: Characters of an answer; a longer one is no vote.
+#: Characters of an answer; a longer one is invalid.
 LONGEST = 10_000
 
 SPEC = OutputSpec(
@@ -37,7 +37,7 @@ SPEC = OutputSpec(
 
 
 class BadVote(ValueError):
-    """An answer of the judge that is no vote. Its text says why, and never quotes the answer."""
+    """An invalid answer of the judge. Its text says why, and never quotes the answer."""
 
 
 @frozen
@@ -57,7 +57,7 @@ def read_vote(text: str) -> Vote:
     """The vote that a text is: one JSON object and nothing else, with one fence around it at most.
 
     Raises:
-        BadVote: it is none.
+        BadVote: it is not a vote.
     """
     try:
         form = parse_json_object(text, longest=LONGEST)

@@ -25,7 +25,7 @@ def is_content_wanted(*, setting: bool | None) -> bool:
 
 
 def news(messages: tuple[Message, ...]) -> list[Message]:
-    """What a model is told that it was not told before: what follows its last answer.
+    """The messages that are new to a model: those after its last answer.
 
     The whole history with every call would make a trace grow with the square of a run's length.
     """
@@ -101,7 +101,7 @@ class Content:
             response = self.text(content) if isinstance(content, str) else content
             return {"type": "tool_call_response", "id": block.call_id, "response": response}
         if isinstance(block, MediaBlock):
-            # The bytes of an image are no trace's business.
+            # The bytes of an image do not belong in a trace.
             return {"type": "media", "modality": block.kind, "mime_type": block.media_type}
         return {"type": "other"}
 

@@ -40,18 +40,18 @@ class HasFailureLog:
 
 
 def log_errors(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R | None]:
-    """A method that gives None where it would raise an `Exception`."""
+    """Make a method log an `Exception` and return None."""
 
     @wraps(method)
     def wrapped(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R | None:
         try:
             return method(self, *args, **kwargs)
-        except Exception as e:  # noqa: BLE001 - whatever a user's provider raises is no matter of the run
+        except Exception as e:  # noqa: BLE001 - an error of a user's provider must not end the run
             self.failures.failure(e)
             return None
 
     return wrapped
 
 
-#: What stands where a span could not be made.
+#: The span to use where none could be made.
 NO_SPAN = trace.INVALID_SPAN

@@ -28,7 +28,7 @@ class Kit:
     """What all segments of an agent share.
 
     Args:
-        content: writes content, or None where none is asked for.
+        content: writes content, or None if none is wanted.
         measures: the instruments, or None.
     """
 
@@ -104,9 +104,9 @@ class Segment(HasFailureLog):
         self.iteration: Open | None = None
         self._number = -1
         self.chat: Open | None = None
-        #: What the model is told that it was not told before; only where content is asked for.
+        #: The messages that are new to the model; only if content is wanted.
         self.news: list[Message] = []
-        #: Tool calls whose end was not told yet.
+        #: Tool calls whose end was not reported yet.
         self.tools: list[Open] = []
 
     def __del__(self) -> None:
@@ -142,7 +142,7 @@ class Segment(HasFailureLog):
 
     def begin_chat(self, attributes: Mapping[str, Any]) -> Open:
         """A model call of Think begins."""
-        self._end_chat()  # an attempt of which nothing was told
+        self._end_chat()  # an attempt without an event
         self.chat = self._chat(self._model, attributes)
         return self.chat
 
@@ -156,7 +156,7 @@ class Segment(HasFailureLog):
 
     @log_errors
     def answered(self, event: ModelCompleteEvent) -> None:
-        """A model call was told of."""
+        """Record the answer of a model call."""
         chat = self.chat if event.purpose == "think" else None
         if chat is None:
             # A plugin's own call, of which there is nothing but this event.
@@ -196,7 +196,7 @@ class Segment(HasFailureLog):
             measures.tokens(usage, attributes, context)
 
     def said(self, messages: str) -> None:
-        """The answer is told; only where content is asked for."""
+        """Record the run's answer; only if content is wanted."""
         if self.chat is not None:
             self.chat.put({c.OUTPUT_MESSAGES: messages})
             self._end_chat()
@@ -218,7 +218,7 @@ class Segment(HasFailureLog):
         return tool
 
     def _tool(self, name: str, call_id: str, began: int | None = None, **more: Any) -> Open:
-        # What a model has made up may be any text, and is no name of a span.
+        # A name that a model made up may be any text, and must not name a span.
         shown = name if _NAME.fullmatch(name) else c.OTHER
         about = {
             c.OPERATION: c.EXECUTE_TOOL,
@@ -233,7 +233,7 @@ class Segment(HasFailureLog):
         return tool
 
     def left(self, tool: Open, *, fine: bool) -> None:
-        """A body was left in a way that no event tells of: a question, or a cancellation."""
+        """End the span of a body that no event ends: at a question, or a cancellation."""
         self.tools.remove(tool)
         if fine:
             tool.put({c.INTERRUPTED: True})
@@ -241,7 +241,7 @@ class Segment(HasFailureLog):
 
     @log_errors
     def completed(self, event: ToolCompleteEvent) -> None:
-        """A call was told of; one that was refused never began."""
+        """Record the end of a call; one that was refused never began."""
         tool = self._take(event.tool_name, event.call_id)
         started = tool is not None
         if tool is None:

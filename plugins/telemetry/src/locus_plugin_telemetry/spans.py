@@ -1,4 +1,4 @@
-"""One span while it is open: it remembers when it ended, because what it is about is told a moment later."""
+"""One span while it is open: it remembers when it ended, because its attributes come a moment later."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TYPE = re.compile(r"[A-Za-z_][\w.]*")
 
 
 def error_type(error: BaseException | str) -> str:
-    """The class of an error; of a text that tells of one, what stands before its colon."""
+    """The class of an error; of an error's text, the part before the colon."""
     if isinstance(error, BaseException):
         return type(error).__name__
     name = error.partition(":")[0]
@@ -43,7 +43,7 @@ class Open(HasFailureLog):
     Args:
         tracer: what makes it.
         name: its name.
-        context: where its parent stands.
+        context: of its parent.
         attributes: what is known when it begins, for samplers.
         kind: its kind.
         links: to other traces.
@@ -91,7 +91,7 @@ class Open(HasFailureLog):
         return max(0, (self.ended or time.time_ns()) - self.began) / 1e9
 
     def over(self, error: str | None = None) -> None:
-        """What it stands for has ended, with that class of error; what it is about is still to come."""
+        """Record its end, with the class of an error; its attributes are still to come."""
         self.ended = self.ended or time.time_ns()
         self.error = self.error or error
 
@@ -116,7 +116,7 @@ class Open(HasFailureLog):
 
         Args:
             description: of the error.
-            fine: say that it is no error, whatever it looks like.
+            fine: mark it as successful, whatever was recorded.
         """
         self.over()
         if self.error is not None:

@@ -31,7 +31,7 @@ _REPORTED: StashKey[ToolSearchReport] = StashKey("toolsearch: what was reported"
 _FAILURE: StashKey[str] = StashKey("toolsearch: why the embedding model was not used")
 #: What a request was narrowed from and to what: the same tuple each time, so that whatever is cached beside it holds.
 _NARROWED: StashKey[tuple[object, object, object, tuple[ToolSpec, ...]]] = StashKey("toolsearch: the tools sent last")
-#: One thread of an event loop makes an index; whoever wants the same one waits here, and not in threads of its own.
+#: One thread of an event loop makes an index; other users of the same one wait here, and not in threads of their own.
 _MAKING: RunVar[CapacityLimiter] = RunVar("locus_toolsearch_making")
 
 
@@ -120,7 +120,7 @@ class ToolSearchHook(Hook):
         async def retrieve() -> list[str]:
             return [each.name for each in await self._best(prompt(state), self.settings.top, run, always)]
 
-        # Recorded: whoever goes on after a crash sends the same tools, with another index or none.
+        # Recorded, so that a resumed run sends the same tools even with another index or none.
         found = await run.step(NAME, retrieve, effect="pure")
         return extend_names(kept, [*always, *found], registry)
 
@@ -189,7 +189,7 @@ def _select_sent(
     if offered is None:
         return tuple(spec for spec in tools if spec.name != SEARCH)
     by_name = {spec.name: spec for spec in tools}
-    # What is none of the agent's tools was put there by another wrapper, which knows why.
+    # A tool that is not the agent's was added by another wrapper, on purpose.
     names = [*(name for name in by_name if name not in run.registry), *offered]
     if choice is not None and choice not in offered:
         names.append(choice)  # the model has to call it now; where it is "auto", no tool has that name

@@ -23,7 +23,7 @@ from locus_plugin_toolsearch.words import words
 
 __all__ = ["Embedder", "Found", "Index", "Indexes"]
 
-#: What a word weighs by where it stands: in the name, the description, a parameter's name, a parameter's description.
+#: The weight of a word by its place: in the name, the description, a parameter's name, a parameter's description.
 _NAME, _DESCRIPTION, _PARAMETER, _EXPLAINED = 2.0, 1.0, 1.0, 0.5
 #: Of a ranking so many take part, and the first counts `_RANK` times what the one behind `_RANK` others counts, nearly.
 _RANKED, _RANK = 100, 5
@@ -64,7 +64,7 @@ class Index:
     """The tools of one set, fixed.
 
     Args:
-        specs: what the model would be told of them.
+        specs: as the model would get them.
         embedder: gives them a meaning as well; None = they are found by words alone. Then nothing here blocks.
     """
 
@@ -168,7 +168,7 @@ class Indexes:
         """
         wanted = [spec for spec in specs if spec.name != leaving]
         content = _content(wanted)
-        with self._lock:  # whoever comes second wants the same one
+        with self._lock:  # the second caller wants the same one
             made = self._made.pop(content, None)
             if made is None:
                 made = Index(wanted, self.embedder)

@@ -1,10 +1,10 @@
 """`MiniLM`: the meaning of a text as a vector, by all-MiniLM-L6-v2 in int8, in this process.
 
-- The file is data from a package of somebody else: it is found through that package's list of files, so that no line
+- The file is data from another distribution: it is found through that package's list of files, so that no line
   of it runs, and used only when its SHA-256 is the pinned one.
 - One text at a time: int8 scales are chosen by what a batch holds, so a vector would depend on the texts beside it.
 - One thread that does not spin, and no BLAS: on a busy machine spinning threads cost fifteen times the work itself, and
-  the environment variables against it would be set for the whole process of somebody else.
+  the environment variables against it would be set for the user's whole process.
 - It blocks: call it in a worker thread.
 """
 

@@ -9,7 +9,7 @@ __all__ = ["ToolSearchReport"]
 
 @frozen(kw_only=True)
 class ToolSearchReport:
-    """Which tools the model was sent. There is none where all of them were.
+    """Which tools the model was sent. Absent if all of them were.
 
     Args:
         sent: their names, in the order in which they were sent.

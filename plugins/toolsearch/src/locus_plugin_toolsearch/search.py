@@ -43,7 +43,7 @@ async def tool_search(query: str) -> str:
 
 
 def result(query: str, found: Sequence[Found], total: int) -> str:
-    """What the model is told."""
+    """The text that the model gets."""
     if not found:
         return f"No tool of {total} fits {query[:_SHOWN]!r}. Try other words for what it should do, or go on without."
     lines = (f"- {each.name}: {_cut(each.description)}" for each in found)
@@ -56,5 +56,5 @@ def _cut(text: str) -> str:
 
 
 def found_in(told: str) -> list[str]:
-    """The names in what the model was told, also where a filter changed the descriptions."""
+    """The names in the text that the model got, also where a filter changed the descriptions."""
     return _LINE.findall(told)

@@ -1,4 +1,4 @@
-"""A verifier for Locus agents: a success that is claimed is checked before it stands.
+"""A verifier for Locus agents: a success that is claimed is checked before it is accepted.
 
 Its names are imported on first use: the manifest, which every listing of plugins reads, lies in this package too.
 """

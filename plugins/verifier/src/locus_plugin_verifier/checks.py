@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Checks"]
 
-#: Why a claim is refused when a check could not be made: the details are no business of the agent's model.
+#: Why a claim is refused when a check could not be made: the agent's model does not get the details.
 _NOT_MADE = "the check could not be made"
 
 

@@ -19,7 +19,7 @@ class VerifierEvent(Event):
         verdict: ``"verified"``, ``"unverified"`` or ``"unchecked"``.
         reason: what is missing, or ``""``.
         failure: why the check itself could not be made, or None.
-        refused: whether the claim was sent back; one that is not verified stands when there are no refusals left.
+        refused: whether the claim was sent back; one that is not verified is accepted when no refusals are left.
     """
 
     claim: str = ""

@@ -34,16 +34,16 @@ SPEC = OutputSpec(
     },
 )
 
-#: Characters of a reason; a longer one is cut. And of an answer; a longer one is no verdict.
+#: Characters of a reason; a longer one is cut. And of an answer; a longer one is invalid.
 _LONGEST_REASON, _LONGEST = 500, 10_000
 
 
 class BadVerdict(LocusError):
-    """An answer of the judge that is no verdict. Its text says why, and never quotes the answer."""
+    """An invalid answer of the judge. Its text says why, and never quotes the answer."""
 
 
 def instructions(criteria: str) -> str:
-    """What the judge is told first."""
+    """The instructions of the judge."""
     return _INSTRUCTIONS.format(criteria=criteria.strip())
 
 
@@ -54,7 +54,7 @@ def case(request: str, calls: tuple[ToolExecution, ...], claim: str, run_id: str
         request: what the user asked for.
         calls: the calls that the judge is shown, oldest first.
         claim: the answer, or the call of a terminal tool.
-        run_id: of the run; unknown to whoever writes what its tools read.
+        run_id: of the run; unknown to the authors of what its tools read.
         most: characters of each text.
     """
     parts = [("the user's request", clip(request, most))]
@@ -78,7 +78,7 @@ def read_verdict(text: str) -> Outcome:
     """The verdict that a text is: one JSON object and nothing else, with one fence around it at most.
 
     Raises:
-        BadVerdict: it is none.
+        BadVerdict: it is not a verdict.
     """
     try:
         form = parse_json_object(text, longest=_LONGEST)

@@ -59,7 +59,7 @@ class Record:
 
     Args:
         refused: how many were refused.
-        verdict, reason: of the newest that stands.
+        verdict, reason: of the newest that was accepted.
     """
 
     refused: int = 0
@@ -71,7 +71,7 @@ class Record:
         """What a state keeps."""
         found = state.metadata.get(NAME)
         if not isinstance(found, Mapping) or found.get("run") != state.run_id:
-            return cls()  # an earlier run's, or somebody else's
+            return cls()  # an earlier run's, or not written by this plugin
         refused = found.get("refused")
         return cls(
             refused=refused if isinstance(refused, int) else 0,
@@ -85,7 +85,7 @@ class Record:
         return state.with_metadata(NAME, data)
 
     def after(self, outcome: Outcome) -> Record:
-        """With a claim that stands."""
+        """With a claim that was accepted."""
         return evolve(self, verdict=outcome.verdict, reason=outcome.reason[:_LONGEST])
 
 
@@ -95,7 +95,7 @@ class VerifierReport:
 
     Args:
         verdict: of the claim that ended the run: ``"verified"``; ``"unverified"`` (refused as often as it may be);
-            ``"unchecked"`` (the check itself failed); ``""`` (there was none: a limit or an error ended the run).
+            ``"unchecked"`` (the check itself failed); ``""`` (no claim was made: a limit or an error ended the run).
         reason: what is missing, or ``""``.
         refused: how many claims of the run were refused.
         checks: how many claims were checked in this call of ``run`` or ``resume``.

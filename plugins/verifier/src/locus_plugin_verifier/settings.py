@@ -24,7 +24,7 @@ ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "SYSTE
 def _argv(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         raise ValueError(
-            f"command must be a list of arguments, got {value!r}; there is no shell, write {value.split()!r}"
+            f"command must be a list of arguments, got {value!r}; no shell is used, write {value.split()!r}"
         )
     return tuple(value)
 
@@ -67,7 +67,7 @@ class VerifierSettings:
         last_calls: how many calls of the run the judge is shown.
         max_chars: characters of each text that the judge is shown: of a longer one the beginning and the end.
         max_tokens: of the judge's answer.
-        accept_when_check_fails: let a claim stand when a check raises, takes too long, or cannot be understood. It is
+        accept_when_check_fails: accept a claim when a check raises, takes too long, or cannot be understood. It is
             reported as unchecked, not as verified.
 
     Raises:

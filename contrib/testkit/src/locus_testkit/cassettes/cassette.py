@@ -28,7 +28,7 @@ from locus_testkit.cassettes.tape import Entry, read_tape, write_tape
 
 __all__ = ["Cassette", "CassetteModel", "RecordMode"]
 
-#: ``"none"``: replay, never ask a model. ``"once"``: record where there is no cassette yet, else replay. ``"all"``:
+#: ``"none"``: replay, never ask a model. ``"once"``: record if the cassette does not exist yet, else replay. ``"all"``:
 #: record anew.
 RecordMode: TypeAlias = Literal["none", "once", "all"]
 
@@ -53,7 +53,7 @@ class Cassette:
         partial: whether the test may end before everything was asked for.
 
     Raises:
-        ValueError: there is no such mode.
+        ValueError: the mode is unknown.
         CassetteMissing: there is nothing to replay, and nothing may be recorded.
         CassetteError: the file cannot be read.
     """
@@ -154,7 +154,7 @@ class Cassette:
         """The recorded call that answers a request.
 
         Raises:
-            CassetteMismatch: there is none with this request.
+            CassetteMismatch: no recorded call has this request.
             CassetteExhausted: all of them were replayed.
         """
         asked = self._comparable(self._form(name, request))
@@ -245,7 +245,7 @@ class CassetteModel:
     """A `Model` of a cassette: it answers from it, or asks another model and records it.
 
     Args:
-        cassette: where its calls stand.
+        cassette: where its calls are kept.
         name: the model's name.
         live: the model to be recorded; None = replay.
     """
@@ -314,7 +314,7 @@ class CassetteModel:
 
 
 def _pieces(entry: Entry) -> list[Chunk]:
-    """What is told of an answer as it comes; its whole text where nobody listened when it was recorded."""
+    """The chunks of an answer; its whole text as one chunk if none were recorded."""
     if entry.chunks is not None:
         return forms.chunks_of(entry.chunks)
     if entry.response is None:

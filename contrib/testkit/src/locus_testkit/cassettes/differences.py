@@ -1,4 +1,4 @@
-"""The difference between what was recorded and what was asked, line by line, for whoever reads a failed test."""
+"""The difference between what was recorded and what was asked, line by line, for the reader of a failed test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_LINES, _LONGEST = 60, 160
 
 
 def lines(form: Any, path: str = "") -> Iterator[str]:
-    """Plain data as lines that begin with where they stand; of a text with several lines, each."""
+    """Plain data as lines that begin with their path; a text of several lines gives several."""
     if isinstance(form, dict) and form:
         for key, each in form.items():
             yield from lines(each, f"{path}.{key}" if path else str(key))

@@ -8,7 +8,7 @@ __all__ = ["CassetteError", "CassetteExhausted", "CassetteMismatch", "CassetteMi
 
 
 class CassetteError(AssertionError):
-    """A cassette cannot be used. No `OSError` and no `ModelError`: nobody is to try again.
+    """A cassette cannot be used. Neither an `OSError` nor a `ModelError`, so that nothing retries it.
 
     Args:
         path: of the cassette.
@@ -21,11 +21,11 @@ class CassetteError(AssertionError):
 
 
 class CassetteMissing(CassetteError):
-    """There is no such cassette, and nothing may be recorded."""
+    """The cassette does not exist, and nothing may be recorded."""
 
 
 class CassetteMismatch(CassetteError):
-    """A request is none of those that were recorded; the message has the difference to the nearest one."""
+    """A request was not recorded; the message shows the difference to the nearest one."""
 
 
 class CassetteExhausted(CassetteError):

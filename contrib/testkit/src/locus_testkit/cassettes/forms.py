@@ -92,7 +92,7 @@ def response_of(form: Any) -> ModelResponse:
     """The answer that a form is of.
 
     Raises:
-        CheckpointError: it is none.
+        CheckpointError: the form is invalid.
     """
     return decode(form, ModelResponse)
 
@@ -125,7 +125,7 @@ def _datum(value: Any) -> Any:
 
 
 def error_of(form: dict[str, Any]) -> Exception:
-    """The error that a form is of, of its own type; a `ModelError` with its text where there is no such type here."""
+    """The error that a form is of, of its own type; a `ModelError` with its text if the type is unknown here."""
     module, _, name = form["type"].partition(":")
     cls = _class(module, name)
     if cls is not None and not issubclass(cls, LocusError):

@@ -1,4 +1,4 @@
-"""`Scrubber`: what must not stand in a file that is committed.
+"""`Scrubber`: removes what must not be in a file that is committed.
 
 Keys of a provider never come near a cassette, which knows requests and answers and no HTTP. What a prompt, a tool or a
 setting carries does: the values of environment variables that are called like secrets, and texts that look like some.
@@ -24,7 +24,7 @@ _SETTINGS = re.compile(
     r"header|authorization|cookie|password|passwd|secret|credential|(?:^|[_-])token$|api[_-]?key|access[_-]?key",
     re.IGNORECASE,
 )
-#: A shorter value is a word that stands anywhere.
+#: A shorter value may be part of any word.
 _SHORTEST = 6
 
 
@@ -82,7 +82,7 @@ class Scrubber:
 
 
 def _forms(value: str) -> set[str]:
-    """A secret as it stands in a text, in JSON text and in an address."""
+    """A secret as it is written in a text, in JSON text and in an address."""
     stripped = value.strip()
     forms = {value, stripped, quote(stripped, safe=""), json.dumps(stripped)[1:-1]}
     return {form for form in forms if len(form) >= min(_SHORTEST, len(value))}

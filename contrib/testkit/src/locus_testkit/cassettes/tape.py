@@ -1,6 +1,6 @@
 """The file of a cassette: a line of JSON a call, in the order in which the calls began.
 
-A conversation is told again with each request. A line says only what its request adds to an earlier one, so that the
+Each request repeats the conversation. A line says only what its request adds to an earlier one, so that the
 file is as long as what was said, and a review shows what is new.
 """
 
@@ -27,7 +27,7 @@ class Entry:
 
     Args:
         request: as `forms.request_form` has it.
-        chunks: the pieces, or None when nobody listened.
+        chunks: the pieces, or None when the call was not streamed.
         response: the answer, or None.
         error: what it raised, or None. With neither of the two, the call was cancelled.
         used: whether it was replayed.
@@ -44,7 +44,7 @@ def write_tape(path: Path, entries: list[Entry], head: dict[str, Any], scrubber:
     """Write a cassette: all of it or nothing.
 
     Raises:
-        CassetteError: a secret would stand in it.
+        CassetteError: a secret would be written to it.
     """
     written = [_line({"locus_cassette": VERSION, **head})]
     for number, entry in enumerate(entries, 1):

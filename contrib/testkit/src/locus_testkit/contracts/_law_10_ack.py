@@ -1,4 +1,4 @@
-"""Law 10: what was acknowledged is there, and what was offered is offered until somebody has it.
+"""Law 10: what was acknowledged is stored, and what was offered is offered until it is taken.
 
 Acknowledging first, and writing or working then, loses what a crash comes between.
 """
@@ -26,7 +26,7 @@ class AckLaws(StoreContract):
     """An answer of the store is the last thing that it does."""
 
     async def test_law_10_acknowledged_entries_are_there_at_once(self, open_store: OpenStore) -> None:
-        """After each answer, whoever looks sees the entry, through whatever handle, while its writer is at work."""
+        """After each acknowledgement every handle reads the entry, while its writer is still at work."""
         here, there = await self.handles(open_store)
         claim, told = await here.claim("t", "w"), story(size=2)
         await tell(here, claim, told)
@@ -94,14 +94,14 @@ class AckLaws(StoreContract):
         assert (await agent.resume("t")).text.endswith("done")
 
     async def test_law_10_thread_is_offered_until_somebody_takes_it(self, store: JournalStore) -> None:
-        """Being told of a thread is not taking it: a worker may die on its way."""
+        """A thread that is offered is not yet taken: the worker may die before it claims it."""
         await store.release(await store.claim("t", "w"), NOON)
         for minutes in range(3):
             assert await store.next_ready(NOON + timedelta(minutes=minutes)) == "t"
 
     @needs("leases", "lists")
     async def test_law_10_thread_of_a_dead_worker_is_offered_again(self, open_store: OpenStore) -> None:
-        """Taking it is not having gone on with it: until it is given back, its time stands."""
+        """A claimed thread keeps its due time until it is released."""
         here, there = await self.handles(open_store)
         await here.release(await here.claim("t", "w"), NOON)
         dead = await here.claim("t", "dead")

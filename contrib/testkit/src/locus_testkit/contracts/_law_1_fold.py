@@ -31,7 +31,7 @@ class FoldLaws(StoreContract):
     """What was accepted comes back: equal, once, in order, whatever was cached on the way."""
 
     async def test_law_1_state_is_the_fold_of_the_entries(self, store: JournalStore) -> None:
-        """After each transition, whoever claims next has exactly the state and the place that were committed."""
+        """After each transition, the next claim has exactly the state and the place that were committed."""
         told = story()
         for at, (body, state) in enumerate(zip(told.bodies, told.states, strict=True)):
             claim = await store.claim("t", "w")

@@ -52,7 +52,7 @@ class CommitLaws(StoreContract):
         assert steps_since(await claim_and_release(store, "t")) == [*stored, *texts(1)]
 
     async def test_law_2_readers_see_an_append_whole(self, store: JournalStore) -> None:
-        """Whoever reads while a batch is written sees all of it or none."""
+        """A reader sees all of a batch that is being written, or nothing of it."""
         claim = await store.claim("t", "w")
         seen: list[int] = []
 

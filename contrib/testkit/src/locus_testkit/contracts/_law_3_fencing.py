@@ -26,7 +26,7 @@ __all__ = ["FencingLaws"]
 
 
 class FencingLaws(StoreContract):
-    """A claim moves the head, and that fences whoever came before; a release ends it."""
+    """A claim moves the head, and that fences the claim before; a release ends it."""
 
     async def test_law_3_tokens_are_never_used_twice(self, store: JournalStore) -> None:
         """The token of a claim names one writer for ever, on all threads."""
@@ -44,7 +44,7 @@ class FencingLaws(StoreContract):
             assert datetime.fromisoformat(caught.value.since).tzinfo is not None
 
     async def test_law_3_refused_claim_leaves_the_holder_alone(self, store: JournalStore) -> None:
-        """Somebody who asks for a busy thread does not fence its holder."""
+        """A refused claim does not fence the holder."""
         claim = await store.claim("t", "w")
         with pytest.raises(ThreadBusy):
             await store.claim("t", "another")
@@ -77,7 +77,7 @@ class FencingLaws(StoreContract):
         assert (await store.claim("t", "another")).token != claim.token
 
     async def test_law_3_released_claim_is_over(self, store: JournalStore) -> None:
-        """Whoever gave the thread back cannot write to it, also while nobody else has taken it.
+        """A released claim cannot write, even while the thread is free.
 
         A free thread does not change: it may be deleted, forked and listed without a holder, and its time to go on
         was decided with the release.
@@ -114,7 +114,7 @@ class FencingLaws(StoreContract):
         assert await store.read("t") == ()
 
     async def test_law_3_stale_claim_cannot_snapshot(self, store: JournalStore) -> None:
-        """A fenced worker's idea of the state reaches nobody."""
+        """A fenced worker's state is never stored."""
         told = story()
         stale = await store.claim("t", "w")
         await tell(store, stale, told)
@@ -147,7 +147,7 @@ class FencingLaws(StoreContract):
 
     @needs("history")
     async def test_law_3_entries_name_their_writer(self, store: JournalStore) -> None:
-        """Whoever lost an answer finds out by the tokens which entries are its own."""
+        """A writer that lost an answer can tell its own entries by their tokens."""
         first = await store.claim("t", "w")
         await add(store, first, *texts(2))
         await store.release(first)
@@ -199,7 +199,7 @@ class FencingLaws(StoreContract):
 
     @needs("leases")
     async def test_law_3_silent_worker_loses_its_thread_to_the_next(self, open_store: OpenStore) -> None:
-        """A thread whose holder died is free for whoever asks, and that claim fences the holder."""
+        """A thread whose holder died can be claimed, and that claim fences the holder."""
         here, there = await self.handles(open_store)
         dead = await here.claim("t", "dead")
         await add(here, dead, *texts(1))
@@ -213,7 +213,7 @@ class FencingLaws(StoreContract):
 
     @needs("leases")
     async def test_law_3_lease_that_ran_out_fences_nobody(self, store: JournalStore) -> None:
-        """A worker that slept past its lease goes on as long as nobody took its thread."""
+        """A worker that slept past its lease goes on unless its thread was taken."""
         claim = await store.claim("t", "w")
         await self.expire(store, claim)
         await add(store, claim, *texts(1))
@@ -221,7 +221,7 @@ class FencingLaws(StoreContract):
 
     @needs("leases")
     async def test_law_3_renewed_lease_keeps_others_out(self, open_store: OpenStore) -> None:
-        """Whoever says in time that it lives is not overtaken."""
+        """A worker that renews its lease in time keeps its thread."""
         here, there = await self.handles(open_store)
         claim = await here.claim("t", "w")
         await self.expire(here, claim)
@@ -238,7 +238,7 @@ class FencingLaws(StoreContract):
 
         @tool(effect="pure")
         async def act(n: int, ctx: Context) -> str:
-            """Take so long that somebody else takes over."""
+            """Take so long that another worker takes over."""
             entered[ctx.idempotency_key] += 1
             if entered[ctx.idempotency_key] > 1:
                 return "in time"

@@ -44,7 +44,7 @@ class EffectLaws(StoreContract):
         assert {world.entered["keyed"] for _, world in runs} == {1, 2}
 
     async def test_law_4_effect_that_happens_once_is_confessed(self, open_store: OpenStore) -> None:
-        """Between its intent and its outcome nobody knows: it is not entered again, and the model hears so."""
+        """Between intent and outcome the effect is uncertain: it is not run again, and the model reads so."""
         runs = await _crash_each_write(await self.place(open_store), ["once"])
         unknown = [results_by_tool(await case.state())["once"].startswith(UNKNOWN) for case, _ in runs]
         assert sorted({world.entered["once"] for _, world in runs}) == [0, 1]
@@ -110,7 +110,7 @@ async def _crash_each_write(place: Place, effects: Sequence[Effect]) -> list[tup
 def _check(case: Case, world: World, effect: Effect, step_id: str, told: str) -> None:
     """One call in one run: how often it happened, under which key, and what the model heard of it."""
     where, entered = case.died.crash, world.entered[effect]
-    intended, settled = case.died.intended(step_id), case.died.settled(step_id)
+    intended, settled = case.died.has_intent(step_id), case.died.has_outcome(step_id)
     unknown = told.startswith(UNKNOWN)
     if not case.died.in_doubt(step_id):
         assert unknown is (effect == "once" and intended and not settled), where

@@ -43,7 +43,7 @@ class ModelCallLaws(StoreContract):
     """A crash repeats the call in flight, and no other."""
 
     async def test_law_5_crash_repeats_one_model_call_at_most(self, open_store: OpenStore) -> None:
-        """Whatever the point, one more call than the plain run makes, and each answer stands once in the history."""
+        """A crash anywhere costs at most one more call, and each answer is in the history once."""
         place = await self.place(open_store)
         talks: dict[str, Talk] = {}
 
@@ -94,7 +94,7 @@ class ModelCallLaws(StoreContract):
 
     @needs("history")
     async def test_law_5_history_says_what_was_recorded(self, open_store: OpenStore) -> None:
-        """Every answer in the conversation is the recorded outcome of a model step, and every outcome stands there."""
+        """Every answer in the conversation is the recorded outcome of a model step, and every outcome is in it."""
         place = await self.place(open_store)
 
         def make(thread_id: str) -> Case:

@@ -21,7 +21,7 @@ _SIZES = (65_535, 65_536, 262_143, 262_144, 262_145, 1_000_000, 1_048_577)
 
 
 class SizeLaws(StoreContract):
-    """Large payloads come back, whoever else has the same; an entry holds what is new."""
+    """Large payloads come back equal, also when others hold the same; an entry holds only what is new."""
 
     async def test_law_6_large_values_come_back_equal(self, store: JournalStore) -> None:
         """A megabyte in one value is stored like any other."""

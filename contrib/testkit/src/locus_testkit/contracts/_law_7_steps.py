@@ -43,7 +43,7 @@ class StepLaws(StoreContract):
 
         for case in await crash_each_write(make):
             for name in _NAMES:
-                stored = case.died.settled(f"0/execute/0/step/0:{name}")
+                stored = case.died.has_outcome(f"0/execute/0/step/0:{name}")
                 assert marks[case.thread_id][name] in ((1,) if stored else (1, 2)), (case.died.crash, name)
             assert results_by_tool(await case.state())["act"] == "|".join(f"did {name}" for name in _NAMES)
 
@@ -77,8 +77,8 @@ class StepLaws(StoreContract):
 
         case = Case(place, "t", agent)
         await case.segment(Crash(5, stored=False))
-        assert case.died.settled("0/execute/0")
-        # A handle may know of a claim that it made itself: somebody else asks first.
+        assert case.died.has_outcome("0/execute/0")
+        # A handle may remember its own claim, so another one asks first.
         for store in reversed(place.stores):
             claim = await store.claim("t", "another program")
             run_id = (await store.read("t"))[0].body.run_id
@@ -87,7 +87,7 @@ class StepLaws(StoreContract):
             await store.release(claim)
             with pytest.raises(StepMismatch):
                 await agent(store).resume("t")
-        assert world.entered == {"act": 2}, "something was begun all the same"
+        assert world.entered == {"act": 2}, "something was begun nevertheless"
 
     async def test_law_7_added_parameter_is_the_same_step(self, open_store: OpenStore) -> None:
         """A step is known by the arguments as the model gave them: what has a default now does not change it."""
@@ -105,8 +105,8 @@ class StepLaws(StoreContract):
 
         case = Case(place, "t", agent)
         await case.segment(Crash(5, stored=False))
-        assert case.died.settled("0/execute/0")
-        # A handle may know of a claim that it made itself: somebody else asks.
+        assert case.died.has_outcome("0/execute/0")
+        # A handle may remember its own claim, so another one asks.
         result = await Agent(talk.model, tools=[changed], checkpointer=place.stores[1]).resume("t")
         assert result.text.endswith("done")
         assert world.entered == {"act": 2}, "what was recorded was done again"

@@ -24,7 +24,7 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 class TimeLaws(StoreContract):
-    """A time comes back as it was said, and only whoever waits for it is offered."""
+    """A time comes back as it was given, and only threads that wait for it are offered."""
 
     async def test_law_8_thread_is_ready_when_its_time_has_come(self, store: JournalStore) -> None:
         """A thread that was released with a time is offered from that time on, and not before."""
@@ -50,7 +50,7 @@ class TimeLaws(StoreContract):
         assert await store.next_ready(datetime.max.replace(tzinfo=UTC)) is None
 
     async def test_law_8_held_thread_is_not_ready(self, store: JournalStore) -> None:
-        """What a worker holds is offered to nobody else, however late it is."""
+        """A thread that a worker holds is not offered, however late it is."""
         for thread in ("a", "b"):
             await store.release(await store.claim(thread, "w"), NOON)
         await store.claim("a", "w")

@@ -70,7 +70,7 @@ class Sent:
     """One request as the provider was given it, as plain data that ``json.dumps`` takes.
 
     Args:
-        system: the system prompt; None where it stands among the messages.
+        system: the system prompt; None where it is among the messages.
         tools: the tools on offer.
         messages: the encoded messages, oldest first, cache markers left out.
     """
@@ -90,7 +90,7 @@ class Promises(Contract):
     patience: ClassVar[float] = 5.0
 
     #: Under which keys of a block's extras the model keeps what its provider said beside the block, such as ids. What
-    #: stands under any other was not said.
+    #: is under any other key was not sent.
     block_extras: ClassVar[frozenset[str]] = frozenset()
 
     def make_model(self, *answers: Turn) -> Model | Awaitable[Model]:

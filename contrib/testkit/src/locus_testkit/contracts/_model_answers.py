@@ -168,7 +168,7 @@ class AnswerPromises(Promises):
 
     @needs("streaming", "tools")
     async def test_streamed_tool_call_is_the_same_call(self, make: MakeModel) -> None:
-        """Pieces of a call's arguments, where they are shown, make up the arguments; they are no text."""
+        """Pieces of a call's arguments, where they are shown, make up the arguments; they are not text."""
         model = await make(call("temperature", city="Paris"))
         response, pieces = await _collect(model, build_request(_PARIS, tools=(TEMPERATURE,)), listening=True)
         calls = check_calls(response)

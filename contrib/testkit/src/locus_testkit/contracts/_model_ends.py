@@ -66,7 +66,7 @@ class EndPromises(Promises):
 
     @needs("deadline")
     async def test_deadline_in_the_past_fails_at_once(self, make: MakeModel) -> None:
-        """There is no time left to ask in."""
+        """The deadline has already passed."""
         model = await make("pong")
         with anyio.fail_after(self.patience), pytest.raises(ModelError):
             await model.complete(build_request(_PONG, deadline=anyio.current_time() - 1))
@@ -86,7 +86,7 @@ class EndPromises(Promises):
         model = await make(failure, "pong")
         with pytest.raises(ModelError) as caught:
             await model.complete(build_request(_PONG))
-        # A provider may have a type of its own for it; what is too long is told apart from everything else.
+        # A provider may have a type of its own for it; what is too long is distinguished from everything else.
         assert isinstance(caught.value, ContextOverflow) is isinstance(failure, ContextOverflow)
         assert caught.value.retryable is retryable
         assert caught.value.status == failure.status

@@ -125,7 +125,7 @@ class HistoryPromises(Promises):
         foreign = Message(
             Role.ASSISTANT,
             (
-                ThinkingBlock("hm", "a signature of somebody else"),
+                ThinkingBlock("hm", "a signature of another provider"),
                 RawBlock("another provider", freeze({"type": "search", "id": "1"})),
                 TextBlock("Hello.", extras=freeze({"citations": [1]})),
             ),

@@ -26,7 +26,7 @@ class PostLaws(StoreContract):
 
     @needs("post")
     async def test_law_2_posts_are_stored_in_their_order(self, store: JournalStore) -> None:
-        """Each behind the one before, in one piece, in whatever order somebody asks what came of them."""
+        """Each is stored after the one before, whole, in whatever order their results are awaited."""
         claim = await store.claim("t", "w")
         batches = [texts(2, f"run-{i}") for i in range(6)]
         begun = [_posting(store).post(claim, batches[0])]
@@ -37,7 +37,7 @@ class PostLaws(StoreContract):
 
     @needs("post")
     async def test_law_2_what_is_asked_after_a_post_comes_behind_it(self, store: JournalStore) -> None:
-        """An append, and the end of the claim, do not overtake what was begun before, though nobody waits for it."""
+        """An append, and the end of the claim, do not overtake earlier posts that are not awaited."""
         claim = await store.claim("t", "w")
         first, second, third = texts(2, "first"), texts(3, "second"), texts(2, "third")
         begun = _posting(store).post(claim, first)
@@ -50,7 +50,7 @@ class PostLaws(StoreContract):
 
     @needs("post")
     async def test_law_2_what_came_of_a_post_is_told_late_as_well(self, store: JournalStore) -> None:
-        """Whoever asks when it has been known for long, and other posts have been made, is told."""
+        """The result of a post can be awaited long after it is known, and after other posts."""
         claim = await store.claim("t", "w")
         begun = _posting(store).post(claim, texts(1))
         await add(store, claim, *texts(1))
@@ -62,7 +62,7 @@ class PostLaws(StoreContract):
 
     @needs("post")
     async def test_law_2_cancelled_wait_takes_nothing_back(self, store: JournalStore) -> None:
-        """Whoever is cancelled while he waits may ask again, and what is begun goes on."""
+        """A cancelled wait may be repeated, and the post goes on."""
         claim = await store.claim("t", "w")
         begun = _posting(store).post(claim, texts(3))
         with anyio.CancelScope() as scope:
@@ -74,7 +74,7 @@ class PostLaws(StoreContract):
 
     @needs("post")
     async def test_law_2_post_that_cannot_be_stored_stores_nothing(self, store: JournalStore) -> None:
-        """A batch with a value that cannot be stored is stored whole or not at all; those around it stand."""
+        """A batch with a value that cannot be stored is stored whole or not at all; those around it are kept."""
         claim = await store.claim("t", "w")
         begun = _posting(store).post(claim, texts(1))
         bad = Outcome(run_id="run", step_id=StepId(0, "bad"), value=Unstorable())
@@ -100,7 +100,7 @@ class PostLaws(StoreContract):
 
     @needs("post")
     async def test_law_3_nothing_is_stored_behind_a_refused_post(self, store: JournalStore) -> None:
-        """What stands behind something that was not stored is refused as well, whatever it would have been alone."""
+        """A post after one that was not stored is refused as well, even if it could be stored alone."""
         stale = await store.claim("t", "w")
         await store.release(stale)
         fresh = await store.claim("t", "another")

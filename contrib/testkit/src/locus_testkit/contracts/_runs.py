@@ -107,16 +107,16 @@ class Process(CrashingStore):
             self.acknowledged += bodies
         return got
 
-    def intended(self, step_id: str) -> bool:
+    def has_intent(self, step_id: str) -> bool:
         """Whether the store got the intent of a step."""
         return any(isinstance(body, Intent) and str(body.step_id) == step_id for body in self.arrived)
 
-    def settled(self, step_id: str) -> bool:
+    def has_outcome(self, step_id: str) -> bool:
         """Whether the store got the outcome of a step."""
         return any(isinstance(body, Outcome) and str(body.step_id) == step_id for body in self.arrived)
 
     def in_doubt(self, step_id: str) -> bool:
-        """Whether nobody but the store knows what it got of a step."""
+        """Whether it is unknown what the store got of a step."""
         return any(isinstance(body, Intent | Outcome) and str(body.step_id) == step_id for body in self.doubtful)
 
 

@@ -180,7 +180,7 @@ def _act(state: AgentState) -> AgentState:
 
 
 def steps(run_id: str = "run") -> tuple[Body, ...]:
-    """One body of each kind that is no transition."""
+    """One body of each kind other than a transition."""
     return (
         Intent(run_id=run_id, step_id=StepId(0, "execute", 0), digest="d", policy="keyed"),
         Outcome(run_id=run_id, step_id=StepId(0, "execute", 0), digest="d", value=AWKWARD),
@@ -201,7 +201,7 @@ def steps(run_id: str = "run") -> tuple[Body, ...]:
 
 
 def texts(n: int, run_id: str = "run", *, size: int = 1) -> tuple[Body, ...]:
-    """``n`` outcomes that can be told apart, with a text of ``size`` characters each."""
+    """``n`` distinct outcomes, with a text of ``size`` characters each."""
     return tuple(
         Outcome(run_id=run_id, step_id=StepId(0, "text", i, name=run_id), value=f"{i:06}" + "x" * size)
         for i in range(n)

@@ -40,7 +40,7 @@ class StoreFeatures:
         persistent: another handle on the same place finds what the first one wrote.
         shared: handles on the same place, as several processes have them, fence each other.
         lists: another handle also finds which threads there are, and when they want to go on.
-        leases: a worker that says nothing for a while loses its thread to whoever asks; needs
+        leases: a worker that says nothing for a while loses its thread to the next claim; needs
             `JournalStoreContract.expire`.
         post: it can begin an append and return (`PostingStore`).
         queries: it records how each thread is and what it is about, and lists by that (`ThreadQuery`).

@@ -18,7 +18,7 @@ __all__ = ["ForkLaws"]
 
 
 class ForkLaws(StoreContract):
-    """What a fork has is what stood there; what is written later stays where it is written."""
+    """A fork has what was written before it; later entries stay in the thread they were written to."""
 
     async def test_thread_is_forked_or_that_is_refused(self, store: JournalStore) -> None:
         """A store that cannot do it says so, and makes no thread that is something else."""
@@ -94,7 +94,7 @@ class ForkLaws(StoreContract):
 
     @needs("forks", "history")
     async def test_fork_ignores_later_snapshots(self, store: JournalStore) -> None:
-        """A cache of what happened after the fork is none of it; one of what happened before may be."""
+        """A fork never uses a snapshot from after the fork; it may use one from before."""
         told = story(size=5)
         for cached in range(1, 6):
             origin = f"snapshot-{cached}"

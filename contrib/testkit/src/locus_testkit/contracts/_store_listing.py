@@ -31,7 +31,7 @@ def moved(node: str, next_node: str, old: AgentState = _FIRST, new: AgentState =
 
 BEGUN = moved(START, "think", BLANK)
 
-#: What was written to a thread last -> its status when nobody holds it, and its node.
+#: What was written to a thread last -> its status when it is not held, and its node.
 STORIES: dict[str, tuple[tuple[Body, ...], str, str]] = {
     "crashed": ((BEGUN,), "crashed", "think"),
     "crashed later": ((BEGUN, moved("think", "execute")), "crashed", "execute"),
@@ -86,7 +86,7 @@ class ListingLaws(StoreContract):
 
     @needs("queries")
     async def test_dead_workers_run_has_crashed(self, open_store: OpenStore) -> None:
-        """Nobody has to fold a thread to find out that its worker is gone."""
+        """A listing tells that a worker is gone without folding the thread."""
         store, other = await self.handles(open_store)
         claim = await store.claim("t", "w")
         if store.keeps_history:

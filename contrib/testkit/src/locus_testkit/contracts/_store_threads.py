@@ -26,7 +26,7 @@ class ThreadLaws(StoreContract):
         assert store.keeps_history is self.features.history
 
     async def test_new_thread_is_empty(self, store: JournalStore) -> None:
-        """Claiming a thread that nobody used gives an empty journal."""
+        """Claiming an unused thread gives an empty journal."""
         claim = await store.claim("t", "w")
         assert (claim.thread_id, claim.head, claim.snapshot, claim.entries) == ("t", 0, None, ())
 
@@ -139,7 +139,7 @@ class ThreadLaws(StoreContract):
 
     @needs("delete")
     async def test_held_thread_cannot_be_deleted(self, store: JournalStore) -> None:
-        """Nobody takes a journal away from the worker that writes it."""
+        """A journal cannot be deleted while a worker holds it."""
         claim = await store.claim("t", "the worker")
         with pytest.raises(ThreadBusy, match="the worker"):
             await store.delete("t")

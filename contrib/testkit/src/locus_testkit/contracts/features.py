@@ -1,7 +1,7 @@
 """Optional features: a promise of one is collected only for classes that declare it.
 
-A test that cannot apply is no test of that class. Skipping it would hide, among many, the skip that matters; so it is
-deselected, and the summary says once a class what was not declared.
+A test that cannot apply to a class is not one of its tests. Skipping it would hide, among many, the skip that matters;
+so it is deselected, and the summary says once a class what was not declared.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NEEDS = "__locus_needs__"
 
 
 class FeatureUnknown(TypeError):
-    """A promise needs a feature that no class could declare, or ``features`` is no value that declares any.
+    """A promise needs a feature that no class could declare, or ``features`` cannot declare any.
 
     Args:
         cls: the contract, or the subclass of one.
@@ -83,9 +83,7 @@ def check_features(cls: type) -> None:
         for name in _needed_features(cls, test) - set(known):
             near = closest(name, known)
             hint = f"did you mean {near!r}?" if near else f"known: {', '.join(known) or 'none'}"
-            raise FeatureUnknown(
-                cls, f".{test} needs the feature {name!r}, which nobody can declare; {hint}", name, known
-            )
+            raise FeatureUnknown(cls, f".{test} needs the feature {name!r}, which is unknown; {hint}", name, known)
 
 
 def _needed_features(cls: type, test: str) -> set[str]:

@@ -52,7 +52,7 @@ def texts(*, max_size: int = 20, surrogates: bool = False) -> SearchStrategy[str
 
 @build_once
 def tool_names() -> SearchStrategy[str]:
-    """Names of tools: mostly those of `TOOLS`, sometimes one that nobody knows."""
+    """Names of tools: mostly those of `TOOLS`, sometimes an unknown one."""
     return st.sampled_from(TOOLS) | st.sampled_from(TOOLS) | st.from_regex(r"[a-z][a-z0-9_]{0,9}", fullmatch=True)
 
 

@@ -44,7 +44,7 @@ def of_type(annotation: Any) -> SearchStrategy[Any]:
             tuple, frozenset or `FrozenDict` of such.
 
     Raises:
-        TypeError: there is no strategy for it; pass one for that field instead.
+        TypeError: no strategy is known for it; pass one for that field instead.
     """
     if annotation in _KNOWN:
         return _KNOWN[annotation]

@@ -121,7 +121,7 @@ def _transitions(change: SearchStrategy[StateDelta]) -> SearchStrategy[Transitio
 
 @build_once
 def bodies() -> SearchStrategy[Body]:
-    """Any entry; a transition belongs to a state that nobody has. See `journals` for whole stories."""
+    """Any entry; a transition belongs to an arbitrary state. See `journals` for whole stories."""
     return step_bodies() | _transitions(deltas())
 
 

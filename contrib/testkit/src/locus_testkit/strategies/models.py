@@ -25,7 +25,7 @@ _TYPES = ("string", "integer", "number", "boolean", "object", "array")
 @build_once
 @st.composite
 def tool_specs(draw: DrawFn) -> ToolSpec:
-    """What a model is told about a tool: a legal name, an object schema, examples perhaps."""
+    """What a model gets to know about a tool: a legal name, an object schema, examples perhaps."""
     names = st.from_regex(r"[A-Za-z0-9_-]{1,64}", fullmatch=True)
     fields = draw(st.dictionaries(names, st.sampled_from(_TYPES).map(lambda t: {"type": t}), max_size=3))
     required = draw(st.lists(st.sampled_from(sorted(fields)), unique=True)) if fields else []

@@ -166,7 +166,7 @@ def _results(executions: list[ToolExecution]) -> Growth:
 
 @build_once
 def stamps() -> SearchStrategy[Growth]:
-    """What a transition does to a state: it stamps it, and later differences are told from there."""
+    """What a transition does to a state: it stamps it, and later differences are taken from there."""
     return _growth("marked", updated_at=moments(), active_seconds=_AMOUNTS, iteration=_COUNTS)
 
 
