@@ -134,29 +134,29 @@ def test_a_file_that_cannot_be_used_says_why(source: str, message: str, tmp_path
 @pytest.mark.parametrize(
     ("reference", "message"),
     [
-        ("no_such_file.py", "there is no file 'no_such_file.py'"),
+        ("no_such_file.py", "file not found: 'no_such_file.py'"),
         (f"{Path(__file__).parent}/", "is a folder; name a file in it that ends in .py"),
-        ("a/folder", "there is no file 'a/folder'"),
-        ("no\0file.py", "there is no file"),
-        ("x" * 5000 + ".py", "there is no file"),
+        ("a/folder", "file not found: 'a/folder'"),
+        ("no\0file.py", "cannot read 'no\\x00file.py': ValueError"),
+        ("x" * 5000 + ".py", "cannot read 'xxx"),
         (
             "no_such_module",
-            "there is no module 'no_such_module'; is it installed, or is it the file no_such_module.py?",
+            "module 'no_such_module' was not found; is it installed, or the file no_such_module.py?",
         ),
-        ("locus.tools.nothing", "there is no module 'locus.tools.nothing'"),
+        ("locus.tools.nothing", "module 'locus.tools.nothing' was not found"),
         ("not a module", "neither a file that ends in .py nor the dotted name"),
         ("", "neither a file"),
     ],
     ids=["file", "existing folder", "folder", "NUL", "long", "module", "submodule", "words", "empty"],
 )
-def test_what_is_not_there_is_named(reference: str, message: str) -> None:
+def test_missing_file_or_module_is_named(reference: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load_tools(reference)
 
     assert message in str(caught.value)
 
 
-def test_a_file_that_is_no_python_is_refused(tmp_path: Path) -> None:
+def test_file_that_is_not_python_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ToolDefinitionError) as caught:
         load_tools(written(tmp_path, "x", "tools.txt"))
 

@@ -42,7 +42,7 @@ def test_a_rule_that_cannot_work_is_refused(wrong: dict[str, Any], said: str) ->
     ("wrong", "said"),
     [
         ({"rules": [{"name": "x", "pattern": "a", "action": "delete"}]}, "'report', 'redact', 'block'"),
-        ({"without": ["e-mail"]}, "no default rule 'e-mail'"),
+        ({"without": ["e-mail"]}, "unknown default rule 'e-mail'"),
         ({"max_result": 0}, "1 or more"),
         ({"rules": [{"name": "x", "pattern": "a"}, {"name": "x", "pattern": "b"}]}, "more than one rule is named 'x'"),
         ({"rules": [{"name": "size", "pattern": "a"}]}, "'size'"),

@@ -301,7 +301,7 @@ def test_a_path_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_path_to_nothing_and_to_something_else_are_named(tmp_path: Path) -> None:
-    with pytest.raises(WeightsMissing, match="there is no file") as caught:
+    with pytest.raises(WeightsMissing, match="file not found") as caught:
         find(parse(str(tmp_path / "no.gguf")))
     assert str(tmp_path / "no.gguf") in str(caught.value)
     (tmp_path / "text.gguf").write_text("hello")

@@ -196,7 +196,7 @@ def test_what_is_no_entry_is_told_of_with_the_reason(tmp_path: Path) -> None:
     log = read_run_log(path)
     assert log.entries == ()
     for problem, why in zip(
-        log.problems, ("no object", "format 99", "event", "import the plugin", "dollars", "utf-8"), strict=True
+        log.problems, ("not an object", "format 99", "event", "import the plugin", "dollars", "utf-8"), strict=True
     ):
         assert why in problem
 

@@ -146,7 +146,7 @@ def _locked(folder: Path, keys: Keys) -> None:
 @pytest.mark.parametrize(
     ("change", "settings", "says"),
     [
-        (lambda folder, keys: (folder / "config").unlink(), {}, "there is no .*oci setup config"),
+        (lambda folder, keys: (folder / "config").unlink(), {}, "file not found: .*oci setup config"),
         (None, {"profile": "WORK"}, "no profile 'WORK'; it has DEFAULT"),
         (_line("user", ""), {}, "has no user"),
         (_line("key_file", "/nowhere/key.pem"), {}, "key_file of profile 'DEFAULT' names /nowhere/key.pem"),
@@ -155,7 +155,7 @@ def _locked(folder: Path, keys: Keys) -> None:
         (_write("key.pem", b"hunter2-not-a-key"), {}, "not a private key, or its pass phrase is wrong"),
         (_write("key.pem", _other_key()), {}, "not an RSA key"),
         (_public, {}, "is a public key"),
-        (_locked, {}, "is encrypted, and there is no pass phrase"),
+        (_locked, {}, "is encrypted, and no pass phrase is set"),
         (_locked, {"pass_phrase": Secret("wrong-7f3a")}, "its pass phrase is wrong"),
         (None, {"auth": "security_token"}, "has no security_token_file"),
         (None, {"auth": "instance_principal"}, "signs with an API key or a session token"),

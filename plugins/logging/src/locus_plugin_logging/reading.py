@@ -94,7 +94,7 @@ def _lines(file: Path) -> Iterator[tuple[int, bytes, bool]]:
 def _entry(line: bytes) -> RunLogEntry:
     form: Any = json.loads(line)
     if not isinstance(form, dict):
-        raise ValueError("is not an object")
+        raise ValueError("not an object")
     if form["format"] != FORMAT:
         raise ValueError(f"has the format {form['format']!r}; this version reads {FORMAT}")
     return RunLogEntry(event_from_json(form["event"]), RunUsage(**form["spent"]))
