@@ -16,7 +16,7 @@ from locus_testkit.contracts._store import OpenStore, StoreContract, claim_and_r
 from locus_testkit.contracts.features import needs
 from locus_testkit.scripted import ScriptedModel
 
-__all__ = ["BEGUN", "STORIES", "ListingLaws", "moved", "write_bodies"]
+__all__ = ["BEGUN", "STORIES", "ListingLaws", "transition_between", "write_bodies"]
 
 _FIRST = (
     BLANK.with_message(Message(Role.USER, "  Check the\n order. "))
@@ -25,16 +25,18 @@ _FIRST = (
 )
 
 
-def moved(node: str, next_node: str, old: AgentState = _FIRST, new: AgentState = _FIRST, error: str = "") -> Transition:
+def transition_between(
+    node: str, next_node: str, old: AgentState = _FIRST, new: AgentState = _FIRST, error: str = ""
+) -> Transition:
     return Transition(run_id="r", node=node, next_node=next_node, delta=delta(old, new), error=error or None)
 
 
-BEGUN = moved(START, "think", BLANK)
+BEGUN = transition_between(START, "think", BLANK)
 
 #: What was written to a thread last -> its status when it is not held, and its node.
 STORIES: dict[str, tuple[tuple[Body, ...], str, str]] = {
     "crashed": ((BEGUN,), "crashed", "think"),
-    "crashed later": ((BEGUN, moved("think", "execute")), "crashed", "execute"),
+    "crashed later": ((BEGUN, transition_between("think", "execute")), "crashed", "execute"),
     "paused": ((BEGUN, Paused(run_id="r", segment=0, kind="cancelled", reason="left")), "paused", "think"),
     "waiting": ((BEGUN, Paused(run_id="r", segment=0, kind="interrupted")), "waiting", "think"),
     "set aside": ((BEGUN, Paused(run_id="r", segment=0, kind="dead_letter", reason="died")), "dead_letter", "think"),
@@ -43,8 +45,8 @@ STORIES: dict[str, tuple[tuple[Body, ...], str, str]] = {
         "crashed",
         "think",
     ),
-    "ended": ((BEGUN, moved("think", "terminate"), moved("terminate", END)), "ended", "end"),
-    "failed": ((BEGUN, moved("think", END, error="E: no")), "failed", "end"),
+    "ended": ((BEGUN, transition_between("think", "terminate"), transition_between("terminate", END)), "ended", "end"),
+    "failed": ((BEGUN, transition_between("think", END, error="E: no")), "failed", "end"),
 }
 
 

@@ -12,13 +12,13 @@ from locus.journal import JournalStore, ThreadQuery
 from locus_kit.retention import prune
 from locus_testkit.contracts._samples import texts
 from locus_testkit.contracts._store import StoreContract, add
-from locus_testkit.contracts._store_listing import BEGUN, STORIES, moved, write_bodies
+from locus_testkit.contracts._store_listing import BEGUN, STORIES, transition_between, write_bodies
 from locus_testkit.contracts.features import needs
 from locus_testkit.scripted import ScriptedModel
 
 __all__ = ["RetentionLaws"]
 
-_ENDED = (BEGUN, moved("terminate", END))
+_ENDED = (BEGUN, transition_between("terminate", END))
 
 #: The thread of a child run, see `locus.journal.listing.parent_thread`.
 _CHILD = "{}/0a1b2c3d/0/execute/0"
@@ -56,7 +56,7 @@ class RetentionLaws(StoreContract):
         listed = {info.thread_id: (info.status, info.node) for info in await store.threads()}
         assert listed == {"t": ("crashed", "think"), "fork": ("paused", "think")}
         assert [info.thread_id for info in await store.threads(ThreadQuery(status={"crashed"}))] == ["t"]
-        await write_bodies(store, "fork", moved("think", "execute"))
+        await write_bodies(store, "fork", transition_between("think", "execute"))
         assert {info.status for info in await store.threads()} == {"crashed"}
 
     @needs("queries", "forks", "history", "delete")
