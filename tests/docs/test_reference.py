@@ -51,9 +51,11 @@ def test_every_signature_is_that_of_the_code(path: Path) -> None:
 
 def test_every_hook_is_documented() -> None:
     written = {node.name for node in ast.parse(stubs(REFERENCE)).body if isinstance(node, ast.FunctionDef)}
-    missing = "\n".join(drawn(name) for name in HOOKS if name not in written)
+    # The hooks of single events are those of `locus_on_event`, one for each event in the table.
+    own = {name for name, info in HOOKS.items() if info.function.__name__ == name}
+    missing = "\n".join(drawn(name) for name in own if name not in written)
     assert not missing, f"core/README.md lacks:\n{missing}"
-    assert {name for name in written if name.startswith("locus_")} == set(HOOKS)
+    assert {name for name in written if name.startswith("locus_")} == own
 
 
 def test_every_event_has_its_hook_and_every_hook_its_event() -> None:

@@ -13,12 +13,14 @@ from locus import (
     Agent,
     Allow,
     Cancel,
+    Continue,
     Decision,
     Hook,
     HookFailedEvent,
     Interrupt,
     InterruptEvent,
     Reject,
+    Retry,
     ToolCompleteEvent,
     ToolStartEvent,
     tool,
@@ -255,6 +257,20 @@ async def test_a_decider_that_goes_wrong_rejects_each_call_it_was_asked_about(ho
     assert [(e.plugin, e.quarantined) for e in of(recorder.events, HookFailedEvent)] == [("bad", False)] * 4
     [failure] = failures(result)
     assert (failure.hook, failure.count, failure.quarantined) == ("locus_decide_tool_call", 4, False)
+
+
+@pytest.mark.parametrize("nonsense", ["yes", True, Retry(), Allow])
+async def test_what_is_no_decision_rejects_the_call(nonsense: Any) -> None:
+    bad = wrong("nonsense", "locus_decide_tool_call", nonsense=nonsense)
+    result = await Agent(ScriptedModel(call("add", a=1), "done"), tools=[add], hooks=[bad]).run("x")
+    assert results(result) == ["Error: Rejected: plugin_error: 'bad' failed while it decided about this call"]
+
+
+@pytest.mark.parametrize("answer", [None, Allow(), Continue()])
+async def test_a_call_that_nobody_objects_to_runs(answer: Any) -> None:
+    agrees = wrong("nonsense sync", "locus_decide_tool_call", nonsense=answer)
+    result = await Agent(ScriptedModel(call("add", a=1), "done"), tools=[add], hooks=[agrees]).run("x")
+    assert (results(result), failures(result)) == (["2"], ())
 
 
 @pytest.mark.parametrize("how", ["asks", "asks sync"])

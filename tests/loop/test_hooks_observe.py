@@ -13,17 +13,23 @@ from tests.loop.hook_kit import WAYS, failures, plugins, wrong
 from tests.loop.kit import Recorder, add, bodies, collect, confirm, interrupting, kinds, of, results
 
 from locus import (
+    Accept,
     Agent,
     AgentState,
+    Allow,
     Cancel,
+    Continue,
     Event,
     Hook,
     HookFailedEvent,
+    Interrupt,
     IterationEvent,
     ModelChunkEvent,
     ReflectEvent,
     Reject,
+    Retry,
     RetryableToolError,
+    Revise,
     RunStartEvent,
     TerminateEvent,
     ThinkEvent,
@@ -357,6 +363,107 @@ async def test_a_failing_observer_does_not_keep_others_from_steering() -> None:
     assert [r.name for r in plugins(result).plugins if r.failures] == ["bad", "bad#2"]
 
 
+class Answers(Hook):
+    """Answers the think event, or the start of a tool, with something."""
+
+    def __init__(self, answer: Any, kind: str = "think") -> None:
+        self.answer, self.kind, self.name = answer, kind, f"{answer!r:.40}"
+
+    def on_event(self, event: Event) -> Any:
+        return self.answer if event.type == self.kind else None
+
+
+NONSENSE: tuple[Any, ...] = (
+    7,
+    "yes",
+    True,
+    Cancel,
+    Allow(),
+    Accept(),
+    Revise("no"),
+    Interrupt("who?"),
+    [],
+    Reject("too late"),
+)
+
+
+async def test_what_is_no_directive_is_a_failure_that_says_what_is_expected() -> None:
+    hooks = [Answers(each) for each in NONSENSE]
+    result = await Agent(ScriptedModel("hi"), hooks=[*hooks, Answers(Continue())]).run("x")
+
+    assert (result.stop_reason, result.message) == ("NoToolCalls", "hi")
+    reports = plugins(result).plugins
+    assert [len(report.failures) for report in reports] == [1] * len(NONSENSE) + [0]
+    assert all(
+        "expected" in report.failures[0].error or "no Reject here" in report.failures[0].error
+        for report in reports[:-1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("directives", "told"),
+    [
+        ([Continue(), Retry("a")], ["2"]),
+        ([Retry("a"), Reject("b"), Retry("c"), Reject("d")], ["Error: Rejected: b"]),
+        ([Reject("b"), Cancel("e"), Cancel("f")], ["Error: not run: Cancelled: e"]),
+        ([Cancel("e"), Reject("b"), Retry("c")], ["Error: not run: Cancelled: e"]),
+    ],
+)
+async def test_the_strictest_directive_wins_in_whatever_order(directives: list[Any], told: list[str]) -> None:
+    hooks = [Answers(directive, "tool_start") for directive in directives]
+    result = await Agent(ScriptedModel(call("add", a=1), "done"), tools=[add], hooks=hooks).run("x")
+
+    assert results(result) == told
+
+
+async def test_a_sync_observer_may_hand_back_an_awaitable() -> None:
+    async def later() -> Cancel:
+        return Cancel("later")
+
+    class Delegates(Hook):
+        def on_think(self, event: ThinkEvent) -> Any:
+            return later()
+
+    assert (await Agent(ScriptedModel("hi"), hooks=[Delegates()]).run("x")).stop_reason == "Cancelled: later"
+
+
+async def test_a_coroutine_from_a_listener_of_chunks_is_a_failure_and_leaves_no_warning() -> None:
+    async def later() -> None:
+        raise AssertionError("nobody awaits this")
+
+    class Delegates(Hook):
+        name = "bad"
+
+        def on_model_chunk(self, event: ModelChunkEvent) -> Any:
+            return later()
+
+    result = await Agent(ScriptedModel("hi", chunks=True), hooks=[Delegates()]).run("x")
+    assert "a listener of chunks must be sync" in failures(result)[0].error
+
+
+async def test_everybody_has_heard_an_event_before_anybody_hears_of_a_failure() -> None:
+    recorder = Recorder()
+    await Agent(ScriptedModel("hi"), hooks=[wrong("raises", "locus_on_think"), recorder]).run("x")
+
+    order = [kind for kind in kinds(recorder.events) if kind in ("think", "hook_failed")]
+    assert order == ["think", "hook_failed"]
+
+
+async def test_two_guards_that_cannot_hear_of_each_others_failures_do_not_go_on_for_ever() -> None:
+    class Fragile(Hook):
+        guard = True
+
+        def on_event(self, event: Event) -> None:
+            if event.type in ("think", "hook_failed"):
+                raise ValueError(event.type)
+
+    recorder = Recorder()
+    result = await Agent(ScriptedModel("hi"), hooks=[Fragile(), Fragile(), recorder]).run("x")
+
+    assert [e.plugin for e in of(recorder.events, HookFailedEvent)] == ["Fragile", "Fragile#2"]
+    assert [failures(result, name)[0].count for name in ("Fragile", "Fragile#2")] == [2, 2]
+
+
 @pytest.mark.parametrize("concurrent", [True, False])
 async def test_an_observer_that_fails_at_the_start_of_a_tool_rejects_nothing(concurrent: bool) -> None:
     bodies.clear()
@@ -373,22 +480,33 @@ async def test_an_observer_that_fails_at_the_start_of_a_tool_rejects_nothing(con
     assert bodies["add"] == 4
 
 
-async def test_a_hanging_observer_without_a_timeout_ends_with_its_caller() -> None:
+@pytest.mark.parametrize("family", ["observe", "decide", "route", "review", "filter"])
+async def test_a_hanging_hook_without_a_timeout_ends_with_its_caller_and_has_not_failed(family: str) -> None:
     begun, done = anyio.Event(), Recorder()
 
-    class Hangs(Hook):
-        async def on_think(self, event: ThinkEvent) -> None:
-            begun.set()
-            await anyio.sleep_forever()
+    async def hang(self: Any) -> None:
+        begun.set()
+        await anyio.sleep_forever()
+
+    names = {
+        "observe": "locus_on_think",
+        "decide": "locus_decide_tool_call",
+        "route": "locus_decide_route",
+        "review": "locus_review_answer",
+        "filter": "locus_filter_input",
+    }
+    hangs = type("Hangs", (Hook,), {names[family]: hookimpl(hang), "guard": True})()
+    answer = "hi" if family == "review" else call("add", a=1)
 
     async def run() -> None:
-        await Agent(ScriptedModel("hi"), hooks=[Hangs(), done]).run("x")
+        await Agent(ScriptedModel(answer, "hi"), tools=[add], hooks=[hangs, done]).run("x")
 
     with anyio.fail_after(5):
         async with anyio.create_task_group() as group:
             group.start_soon(run)
             await begun.wait()
             group.cancel_scope.cancel()
+    assert "hook_failed" not in kinds(done.events)
     assert kinds(done.events)[-1] == "terminate"
 
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from attrs import frozen
-from tests.loop.hook_kit import WAYS, failures, wrong
+from tests.loop.hook_kit import WAYS, Crash, failures, wrong
 from tests.loop.kit import Recorder, add, assert_valid_history, kinds, of, results
 
 from locus import (
     Accept,
     Agent,
     AgentState,
+    Allow,
     Cancel,
     Hook,
     HookFailedEvent,
     IterationEvent,
     Message,
+    Reject,
     Revise,
     Role,
     RunStartEvent,
@@ -27,11 +30,12 @@ from locus import (
     ToolProgressEvent,
     tool,
 )
-from locus.core.journal import Transition
+from locus.core.journal import REVIEW, Outcome, Transition
 from locus.core.messages import Block, MediaBlock, TextBlock, ToolCall, ToolResult
 from locus.core.termination import TextMention
 from locus.journal import MemoryStore
 from locus.plugin import RunContext, hookimpl
+from locus_plugin_sqlite import SqliteStore
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
@@ -181,6 +185,58 @@ async def test_a_reviewer_is_out_after_its_third_failure() -> None:
     assert result.message == "please give"
     assert bad.calls == 3
     assert [(f.count, f.quarantined) for f in failures(result)] == [(3, True)]
+
+
+@pytest.mark.parametrize("nonsense", [True, "fine", Allow(), Reject("no"), Accept, Revise])
+async def test_what_is_no_verdict_does_not_count(nonsense: Any) -> None:
+    bad = wrong("nonsense sync", "locus_review_answer", nonsense=nonsense)
+    result = await Agent(ScriptedModel("give", "please give"), hooks=[bad, Want("please")]).run("x")
+    assert (result.message, bad.calls, len(failures(result))) == ("please give", 2, 1)
+
+
+async def test_the_same_feedback_is_said_once() -> None:
+    hooks = [Want("please", "a"), Want("give", "b"), Want("please", "c")]
+    result = await Agent(ScriptedModel("give", "please give"), hooks=hooks).run("x")
+    assert result.state.messages[2].text == "Say please."
+
+
+class Dies(Hook):
+    """Reviews answers, in a process that dies of it the first time."""
+
+    alive = False
+
+    @hookimpl
+    def locus_review_answer(self, answer: Message) -> None:
+        if not self.alive:
+            self.alive = True
+            raise Crash
+
+
+@pytest.mark.parametrize("verdict", [Revise("Cite."), None])
+async def test_a_verdict_is_on_record_and_nobody_is_asked_again(verdict: Any, tmp_path: Path) -> None:
+    reviewer = wrong("nonsense", "locus_review_answer", nonsense=verdict)
+    async with SqliteStore(tmp_path / "runs.db") as store:
+        agent = Agent(ScriptedModel("a", "b"), hooks=[reviewer, Dies()], checkpointer=store, max_revisions=1)
+        with pytest.raises(Crash):
+            await agent.run("x", thread_id="t")
+        result = await agent.resume("t")
+        assert await verdicts(store) == [("bad", verdict), ("Dies", None)] * (1 if verdict is None else 2)
+
+    assert result.message == ("a" if verdict is None else "b")
+    assert reviewer.calls == (1 if verdict is None else 2)
+
+
+async def test_a_reviewers_cancel_is_on_record(tmp_path: Path) -> None:
+    reviewer = wrong("nonsense", "locus_review_answer", nonsense=Cancel("it leaks"))
+    async with SqliteStore(tmp_path / "runs.db") as store:
+        await Agent(ScriptedModel("a"), hooks=[reviewer], checkpointer=store).run("x", thread_id="t")
+        assert await verdicts(store) == [("bad", Cancel("it leaks"))]
+
+
+async def verdicts(store: SqliteStore) -> list[tuple[str, Any]]:
+    """What each reviewer has said, as it is on record."""
+    outcomes = [e.body for e in await store.read("t") if isinstance(e.body, Outcome)]
+    return [(o.step_id.name.split("/")[1], o.value) for o in outcomes if o.step_id.node == REVIEW]
 
 
 # -- schemas ------------------------------------------------------------------------------------------
@@ -384,6 +440,27 @@ async def test_a_filter_that_goes_wrong_is_skipped_and_reported(how: str) -> Non
     assert (result.stop_reason, result.state.messages[0].text) == ("NoToolCalls", "****")
     assert [e.hook for e in of(recorder.events, HookFailedEvent)] == ["locus_filter_input"]
     assert [f.count for f in failures(result)] == [1]
+
+
+@pytest.mark.parametrize("nonsense", [True, Reject("no"), Cancel, Message(Role.SYSTEM, "obey")])
+async def test_what_is_no_turn_of_the_user_does_not_count(nonsense: Any) -> None:
+    bad = wrong("nonsense sync", "locus_filter_input", nonsense=nonsense)
+    result = await Agent(ScriptedModel("ok"), hooks=[bad, Mask()]).run("XYZZY")
+    assert (result.state.messages[0].text, len(failures(result))) == ("****", 1)
+
+
+async def test_each_filter_gets_what_the_one_before_made_of_the_turn() -> None:
+    class Cut(Hook):
+        @hookimpl
+        async def locus_filter_input(self, prompt: Message) -> Message:
+            return Message(Role.USER, prompt.text.replace("****", "a word"))
+
+    class Leaves(Hook):
+        @hookimpl
+        def locus_filter_input(self, prompt: Message) -> None: ...
+
+    result = await Agent(ScriptedModel("ok"), hooks=[Mask(), Leaves(), Cut()]).run("say XYZZY")
+    assert result.state.messages[0] == Message(Role.USER, "say a word")
 
 
 async def test_every_message_that_a_caller_hands_in_goes_through_the_filter() -> None:

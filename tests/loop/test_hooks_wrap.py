@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import anyio
@@ -246,6 +247,68 @@ async def test_cancelling_the_caller_passes_through_wrappers_and_their_cleanup_r
             await begun.wait()
             group.cancel_scope.cancel()
     assert cleaned == ["model"]
+
+
+async def test_a_sync_wrapper_may_hand_on_what_call_next_gave_it() -> None:
+    class Through(Hook):
+        @hookimpl
+        def locus_wrap_model_call(self, call_next: Any, request: ModelRequest) -> Any:
+            return call_next(request)
+
+    assert (await Agent(ScriptedModel("hi"), hooks=[Through()]).run("x")).message == "hi"
+
+
+async def test_an_error_that_replaces_the_models_is_the_wrappers() -> None:
+    class Translates(Hook):
+        @hookimpl
+        async def locus_wrap_model_call(self, call_next: Any, request: ModelRequest) -> Any:
+            try:
+                return await call_next(request)
+            except ModelError as e:
+                raise ModelError("no luck") from e
+
+    outer = RetryModel(times=1)
+    result = await Agent(ScriptedModel(ModelError("busy")), hooks=[outer, Translates()]).run("x")
+
+    assert getattr(result.error, "__notes__", []) == ["in hook locus_wrap_model_call of plugin 'Translates'"]
+    assert (len(failures(result, "Translates")), failures(result, "RetryModel")) == (1, ())
+
+
+@pytest.mark.parametrize("calls", [1, 2], ids=["one call", "two calls at once"])
+async def test_a_wrappers_clock_does_not_run_while_the_model_is_at_work(calls: int) -> None:
+    inside: list[float] = []
+    outside: list[float] = []
+    asked = anyio.Event()
+
+    async def answer(request: ModelRequest) -> str:
+        inside.append(anyio.current_effective_deadline())
+        if len(inside) == calls:
+            asked.set()
+        await asked.wait()
+        return "hi"
+
+    class Timed(Hook):
+        hook_timeout = 60
+        last: Any = None
+
+        @hookimpl
+        async def locus_wrap_model_call(self, call_next: Any, request: ModelRequest) -> Any:
+            async def ask() -> None:
+                self.last = await call_next(request)
+
+            outside.append(anyio.current_effective_deadline())
+            async with anyio.create_task_group() as group:
+                for _ in range(calls):
+                    group.start_soon(ask)
+            outside.append(anyio.current_effective_deadline())
+            return self.last
+
+    began = anyio.current_time()
+    result = await Agent(ScriptedModel(*[answer] * calls), hooks=[Timed()]).run("x")
+
+    assert (result.message, inside) == ("hi", [math.inf] * calls)
+    before, after = outside
+    assert began + 60 <= before <= after < began + 120
 
 
 # -- holding chunks back ------------------------------------------------------------------------------

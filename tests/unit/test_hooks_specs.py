@@ -43,11 +43,8 @@ def kernel_events() -> list[type[Event]]:
 
 
 @pytest.mark.parametrize("event", kernel_events(), ids=lambda cls: cls.__name__)
-def test_every_kernel_event_has_a_hook_of_its_own_that_is_typed_with_it(event: type[Event]) -> None:
-    info = HOOKS[observer_hook(event.type)]
-
-    assert info.family == "observe"
-    assert info.function.__annotations__["event"] == event.__name__
+def test_every_kernel_event_has_a_hook_of_its_own(event: type[Event]) -> None:
+    assert HOOKS[observer_hook(event.type)].family == "observe"
 
 
 def test_no_observer_hook_is_without_an_event() -> None:

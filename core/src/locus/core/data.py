@@ -28,6 +28,8 @@ _TAGS: dict[str, tuple[Callable[[Any], Any], bool]] = {}
 _HOMES = {
     "locus.call": "locus.tools.outcome",
     "locus.called": "locus.models.call",
+    "locus.cancel": "locus.core.directives",
+    "locus.revise": "locus.core.directives",
     "locus.spent": "locus.models.call",
 }
 

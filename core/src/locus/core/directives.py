@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from attrs import field
 
+from locus.core.data import register_value
 from locus.core.frozen import frozen
 
 __all__ = [
@@ -105,3 +106,7 @@ class Revise:
 Directive = Continue | Cancel | Retry | Reject
 Decision = Allow | Reject | Cancel | Interrupt
 Verdict = Accept | Revise
+
+# What a reviewer says is the result of a step.
+register_value(Cancel, "locus.cancel", lambda cancel: cancel.reason, Cancel, plain=True)
+register_value(Revise, "locus.revise", lambda revise: revise.feedback, Revise, plain=True)

@@ -21,8 +21,8 @@ What holds at each step:
 - Whether a function is async is decided here, by what is called and not by what a decorator hides, so that the loop
   never asks. What would be silently skipped (a generator, a method ``locus_*`` without its mark, an async listener
   of chunks) is refused, with the place and the remedy.
-- The order is total: ``tryfirst``, then unmarked, then ``trylast``, then the kernel's own nodes; among equals the order
-  of the plugins, then of a plugin's hook objects. pluggy's own order is not used, because it depends on the order of
+- The order is total: ``tryfirst``, then unmarked, then ``trylast``; among equals the order of the plugins, then of a
+  plugin's hook objects. pluggy's own order is not used, because it depends on the order of
   registration.
 """
 
@@ -35,13 +35,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pluggy
+from attrs import evolve
 from pluggy import HookImpl
 
 from locus.core.errors import HookSpecError, PluginError, closest
 from locus.core.events import event_types
 from locus.core.frozen import frozen
 from locus.hooks.adapt import Adapted, adapt, name_of
-from locus.hooks.contribute import Contribution, Contributions, contributed_by
+from locus.hooks.contribute import EVENTS, Contribution, contributed_by
 from locus.hooks.dispatch import timed
 from locus.hooks.specs import HOOKS, HookInfo, observer_info
 from locus.hooks.table import PROJECT, HookTable, Impl, observer_hook
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
 __all__ = ["compile_hooks"]
 
 _CHUNKS = observer_hook("model_chunk")
-_EVENTS = "locus_register_events"
 _PRICES = "locus_register_prices"
 _AT_BUILD = ("locus_register_tools", "locus_register_conditions", "locus_register_reflect_policies", _PRICES)
 _OBSERVE = observer_hook("")
@@ -61,25 +61,24 @@ _KINDS = inspect.Parameter
 
 
 def compile_hooks(
-    plugins: Sequence[ActivePlugin], hooks: Sequence[object], kernel: Sequence[object] = ()
-) -> tuple[HookTable, Contributions, tuple[PluginReport, ...]]:
+    plugins: Sequence[ActivePlugin], hooks: Sequence[object]
+) -> tuple[HookTable, dict[str, tuple[Contribution, ...]], tuple[PluginReport, ...]]:
     """Check, order and compile; the arguments are those of `HookManager.build`.
 
     Returns:
-        What the loop calls, what plugins contribute, and the reports of all plugins and hooks in order.
+        What the loop calls, what plugins contribute by hook, and the reports of all plugins and hooks in order.
 
     Raises:
         HookSpecError: see `HookManager.build`.
     """
-    builder = _Builder()
-    for entry in _entries(plugins, hooks, kernel):
-        builder.adapt(entry)
-    builder.specify()
-    for entry in builder.entries:
-        builder.compile(entry)
-    contributed = builder.contributions()
-    prices = tuple(Impl(call=c.value, plugin=c.plugin, hook=_PRICES) for c in contributed.prices)
-    return HookTable(builder.hooks(), prices), contributed, tuple(builder.reports())
+    compiler = _Compiler()
+    adapted = [entry for entry in _entries(plugins, hooks) if compiler.adapt(entry)]
+    compiler.specify()
+    for entry in adapted:
+        compiler.compile(entry)
+    contributed = compiler.contributed
+    prices = tuple(Impl(call=c.value, plugin=c.plugin, hook=_PRICES) for c in contributed.get(_PRICES, ()))
+    return HookTable(compiler.hooks(), prices), contributed, tuple(compiler.reports)
 
 
 class _Checker(pluggy.PluginManager):
@@ -90,113 +89,90 @@ class _Checker(pluggy.PluginManager):
 
 
 @frozen(kw_only=True)
-class _Owner:
-    """The plugin or hook that hook objects belong to, and what holds for all of them.
+class _Entry:
+    """A plugin, or a hook that was passed in code, on its way into the table.
 
     Args:
-        name: as in reports.
+        report: what is said of it when all goes well.
         place: its place among all, counted from 0.
-        guard: fails closed.
+        sources: its hook objects.
+        fatal: what is wrong with it is raised.
         timeout: seconds, or None.
         buffers: see `Impl`.
-        kernel: the kernel's own nodes, which come last whatever is marked.
     """
 
-    name: str
-    place: int = 0
-    guard: bool = False
+    report: PluginReport
+    place: int
+    sources: tuple[object, ...]
+    fatal: bool = True
     timeout: float | None = None
     buffers: bool = False
-    kernel: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name in reports."""
+        return self.report.name
 
 
-@frozen(kw_only=True)
-class _Entry:
-    """A plugin, or a hook that was passed in code, on its way into the table."""
-
-    owner: _Owner
-    sources: tuple[object, ...]
-    fatal: bool
-    report: PluginReport
-
-
-def _entries(plugins: Sequence[ActivePlugin], hooks: Sequence[object], kernel: Sequence[object]) -> list[_Entry]:
-    entries: list[_Entry] = []
-    for plugin in plugins:
-        manifest = plugin.manifest
-        owner = _Owner(
-            name=manifest.name,
-            place=len(entries),
-            guard=manifest.guard,
-            timeout=manifest.hook_timeout,
-            buffers=manifest.buffers,
+def _entries(plugins: Sequence[ActivePlugin], hooks: Sequence[object]) -> list[_Entry]:
+    entries = [
+        _Entry(
+            report=PluginReport(name=plugin.manifest.name, version=plugin.version, guard=plugin.manifest.guard),
+            place=place,
+            sources=plugin.instances,
+            fatal=plugin.fatal,
+            timeout=plugin.manifest.hook_timeout,
+            buffers=plugin.manifest.buffers,
         )
-        report = PluginReport(name=manifest.name, version=plugin.version, guard=manifest.guard)
-        entries.append(_Entry(owner=owner, sources=plugin.instances, fatal=plugin.fatal, report=report))
-    taken = {entry.owner.name for entry in entries}
-    for hook in hooks:
-        name = wanted = name_of(hook)
-        again = 1
-        while name in taken:
-            again += 1
-            name = f"{wanted}#{again}"
+        for place, plugin in enumerate(plugins)
+    ]
+    taken = {entry.name for entry in entries}
+    for place, hook in enumerate(hooks, len(entries)):
+        wanted = name_of(hook)
+        names = (wanted, *(f"{wanted}#{n}" for n in range(2, len(hooks) + 2)))
+        name = next(name for name in names if name not in taken)
         taken.add(name)
         report = PluginReport(name=name, kind="hook", guard=getattr(hook, "guard", False) is True)
-        owner = _Owner(name=name, place=len(entries))
-        entries.append(_Entry(owner=owner, sources=(hook,), fatal=True, report=report))
-    if kernel:
-        owner = _Owner(name="", place=len(entries), kernel=True)
-        entries.append(_Entry(owner=owner, sources=tuple(kernel), fatal=True, report=PluginReport(name="")))
+        entries.append(_Entry(report=report, place=place, sources=(hook,)))
     return entries
 
 
-class _Builder:
-    """The steps of the compiler; each drops a plugin that fails it, as a whole."""
+class _Compiler:
+    """The steps; each drops a plugin that fails it, as a whole.
+
+    Attributes:
+        contributed: what the plugins that are left contribute, by hook.
+        reports: of all plugins and hooks, in order.
+    """
 
     def __init__(self) -> None:
         self.checker = _Checker(PROJECT)
         self.infos: dict[str, HookInfo] = {}
-        self.entries: list[_Entry] = []
+        self.contributed: dict[str, tuple[Contribution, ...]] = {}
+        self.reports: list[PluginReport] = []
         self._adapted: dict[str, list[Adapted]] = {}
-        self._impls: dict[str, list[Impl]] = {}
-        self._contributed: dict[str, dict[str, tuple[Contribution, ...]]] = {}
-        self._reports: list[PluginReport] = []
-
-    def reports(self) -> list[PluginReport]:
-        """Of every plugin and hook, but not of the kernel's own nodes."""
-        return [report for report in self._reports if report.name]
+        self._impls: list[Impl] = []
 
     def hooks(self) -> dict[str, tuple[Impl, ...]]:
         """All implementations by hook, in order."""
         by_hook: dict[str, list[Impl]] = {}
-        for impls in self._impls.values():
-            for impl in impls:
-                by_hook.setdefault(impl.hook, []).append(impl)
-        return {hook: tuple(sorted(impls, key=attrgetter("order"))) for hook, impls in by_hook.items()}
+        for impl in sorted(self._impls, key=attrgetter("order")):
+            by_hook.setdefault(impl.hook, []).append(impl)
+        return {hook: tuple(impls) for hook, impls in by_hook.items()}
 
-    def contributions(self) -> Contributions:
-        """What the plugins that are left contribute."""
-        by_kind: dict[str, list[Contribution]] = {}
-        for contributed in self._contributed.values():
-            for hook, values in contributed.items():
-                by_kind.setdefault(hook.removeprefix(f"{PROJECT}_register_"), []).extend(values)
-        return Contributions(**{kind: tuple(values) for kind, values in by_kind.items()})
-
-    def adapt(self, entry: _Entry) -> None:
-        """Read what the hook objects implement, and learn the plugin's own events."""
-        name = entry.owner.name
+    def adapt(self, entry: _Entry) -> bool:
+        """Read what the hook objects implement, and learn the plugin's own events; False when that fails."""
         try:
-            adapted = [adapt(self.checker, source, name) for source in entry.sources]
+            adapted = [adapt(self.checker, source, entry.name) for source in entry.sources]
             for one in adapted:
-                function = getattr(one, _EVENTS, None)
+                function = getattr(one, EVENTS, None)
                 if function is not None:  # before anything is checked: its other hooks may be about these events
-                    events = contributed_by(Impl(call=function, plugin=name, hook=_EVENTS))
-                    self._contributed.setdefault(name, {})[_EVENTS] = events
+                    self._contribute(contributed_by(Impl(call=function, plugin=entry.name, hook=EVENTS)), EVENTS)
         except PluginError as e:
             self._drop(entry, e)
-        else:
-            self._adapted[name] = adapted
-            self.entries.append(entry)
+            return False
+        self._adapted[entry.name] = adapted
+        return True
 
     def specify(self) -> None:
         """Tell pluggy every hook there is, those of registered events included."""
@@ -210,28 +186,28 @@ class _Builder:
 
     def compile(self, entry: _Entry) -> None:
         """Check one plugin's hooks against the specifications and make them callable."""
-        name = entry.owner.name
-        registered: list[Adapted] = []
+        impls: list[Impl] = []
         try:
-            impls = []
-            for index, adapted in enumerate(self._adapted[name]):
-                registered.append(adapted)
-                impls += self._compile(entry.owner, index, adapted)
-            for impl in impls:
-                if impl.hook in _AT_BUILD:
-                    self._contributed.setdefault(name, {})[impl.hook] = contributed_by(impl)
+            for index, adapted in enumerate(self._adapted[entry.name]):
+                impls += self._compile(entry, index, adapted)
+            contributed = {impl.hook: contributed_by(impl) for impl in impls if impl.hook in _AT_BUILD}
         except PluginError as e:
-            for adapted in registered:
+            for adapted in self._adapted[entry.name]:
                 if self.checker.is_registered(adapted):
                     self.checker.unregister(adapted)
             self._drop(entry, e)
-        else:
-            self._impls[name] = impls
-            self._reports.append(entry.report)
+            return
+        self._impls += impls
+        self.reports.append(entry.report)
+        for hook, values in contributed.items():
+            self._contribute(values, hook)
 
-    def _compile(self, owner: _Owner, index: int, adapted: Adapted) -> list[Impl]:
+    def _contribute(self, values: tuple[Contribution, ...], hook: str) -> None:
+        self.contributed[hook] = (*self.contributed.get(hook, ()), *values)
+
+    def _compile(self, entry: _Entry, index: int, adapted: Adapted) -> list[Impl]:
         try:
-            self.checker.register(adapted, f"{owner.name}:{index}")
+            self.checker.register(adapted, f"{entry.name}:{index}")
             self.checker.check_pending()
         except pluggy.PluginValidationError as e:
             raise self._explain(adapted, e) from e
@@ -239,7 +215,7 @@ class _Builder:
         for caller in self.checker.get_hookcallers(adapted) or ():
             if caller.name in self.infos:  # what is not there was marked optional
                 found = [i for i in caller.get_hookimpls() if i.plugin is adapted]
-                impls += [_compile_impl(self.infos[caller.name], i, owner, index) for i in found]
+                impls += [_compile_impl(self.infos[caller.name], i, entry, index) for i in found]
         return impls
 
     def _explain(self, adapted: Adapted, error: pluggy.PluginValidationError) -> HookSpecError:
@@ -264,19 +240,18 @@ class _Builder:
     def _drop(self, entry: _Entry, error: PluginError) -> None:
         if entry.fatal:
             raise error
-        self._contributed.pop(entry.owner.name, None)
-        self._reports.append(
-            PluginReport(name=entry.report.name, version=entry.report.version, status="failed", detail=str(error))
-        )
+        if EVENTS in self.contributed:
+            self.contributed[EVENTS] = tuple(c for c in self.contributed[EVENTS] if c.plugin != entry.name)
+        self.reports.append(evolve(entry.report, status="failed", detail=str(error)))
 
 
-def _compile_impl(info: HookInfo, impl: HookImpl, owner: _Owner, index: int) -> Impl:
+def _compile_impl(info: HookInfo, impl: HookImpl, entry: _Entry, index: int) -> Impl:
     """One implementation, ready to be called.
 
     Args:
         info: the hook's specification.
         impl: pluggy's record; its ``plugin`` is an `Adapted`.
-        owner: whose it is.
+        entry: whose it is.
         index: of the hook object among its owner's.
 
     Raises:
@@ -286,36 +261,36 @@ def _compile_impl(info: HookInfo, impl: HookImpl, owner: _Owner, index: int) -> 
     shown = adapted.shown[info.name]
     method, takes = adapted.direct.get(info.name, (None, 0))
     function = impl.function if method is None else method
-    _refuse_generators(function if info.family == "session" else inspect.unwrap(function), shown, owner.name)
+    _refuse_generators(function if info.family == "session" else inspect.unwrap(function), shown, entry.name)
     is_async = _is_async(function)
     if is_async and info.name == _CHUNKS:
-        raise HookSpecError(owner.name, f"{shown} is async; a listener of chunks must be sync: it is called per token")
+        raise HookSpecError(entry.name, f"{shown} is async; a listener of chunks must be sync: it is called per token")
     if is_async and info.family == "register":
-        raise HookSpecError(owner.name, f"{shown} is async; it is called while an agent is built and must be sync")
+        raise HookSpecError(entry.name, f"{shown} is async; it is called while an agent is built and must be sync")
     if is_async and info.family == "session":
         raise HookSpecError(
-            owner.name,
+            entry.name,
             f"{shown} is async; it returns an async context manager: make it one with contextlib.asynccontextmanager",
         )
     if method is None:
-        call = _positional(function, info, shown, owner.name)
+        call = _positional(function, info, shown, entry.name)
     else:
         call = function if takes == 2 else _first(function)
     source = adapted.source
     own_timeout = getattr(source, "hook_timeout", None)
-    timeout = _seconds(own_timeout if own_timeout is not None else owner.timeout, owner.name)
+    timeout = _seconds(own_timeout if own_timeout is not None else entry.timeout, entry.name)
     if timeout is not None and is_async and info.family != "wrap":
         call = timed(call, timeout)
-    rank = 3 if owner.kernel else 0 if impl.tryfirst else 2 if impl.trylast else 1
+    rank = 0 if impl.tryfirst else 2 if impl.trylast else 1
     return Impl(
         call=call,
-        plugin=owner.name,
+        plugin=entry.name,
         hook=info.name,
-        guard=owner.guard or getattr(source, "guard", False) is True,
+        guard=entry.report.guard or getattr(source, "guard", False) is True,
         is_async=is_async,
         timeout=timeout,
-        buffers=owner.buffers or getattr(source, "buffers", False) is True,
-        order=(rank, owner.place, index),
+        buffers=entry.buffers or getattr(source, "buffers", False) is True,
+        order=(rank, entry.place, index),
     )
 
 

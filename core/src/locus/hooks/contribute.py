@@ -10,7 +10,10 @@ from locus.core.events import Event, register_event
 from locus.core.frozen import frozen
 from locus.hooks.table import Impl
 
-__all__ = ["Contribution", "Contributions", "contributed_by"]
+__all__ = ["EVENTS", "Contribution", "contributed_by"]
+
+#: The hook that is asked before the others: these may be about the events that it registers.
+EVENTS = "locus_register_events"
 
 # `Hook.on_event` hears everything and `Hook.on_tool_call` decides: an event of that name could not be heard.
 _RESERVED = frozenset({"event", "tool_call"})
@@ -22,25 +25,6 @@ class Contribution:
 
     plugin: str
     value: Any
-
-
-@frozen(kw_only=True)
-class Contributions:
-    """All that the plugins of one agent contribute, in the order of the plugins.
-
-    Args:
-        tools: made with `locus.tools.definition`.
-        events: event classes; they are registered already.
-        conditions: classes of termination conditions.
-        reflect_policies: pure functions ``(state) -> str | None``, or-ed into the router.
-        prices: functions ``(model, answered, usage, at) -> dollars | None``.
-    """
-
-    tools: tuple[Contribution, ...] = ()
-    events: tuple[Contribution, ...] = ()
-    conditions: tuple[Contribution, ...] = ()
-    reflect_policies: tuple[Contribution, ...] = ()
-    prices: tuple[Contribution, ...] = ()
 
 
 def contributed_by(impl: Impl) -> tuple[Contribution, ...]:
@@ -56,10 +40,12 @@ def contributed_by(impl: Impl) -> tuple[Contribution, ...]:
         raise
     except Exception as e:
         raise HookSpecError(impl.plugin, f"{impl.hook} raised {type(e).__name__}: {e}") from e
-    check = _CHECKS.get(impl.hook)
+    fits, expected = _EXPECTED.get(impl.hook, (_is_anything, ""))
     for value in values:
-        if check is not None:
-            check(impl, value)
+        if not fits(value):
+            raise HookSpecError(impl.plugin, f"{impl.hook} returned {value!r:.80}; return {expected}")
+        if impl.hook == EVENTS:
+            _register(impl, value)
     return tuple(Contribution(impl.plugin, value) for value in values)
 
 
@@ -73,38 +59,36 @@ def _values(impl: Impl, returned: Any) -> tuple[Any, ...]:
     return tuple(returned)
 
 
-def _event(impl: Impl, value: Any) -> None:
-    if not (isinstance(value, type) and issubclass(value, Event)):
-        raise HookSpecError(impl.plugin, f"{impl.hook} returned {value!r:.80}; return classes derived from Event")
+def _register(impl: Impl, event_type: type[Event]) -> None:
     try:
-        register_event(value)
+        register_event(event_type)
     except ValueError as e:
         raise HookSpecError(impl.plugin, f"{impl.hook}: {e}; name the class otherwise") from e
-    if value.type in _RESERVED:
-        raise HookSpecError(impl.plugin, f"{impl.hook}: the event type {value.type!r} is reserved; rename the class")
-
-
-def _condition(impl: Impl, value: Any) -> None:
-    if not isinstance(value, type):
-        raise HookSpecError(impl.plugin, f"{impl.hook} returned {value!r:.80}; return classes of conditions")
-
-
-def _policy(impl: Impl, value: Any) -> None:
-    if not callable(value) or isinstance(value, type):
-        raise HookSpecError(impl.plugin, f"{impl.hook} returned {value!r:.80}; return functions (state) -> str | None")
-
-
-def _price(impl: Impl, value: Any) -> None:
-    if not callable(value) or isinstance(value, type):
+    if event_type.type in _RESERVED:
         raise HookSpecError(
-            impl.plugin,
-            f"{impl.hook} returned {value!r:.80}; return functions (model, answered, usage, at) -> float | None",
+            impl.plugin, f"{impl.hook}: the event type {event_type.type!r} is reserved; rename the class"
         )
 
 
-_CHECKS: dict[str, Callable[[Impl, Any], None]] = {
-    "locus_register_events": _event,
-    "locus_register_conditions": _condition,
-    "locus_register_reflect_policies": _policy,
-    "locus_register_prices": _price,
+def _is_anything(value: object) -> bool:
+    return True
+
+
+def _is_event(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, Event)
+
+
+def _is_class(value: object) -> bool:
+    return isinstance(value, type)
+
+
+def _is_function(value: object) -> bool:
+    return callable(value) and not isinstance(value, type)
+
+
+_EXPECTED: dict[str, tuple[Callable[[object], bool], str]] = {
+    EVENTS: (_is_event, "classes derived from Event"),
+    "locus_register_conditions": (_is_class, "classes of conditions"),
+    "locus_register_reflect_policies": (_is_function, "functions (state) -> str | None"),
+    "locus_register_prices": (_is_function, "functions (model, answered, usage, at) -> float | None"),
 }

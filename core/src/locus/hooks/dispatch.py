@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = [
     "InvalidHookResult",
     "as_caller",
+    "ask_isolated",
     "attribute_error",
     "call_hook",
     "decide_route",
@@ -115,7 +116,7 @@ def is_failure(error: BaseException) -> bool:
     return isinstance(error, Exception | Interrupt) or is_foreign_cancellation(error)
 
 
-async def attribute_error(impl: Impl, error: BaseException, health: HookHealth | None) -> None:
+async def attribute_error(impl: Impl, error: BaseException, health: HookHealth) -> None:
     """Note on a failure which plugin it belongs to, before it goes on up as the error of the node or call.
 
     Raises:
@@ -123,10 +124,7 @@ async def attribute_error(impl: Impl, error: BaseException, health: HookHealth |
     """
     if not is_failure(error):
         return
-    if health is None:
-        error.add_note(f"in hook {impl.hook} of plugin {impl.plugin!r}")
-    else:
-        await health.emit([health.record(impl, error, isolated=False)])
+    await health.emit([health.record(impl, error, isolated=False)])
     if not isinstance(error, Exception):
         raise PluginError(impl.plugin, f"{impl.hook} raised {type(error).__name__}: {error}") from error
 
@@ -151,6 +149,32 @@ async def call_hook(impl: Impl, *arguments: Any) -> Any:
     if answer is not None and hasattr(answer, "__await__"):
         return await as_caller(impl.plugin, within(impl.timeout, answer))
     return answer
+
+
+async def ask_isolated(
+    impl: Impl, health: HookHealth, accept: Callable[[Any], R], *arguments: Any
+) -> R | Cancel | None:
+    """The answer of an implementation whose failure does not concern the run, unless it is a guard.
+
+    Args:
+        impl: the implementation.
+        health: the run's failures.
+        accept: the answer as it counts; raises for what is not one.
+        *arguments: the hook's.
+
+    Returns:
+        What ``accept`` made of the answer; `Cancel` when a guard failed; None when another one failed, or is not
+        called any more.
+    """
+    if impl in health.quarantined:
+        return None
+    try:
+        return accept(await call_hook(impl, *arguments))
+    except BaseException as e:
+        if not is_failure(e):
+            raise
+        await health.emit([health.record(impl, e, isolated=True)])
+        return Cancel(f"guard {impl.plugin} failed") if impl.guard else None
 
 
 async def within(seconds: float | None, awaitable: Awaitable[Any]) -> Any:
@@ -239,29 +263,19 @@ async def decide_route(
         legal: the nodes that can follow ``node``.
         health: the run's failures. The router's route is taken when a hook fails; a failing guard cancels.
     """
-    failed: list[HookFailedEvent] | None = None
-    route: Node | Cancel = proposed
+
+    def other(answer: Any) -> Node | None:
+        if answer is None or answer == proposed:
+            return None
+        if not isinstance(answer, str) or answer not in legal:
+            refuse_result(answer, f"None, or a node that can follow {node!s}")
+        return type(proposed)(answer)
+
     for impl in impls:
-        if impl in health.quarantined:
-            continue
-        try:
-            answer = await call_hook(impl, node, state, proposed)
-            if answer is None or answer == proposed:
-                continue
-            if not isinstance(answer, str) or answer not in legal:
-                refuse_result(answer, f"None, or a node that can follow {node!s}")
-            route = type(proposed)(answer)
-        except BaseException as e:
-            if not is_failure(e):
-                raise
-            failed = failed or []
-            failed.append(health.record(impl, e, isolated=True))
-            if not impl.guard:
-                continue
-            route = Cancel(f"guard {impl.plugin} failed")
-        break
-    await health.emit(failed)
-    return route
+        route = await ask_isolated(impl, health, other, node, state, proposed)
+        if route is not None:
+            return route
+    return proposed
 
 
 # -- observe -----------------------------------------------------------------------------------------
@@ -347,8 +361,8 @@ async def first_answer(
     impls: tuple[Impl, ...],
     state: AgentState,
     run: Run,
-    default: Callable[[AgentState, Run], Awaitable[AgentState]] | None = None,
-    health: HookHealth | None = None,
+    default: Callable[[AgentState, Run], Awaitable[AgentState]],
+    health: HookHealth,
 ) -> AgentState:
     """The state that the first implementation returns which does not return None.
 
@@ -356,25 +370,21 @@ async def first_answer(
         impls: ``table.impls("locus_think")``, ``"locus_execute"`` or ``"locus_terminate"``.
         state: the state.
         run: the run.
-        default: the kernel's own node, called when no hook answers; None where it is among ``impls``.
+        default: the kernel's own node, called when no hook answers.
         health: the run's failures.
 
     Raises:
-        PluginError: an implementation returned something else than a state, or none answered.
+        PluginError: an implementation returned something else than a state.
         Exception: what an implementation raised, with a note that names the plugin.
     """
     for impl in impls:
         answer = await _node(impl, state, run, health)
         if answer is not None:
             return answer
-    if default is not None:
-        return await default(state, run)
-    raise PluginError("", "no implementation answered; the kernel's own node must be the last one")
+    return await default(state, run)
 
 
-async def fold(
-    impls: tuple[Impl, ...], state: AgentState, run: RunContext, health: HookHealth | None = None
-) -> AgentState:
+async def fold(impls: tuple[Impl, ...], state: AgentState, run: RunContext, health: HookHealth) -> AgentState:
     """The state after all implementations, each on what the one before made of it; None leaves it as it is.
 
     Args:
@@ -394,14 +404,13 @@ async def fold(
     return state
 
 
-async def _node(impl: Impl, state: AgentState, run: RunContext, health: HookHealth | None) -> AgentState | None:
+async def _node(impl: Impl, state: AgentState, run: RunContext, health: HookHealth) -> AgentState | None:
     try:
         answer: Any = await call_hook(impl, state, run)
         if answer is not None and not isinstance(answer, AgentState):
             raise PluginError(impl.plugin, f"{impl.hook} returned {answer!r:.80}; return an AgentState, or None")
     except BaseException as e:
-        if impl.plugin:
-            await attribute_error(impl, e, health)
+        await attribute_error(impl, e, health)
         raise
     state_or_none: AgentState | None = answer
     return state_or_none
@@ -416,8 +425,8 @@ def onion(
     *,
     before: tuple[Any, ...] = (),
     after: tuple[Any, ...] = (),
-    returns: type[R] | None = None,
-    health: HookHealth | None = None,
+    returns: type[R],
+    health: HookHealth,
 ) -> Core[V, R]:
     """The core with every wrapper around it, the first outermost; the core itself without a wrapper.
 
@@ -439,15 +448,15 @@ def _layer(
     inner: Core[V, R],
     before: tuple[Any, ...],
     after: tuple[Any, ...],
-    returns: type[R] | None,
-    health: HookHealth | None,
+    returns: type[R],
+    health: HookHealth,
 ) -> Core[V, R]:
     async def layer(value: V) -> R:
         call_next = _Inner(inner)
         try:
             arguments = (call_next, *before, value, *after)
             result = await (_call(impl, arguments) if impl.timeout is None else _timed(impl, call_next, arguments))
-            if returns is not None and not isinstance(result, returns):
+            if not isinstance(result, returns):
                 raise PluginError(impl.plugin, f"{impl.hook} returned {result!r:.80}; return what call_next returned")
         except BaseException as e:
             if e is not call_next.escaped:

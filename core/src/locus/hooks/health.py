@@ -29,13 +29,12 @@ class HookHealth:
 
     Args:
         emit: emits the event of a failure; None keeps failures to the report.
-        strict: a failure is raised instead of isolated.
     """
 
-    __slots__ = ("_emit", "_failures", "_strict", "quarantined")
+    __slots__ = ("_emit", "_failures", "quarantined")
 
-    def __init__(self, emit: Emit | None = None, *, strict: bool = False) -> None:
-        self._emit, self._strict = emit, strict
+    def __init__(self, emit: Emit | None = None) -> None:
+        self._emit = emit
         self._failures: dict[Impl, HookFailure] = {}
         #: Implementations that are not called again in this run.
         self.quarantined: frozenset[Impl] = frozenset()
@@ -56,13 +55,8 @@ class HookHealth:
 
         Returns:
             The event to emit, see `emit`.
-
-        Raises:
-            BaseException: ``error`` itself, when the run is strict.
         """
         error.add_note(f"in hook {impl.hook} of plugin {impl.plugin!r}")
-        if self._strict:
-            raise error
         known = self._failures.get(impl)
         count = 1 if known is None else known.count + 1
         quarantined = isolated and not impl.guard and count >= STRIKES

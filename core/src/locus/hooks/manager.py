@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from locus.core.errors import PluginError
-from locus.core.frozen import frozen
+from locus.core.frozen import EMPTY, frozen
 from locus.core.lazy import Lazy
-from locus.hooks.contribute import Contribution, Contributions, contributed_by
+from locus.hooks.contribute import Contribution, contributed_by
 from locus.hooks.table import NO_HOOKS, HookTable
 from locus.plugins.report import PluginReport
 
@@ -28,12 +28,12 @@ class HookManager:
 
     Args:
         table: what the loop calls.
-        contributed: what plugins contribute to the agent.
+        contributed: what plugins contribute to the agent, by hook, each in the order of the plugins.
         reports: each plugin that was asked for and each hook that was passed in code, in order.
     """
 
     table: HookTable = NO_HOOKS
-    contributed: Contributions = Contributions()
+    contributed: Mapping[str, tuple[Contribution, ...]] = EMPTY
     reports: tuple[PluginReport, ...] = ()
 
     @classmethod
@@ -42,7 +42,6 @@ class HookManager:
         plugins: Sequence[ActivePlugin] = (),
         hooks: Sequence[object] = (),
         *,
-        kernel: Sequence[object] = (),
         reports: Iterable[PluginReport] = (),
     ) -> HookManager:
         """Check, order and compile.
@@ -51,7 +50,6 @@ class HookManager:
             plugins: the chosen plugins in order, see `locus.plugins.activation`.
             hooks: what the user passed, in order: `Hook` instances, objects with marked methods, modules.
                 Their hooks come after those of all plugins.
-            kernel: objects or modules with the kernel's own nodes; they come last whatever is marked.
             reports: of plugins that were asked for and are not among ``plugins``.
 
         Raises:
@@ -59,9 +57,9 @@ class HookManager:
                 unknown, unmarked, or takes other arguments than the specification; or what it contributes
                 is not what was asked for. Such a plugin is otherwise left out as a whole and reported.
         """
-        if not (plugins or hooks or kernel):
+        if not (plugins or hooks):
             return cls(table=NO_HOOKS, reports=tuple(reports))
-        table, contributed, built = compiler.compile_hooks(plugins, hooks, kernel)
+        table, contributed, built = compiler.compile_hooks(plugins, hooks)
         names = {report.name for report in built}
         return cls(table=table, contributed=contributed, reports=(*built, *(r for r in reports if r.name not in names)))
 

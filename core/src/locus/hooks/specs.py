@@ -17,10 +17,12 @@ it. What fails while it opens is raised by the run, which then has not begun.
 
 Observe: every event, as it is emitted.
 
-Sync or async; `locus_on_model_chunk` sync only, and an async `locus_on_event` does not hear chunks. Return
-None, or a directive: Cancel beats Reject beats Retry beats Continue, the first of equals wins. `Reject` answers
-`locus_on_tool_start` alone, where it is final for that call. A failing observer is skipped and reported to
-everybody else; after its third failure in a run it is not called again. A failing guard cancels the run.
+There is one for each event class, of the kernel and of plugins alike: ``locus_on_<type>``, with the arguments of
+`locus_on_event`. Sync or async; ``locus_on_model_chunk`` sync only, and an async `locus_on_event` does not hear chunks.
+Return None, or a directive: Cancel beats Reject beats Retry beats Continue, the first of equals wins. `Reject` answers
+``locus_on_tool_start`` alone, where it refuses this one call as a decider would; no `Retry` undoes it. A failing
+observer is skipped and reported to everybody else; after its third failure in a run it is not called again. A failing
+guard cancels the run.
 
 Decide: may this tool call run, and where does the run go next?
 
@@ -53,31 +55,13 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from locus.core.events import Event, event_types
 from locus.core.frozen import frozen
 from locus.hooks.markers import Lifetime, spec
 from locus.hooks.table import PROJECT, observer_hook
 
 if TYPE_CHECKING:
     from locus.core.directives import Cancel, Continue, Decision, Directive, Verdict
-    from locus.core.events import (
-        CheckpointEvent,
-        Event,
-        HookFailedEvent,
-        InterruptEvent,
-        IterationEvent,
-        ModelChunkEvent,
-        ModelCompleteEvent,
-        ModelErrorEvent,
-        ModelRestartEvent,
-        ReflectEvent,
-        RunStartEvent,
-        TerminateEvent,
-        ThinkEvent,
-        ToolCacheHitEvent,
-        ToolCompleteEvent,
-        ToolProgressEvent,
-        ToolStartEvent,
-    )
     from locus.core.messages import Message, ToolCall
     from locus.core.reflect import ReflectPolicy
     from locus.core.state import AgentState
@@ -207,84 +191,9 @@ def locus_on_event(event: Event, run: RunContext) -> Directive | None:
     """Any event. Of one hook, the method for the event's own kind is called before this one."""
 
 
-@_hook("observe")
-def locus_on_run_start(event: RunStartEvent, run: RunContext) -> Directive | None:
-    """A segment of a run begins."""
-
-
-@_hook("observe")
-def locus_on_iteration(event: IterationEvent, run: RunContext) -> Directive | None:
-    """An iteration begins, right before its model call."""
-
-
-@_hook("observe")
-def locus_on_think(event: ThinkEvent, run: RunContext) -> Directive | None:
-    """Think has an answer."""
-
-
-@_hook("observe")
-def locus_on_model_chunk(event: ModelChunkEvent, run: RunContext) -> Directive | None:
-    """A piece of the answer as it streams. Sync only."""
-
-
-@_hook("observe")
-def locus_on_model_complete(event: ModelCompleteEvent, run: RunContext) -> Directive | None:
-    """A model call ended."""
-
-
-@_hook("observe")
-def locus_on_model_error(event: ModelErrorEvent, run: RunContext) -> Directive | None:
-    """A model call failed."""
-
-
-@_hook("observe")
-def locus_on_model_restart(event: ModelRestartEvent, run: RunContext) -> Directive | None:
-    """The model is asked again; what the attempts before streamed is void."""
-
-
-@_hook("observe")
-def locus_on_tool_start(event: ToolStartEvent, run: RunContext) -> Directive | None:
-    """A tool body is about to run. `Reject` refuses this one call, as a decider would; no `Retry` undoes it."""
-
-
-@_hook("observe")
-def locus_on_tool_progress(event: ToolProgressEvent, run: RunContext) -> Directive | None:
-    """A running tool reports progress."""
-
-
-@_hook("observe")
-def locus_on_tool_complete(event: ToolCompleteEvent, run: RunContext) -> Directive | None:
-    """A tool call ended."""
-
-
-@_hook("observe")
-def locus_on_tool_cache_hit(event: ToolCacheHitEvent, run: RunContext) -> Directive | None:
-    """An idempotent call was answered from an earlier execution."""
-
-
-@_hook("observe")
-def locus_on_reflect(event: ReflectEvent, run: RunContext) -> Directive | None:
-    """A self-evaluation was made."""
-
-
-@_hook("observe")
-def locus_on_interrupt(event: InterruptEvent, run: RunContext) -> Directive | None:
-    """A tool, or a hook that decides about a call, asks a person."""
-
-
-@_hook("observe")
-def locus_on_checkpoint(event: CheckpointEvent, run: RunContext) -> Directive | None:
-    """A transition is committed."""
-
-
-@_hook("observe")
-def locus_on_hook_failed(event: HookFailedEvent, run: RunContext) -> Directive | None:
-    """A hook failed; not told to the plugin whose hook it is."""
-
-
-@_hook("observe")
-def locus_on_terminate(event: TerminateEvent, run: RunContext) -> Directive | None:
-    """The segment ends."""
+for _event_class in event_types().values():
+    if _event_class.__module__ == Event.__module__:
+        HOOKS[observer_hook(_event_class.type)] = observer_info(_event_class.type)
 
 
 # --- decide -----------------------------------------------------------------------------------------

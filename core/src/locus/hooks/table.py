@@ -37,7 +37,7 @@ class Impl:
 
     Args:
         call: takes all arguments of the hook by position, whichever of them the implementation names.
-        plugin: the plugin's name, or the hook's that was passed in code; ``""`` for the kernel's own nodes.
+        plugin: the plugin's name, or the hook's that was passed in code.
         hook: the hook's name.
         guard: it fails closed.
         is_async: ``call`` returns an awaitable.

@@ -68,9 +68,8 @@ def build_runtime(options: AgentOptions) -> AgentRuntime:
         manager = HookManager.build(active.plugins, options.hooks, reports=active.reports)
     contributed = manager.contributed
     tools = ToolRegistry.of(options.tools)
-    if contributed.tools:
-        tools = tools.with_tools(*(c.value for c in contributed.tools))
-    policies = [c.value for c in contributed.reflect_policies]
+    tools = tools.with_tools(*(c.value for c in contributed.get("locus_register_tools", ())))
+    policies = [c.value for c in contributed.get("locus_register_reflect_policies", ())]
     store = _store(options, configured, settings, catalogue)
     model = _model(options, configured, settings, catalogue)
     condition = agent_condition(options, model=model, prices=manager.table.prices, configured=configured)

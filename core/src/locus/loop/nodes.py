@@ -103,10 +103,10 @@ async def _reviewed(state: AgentState, answer: Message, run: SegmentContext) -> 
     if verdict is None and impls:
         given = await review(impls, answer, state, run, run.health, run.hook_step)
         state = run.charged(state)
-        if type(given) is Cancel:
+        if isinstance(given, Cancel):
             run.cancel(given.reason)
             return state
-        verdict = given if type(given) is Revise else None
+        verdict = given
     if verdict is None:
         return state
     if state.revisions >= run.runtime.max_revisions:

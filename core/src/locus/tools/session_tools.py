@@ -18,15 +18,16 @@ from attrs import evolve
 from locus.core.errors import CheckpointError, ToolError
 from locus.core.frozen import FrozenDict, frozen, thaw
 from locus.core.lazy import Lazy
-from locus.schema.canonical import call_key
 from locus.tools.definition import Bound, Tool
 from locus.tools.spec import ToolSpec
 
 if TYPE_CHECKING:
     from locus.core.state import AgentState
+    from locus.schema import canonical
     from locus.tools import decorator
     from locus.tools.context import ToolContext
 else:
+    canonical = Lazy("locus.schema.canonical")
     decorator = Lazy("locus.tools.decorator")
 
 __all__ = ["SESSION_TOOLS", "SessionTool", "record", "restore"]
@@ -128,7 +129,7 @@ class _MissingTool(Tool[..., Any]):
     """Takes the place of a tool that no plugin brings any more: each call of it is an error."""
 
     def bind(self, arguments: Mapping[str, Any]) -> Bound:
-        return _MissingCall(self, call_key(self.name, arguments), None, arguments)
+        return _MissingCall(self, canonical.call_key(self.name, arguments), None, arguments)
 
 
 class _MissingCall(Bound):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RecordedClock", "ReplayRun", "replay_runtime"]
 
-_ACCEPT = {"type": "accept"}
+_ACCEPT = None
 
 
 class RecordedClock:
