@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from operator import lt
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import pytest
@@ -145,3 +147,91 @@ def test_an_error_is_compared_by_identity_as_errors_are() -> None:
 
     assert Broken("a") != Broken("a")
     assert str(Broken("a")) == "a"
+
+
+def unfinished(cls: type) -> bool:
+    return type(vars(cls)["__init__"]).__name__ == "_Added"
+
+
+def lower(text: str) -> str:
+    return text.lower()
+
+
+def made() -> Any:
+    """A class that nothing was asked of yet."""
+
+    @frozen(kw_only=True)
+    class Made(Point):
+        """A class."""
+
+        kind: ClassVar[str] = "made"
+
+        name: str = field(converter=lower)
+        z: int = field(default=0, kw_only=False)
+
+    return Made
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda cls: cls(1, name="A"),
+        attrs.fields,
+        inspect.signature,
+        lambda cls: cls.__match_args__,
+        lambda cls: cls.__init__,
+        lambda cls: attrs.frozen(type("Sub", (cls,), {"__annotations__": {"w": int}, "w": 0})),
+    ],
+    ids=["made one", "its fields", "its signature", "matched", "its constructor", "derived from"],
+)
+def test_a_class_is_finished_when_it_is_first_asked_for_what_attrs_makes(ask: Callable[[Any], Any]) -> None:
+    cls = made()
+    assert unfinished(cls)
+
+    ask(cls)
+
+    assert not unfinished(cls)
+    assert cls(1, 2, 3, name="A") == cls(x=1, y=2, z=3, name="a")
+    assert [a.name for a in attrs.fields(cls)] == ["x", "y", "name", "z"]
+    assert cls.__match_args__ == ("x", "y", "z")
+    assert str(inspect.signature(cls)) == "(x: 'int', y: 'int' = 0, z: 'int' = 0, *, name: 'str') -> None"
+    assert cls.kind == "made"
+    assert cls.__doc__ == "A class."
+
+
+def test_a_subclass_that_attrs_did_not_make_is_made_like_its_base() -> None:
+    class Sub(made()):  # type: ignore[misc]
+        pass
+
+    class Calling(made()):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__(1, name="A")
+
+    assert (Sub(1, name="A").x, Calling().name) == (1, "a")
+    assert Sub(1, name="A") == Sub(1, name="a")
+
+
+def test_a_class_whose_methods_use_super_is_one_class() -> None:
+    @frozen
+    class Speaking(Point):
+        def __attrs_post_init__(self) -> None:
+            assert super().x == self.x
+
+        def kind(self) -> type:
+            return __class__  # type: ignore[name-defined, no-any-return]
+
+    assert Speaking(1).kind() is Speaking
+
+
+def test_threads_may_be_the_first_to_make_one_at_once() -> None:
+    for _ in range(20):
+        cls = made()
+        with ThreadPoolExecutor(8) as pool:
+            assert len({pool.submit(cls, n % 3, name="A").result() for n in range(24)}) == 3
+
+
+def test_a_mistake_in_a_call_is_what_attrs_says_it_is() -> None:
+    with pytest.raises(TypeError, match=r"__init__\(\) got an unexpected keyword argument 'w'"):
+        made()(1, w=2)
+    with pytest.raises(TypeError, match=r"__init__\(\) missing 1 required keyword-only argument: 'name'"):
+        made()(1)

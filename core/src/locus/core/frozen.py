@@ -23,27 +23,99 @@ if TYPE_CHECKING:
 else:
 
     def frozen(cls=None, **options):
-        """`attrs.frozen`, made cheaply: one ``__eq__``, ``__hash__`` and ``__repr__`` for all classes.
+        """`attrs.frozen`, made cheaply: attrs finishes a class when it is first used.
 
-        attrs writes and compiles these for each class, which is more than half of what making a class costs, and the
-        kernel has more than a hundred of them: it was the largest part of the start of a process. Compared, hashed
-        and shown is the same as with attrs; options that change that are left to attrs.
+        attrs writes and compiles the methods of each class and describes each of its fields, which is most of what
+        making a class costs; the kernel has more than a hundred, and a program uses some of them: it was the largest
+        part of the start of a process. Here a class gets its slots and one ``__eq__``, ``__hash__`` and ``__repr__``
+        that all classes share; its ``__init__`` and what else attrs makes appear when one of them is asked for.
+        Compared, hashed, shown and described is the same as with attrs; what that cannot be said of is left to attrs.
         """
         if cls is None:
             return lambda decorated: frozen(decorated, **options)
-        if options.keys() & _LEFT_TO_ATTRS or issubclass(cls, BaseException):
-            return attrs.frozen(cls, **options)
         own = vars(cls)
-        methods = {"__repr__": _repr} if options.get("repr", True) and "__repr__" not in own else {}
-        if options.get("eq", True) and "__eq__" not in own:
+        if options.keys() & _LEFT_TO_ATTRS or issubclass(cls, BaseException) or "__slots__" in own:
+            return attrs.frozen(cls, **options)
+        methods = {"__repr__": _repr} if options.pop("repr", True) and "__repr__" not in own else {}
+        if options.pop("eq", True) and "__eq__" not in own:
             methods |= {"__eq__": _eq} if "__hash__" in own else {"__eq__": _eq, "__hash__": _hash}
-        made = attrs.frozen(cls, **{**options, "eq": False, "repr": False})
+        options |= {"eq": False, "repr": False}
+        if options.get("slots", True) and not any(map(_names_its_class, own.values())):
+            return _Unfinished(cls, methods, options).cls
+        made = attrs.frozen(cls, **options)
         for name, method in methods.items():
             setattr(made, name, method)
         return made
 
 
 _LEFT_TO_ATTRS = frozenset({"cache_hash", "cmp", "hash", "order", "str", "unsafe_hash"})
+
+#: What attrs adds to a class that it makes, but for what is shared here.
+_ADDED = ("__init__", "__attrs_attrs__", "__match_args__", "__getstate__", "__setstate__")
+
+
+class _Unfinished:
+    """A class with its slots, and what attrs needs to make the rest of it."""
+
+    __slots__ = ("_body", "_options", "cls")
+
+    def __init__(self, cls: Any, methods: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+        self._options = options
+        self._body = {k: v for k, v in vars(cls).items() if k not in ("__dict__", "__weakref__")}
+        fields = [k for k, v in self._body.get("__annotations__", {}).items() if not str(v).startswith(_CLASS_VAR)]
+        taken: set[str] = {"__weakref__"} if hasattr(cls.__base__, "__weakref__") else set()
+        for base in cls.__mro__[1:-1]:
+            taken.update(getattr(base, "__slots__", ()))
+        body = {k: v for k, v in self._body.items() if k not in fields} | {**_FROZEN, **methods}
+        body["__slots__"] = tuple([name for name in (*fields, "__weakref__") if name not in taken])
+        for name in _ADDED:
+            if name == "__init__" and (name in body or options.get("init") is False):
+                name = "__attrs_init__"
+            body.setdefault(name, _Added(self, name))
+        body["__qualname__"] = cls.__qualname__
+        self.cls = type(cls)(cls.__name__, cls.__bases__, body)
+
+    def finish(self) -> None:
+        """Have attrs make a class of the same body, and take from it what this one lacks.
+
+        Two threads that come here at once do the same.
+        """
+        cls = self.cls
+        made = attrs.frozen(type(cls)(cls.__name__, cls.__bases__, dict(self._body)), **self._options)
+        for name, value in vars(made).items():
+            if isinstance(vars(cls).get(name), _Added):
+                setattr(cls, name, value)
+
+
+class _Added:
+    """Takes the place of an attribute of a class until that is asked for, which finishes the class."""
+
+    __slots__ = ("_name", "_unfinished")
+
+    def __init__(self, unfinished: _Unfinished, name: str) -> None:
+        self._unfinished, self._name = unfinished, name
+
+    def __get__(self, value: Any, cls: type | None = None) -> Any:
+        self._unfinished.finish()
+        found = vars(self._unfinished.cls)[self._name]
+        return found.__get__(value, cls) if hasattr(found, "__get__") else found
+
+
+def _names_its_class(value: Any) -> bool:
+    """Whether a function uses ``super()`` or ``__class__``, which mean the class that it was written in."""
+    function = getattr(value, "__func__", getattr(value, "fget", value))
+    return "__class__" in getattr(getattr(function, "__code__", None), "co_freevars", ())
+
+
+_CLASS_VAR = ("ClassVar", "typing.ClassVar")
+
+
+@attrs.frozen
+class _Empty: ...
+
+
+#: What makes an instance frozen; attrs knows frozen classes by it.
+_FROZEN = {name: vars(_Empty)[name] for name in ("__setattr__", "__delattr__")}
 
 #: What is compared and hashed of a class, made when it is first needed.
 _KEYS: dict[type, tuple[Callable[[Any], tuple[Any, ...]], Callable[[Any], tuple[Any, ...]]]] = {}
