@@ -15,6 +15,7 @@ from locus.core.errors import LocusError, PluginError
 from locus.core.lazy import Lazy
 from locus.hooks.dispatch import as_caller
 from locus.loop.router import Node
+from locus.tools.spec import SESSION_TOOLS
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
@@ -66,7 +67,7 @@ class RunSessions:
         """
         run = self._run
         impls = run.runtime.hooks.impls(_HOOK)
-        if not impls and session_tools.SESSION_TOOLS not in state.metadata:
+        if not impls and SESSION_TOOLS not in state.metadata:
             return state
         over = run.halted or (resumed and run.host.open_node == Node.TERMINATE)
         live = await self._open(impls) if impls and not over else ()

@@ -19,7 +19,7 @@ from locus.core.errors import CheckpointError, ToolError
 from locus.core.frozen import FrozenDict, frozen, thaw
 from locus.core.lazy import Lazy
 from locus.tools.definition import Bound, Tool
-from locus.tools.spec import ToolSpec
+from locus.tools.spec import SESSION_TOOLS, ToolSpec
 
 if TYPE_CHECKING:
     from locus.core.state import AgentState
@@ -31,9 +31,6 @@ else:
     decorator = Lazy("locus.tools.decorator")
 
 __all__ = ["SESSION_TOOLS", "SessionTool", "record", "restore"]
-
-#: The key of the list in ``state.metadata``.
-SESSION_TOOLS = "locus.tools"
 
 # A thread may come from elsewhere, and a few compressed bytes can claim to be gigabytes.
 _LONGEST = 64 * 2**20

@@ -9,7 +9,10 @@ from attrs import field
 
 from locus.core.frozen import FrozenDict, freeze, frozen
 
-__all__ = ["Effect", "ToolExample", "ToolSpec"]
+__all__ = ["SESSION_TOOLS", "Effect", "ToolExample", "ToolSpec"]
+
+#: The key of the tools that plugins bring to one run in ``state.metadata``.
+SESSION_TOOLS = "locus.tools"
 
 Effect = Literal["pure", "keyed", "once"]
 
