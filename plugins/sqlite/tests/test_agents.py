@@ -72,14 +72,17 @@ async def test_a_checkpointer_is_named_by_scheme_or_by_path(path: Path, given: s
 
 
 def test_settings_reach_the_store(path: Path) -> None:
-    given = {"sqlite": {"sync": "normal", "lease": 5, "busy_timeout": 1, "max_bytes": 10_000}}
+    given = {"sqlite": {"sync": "normal", "lease": 5, "busy_timeout": 1, "max_bytes": 10_000, "keep_ended_days": 30}}
     made = provide("checkpointer", f"sqlite:{path}", catalogue=INSTALLED, settings=given)
     assert isinstance(made, SqliteStore)
     settings = made.settings
     assert (settings.sync, settings.lease, settings.busy_timeout, settings.max_bytes) == ("normal", 5.0, 1.0, 10_000)
+    assert settings.keep_ended_days == 30.0
 
 
-@pytest.mark.parametrize("wrong", [{"sync": "off"}, {"lease": 0}, {"busy_timeout": -1}, {"max_bytes": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"sync": "off"}, {"lease": 0}, {"busy_timeout": -1}, {"max_bytes": 0}, {"keep_ended_days": 0}]
+)
 def test_wrong_settings_are_refused(path: Path, wrong: dict[str, Any]) -> None:
     with pytest.raises(SettingsError, match=next(iter(wrong))):
         provide("checkpointer", f"sqlite:{path}", catalogue=INSTALLED, settings={"sqlite": wrong})

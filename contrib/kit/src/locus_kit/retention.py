@@ -10,7 +10,7 @@ from locus.core.errors import JournalError, ThreadBusy
 from locus.journal import JournalStore, ThreadInfo, ThreadStatus
 from locus.journal.listing import parent_thread
 
-__all__ = ["ENDED", "prunable", "prune"]
+__all__ = ["ENDED", "forget", "prunable", "prune"]
 
 #: How a thread is whose newest run is over.
 ENDED: frozenset[ThreadStatus] = frozenset({"ended", "failed"})
@@ -41,10 +41,18 @@ async def prune(
         JournalError: the store does not record how a thread is.
     """
     chosen = prunable(await store.threads(), ended_before, status)
-    if dry_run:
-        return chosen
+    return chosen if dry_run else await forget(store, chosen)
+
+
+async def forget(store: JournalStore, infos: Iterable[ThreadInfo]) -> tuple[ThreadInfo, ...]:
+    """Delete threads in the state in which they were listed; gives those that were deleted.
+
+    Args:
+        store: where they are kept.
+        infos: the threads, as the store listed them; one that went on since, or that a worker holds, is kept.
+    """
     gone: list[ThreadInfo] = []
-    for info in chosen:
+    for info in infos:
         with contextlib.suppress(ThreadBusy):
             if await store.delete(info.thread_id, head=info.head):
                 gone.append(info)

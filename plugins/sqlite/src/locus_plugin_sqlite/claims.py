@@ -234,6 +234,7 @@ class Releasing(Job[None]):
         """Nothing is owed."""
         session.owed.pop(self._claim.token, None)
         session.renewed()
+        session.is_to_prune = session.settings.keep_ended_days is not None
 
     def failed(self, session: Session) -> None:
         """It is free for this store, and owed to the file."""

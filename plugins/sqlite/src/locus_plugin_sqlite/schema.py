@@ -32,9 +32,10 @@ IDENTITY = "id, name, parent, parent_at, created, status, node, title, model, ag
 _SCHEMA = """
 CREATE TABLE file (                   -- one row
     id      INTEGER PRIMARY KEY,
-    threads INTEGER NOT NULL          -- how many rows `threads` has
+    threads INTEGER NOT NULL,         -- how many rows `threads` has
+    pruned  INTEGER NOT NULL          -- when it was looked for threads to forget, microseconds since 1970
 );
-INSERT INTO file VALUES (1, 0);
+INSERT INTO file VALUES (1, 0, 0);
 CREATE TABLE workers (                -- one open store of one process
     id      INTEGER PRIMARY KEY AUTOINCREMENT,
     host    TEXT NOT NULL,            -- for people

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from locus.core.state import AgentState
-    from locus.journal import Clock
+    from locus.journal import Clock, ThreadInfo
 
 __all__ = ["Held", "Session"]
 
@@ -76,6 +76,9 @@ class Session:
         self.verified = False
         self._due = float("inf")
         self._registered = False
+        #: Whether to look for threads to forget when nothing else waits, and those that were found.
+        self.is_to_prune = False
+        self.forgettable: list[ThreadInfo] = []
 
     # -- the file ---------------------------------------------------------------------------------
 

@@ -32,9 +32,13 @@ class SqliteSettings:
             in that time, by a timer.
         busy_timeout: seconds to wait for another process's write before `FileLocked`.
         max_bytes: how far the file may grow before `DiskFull`; None = as far as the disk.
+        keep_ended_days: days after which a thread whose run has ended is deleted; None = never. What
+            `locus_kit.retention.prunable` keeps is kept: what is open, held or still needed. It happens when a thread
+            is given back or the store is closed, at most 24 times in that span for all the processes of a file.
     """
 
     sync: Sync = field(default="full", validator=in_(("full", "normal")))
     lease: float = field(default=30.0, validator=_more_than(0.0))
     busy_timeout: float = field(default=10.0, validator=_more_than(0.0))
     max_bytes: int | None = field(default=None, validator=_more_than(0))
+    keep_ended_days: float | None = field(default=None, validator=_more_than(0))

@@ -80,6 +80,7 @@ class SqliteStore:
         lease: seconds, see `SqliteSettings`.
         busy_timeout: seconds, see `SqliteSettings`.
         max_bytes: see `SqliteSettings`.
+        keep_ended_days: see `SqliteSettings`.
         clock: the time of leases and entries; the machine's when None.
 
     Raises:
@@ -97,6 +98,7 @@ class SqliteStore:
         lease: float = 30.0,
         busy_timeout: float = 10.0,
         max_bytes: int | None = None,
+        keep_ended_days: float | None = None,
         clock: Clock | None = None,
     ) -> None:
         text = os.fspath(path)
@@ -109,7 +111,9 @@ class SqliteStore:
             )
         #: The file.
         self.path = Path(text).absolute()
-        self.settings = SqliteSettings(sync=sync, lease=lease, busy_timeout=busy_timeout, max_bytes=max_bytes)
+        self.settings = SqliteSettings(
+            sync=sync, lease=lease, busy_timeout=busy_timeout, max_bytes=max_bytes, keep_ended_days=keep_ended_days
+        )
         self._clock: Clock = clock or SystemClock()
         self._closed = False
         self._worker, self._dropped = self._start()
@@ -390,4 +394,5 @@ def make(rest: str, settings: SqliteSettings) -> SqliteStore:
         lease=settings.lease,
         busy_timeout=settings.busy_timeout,
         max_bytes=settings.max_bytes,
+        keep_ended_days=settings.keep_ended_days,
     )

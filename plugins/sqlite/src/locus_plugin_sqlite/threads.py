@@ -64,14 +64,15 @@ class Listing(Job[tuple[ThreadInfo, ...]]):
         if query.limit is not None and query.limit < 1:
             return
         found: list[ThreadInfo] = []
-        for info in self._selected(session):
+        for info in self.selected(session):
             if not query.status or info.status in query.status:
                 found.append(info)
                 if len(found) == query.limit:
                     break
         self.result = tuple(found)
 
-    def _selected(self, session: Session) -> Iterator[ThreadInfo]:
+    def selected(self, session: Session) -> Iterator[ThreadInfo]:
+        """The threads that the query selects, those with another status among them, in the order of the listing."""
         conditions, values = self._conditions(session)
         statement = f"SELECT * FROM ({_THREADS}) WHERE {' AND '.join(conditions)} ORDER BY moved DESC, changed DESC"  # noqa: S608
         for columns in session.db.execute(statement, values):

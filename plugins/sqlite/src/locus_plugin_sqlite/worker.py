@@ -13,6 +13,7 @@ from weakref import WeakSet
 
 from locus.core.errors import LocusError
 from locus_plugin_sqlite.failures import problem
+from locus_plugin_sqlite.retention import Pruning
 
 if TYPE_CHECKING:
     from locus_plugin_sqlite.job import Job
@@ -91,6 +92,8 @@ def _work(inbox: SimpleQueue[Job[Any] | None], session: Session) -> None:
         if group:
             _serve(session, group)
         del group  # an idle worker keeps nobody's values alive
+        while session.is_to_prune and (inbox.empty() or not going):
+            _serve(session, [Pruning()])
         session.tick()
     session.close()
 
