@@ -437,9 +437,9 @@ async def _body(c: _Call, run: CallRun, step_id: StepId, call: ToolCall) -> Call
         if isinstance(rebound, ArgumentError):
             return c.refused(f"ArgumentError: {rebound}")
         bound = rebound
-    context: ToolContext[Any] | None = None
+    context: _BodyContext | None = None
     if tool.context_parameter is not None:
-        context = ToolContext(_BodyHost(c, run, step_id), call.id, c.idempotency_key(run))
+        context = _BodyContext(c, run, step_id, call.id, c.idempotency_key(run))
     began = time.perf_counter()
     limit = time_limit(tool, run.deadline)
     try:
@@ -521,13 +521,15 @@ async def _complete(c: _Call, run: CallRun, *, replayed: bool = False) -> None:
         )
 
 
-@define(slots=True)
-class _BodyHost:
-    """The face of the run that one body sees."""
+@define(slots=True, eq=False)
+class _BodyContext(ToolContext[Any]):
+    """The run as one body sees it."""
 
     _c: _Call
     _run: CallRun
     _step_id: StepId
+    call_id: str
+    idempotency_key: str
     _steps: set[str] = field(factory=set)
     _children: int = 0
 
@@ -547,40 +549,42 @@ class _BodyHost:
     def deadline(self) -> float | None:
         return self._run.deadline
 
-    def interrupt(self, question: str, options: tuple[str, ...]) -> Any:
+    def interrupt(self, question: str, *, options: Sequence[str] = ()) -> Any:
         self._c.question = str(self._c.answered)
         given = _answer(self._c, self._run, self._step_id)
         if given is not None:
             self._c.answered += 1
             return given.answer
-        self._c.raised_by_context = Interrupt(question, options)
+        self._c.raised_by_context = Interrupt(question, tuple(options))
         raise self._c.raised_by_context
 
-    async def step(self, name: str, fn: Callable[[], Awaitable[Any]], effect: str) -> Any:
+    async def step(self, name: str, fn: Callable[[], Awaitable[Any]], *, effect: str = "once") -> Any:
         if name in self._steps:
             raise ValueError(f"the step {name!r} ran already in this call; give each step its own name")
         self._steps.add(name)
         step_id = self._step_id.inner(STEP, name=name)
         return await self._run.host.step(step_id, fn, effect)  # type: ignore[arg-type]  # the host checks it
 
-    async def run_child(self, agent: Any, prompt: Any, budget: Any) -> Any:
+    async def run_child(self, agent: Any, prompt: Any, *, budget: Any = None) -> Any:
         step_id = self._step_id.inner(CHILD, self._children)
         self._children += 1
         result = await self._run.run_child(agent, prompt, budget, step_id)
         while result.interrupts:
             # The child's questions surface here as this body's own; with their answers the child goes on.
-            answers = {q.interrupt_id: self.interrupt(q.question, q.options) for q in result.interrupts}
+            answers = {q.interrupt_id: self.interrupt(q.question, options=q.options) for q in result.interrupts}
             result = await self._run.run_child(agent, prompt, budget, step_id, answers)
         spent: Usage = result.usage
         self._c.usage = spent if self._c.usage is None else self._c.usage + spent
         return result
 
-    async def emit_progress(self, progress: float | None, total: float | None, message: str) -> None:
+    async def emit_progress(
+        self, progress: float | None = None, *, total: float | None = None, message: str = ""
+    ) -> None:
         if self._run.has_listener(ToolProgressEvent):
             await self._run.emit(
                 ToolProgressEvent(
                     tool_name=self._c.call.name,
-                    call_id=self._c.call.id,
+                    call_id=self.call_id,
                     progress=progress,
                     total=total,
                     message=await self._run.filtered(message, self._c.call) if message else message,

@@ -1,15 +1,13 @@
 """The tools that plugins bring to one run, on record in its state, and how a run that is resumed finds them again.
 
 What a model read of them it must read again word for word, in whatever process the run goes on, and a replay cannot
-ask the plugins. So the list is put into ``state.metadata`` where the run begins: in a short form, because a store
-writes the metadata as a whole whenever some of it changes.
+ask the plugins. So the list is put into ``state.metadata`` where the run begins, as JSON text, in which the schemas
+keep the order of their keys.
 """
 
 from __future__ import annotations
 
-import base64
 import json
-import zlib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +29,6 @@ else:
     decorator = Lazy("locus.tools.decorator")
 
 __all__ = ["SESSION_TOOLS", "SessionTool", "record", "restore"]
-
-# A thread may come from elsewhere, and a few compressed bytes can claim to be gigabytes.
-_LONGEST = 64 * 2**20
 
 
 @frozen
@@ -61,10 +56,7 @@ def record(state: AgentState, brought: Iterable[SessionTool]) -> AgentState:
     if not known:
         return state if before is None else _without(state)
     text = json.dumps(known, separators=(",", ":"))
-    if before is not None and _text(before) == text:
-        return state
-    packed = base64.b64encode(zlib.compress(text.encode())).decode()
-    return state.with_metadata(SESSION_TOOLS, {"names": [each["name"] for each in known], "tools": packed})
+    return state if before == text else state.with_metadata(SESSION_TOOLS, text)
 
 
 def _without(state: AgentState) -> AgentState:
@@ -87,18 +79,9 @@ def restore(state: AgentState, live: Iterable[SessionTool] = ()) -> tuple[Tool[.
         return ()
     now = {(each.plugin, each.tool.origin): each.tool for each in live}
     try:
-        return tuple(_one(each, now.get((each["plugin"], each["origin"]))) for each in json.loads(_text(kept) or ""))
+        return tuple(_one(each, now.get((each["plugin"], each["origin"]))) for each in json.loads(kept))
     except (KeyError, TypeError, ValueError) as e:
         raise CheckpointError(f"metadata[{SESSION_TOOLS!r}]", f"cannot be read: {e!r}") from e
-
-
-def _text(record: Any) -> str | None:
-    """The list as JSON, or None where that cannot be read."""
-    try:
-        unpacked = zlib.decompressobj().decompress(base64.b64decode(record["tools"], validate=True), _LONGEST)
-        return unpacked.decode()
-    except (KeyError, TypeError, ValueError, zlib.error):
-        return None
 
 
 def _one(record: Mapping[str, Any], live: Tool[..., Any] | None) -> Tool[..., Any]:

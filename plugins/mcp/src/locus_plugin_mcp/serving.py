@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib.metadata import version
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,7 +18,7 @@ import anyio
 import anyio.to_thread
 import mcp.types as types
 import uvicorn
-from attrs import define, field
+from attrs import define
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 
@@ -146,10 +146,9 @@ def _describe(tool: Tool[..., Any]) -> types.Tool:
 async def _call(tool: Tool[..., Any], bound: Bound, ctx: ServerRequestContext[Any], deps: Any) -> types.CallToolResult:
     context: ToolContext[Any] | None = None
     if tool.context_parameter is not None:
-        host = _Host(deps, ctx)
         meta: Mapping[str, Any] = ctx.meta or {}
-        key = meta.get(IDEMPOTENCY_KEY)
-        context = ToolContext(host, host.run_id, key if isinstance(key, str) else host.run_id)
+        key, own = meta.get(IDEMPOTENCY_KEY), str(uuid4())
+        context = _Context(deps, ctx, own, own, key if isinstance(key, str) else own)
     try:
         with anyio.move_on_after(tool.timeout) as scope:
             value = await _value(tool, bound, context)
@@ -190,31 +189,35 @@ def _content(block: Any) -> types.ContentBlock:
 
 
 @define
-class _Host:
-    """The host of a tool's context outside of a run."""
+class _Context(ToolContext[Any]):
+    """A tool's context outside of a run."""
 
     deps: Any
     _ctx: ServerRequestContext[Any]
-    run_id: str = field(factory=lambda: str(uuid4()))
+    run_id: str
+    call_id: str
+    idempotency_key: str
     thread_id: str = ""
     deadline: float | None = None
     _told: float = 0.0
 
-    def interrupt(self, question: str, options: tuple[str, ...]) -> Any:
+    def interrupt(self, question: str, *, options: Sequence[str] = ()) -> Any:
         """Refuse: outside of a run no person can be asked."""
         raise ToolError(f"this tool asks a person, which is not possible over MCP: {question}")
 
-    async def step(self, name: str, fn: Callable[[], Awaitable[T]], effect: str) -> T:
+    async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, effect: str = "once") -> T:
         """Run it: without a journal it is never resumed."""
         return await fn()
 
-    async def run_child(self, agent: Any, prompt: Any, budget: Any) -> Any:
+    async def run_child(self, agent: Any, prompt: Any, *, budget: Any = None) -> Any:
         """Run the agent by itself."""
         if budget is not None:
             raise ToolError("this tool limits the budget of a child run, and over MCP it has no run to take it from")
         return await agent.run(prompt)
 
-    async def emit_progress(self, progress: float | None, total: float | None, message: str) -> None:
+    async def emit_progress(
+        self, progress: float | None = None, *, total: float | None = None, message: str = ""
+    ) -> None:
         """Notify the client, if it asked for progress; without a number, each time counts one."""
         self._told = self._told + 1 if progress is None else progress
         await self._ctx.session.report_progress(self._told, total, message or None)
