@@ -7,10 +7,10 @@ from pathlib import Path
 import anyio
 import pytest
 from attrs import evolve
-from tests.unit.toy_plugins import Shelf, shelf
+from tests.unit.toy_plugins import shelf
 
 from locus import Agent
-from locus.config import Config, check_config, load_config
+from locus.config import Config, load_config
 from locus.core.errors import ConfigError, SettingsError
 from locus.journal import MemoryStore
 from locus.plugins.discovery import Catalogue
@@ -249,44 +249,3 @@ def test_what_stands_above_the_file_joins_what_is_wanted(tmp_path: Path) -> None
     )
     assert (wanted.plugins, wanted.keywords, wanted.strict) == (("no:audit",), {"level": 1}, True)
     assert wanted.tables == config.plugin_settings
-
-
-SETTINGS = """
-from attrs import frozen
-@frozen
-class Settings:
-    level: str
-    size: int = 1
-"""
-
-
-def test_a_check_reads_the_settings_of_every_plugin_that_is_mentioned(shelf: Shelf, tmp_path: Path) -> None:
-    shelf.module("toy_audit_settings", SETTINGS)
-    shelf.plugin("audit", settings="'toy_audit_settings:Settings'")
-    shelf.plugin("guard", settings="'toy_audit_settings:Settings'")
-    shelf.plugin("beacon", manifest="raise RuntimeError('no display')")
-    text = """
-    required = ["gone"]
-    [plugins]
-    enabled = ["audit", "guard", "beacon"]
-    [plugins.audit]
-    levl = "INFO"
-    size = "1"
-    [plugins.audti]
-    level = 1
-    """
-    path = written(tmp_path / "project", text)
-
-    checked = check_config(load_config(path, environ={}), Catalogue(), {})
-
-    assert checked.problems == (
-        f"{path}: plugins.audit.levl is not a setting; did you mean 'level'?",
-        f"{path}: plugins.audit.level is missing; expected text",
-        f"{path}: plugins.audit.size is '1'; expected an integer",
-        f"{path}: plugins.guard.level is missing; expected text",
-        f"{path}: plugin 'gone' is not installed; if there is a plugin of that name: pip install locus-plugin-gone",
-    )
-    assert checked.warnings == (
-        f"{path}: plugin 'beacon': toy_beacon:plugin cannot be imported: RuntimeError: no display",
-        f"{path}: plugin 'audti' is not installed; did you mean 'audit'?",
-    )

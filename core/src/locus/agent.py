@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from locus.options import AgentOptions, ResumeKeywords, RunKeywords
     from locus.result import AgentResult
     from locus.run import Run
+
+    #: A thread's id, or how its last run ended.
+    Thread = str | AgentResult[Any]
 else:
     anyio = Lazy("anyio")
     builder = Lazy("locus.loop.builder")
@@ -112,29 +115,14 @@ class Agent(AgentKeywords[Deps, Out]):
 
     @overload
     def resume(
-        self,
-        thread: str | AgentResult[Any],
-        answer: Any = ...,
-        *,
-        output_schema: None = ...,
-        **options: Unpack[ResumeKeywords[Deps]],
+        self, thread: Thread, answer: Any = ..., *, output_schema: None = ..., **options: Unpack[ResumeKeywords[Deps]]
     ) -> Run[Out]: ...
     @overload
     def resume(
-        self,
-        thread: str | AgentResult[Any],
-        answer: Any = ...,
-        *,
-        output_schema: type[Given],
-        **options: Unpack[ResumeKeywords[Deps]],
+        self, thread: Thread, answer: Any = ..., *, output_schema: type[Given], **options: Unpack[ResumeKeywords[Deps]]
     ) -> Run[Given]: ...
     def resume(
-        self,
-        thread: str | AgentResult[Any],
-        answer: Any = None,
-        *,
-        output_schema: Any = None,
-        **options: Unpack[ResumeKeywords[Deps]],
+        self, thread: Thread, answer: Any = None, *, output_schema: Any = None, **options: Unpack[ResumeKeywords[Deps]]
     ) -> Run[Any]:
         """Go on with a run that a crash, a cancellation or a question left open.
 
@@ -176,29 +164,14 @@ class Agent(AgentKeywords[Deps, Out]):
 
     @overload
     def resume_sync(
-        self,
-        thread: str | AgentResult[Any],
-        answer: Any = ...,
-        *,
-        output_schema: None = ...,
-        **options: Unpack[ResumeKeywords[Deps]],
+        self, thread: Thread, answer: Any = ..., *, output_schema: None = ..., **options: Unpack[ResumeKeywords[Deps]]
     ) -> AgentResult[Out]: ...
     @overload
     def resume_sync(
-        self,
-        thread: str | AgentResult[Any],
-        answer: Any = ...,
-        *,
-        output_schema: type[Given],
-        **options: Unpack[ResumeKeywords[Deps]],
+        self, thread: Thread, answer: Any = ..., *, output_schema: type[Given], **options: Unpack[ResumeKeywords[Deps]]
     ) -> AgentResult[Given]: ...
     def resume_sync(
-        self,
-        thread: str | AgentResult[Any],
-        answer: Any = None,
-        *,
-        output_schema: Any = None,
-        **options: Unpack[ResumeKeywords[Deps]],
+        self, thread: Thread, answer: Any = None, *, output_schema: Any = None, **options: Unpack[ResumeKeywords[Deps]]
     ) -> AgentResult[Any]:
         """`resume` for callers without an event loop.
 

@@ -25,13 +25,11 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import asdict, field
 
-from locus.core.errors import ConfigError, LocusError, SettingsError, closest
+from locus.core.errors import ConfigError, SettingsError, closest
 from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen, thaw
 from locus.core.lazy import Lazy
 from locus.plugins.activation import PluginRequest
-from locus.plugins.discovery import Catalogue, pip_hint
 from locus.plugins.manifest import Plugin
-from locus.plugins.providers import plugin_settings
 from locus.plugins.secret import redacted, shown_values
 from locus.plugins.settings import Layer, structure
 
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
 else:
     tomllib = Lazy("tomllib")
 
-__all__ = ["AgentDefaults", "Checked", "Config", "check_config", "load_config", "read_config"]
+__all__ = ["AgentDefaults", "Config", "load_config", "read_config"]
 
 _OWN, _SHARED = "locus.toml", "pyproject.toml"
 _TOOL = "tool.locus"
@@ -247,42 +245,3 @@ def _read(path: Path) -> Mapping[str, Any]:
     except ValueError as e:  # not UTF-8, or not TOML
         raise ConfigError(f"{path} is not valid TOML: {e}") from e
     return data
-
-
-@frozen
-class Checked:
-    """What `check_config` found: problems that stop an agent, and warnings that do not."""
-
-    problems: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-
-def check_config(
-    config: Config, catalogue: Catalogue | None = None, environ: Mapping[str, str] | None = None
-) -> Checked:
-    """Read the settings of every plugin that is configured or switched on, whether an agent uses it or not.
-
-    Args:
-        config: what `load_config` returned.
-        catalogue: the installed plugins; a fresh scan when None.
-        environ: where secrets come from; the process's environment when None.
-    """
-    installed = Catalogue() if catalogue is None else catalogue
-    problems: list[str] = []
-    warnings: list[str] = []
-    names = installed.names()
-    for name in dict.fromkeys((*config.enabled, *config.required, *config.plugin_settings)):
-        table = config.plugin_settings.get(name) or Layer(config.source, f"plugins.{name}", EMPTY)
-        if name not in names:
-            near = closest(name, names)
-            where = f"{config.source}: plugin {name!r} is not installed"
-            hint = f"did you mean {near!r}?" if near else pip_hint(name)
-            (problems if name in config.required else warnings).append(f"{where}; {hint}")
-            continue
-        try:
-            plugin_settings(installed.manifest(name), [table], None, environ)
-        except SettingsError as e:
-            problems += e.problems
-        except LocusError as e:
-            (problems if name in config.required else warnings).append(f"{config.source}: {e}")
-    return Checked(tuple(problems), tuple(warnings))

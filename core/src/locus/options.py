@@ -56,6 +56,11 @@ def _must_be(what: str, is_valid: Callable[[Any], bool]) -> Check:
     return check
 
 
+def _has(*methods: str) -> Callable[[Any], bool]:
+    """Whether a value is None, or has these methods."""
+    return lambda value: value is None or all(callable(getattr(value, name, None)) for name in methods)
+
+
 def _is_count(value: object, least: int) -> bool:
     return type(value) is int and value >= least
 
@@ -118,11 +123,7 @@ class AgentOptions:
     output_schema: Any = None
     model_settings: ModelSettings | None = field(default=None, validator=_check_settings)
     conversation_manager: ConversationManager | None = field(
-        default=None,
-        validator=_must_be(
-            "an object with `async view(state, run)`",
-            lambda value: value is None or callable(getattr(value, "view", None)),
-        ),
+        default=None, validator=_must_be("an object with `async view(state, run)`", _has("view"))
     )
     checkpointer: JournalStore | str | os.PathLike[str] | None = None
     hooks: Sequence[object] = field(
@@ -130,20 +131,12 @@ class AgentOptions:
     )
     plugins: Sequence[str | Plugin] = field(default=(), validator=_check_names)
     config: Config | None = field(
-        default=None,
-        validator=_must_be(
-            "what locus.config.load_config(path) returns",
-            lambda value: value is None or callable(getattr(value, "wanted", None)),
-        ),
+        default=None, validator=_must_be("what locus.config.load_config(path) returns", _has("wanted"))
     )
     catalogue: Catalogue | None = None
     clock: Clock | None = None
     effects: Effects | None = field(
-        default=None,
-        validator=_must_be(
-            "an object with `run`, `now` and `new_id`",
-            lambda value: value is None or all(callable(getattr(value, n, None)) for n in ("run", "now", "new_id")),
-        ),
+        default=None, validator=_must_be("an object with `run`, `now` and `new_id`", _has("run", "now", "new_id"))
     )
     #: What the kernel does not know by itself: names of plugins, and keywords that their manifests declare.
     plugin_keywords: Mapping[str, Any] = field(factory=dict)
@@ -222,34 +215,8 @@ class AgentKeywords(Generic[Deps, Out]):
             ConfigError: something is misspelled, missing or contradictory.
             PluginError: a plugin that was asked for cannot be used.
         """
-        self._build(
-            AgentOptions(
-                model=model,
-                tools=tools,
-                system_prompt=system_prompt,
-                name=name,
-                termination=termination,
-                max_iterations=max_iterations,
-                stop_on_text=stop_on_text,
-                terminal_tools=terminal_tools,
-                token_budget=token_budget,
-                confidence_threshold=confidence_threshold,
-                tool_loop_threshold=tool_loop_threshold,
-                tool_execution=tool_execution,
-                max_revisions=max_revisions,
-                output_schema=output_schema,
-                model_settings=model_settings,
-                conversation_manager=conversation_manager,
-                checkpointer=checkpointer,
-                hooks=hooks,
-                plugins=plugins,
-                config=config,
-                catalogue=catalogue,
-                clock=clock,
-                effects=effects,
-                plugin_keywords=options,
-            )
-        )
+        given = locals()
+        self._build(AgentOptions(**{name: given[name] for name in AgentOptions.keywords()}, plugin_keywords=options))
 
     def _build(self, options: AgentOptions) -> None:
         raise NotImplementedError

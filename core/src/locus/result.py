@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from locus.core.state import AgentState
     from locus.journal.store import JournalStore
 
-__all__ = ["AgentResult"]
+__all__ = ["AgentResult", "Out"]
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as DefaultTypeVar

@@ -12,14 +12,14 @@ import sys
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 from weakref import WeakSet
 
 import anyio
 
 from locus.core.errors import RunAlreadyUsed, RunNotFinished
 from locus.core.events import Event, ModelChunkEvent
-from locus.result import AgentResult
+from locus.result import AgentResult, Out
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -28,12 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Run", "wait_for_abandoned"]
 
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar as DefaultTypeVar
-
-    Out = DefaultTypeVar("Out", covariant=True, default=Any)
-else:
-    Out = TypeVar("Out", covariant=True)
 Sink = Callable[[Event], Awaitable[None]]
 
 #: How many chunks a run may be ahead of its consumer. A hand-over costs two task switches, many times what a

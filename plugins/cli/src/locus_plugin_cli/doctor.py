@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable
 
 from attrs import frozen
 
-from locus.config import check_config
 from locus.core.errors import LocusError, SettingsError
 from locus.hooks import HookManager
 from locus.plugin import Plugin
 from locus.plugins import PluginRequest, activate, load, redacted, scrubbed
 from locus_plugin_cli import foreign
+from locus_plugin_cli.checks import check_config
 from locus_plugin_cli.failures import told
 from locus_plugin_cli.offers import choose, unusable
 from locus_plugin_cli.project import Project

@@ -13,10 +13,11 @@ from typing import Any
 import attrs
 import click
 
-from locus.config import check_config, read_config
+from locus.config import read_config
 from locus.core.errors import LocusError
 from locus.plugins import Layer, Secret, plugin_settings, redacted, scrubbed
 from locus_plugin_cli import status
+from locus_plugin_cli.checks import check_config
 from locus_plugin_cli.failures import told
 from locus_plugin_cli.given import Given, common_options
 from locus_plugin_cli.offers import choose, unusable
