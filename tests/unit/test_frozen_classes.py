@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from operator import lt
@@ -235,3 +236,89 @@ def test_a_mistake_in_a_call_is_what_attrs_says_it_is() -> None:
         made()(1, w=2)
     with pytest.raises(TypeError, match=r"__init__\(\) missing 1 required keyword-only argument: 'name'"):
         made()(1)
+
+
+class Base:
+    a: int
+    b: tuple[int, ...] = field(default=(), converter=tuple)
+
+
+class Kinds:
+    """One field of each kind."""
+
+    c: str = field(default="D", converter=lower)
+    d: dict[str, int] = field(factory=dict)
+    e: list[int] = field(factory=lambda: [1], converter=tuple, kw_only=True)
+    f: int = field(default=3, init=False)
+    g: int = field(factory=int, init=False)
+    _h: int = 4
+    i: int = field(default=5, kw_only=True)
+    b: tuple[int, ...] = field(default=(6,), converter=tuple)
+    total: int = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "total", self.f + self._h + self.i)
+
+
+class Checked(Kinds):
+    j: int = field(default=1, validator=attrs.validators.ge(1))
+
+
+class Named(Kinds):
+    k: int = field(default=1, alias="other")
+
+
+class Computed(Kinds):
+    m: int = field(default=attrs.Factory(lambda self: self.i, takes_self=True))
+
+
+def chained(*classes: type, by: Callable[..., Any], **options: Any) -> Any:
+    """The classes with the decorator, each derived from the one before."""
+    made: type = object
+    for cls in classes:
+        space = {k: v for k, v in vars(cls).items() if k not in ("__dict__", "__weakref__")}
+        made = by(**options)(type(cls.__name__, (made,), space))
+    return made
+
+
+@pytest.mark.parametrize("options", [{}, {"kw_only": True}], ids=["in order", "by name"])
+@pytest.mark.parametrize(
+    "classes",
+    [(Kinds,), (Base, Kinds), (Base, Kinds, Checked), (Base, Kinds, Named), (Base, Kinds, Computed)],
+    ids=lambda classes: classes[-1].__name__ + str(len(classes)),
+)
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"d": {"x": 1}, "e": [2, 3], "h": 7, "i": 8, "c": "E"},
+        {"b": [1]},
+        {"f": 1},
+        {"j": 0},
+        {"other": 2},
+        {"m": 1},
+    ],
+    ids=lambda given: "".join(given),
+)
+def test_an_instance_is_made_of_its_arguments_as_with_attrs(
+    classes: tuple[type, ...], options: dict[str, Any], given: dict[str, Any]
+) -> None:
+    def outcome(by: Callable[..., Any]) -> Any:
+        cls = chained(*classes, by=by, **options)
+        try:
+            value = cls(**({"a": 1} if Base in classes else {}), **given)
+        except (TypeError, ValueError) as e:
+            return type(e), re.sub(r"<class '[^']*'>", "", str(e.args[0]))
+        return {name: getattr(value, name) for name in (a.name for a in attrs.fields(cls))}, inspect.signature(cls)
+
+    assert outcome(frozen) == outcome(attrs.frozen)
+
+
+def test_the_first_instance_leaves_the_description_of_the_class_to_whoever_asks_for_it() -> None:
+    cls = chained(Base, Kinds, by=frozen)
+    cls(1)
+
+    assert not unfinished(cls)
+    assert type(vars(cls)["__attrs_attrs__"]).__name__ == "_Added"
+    assert [a.name for a in attrs.fields(cls)] == ["a", "c", "d", "e", "f", "g", "_h", "i", "b", "total"]
+    assert vars(cls)["__init__"](cls(1), 2) is None

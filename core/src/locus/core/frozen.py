@@ -28,8 +28,9 @@ else:
         attrs writes and compiles the methods of each class and describes each of its fields, which is most of what
         making a class costs; the kernel has more than a hundred, and a program uses some of them: it was the largest
         part of the start of a process. Here a class gets its slots and one ``__eq__``, ``__hash__`` and ``__repr__``
-        that all classes share; its ``__init__`` and what else attrs makes appear when one of them is asked for.
-        Compared, hashed, shown and described is the same as with attrs; what that cannot be said of is left to attrs.
+        that all classes share; its ``__init__`` is written for the first instance, and what else attrs makes appears
+        when it is asked for. Compared, hashed, shown, made and described is the same as with attrs; what that cannot
+        be said of is left to attrs.
         """
         if cls is None:
             return lambda decorated: frozen(decorated, **options)
@@ -62,7 +63,11 @@ class _Unfinished:
     def __init__(self, cls: Any, methods: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         self._options = options
         self._body = {k: v for k, v in vars(cls).items() if k not in ("__dict__", "__weakref__")}
-        fields = [k for k, v in self._body.get("__annotations__", {}).items() if not str(v).startswith(_CLASS_VAR)]
+        fields = {
+            name: (annotation, self._body.get(name, attrs.NOTHING), options.get("kw_only", False))
+            for name, annotation in self._body.get("__annotations__", {}).items()
+            if not str(annotation).startswith(_CLASS_VAR)
+        }
         taken: set[str] = {"__weakref__"} if hasattr(cls.__base__, "__weakref__") else set()
         for base in cls.__mro__[1:-1]:
             taken.update(getattr(base, "__slots__", ()))
@@ -74,6 +79,15 @@ class _Unfinished:
             body.setdefault(name, _Added(self, name))
         body["__qualname__"] = cls.__qualname__
         self.cls = type(cls)(cls.__name__, cls.__bases__, body)
+        _OWN_FIELDS[self.cls] = fields
+
+    def initialise(self) -> None:
+        """Give the class an ``__init__``, and no more than that where it can be written here."""
+        written = _written_init(self.cls)
+        if written is None:
+            self.finish()
+        else:
+            self.cls.__init__ = written
 
     def finish(self) -> None:
         """Have attrs make a class of the same body, and take from it what this one lacks.
@@ -96,9 +110,68 @@ class _Added:
         self._unfinished, self._name = unfinished, name
 
     def __get__(self, value: Any, cls: type | None = None) -> Any:
-        self._unfinished.finish()
+        if value is None or self._name != "__init__":
+            self._unfinished.finish()
+        else:
+            self._unfinished.initialise()
         found = vars(self._unfinished.cls)[self._name]
         return found.__get__(value, cls) if hasattr(found, "__get__") else found
+
+
+#: The fields that each class adds to those of its bases, by name: annotation, default or `attrs.field`, keyword-only.
+_OWN_FIELDS: dict[type, dict[str, tuple[Any, Any, bool]]] = {}
+
+_FIELD: Any = type(attrs.field())
+_FACTORY: Any = type(attrs.Factory(list))
+
+
+def _written_init(cls: Any) -> Any:
+    """The ``__init__`` that attrs would write; None where more is asked of it than to set and convert fields."""
+    fields: dict[str, tuple[Any, Any, bool]] = {}
+    for base in reversed(cls.__mro__):
+        for name, own in _OWN_FIELDS.get(base, {}).items():
+            fields.pop(name, None)  # a field that is defined again comes where that is
+            fields[name] = own
+        if "__attrs_attrs__" in vars(base) and base not in _OWN_FIELDS:
+            return None
+    known: dict[str, Any] = {"_bound": object.__setattr__.__get__, "_NOTHING": attrs.NOTHING}
+    parameters: dict[bool, list[str]] = {False: [], True: []}
+    annotations: dict[str, Any] = {}
+    lines = ["_set = _bound(self)"]
+    for name, (annotation, given, kw_only) in fields.items():
+        default, convert, init = given, None, True
+        if type(given) is _FIELD:
+            default, convert, init = given._default, given.converter, given.init
+            kw_only = kw_only if given.kw_only is None else given.kw_only
+            if given._validator is not None or given.alias is not None or isinstance(convert, attrs.Converter):
+                return None
+        alias = name.lstrip("_")
+        value = alias if init else f"_default_{name}"
+        known[f"_default_{name}"] = default
+        if isinstance(default, _FACTORY):
+            if default.takes_self:
+                return None
+            known |= {f"_make_{name}": default.factory, f"_default_{name}": attrs.NOTHING}
+            value = f"_make_{name}() if {alias} is _NOTHING else {alias}" if init else f"_make_{name}()"
+        if convert is not None:
+            known[f"_convert_{name}"] = convert
+            value = f"_convert_{name}({value})"
+            hints = {k: v for k, v in getattr(convert, "__annotations__", {}).items() if k != "return"}
+            annotation = next(iter(hints.values()), None)
+        if init:
+            parameters[kw_only].append(alias if default is attrs.NOTHING else f"{alias}=_default_{name}")
+            annotations |= {} if annotation is None else {alias: annotation}
+        if init or default is not attrs.NOTHING:
+            lines.append(f"_set({name!r}, {value})")
+    if hasattr(cls, "__attrs_post_init__"):
+        lines.append("self.__attrs_post_init__()")
+    named = ["*", *parameters[True]] if parameters[True] else []
+    head = f"def __init__({', '.join(['self', *parameters[False], *named])}):"
+    exec("\n    ".join([head, *lines]), known)  # noqa: S102 - made of the names of fields, as in attrs
+    made = known["__init__"]
+    made.__annotations__ = {**annotations, "return": None}
+    made.__qualname__, made.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
+    return made
 
 
 def _names_its_class(value: Any) -> bool:
