@@ -32,7 +32,7 @@ class AcmeModel:
     def __init__(self, model: str, settings: AcmeSettings) -> None:
         self.name = f"acme:{model}"
         key = Key(provider="acme", given=settings.api_key, env=("ACME_API_KEY",))
-        self._client = Client(Endpoint.keyed(key, settings.base_url))
+        self._client = Client(Endpoint.with_key(key, settings.base_url))
         self._options = Options(provider="acme", model=model)
 
     def session(self) -> Session:

@@ -19,7 +19,7 @@ from locus import Agent, ModelSettings, tool
 from locus.core.errors import ContextOverflow
 from locus.core.events import ModelChunkEvent, ModelCompleteEvent
 from locus.core.termination import MaxIterations
-from locus_testkit.localserver import Answer, LocalServer, Received
+from locus_testkit.localserver import Answer, LocalServer, ReceivedRequest
 from locus_wire.errors import KeyRefused
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
@@ -35,7 +35,7 @@ class Gate:
         self.server, self.keys = server, keys
         self.passed = 0
 
-    def __call__(self, request: Received) -> Answer:
+    def __call__(self, request: ReceivedRequest) -> Answer:
         """Answer one request."""
         why = unsigned_because(self.keys, request.method, request.path, request.headers, request.body)
         if why or request.headers.get("opc-compartment-id") != COMPARTMENT:

@@ -12,7 +12,7 @@ from plugins.openai.tests.emulator import Emulator, chat
 from locus.core.messages import TextBlock, ToolCall
 from locus.models import Model
 from locus.plugins.secret import Secret
-from locus_testkit import ModelContract, ModelFeatures, Sent, Turn
+from locus_testkit import ModelContract, ModelFeatures, SentRequest, Turn
 from locus_testkit.hostile import Answer, Good, HostileServerContract
 from locus_testkit.localserver import LocalServer
 
@@ -58,9 +58,9 @@ class TestAcme(ModelContract):
         assert server.wait_until_idle(), "a connection was left open"
         server.__exit__(None, None, None)
 
-    def sent(self, model: Model) -> Sequence[Sent]:
+    def sent_requests(self, model: Model) -> Sequence[SentRequest]:
         asked = [request.json for request in _servers[model].received]
-        return [Sent(messages=body["messages"], tools=body.get("tools")) for body in asked]
+        return [SentRequest(messages=body["messages"], tools=body.get("tools")) for body in asked]
 
 
 _servers: dict[Model, LocalServer] = {}

@@ -16,7 +16,7 @@ from locus.core.codec import encode
 from locus.core.errors import ModelError
 from locus.core.messages import Message, RawBlock, Role, TextBlock, ToolCall, Usage
 from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, OnChunk
-from locus_testkit import ModelContract, ModelFeatures, ScriptedModel, Sent, Turn
+from locus_testkit import ModelContract, ModelFeatures, ScriptedModel, SentRequest, Turn
 
 pytestmark = pytest.mark.proof
 
@@ -65,9 +65,11 @@ class Made(ModelContract):
     def make_model(self, *answers: Turn) -> Wrapper:
         return self.kind(*answers)
 
-    def sent(self, model: Model) -> Sequence[Sent]:
+    def sent_requests(self, model: Model) -> Sequence[SentRequest]:
         assert isinstance(model, Wrapper)
-        return [Sent(messages=[encode(m) for m in r.messages], tools=encode(r.tools)) for r in model.inner.requests]
+        return [
+            SentRequest(messages=[encode(m) for m in r.messages], tools=encode(r.tools)) for r in model.inner.requests
+        ]
 
     async def keep(self, promise: str) -> None:
         """Run one test of the contract, with the first of its parameters."""

@@ -153,15 +153,15 @@ def told(host: str) -> None:
 @pytest.mark.network
 def test_hosts_can_be_allowed_and_the_innermost_guard_counts() -> None:
     with NetworkGuard() as guard:
-        with guard.allowed(FAR):
+        with guard.allow(FAR):
             told(FAR)
-        with guard.allowed(FAR), pytest.raises(NetworkRefused):
+        with guard.allow(FAR), pytest.raises(NetworkRefused):
             told("192.0.2.2")
         assert len(guard.refused) == 1
-        with guard.allowed(), NetworkGuard() as inner, pytest.raises(NetworkRefused):
+        with guard.allow(), NetworkGuard() as inner, pytest.raises(NetworkRefused):
             told(FAR)
         assert (len(guard.refused), len(inner.refused)) == (1, 1)
-        with guard.allowed():
+        with guard.allow():
             told(FAR)
     told(FAR)  # and outside of it nothing is refused
     assert len(guard.refused) == 1

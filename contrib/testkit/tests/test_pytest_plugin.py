@@ -121,7 +121,7 @@ def test_discovery_is_refused_unless_asked_for() -> None:
 
 
 def test_discovery_can_be_allowed(no_discovery: Discovery) -> None:
-    with no_discovery.allowed():
+    with no_discovery.allow():
         Catalogue().names()
     with pytest.raises(DiscoveryRefused):
         Catalogue().names()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from locus.core.codec import encode
 from locus.core.messages import Role
 from locus.models.protocol import Model, ModelRequest
-from locus_testkit import ModelContract, ModelFeatures, ScriptedModel, Sent, Turn, call
+from locus_testkit import ModelContract, ModelFeatures, ScriptedModel, SentRequest, Turn, call
 
 ALL = ModelFeatures(
     exact=True,
@@ -30,9 +30,9 @@ class TestScriptedModel(ModelContract):
     def make_model(self, *answers: Turn) -> ScriptedModel:
         return ScriptedModel(*answers, chunks=True)
 
-    def sent(self, model: Model) -> Sequence[Sent]:
+    def sent_requests(self, model: Model) -> Sequence[SentRequest]:
         assert isinstance(model, ScriptedModel)
-        return [Sent(messages=[encode(m) for m in r.messages], tools=encode(r.tools)) for r in model.requests]
+        return [SentRequest(messages=[encode(m) for m in r.messages], tools=encode(r.tools)) for r in model.requests]
 
 
 def lively(request: ModelRequest) -> Turn:

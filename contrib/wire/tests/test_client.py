@@ -14,7 +14,7 @@ import anyio.lowlevel
 import pytest
 
 from locus.core.errors import ConfigError, InputError, ModelError
-from locus_testkit.localserver import Answer, LocalServer, Received
+from locus_testkit.localserver import Answer, LocalServer, ReceivedRequest
 from locus_wire import Client, Endpoint, Event, Outgoing, join_fields, json_bytes
 from locus_wire.errors import BadAnswer, KeyRefused, TooLate, Unreachable
 
@@ -307,7 +307,7 @@ async def test_a_body_is_the_same_for_the_same_messages() -> None:
 
 
 async def test_a_request_that_was_seen_shows_its_json() -> None:
-    assert Received(method="POST", path="/", headers={}, body=b'{"a": 1}').json == {"a": 1}
+    assert ReceivedRequest(method="POST", path="/", headers={}, body=b'{"a": 1}').json == {"a": 1}
 
 
 #: Parts of an answer in which a server may repeat the key that it was sent; ``KEY`` stands for it.

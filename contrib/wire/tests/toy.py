@@ -29,7 +29,7 @@ class Toy:
 
     def __init__(self, base_url: str, key: str = "", **options: Any) -> None:
         found = Key(provider="toy", given=Secret(key) if key else None, env=("TOY_KEY",), needed=False)
-        self.client = Client(Endpoint.keyed(found, base_url).with_options(**options))
+        self.client = Client(Endpoint.with_key(found, base_url).with_options(**options))
 
     def session(self) -> Session:
         return self.client.session()

@@ -16,7 +16,7 @@ from locus.core.messages import Block, RawBlock, TextBlock, ThinkingBlock, ToolC
 from locus.models.protocol import ModelRequest, ModelResponse
 from locus_plugin_anthropic.model import AnthropicModel
 from locus_plugin_anthropic.settings import AnthropicSettings
-from locus_testkit.hostile import Answer, Received
+from locus_testkit.hostile import Answer, ReceivedRequest
 from locus_testkit.scripted import blocks_of
 from locus_wire.errors import ConnectionLost
 from locus_wire.failures import ErrorDetails, status_error
@@ -200,12 +200,12 @@ def _block(block: Block, call_id: str) -> dict[str, Any]:
     raise AssertionError(f"the API says no {block!r}")
 
 
-def answering(*answers: Any) -> Callable[[Received], Answer]:
+def answering(*answers: Any) -> Callable[[ReceivedRequest], Answer]:
     """What a server says that was started for `LocalServer`, request by request; see `Api`."""
     waiting = list(answers)
-    asked: list[Received] = []
+    asked: list[ReceivedRequest] = []
 
-    def answer(request: Received) -> Answer:
+    def answer(request: ReceivedRequest) -> Answer:
         asked.append(request)
         turn = waiting.pop(0)
         if callable(turn):

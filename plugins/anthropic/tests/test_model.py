@@ -15,7 +15,7 @@ from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, Mod
 from locus.tools.spec import ToolSpec
 from locus_plugin_anthropic.model import AnthropicModel
 from locus_plugin_anthropic.settings import AnthropicSettings
-from locus_testkit.contracts import ModelContract, ModelFeatures, Sent
+from locus_testkit.contracts import ModelContract, ModelFeatures, SentRequest
 from locus_testkit.hostile import LocalServer
 from locus_wire.errors import NotFound
 
@@ -31,8 +31,8 @@ def _unmarked(value: Any) -> Any:
     return [_unmarked(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _sent(body: dict[str, Any]) -> Sent:
-    return Sent(messages=_unmarked(body["messages"]), system=body.get("system"), tools=body.get("tools"))
+def _sent(body: dict[str, Any]) -> SentRequest:
+    return SentRequest(messages=_unmarked(body["messages"]), system=body.get("system"), tools=body.get("tools"))
 
 
 #: The servers of models that are under test.
@@ -56,7 +56,7 @@ class TestStreamingModel(ModelContract):
     def make_model(self, *answers: Any) -> Model:
         return model_of(Api(*answers))
 
-    def sent(self, model: Any) -> Sequence[Sent]:
+    def sent_requests(self, model: Any) -> Sequence[SentRequest]:
         return [_sent(body) for body in model._client.bodies]
 
 
@@ -76,7 +76,7 @@ class TestModelOverHttp(ModelContract):
         assert server.wait_until_idle(), f"{server.open} connections were left open"
         server.__exit__(None, None, None)
 
-    def sent(self, model: Any) -> Sequence[Sent]:
+    def sent_requests(self, model: Any) -> Sequence[SentRequest]:
         return [_sent(received.json) for received in _SERVERS[model].received]
 
 

@@ -134,7 +134,7 @@ def test_what_is_said_twice_stands_once_and_the_later_stands() -> None:
     chain = chain_of("a>b").with_node(CausalNode("a", "other")).with_edge(CausalEdge("a", "b", confidence=0.1))
     assert (chain.nodes["a"].label, len(chain.nodes)) == ("other", 2)
     assert [edge.confidence for edge in chain.edges] == [0.1]
-    joined = chain_of("a>b", "b>c").joined(chain)
+    joined = chain_of("a>b", "b>c").merge(chain)
     assert (joined.nodes["a"].label, [e.confidence for e in joined.edges]) == ("A", [1.0, 1.0])
 
 

@@ -245,9 +245,9 @@ async def test_weights_that_are_missing_are_reported_and_looked_for_again(server
     with pytest.raises(WeightsMissing):
         await engine.chat(BODY)
     found.append(Path("/x.gguf"))
-    assert not engine.loaded
+    assert not engine.is_loaded
     await engine.chat(BODY)
-    assert engine.loaded
+    assert engine.is_loaded
 
 
 async def test_preparing_loads_once_and_shows_progress(server: Server) -> None:
@@ -264,7 +264,7 @@ async def test_preparing_loads_once_and_shows_progress(server: Server) -> None:
     await engine.prepare(lambda *at: seen.append(at))
     await engine.chat(BODY)
 
-    assert engine.loaded
+    assert engine.is_loaded
     assert (loads, seen) == ([1], [(1, 2)])
 
 
@@ -306,7 +306,7 @@ async def test_cancelling_while_the_file_is_read_gives_up_the_load(
         await to_thread.run_sync(reading.wait)
         group.cancel_scope.cancel()
 
-    assert not engine.loaded
+    assert not engine.is_loaded
 
 
 # ----------------------------------------------------------------- closing and sharing
@@ -328,7 +328,7 @@ async def test_closing_stops_what_runs_and_refuses_what_comes(server: Server) ->
         await to_thread.run_sync(engine.close)
 
     assert server.stopped == 1
-    assert not engine.loaded
+    assert not engine.is_loaded
     assert "llamacpp:x" in raised[0]
     with pytest.raises(EngineClosed):
         await engine.chat(BODY)

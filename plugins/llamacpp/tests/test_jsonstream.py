@@ -67,7 +67,7 @@ def test_the_answer_streams_out_of_the_turn(text: str, cuts: list[int], space: s
     stream = AnswerStream("done")
 
     assert "".join(map(stream.feed, pieces(written, cuts))) == text
-    assert stream.opened
+    assert stream.is_final
 
 
 @given(JSON, CUTS, st.sampled_from(["", " ", "\n"]))
@@ -83,4 +83,4 @@ def test_a_tool_call_yields_nothing(name: str, arguments: dict[str, str], cuts: 
     stream = AnswerStream("done")
 
     assert "".join(map(stream.feed, pieces(json.dumps({"tool": name, "args": arguments}), cuts))) == ""
-    assert not stream.opened
+    assert not stream.is_final

@@ -22,7 +22,7 @@ from uuid import uuid4
 
 from attrs import define, field
 
-from locus_testkit.localserver import Answer, LocalServer, Received
+from locus_testkit.localserver import Answer, LocalServer, ReceivedRequest
 
 from .verification import Keys, unsigned_because
 
@@ -108,7 +108,7 @@ class Bucket:
         died, self._left = self._left == 0, None
         return died
 
-    def _dies(self, request: Received) -> bool:
+    def _dies(self, request: ReceivedRequest) -> bool:
         if self._left is None:
             return False
         if self._left and request.method in ("PUT", "DELETE"):
@@ -124,7 +124,7 @@ class Bucket:
 
     # -- requests -----------------------------------------------------------------------------------
 
-    def __call__(self, request: Received) -> Answer:
+    def __call__(self, request: ReceivedRequest) -> Answer:
         """Answer one request."""
         with self._lock:
             if self._dies(request):
@@ -141,7 +141,7 @@ class Bucket:
                 return Answer(status=0, ending="cut")
             return self._refusal(fault.status, fault.code, "a fault of the test", **fault.headers)
 
-    def _fault(self, request: Received) -> Fault | None:
+    def _fault(self, request: ReceivedRequest) -> Fault | None:
         name = unquote(request.path.partition("/o/")[2])
         for fault in self.faults:
             if fault.method == request.method and fault.name in name:
@@ -152,7 +152,7 @@ class Bucket:
                 return fault
         return None
 
-    def _answered(self, request: Received) -> Answer:
+    def _answered(self, request: ReceivedRequest) -> Answer:
         why = unsigned_because(self.keys, request.method, request.path, request.headers, request.body)
         if why:
             self.refused.append(why)
@@ -174,7 +174,7 @@ class Bucket:
             return self._refusal(405, "MethodNotAllowed", "no")
         return method(name, request)
 
-    def _get(self, name: str, request: Received) -> Answer:
+    def _get(self, name: str, request: ReceivedRequest) -> Answer:
         found = self.objects.get(name)
         if found is None:
             return self._missing(name, request)
@@ -185,7 +185,7 @@ class Bucket:
         # What HTTP says a HEAD has: the length of what would have come, and nothing of it.
         return Answer(media_type=None, headers=answer.headers, body=b"")
 
-    def _put(self, name: str, request: Received) -> Answer:
+    def _put(self, name: str, request: ReceivedRequest) -> Answer:
         found, given = self.objects.get(name), request.headers
         if "if-none-match" in given:
             if given["if-none-match"] != "*":
@@ -200,7 +200,7 @@ class Bucket:
         made = self.objects[name] = _Object(request.body, str(uuid4()), self._now())
         return Answer(media_type=None, headers=self._common() | {"etag": made.etag})
 
-    def _delete(self, name: str, request: Received) -> Answer:
+    def _delete(self, name: str, request: ReceivedRequest) -> Answer:
         found = self.objects.get(name)
         if found is None:
             return self._missing(name, request)
@@ -242,7 +242,7 @@ class Bucket:
     def _said(self, data: Any) -> Answer:
         return Answer.of(data, headers=self._common())
 
-    def _missing(self, name: str, request: Received) -> Answer:
+    def _missing(self, name: str, request: ReceivedRequest) -> Answer:
         answer = self._refusal(404, "ObjectNotFound", f"The object '{name}' was not found in the bucket '{BUCKET}'")
         return answer if request.method != "HEAD" else answer.with_fields(body=b"", media_type=None)
 

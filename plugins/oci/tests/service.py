@@ -17,7 +17,7 @@ from locus.core.errors import ContextOverflow, ModelError
 from locus.core.frozen import thaw
 from locus.core.messages import Block, RawBlock, TextBlock, ToolCall
 from locus.models.protocol import ModelResponse
-from locus_testkit.localserver import Answer, LocalServer, Received
+from locus_testkit.localserver import Answer, LocalServer, ReceivedRequest
 from locus_testkit.scripted import Turn, blocks_of, never
 
 from .verification import Keys, unsigned_because
@@ -80,7 +80,7 @@ class Service:
         self._numbers = iter(range(1, 10_000))
         self._lock = threading.Lock()
 
-    def _answer(self, request: Received) -> Answer:
+    def _answer(self, request: ReceivedRequest) -> Answer:
         why = unsigned_because(self.keys, request.method, request.path, request.headers, request.body) or self._misses(
             request
         )
@@ -101,7 +101,7 @@ class Service:
         answer = generic if chat["apiFormat"] == "GENERIC" else cohere
         return answer(blocks_of(turn), number, chat, cut=cut)
 
-    def _misses(self, request: Received) -> str:
+    def _misses(self, request: ReceivedRequest) -> str:
         if request.path.startswith("/openai/v1/"):
             return "" if request.headers.get("opc-compartment-id") == COMPARTMENT else "no compartment"
         if request.path != "/20231130/actions/chat":

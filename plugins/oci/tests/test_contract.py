@@ -12,7 +12,7 @@ import pytest
 from locus.journal.store import Claim, JournalStore
 from locus_plugin_oci import OCIBucketBackend, OciSettings
 from locus_testkit import JournalStoreContract, StoreFeatures
-from locus_testkit.localserver import Received
+from locus_testkit.localserver import ReceivedRequest
 
 from .emulator import BUCKET, Bucket
 from .verification import Keys, write_profile
@@ -27,7 +27,9 @@ class Within(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         headers = {name.lower(): value for name, value in request.headers.items()}
         path = request.url.raw_path.decode("ascii")
-        answer = self._bucket(Received(method=request.method, path=path, headers=headers, body=await request.aread()))
+        answer = self._bucket(
+            ReceivedRequest(method=request.method, path=path, headers=headers, body=await request.aread())
+        )
         kind = {} if answer.media_type is None else {"content-type": answer.media_type}
         return httpx2.Response(answer.status, headers={**kind, **answer.headers}, content=b"".join(answer.body))
 

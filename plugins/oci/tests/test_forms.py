@@ -336,7 +336,7 @@ def _gathered(family: Generic | Cohere, *events: dict[str, Any]) -> tuple[ModelR
     pieces, heard = family.gathering(), list[Chunk]()
     for event in events:
         heard += pieces.take(event)
-    assert pieces.finished
+    assert pieces.is_finished
     return family.response(pieces.whole()), heard
 
 

@@ -13,7 +13,7 @@ from locus.core.messages import TextBlock, ToolCall
 from locus.models.protocol import Model
 from locus_plugin_oci.model import OciModel, make
 from locus_plugin_oci.settings import OciSettings
-from locus_testkit import ModelContract, ModelFeatures, PluginContract, Sent
+from locus_testkit import ModelContract, ModelFeatures, PluginContract, SentRequest
 from locus_testkit.hostile import Answer, Good, HostileFeatures, HostileServerContract
 from locus_testkit.scripted import Turn
 
@@ -68,14 +68,14 @@ class _AtAnEmulator(ModelContract):
         service.server.__exit__(None, None, None)
         assert service.refused == []
 
-    def sent(self, model: Model) -> Sequence[Sent]:
+    def sent_requests(self, model: Model) -> Sequence[SentRequest]:
         assert isinstance(model, OciModel)
         return [self.shown(request.json) for request in self.running[model].server.received]
 
-    def shown(self, body: Any) -> Sent:
+    def shown(self, body: Any) -> SentRequest:
         """One request."""
         chat = body["chatRequest"]
-        return Sent(messages=chat["messages"], tools=chat.get("tools"))
+        return SentRequest(messages=chat["messages"], tools=chat.get("tools"))
 
 
 class TestGeneric(_AtAnEmulator):
@@ -90,7 +90,7 @@ class TestCohere(_AtAnEmulator):
 
     form = "cohere"
 
-    def shown(self, body: Any) -> Sent:
+    def shown(self, body: Any) -> SentRequest:
         """What is said now belongs behind the history, where it will be in the next request."""
         chat = body["chatRequest"]
         now: list[Any] = [{"role": "USER", "message": chat["message"]}] if chat["message"] else []
@@ -100,7 +100,7 @@ class TestCohere(_AtAnEmulator):
             for result in message.get("toolResults", ()):
                 # It repeats its call, for want of ids.
                 result["call"].pop("parameters")
-        return Sent(messages=messages, tools=chat.get("tools"), system=chat.get("preambleOverride"))
+        return SentRequest(messages=messages, tools=chat.get("tools"), system=chat.get("preambleOverride"))
 
 
 @pytest.mark.proof  # the form is another distribution's, which proves it
@@ -109,9 +109,9 @@ class TestChat(_AtAnEmulator):
 
     form = "chat"
 
-    def shown(self, body: Any) -> Sent:
+    def shown(self, body: Any) -> SentRequest:
         """One request."""
-        return Sent(messages=body["messages"], tools=body.get("tools"))
+        return SentRequest(messages=body["messages"], tools=body.get("tools"))
 
 
 # -- a hostile service ----------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 
 from locus.core.messages import TextBlock, ThinkingBlock, ToolCall
 from locus.models.protocol import ModelResponse
-from locus_testkit.localserver import Answer, Received
+from locus_testkit.localserver import Answer, ReceivedRequest
 from locus_testkit.scripted import blocks_of, never
 
 from .protocol import Refused, check_chat
@@ -48,7 +48,7 @@ class Emulator:
         self.refused: list[str] = []
         self._number = 0
 
-    def __call__(self, request: Received) -> Answer:
+    def __call__(self, request: ReceivedRequest) -> Answer:
         match request.method, request.path:
             case "GET", "/api/tags":
                 return Answer.of({"models": [_tag(name) for name in self.models]})
@@ -56,7 +56,7 @@ class Emulator:
                 return self._chat(request)
         return Answer(status=404, media_type="text/plain", body="404 page not found")
 
-    def _chat(self, request: Received) -> Answer:
+    def _chat(self, request: ReceivedRequest) -> Answer:
         try:
             body = request.json
             check_chat(body, own=self.own)

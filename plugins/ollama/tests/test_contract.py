@@ -10,7 +10,7 @@ from locus.models.protocol import Model
 from locus.plugins.secret import Secret
 from locus_plugin_ollama.model import OllamaModel, make
 from locus_plugin_ollama.settings import OllamaSettings
-from locus_testkit import ModelContract, ModelFeatures, PluginContract, Sent, call
+from locus_testkit import ModelContract, ModelFeatures, PluginContract, SentRequest, call
 from locus_testkit.hostile import Good, HostileFeatures, HostileServerContract
 from locus_testkit.localserver import Answer, LocalServer
 
@@ -51,9 +51,9 @@ class TestModel(ModelContract):
     def make_model(self, *answers: Any) -> Model:
         return _Served(Emulator(*answers, ids=self.ids))
 
-    def sent(self, model: Model) -> list[Sent]:
+    def sent_requests(self, model: Model) -> list[SentRequest]:
         assert isinstance(model, _Served)
-        return [Sent(messages=body["messages"], tools=body.get("tools")) for body in model.emulator.asked]
+        return [SentRequest(messages=body["messages"], tools=body.get("tools")) for body in model.emulator.asked]
 
 
 @pytest.mark.proof

@@ -12,7 +12,7 @@ from locus.core.errors import ContextOverflow, ModelError
 from locus.core.frozen import thaw
 from locus.core.messages import Block, RawBlock, TextBlock, ThinkingBlock, ToolCall
 from locus.models.protocol import ModelResponse
-from locus_testkit.localserver import Answer, LocalServer, Received
+from locus_testkit.localserver import Answer, LocalServer, ReceivedRequest
 from locus_testkit.scripted import Turn, blocks_of, never
 
 USAGE = {
@@ -51,7 +51,7 @@ class Emulator:
         self._numbers = iter(range(1, 10_000))
         self._lock = threading.Lock()
 
-    def _answer(self, request: Received) -> Answer:
+    def _answer(self, request: ReceivedRequest) -> Answer:
         with self._lock:
             turn: Any = self.turns.popleft()
             number = next(self._numbers)

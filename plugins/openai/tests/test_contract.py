@@ -11,7 +11,7 @@ from attrs import evolve
 from locus.core.messages import Message, ToolCall
 from locus.models.protocol import Model
 from locus_plugin_openai.model import OpenAIModel
-from locus_testkit import ModelContract, ModelFeatures, PluginContract, Sent
+from locus_testkit import ModelContract, ModelFeatures, PluginContract, SentRequest
 from locus_testkit.hostile import Answer, Good, HostileServerContract
 from locus_testkit.scripted import Turn, call
 
@@ -49,11 +49,11 @@ class _AtAnEmulator(ModelContract):
         assert emulator.server.wait_until_idle(), "a connection was left open"
         emulator.server.__exit__(None, None, None)
 
-    def sent(self, model: Model) -> Sequence[Sent]:
+    def sent_requests(self, model: Model) -> Sequence[SentRequest]:
         assert isinstance(model, OpenAIModel)
         field = "messages" if self.form == "chat" else "input"
         bodies = [request.json for request in _RUNNING[model].server.received]
-        return [Sent(messages=body[field], tools=body.get("tools")) for body in bodies]
+        return [SentRequest(messages=body[field], tools=body.get("tools")) for body in bodies]
 
 
 _RUNNING: dict[OpenAIModel, Emulator] = {}

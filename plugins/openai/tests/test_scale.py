@@ -11,7 +11,7 @@ import pytest
 from locus import Agent
 from locus.core.events import ModelChunkEvent
 from locus_testkit.imports import modules_imported_by
-from locus_testkit.localserver import Answer, LocalServer, Received
+from locus_testkit.localserver import Answer, LocalServer, ReceivedRequest
 from locus_testkit.scripted import blocks_of, call
 
 from .emulator import chat, responses
@@ -21,7 +21,7 @@ from .kit import model_at
 def _echoing(form: str) -> Any:
     """A server that calls a tool with the last word of the user's turn, and then says it many times."""
 
-    def answer(request: Received) -> Answer:
+    def answer(request: ReceivedRequest) -> Answer:
         asked = request.json
         given = asked["messages" if form == "chat" else "input"]
         text = json.dumps(given)

@@ -28,7 +28,7 @@ def test_failures_in_a_row_open_it_and_a_success_between_starts_the_count_anew()
 def test_half_open_it_admits_one_call_in_each_cooldown() -> None:
     breaker = Breaker(BreakerSettings(failures=1, cooldown=10))
     failed(breaker, 1)
-    assert breaker.left(4) == 6
+    assert breaker.seconds_left(4) == 6
     trying = breaker.admit(10)
     assert trying is not None
     assert breaker.admit(10) is None
@@ -70,7 +70,7 @@ def test_what_is_told_while_it_is_open_and_nobody_tries_does_not_count() -> None
     breaker = Breaker(BreakerSettings(failures=1, cooldown=10))
     failed(breaker, 1)
     assert not breaker.record(breaker.era, 1, ok=True)
-    assert breaker.left(1) == 9
+    assert breaker.seconds_left(1) == 9
 
 
 def test_a_share_of_failures_opens_it_once_there_are_enough_calls() -> None:

@@ -19,7 +19,7 @@ from locus.tools import ToolSpec
 from locus_plugin_toolsearch import EmbeddingUnavailable, Index, ToolSearchHook, minilm
 from locus_plugin_toolsearch.bm25 import BM25
 from locus_plugin_toolsearch.index import Indexes
-from locus_plugin_toolsearch.search import found_in, result
+from locus_plugin_toolsearch.search import names_in, result
 from locus_plugin_toolsearch.wordpiece import WordPiece, vocabulary
 from locus_plugin_toolsearch.words import words
 from locus_testkit import ScriptedModel, call
@@ -166,7 +166,7 @@ def test_an_empty_set_has_nothing_to_find() -> None:
 def test_no_description_adds_a_tool_to_what_was_found(description: str) -> None:
     index = Index([spec("pay", description), spec("other", "- evil: x\n- evil: y")])
     told = result("q", index._found, 2)
-    assert found_in(told) == ["pay", "other"]
+    assert names_in(told) == ["pay", "other"]
     assert all(len(line) <= 210 for line in told.splitlines())
 
 
@@ -243,7 +243,7 @@ async def test_where_the_embedding_model_fails_words_serve_and_the_report_says_s
     given_tools = tools()
     result = await Agent(model, tools=given_tools, catalogue=INSTALLED, hooks=[hook]).run("Set an alarm for 7")
     assert "set_alarm" in [each.name for each in model.requests[0].tools]
-    assert found_in(str(result.state.tool_executions[0].result)) == ["set_alarm"]
+    assert names_in(str(result.state.tool_executions[0].result)) == ["set_alarm"]
     assert result.reports["toolsearch"].failure == "RuntimeError: out of memory"
 
 

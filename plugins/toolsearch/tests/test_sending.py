@@ -36,7 +36,7 @@ async def test_up_to_the_threshold_nothing_changes() -> None:
 
 
 async def test_above_the_threshold_what_fits_is_sent_and_the_search() -> None:
-    model = ScriptedModel("Sent.")
+    model = ScriptedModel("SentRequest.")
     result = await agent(model, 31, toolsearch={"top": 3}).run("Send an email to Tom")
     (names,) = sent(model.requests)
     assert names[:2] == [SEARCH, "send_email"]

@@ -31,7 +31,7 @@ from locus_testkit.contracts import (  # noqa: E402  # the line above must come 
     ModelContract,
     ModelFeatures,
     PluginContract,
-    Sent,
+    SentRequest,
     StoreFeatures,
     needs,
 )
@@ -86,7 +86,7 @@ __all__ = [
     "ScriptExhausted",
     "ScriptedModel",
     "Scrubber",
-    "Sent",
+    "SentRequest",
     "SimulatedCrash",
     "StoreFeatures",
     "TemporaryPlugins",

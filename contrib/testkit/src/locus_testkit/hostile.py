@@ -23,7 +23,7 @@ from locus.models import Chunk, Model, ModelRequest
 from locus_testkit.contracts._model import TEMPERATURE, build_request
 from locus_testkit.contracts.base import Contract
 from locus_testkit.contracts.features import needs
-from locus_testkit.localserver import Answer, LocalServer, Received
+from locus_testkit.localserver import Answer, LocalServer, ReceivedRequest
 
 __all__ = [
     "KEY",
@@ -34,7 +34,7 @@ __all__ = [
     "HostileFeatures",
     "HostileServerContract",
     "LocalServer",
-    "Received",
+    "ReceivedRequest",
 ]
 
 #: The key that a provider is given in these tests. It has no provider's format, so only exact matching can hide it.

@@ -25,7 +25,7 @@ class DiscoveryRefused(AssertionError):
     def __init__(self) -> None:
         super().__init__(
             f"this test scanned the installed entry points of {GROUP!r}: pass "
-            "Agent(catalogue=plugin_catalogue.catalogue), or say `with no_discovery.allowed():` where the "
+            "Agent(catalogue=plugin_catalogue.catalogue), or say `with no_discovery.allow():` where the "
             "machine's plugins are meant"
         )
 
@@ -49,7 +49,7 @@ class Discovery:
         return self._entry_points(**params)
 
     @contextmanager
-    def allowed(self) -> Iterator[None]:
+    def allow(self) -> Iterator[None]:
         """Let the machine's plugins be found within the block."""
         self._allowed += 1
         try:

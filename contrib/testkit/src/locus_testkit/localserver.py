@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 from attrs import evolve, field, frozen
 
-__all__ = ["Answer", "Ending", "LocalServer", "Received"]
+__all__ = ["Answer", "Ending", "LocalServer", "ReceivedRequest"]
 
 #: Seconds that the server waits for anything; a test that takes longer has failed already.
 _PATIENCE = 30.0
@@ -30,7 +30,7 @@ Ending = Literal["whole", "cut", "reset", "silent"]
 
 
 @frozen(kw_only=True)
-class Received:
+class ReceivedRequest:
     """A request as it arrived.
 
     Args:
@@ -109,7 +109,7 @@ class Answer:
 
 
 #: Says what is answered; it runs in the thread of the server.
-Answering = Callable[[Received], Answer]
+Answering = Callable[[ReceivedRequest], Answer]
 
 
 class LocalServer:
@@ -122,7 +122,7 @@ class LocalServer:
     def __init__(self, answering: Answering | None = None) -> None:
         self.answering = answering
         #: What was asked, in order.
-        self.received: list[Received] = []
+        self.received: list[ReceivedRequest] = []
         #: Connections that are open now, the most at a time, and all there ever were.
         self.open = self.most = self.connections = 0
         self._queued: deque[Answer] = deque()
@@ -204,7 +204,7 @@ class LocalServer:
             self._tasks.discard(task)
             self._count(-1)
 
-    def _keep(self, request: Received) -> None:
+    def _keep(self, request: ReceivedRequest) -> None:
         with self._changed:
             self.received.append(request)
             self._changed.notify_all()
@@ -216,7 +216,7 @@ class LocalServer:
             self.most = max(self.most, self.open)
             self._changed.notify_all()
 
-    def _answer(self, request: Received) -> Answer:
+    def _answer(self, request: ReceivedRequest) -> Answer:
         if self._queued:
             return self._queued.popleft()
         if self.answering is None:
@@ -227,7 +227,7 @@ class LocalServer:
             return Answer.of({"error": {"message": f"the test's answering raised {e!r}"}}, status=500)
 
 
-async def _request(reader: asyncio.StreamReader) -> Received | None:
+async def _request(reader: asyncio.StreamReader) -> ReceivedRequest | None:
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
@@ -236,7 +236,7 @@ async def _request(reader: asyncio.StreamReader) -> Received | None:
     method, path, _ = first.split(" ", 2)
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Received(method=method, path=path, headers=headers, body=body)
+    return ReceivedRequest(method=method, path=path, headers=headers, body=body)
 
 
 async def _send(answer: Answer, writer: asyncio.StreamWriter, reader: asyncio.StreamReader) -> None:

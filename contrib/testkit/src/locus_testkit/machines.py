@@ -35,7 +35,7 @@ _THREADS = st.sampled_from(_NAMES)
 
 
 @define
-class _Expected:
+class _ExpectedThread:
     """What a thread must hold."""
 
     bodies: list[Body] = field(factory=list)
@@ -85,7 +85,7 @@ class JournalStoreMachine(RuleBasedStateMachine):
         self._stack = ExitStack()
         self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory()))
         self._portal = self._stack.enter_context(start_blocking_portal(self.backend))
-        self._expected: dict[str, _Expected] = {}
+        self._expected: dict[str, _ExpectedThread] = {}
         self._stale: list[Claim] = []
         self._tokens: set[str] = set()
         try:
@@ -109,7 +109,7 @@ class JournalStoreMachine(RuleBasedStateMachine):
     def _held_threads(self) -> list[str]:
         return [thread for thread, expected in self._expected.items() if expected.holder is not None]
 
-    def _draw_held(self, data: DataObject) -> _Expected:
+    def _draw_held(self, data: DataObject) -> _ExpectedThread:
         return self._expected[data.draw(st.sampled_from(self._held_threads()))]
 
     def _forkable(self) -> list[str]:
@@ -130,7 +130,7 @@ class JournalStoreMachine(RuleBasedStateMachine):
     @rule(thread=_THREADS)
     def claim(self, thread: str) -> None:
         """Take a thread, or hear who has it."""
-        expected = self._expected.setdefault(thread, _Expected())
+        expected = self._expected.setdefault(thread, _ExpectedThread())
         if expected.holder is not None:
             with pytest.raises(ThreadBusy):
                 self._do(self._store.claim, thread, "another")
@@ -204,7 +204,7 @@ class JournalStoreMachine(RuleBasedStateMachine):
         at = data.draw(st.integers(1, len(expected.bodies)))
         self._do(self._store.fork, origin, at, into, more)
         own = [entry.writer for entry in self._do(self._store.read, into, at)]
-        self._expected[into] = _Expected([*expected.bodies[:at], *more], [*expected.writers[:at], *own])
+        self._expected[into] = _ExpectedThread([*expected.bodies[:at], *more], [*expected.writers[:at], *own])
 
     @rule(thread=_THREADS)
     def delete(self, thread: str) -> None:

@@ -73,7 +73,7 @@ class NetworkGuard:
         _leave(self)
 
     @contextmanager
-    def allowed(self, *hosts: str) -> Iterator[None]:
+    def allow(self, *hosts: str) -> Iterator[None]:
         """Let some hosts be reached meanwhile; without any, every one."""
         inner = NetworkGuard(*self.hosts, *hosts) if hosts else _EVERYWHERE
         if hosts:

@@ -43,7 +43,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     guard, mark = item.config.stash[_GUARD], item.get_closest_marker("network")
     if guard is None or mark is None:
         return (yield)
-    with guard.allowed(*mark.args):
+    with guard.allow(*mark.args):
         return (yield)
 
 
@@ -77,7 +77,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
 
 @pytest.fixture
 def no_network() -> Iterator[NetworkGuard]:
-    """Refuses what goes beyond loopback, and fails the test that tried; ``with no_network.allowed("host"):``."""
+    """Refuses what goes beyond loopback, and fails the test that tried; ``with no_network.allow("host"):``."""
     with NetworkGuard() as guard:
         yield guard
     if guard.refused:

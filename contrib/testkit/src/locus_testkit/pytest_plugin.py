@@ -114,7 +114,7 @@ def fake_clock() -> FakeClock:
 
 @pytest.fixture
 def no_discovery(monkeypatch: pytest.MonkeyPatch) -> Discovery:
-    """Refuses to look for installed plugins; ``with no_discovery.allowed():`` is how a test asks for it."""
+    """Refuses to look for installed plugins; ``with no_discovery.allow():`` is how a test asks for it."""
     guard = Discovery(importlib_metadata.entry_points)
     monkeypatch.setattr(importlib_metadata, "entry_points", guard)
     return guard

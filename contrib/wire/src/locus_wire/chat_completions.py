@@ -52,7 +52,7 @@ async def ask(
     if on_chunk is None:
         return await client.post(path, body, lambda data: response_of(data, options), deadline=request.deadline)
     answer = _StreamedAnswer(options, on_chunk)
-    await client.events(path, body, answer.take, deadline=request.deadline, ended=answer.ended)
+    await client.events(path, body, answer.take, deadline=request.deadline, ended=answer.is_complete)
     return answer.response()
 
 
@@ -171,7 +171,7 @@ class _StreamedAnswer:
         assert self._response is not None
         return self._response
 
-    def ended(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the answer is whole although no last event said so: some servers just close."""
         if self._finish is not None:
             self._is_done()

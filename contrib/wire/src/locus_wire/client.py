@@ -118,7 +118,7 @@ class Endpoint:
             )
 
     @classmethod
-    def keyed(cls, key: Key, base_url: str, *, header: str = "authorization", scheme: str = "Bearer ") -> Endpoint:
+    def with_key(cls, key: Key, base_url: str, *, header: str = "authorization", scheme: str = "Bearer ") -> Endpoint:
         """An endpoint that takes a key in a header.
 
         Args:

@@ -53,7 +53,7 @@ def build_causal_chain(events: Iterable[Any], *, known: Iterable[str] = ()) -> C
         told = CausalChain(nodes, [edge for edge in edges if edge.cause in nodes and edge.effect in nodes])
     trace = TraceBuilder(known)
     trace.extend(calls)
-    return told.joined(chain_of(trace, claims))
+    return told.merge(chain_of(trace, claims))
 
 
 def chain_of(trace: TraceBuilder, claims: Iterable[Any] = ()) -> CausalChain:

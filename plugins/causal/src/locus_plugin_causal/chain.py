@@ -60,7 +60,7 @@ class CausalChain:
         """One edge added, or put in place of the one that says the same."""
         return evolve(self, edges=(*self.edges, edge))
 
-    def joined(self, other: CausalChain) -> CausalChain:
+    def merge(self, other: CausalChain) -> CausalChain:
         """This chain and another one; where both have a node or an edge, this chain's is kept."""
         return CausalChain({**other.nodes, **self.nodes}, (*other.edges, *self.edges))
 

@@ -85,7 +85,7 @@ class Compaction:
             return None
         return made if fits else None
 
-    def left_out(self) -> list[int]:
+    def hidden_indices(self) -> list[int]:
         """The indices that are not shown."""
         kept = set(self.kept)
         return [i for i in range(self.end) if i not in kept]
@@ -94,7 +94,7 @@ class Compaction:
         """The view of ``messages[:reach]``."""
         below = [messages[i] for i in self.kept]
         if self.summary:
-            gone = self.left_out()
+            gone = self.hidden_indices()
             below.insert(bisect_left(self.kept, gone[0]) if gone else len(below), _summary(self.summary, len(gone)))
         return (*below, *map(_stub_results, messages[self.end : self.stubs]))
 

@@ -200,9 +200,9 @@ async def extend(
 ) -> View | None:
     """The view of a plan, once its missing summary is written; None when nothing is to be summarised, or it failed."""
     messages = state.messages
-    done = set(now.compaction.left_out()) if now.compaction is not None else set()
+    done = set(now.compaction.hidden_indices()) if now.compaction is not None else set()
     before = now.compaction.summary if now.compaction is not None else ""
-    middle = [messages[i] for i in plan.left_out() if i not in done]
+    middle = [messages[i] for i in plan.hidden_indices() if i not in done]
     if not middle:
         return None
     summary = await summarise(run, middle, before=before, model=model, piece=piece)

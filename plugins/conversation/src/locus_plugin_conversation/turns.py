@@ -66,7 +66,7 @@ class Turns:
                 index -= 1
         return tuple(sorted(stay))
 
-    def counted(self, kept: tuple[int, ...]) -> int:
+    def count_kept(self, kept: tuple[int, ...]) -> int:
         """How many of the kept ones are not system messages."""
         return sum(1 for i in kept if self._messages[i].role is not Role.SYSTEM)
 

@@ -67,7 +67,7 @@ class SlidingWindowManager:
     def _cut(self, turns: Turns, total: int, below: int) -> int | None:
         target = self.max_messages - (self.max_messages // 4 if self.slack is None else self.slack)
         for cut in turns.cuts_from(total - target):
-            if cut > below and total - cut + turns.counted(turns.kept(cut)) <= target:
+            if cut > below and total - cut + turns.count_kept(turns.kept(cut)) <= target:
                 return cut
         # What belongs together is larger than the window.
         return turns.cut_at_most(total, least=below + 1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from locus.models import Model, ModelRequest, ModelResponse
 from locus_plugin_grounding.evidence import Corpus
-from locus_plugin_grounding.judge import BadVerdict, Graded, judge_request, read_findings, read_scores
+from locus_plugin_grounding.judge import BadVerdict, Grade, judge_request, read_findings, read_scores
 from locus_plugin_grounding.partition import Decision, Kind, Partition, TypedClaim, decide, typed_score
 from locus_plugin_grounding.result import NO_CLAIMS, GroundingResult
 from locus_plugin_grounding.rules import Finding, Standing, corrects, find, names_of
@@ -120,7 +120,7 @@ class GroundingEvaluator:
             return self._decide(Partition().after(held), (), ())
         return GroundingResult(score=0.0, reason=NO_CLAIMS)
 
-    def _grade(self, claims: tuple[str, ...], grades: Sequence[Graded], beyond: tuple[str, ...]) -> GroundingResult:
+    def _grade(self, claims: tuple[str, ...], grades: Sequence[Grade], beyond: tuple[str, ...]) -> GroundingResult:
         score = sum(grade.score for grade in grades) / (len(claims) + len(beyond))
         ungrounded = (*(c for c, g in zip(claims, grades, strict=True) if g.score < _CONFIRMED), *beyond)
         return GroundingResult(

@@ -42,7 +42,7 @@ _EACH = [(compile_pattern(pattern), 1 if "([" in pattern else 0) for pattern in 
 
 def keys(text: str) -> Iterator[tuple[int, int]]:
     """The places of keys and tokens."""
-    if not _ANY.found(text):
+    if not _ANY.matches(text):
         return
     for pattern, group in _EACH:
         for start, end in pattern.spans(text):

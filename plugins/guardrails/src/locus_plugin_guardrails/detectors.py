@@ -120,7 +120,7 @@ def _is_issued(digits: str) -> bool:
 
 def social_security(text: str) -> Iterator[Span]:
     """US social security numbers: ``536-90-4399``, or nine digits that are called one."""
-    for start, end in _GROUPS.spans(text) if _LIKE_SSN.found(text) else ():
+    for start, end in _GROUPS.spans(text) if _LIKE_SSN.matches(text) else ():
         if end - start < 11:
             continue
         groups = _groups(text, start, end)
@@ -215,7 +215,7 @@ def network_address(text: str) -> Iterator[Span]:
             continue
         if text[start - 1 : start] in (".", "/") and text[start - 2 : start - 1] != "/":
             continue  # part of a name or of a path
-        if not _VERSION.found(text[max(0, start - 12) : start]) and _global(text[start:end]):
+        if not _VERSION.matches(text[max(0, start - 12) : start]) and _global(text[start:end]):
             yield start, end
     if ":" in text:
         for start, end in _COLONS.spans(text):

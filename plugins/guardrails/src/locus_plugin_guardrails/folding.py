@@ -15,7 +15,7 @@ from attrs import frozen
 
 from locus_plugin_guardrails.linear import compile_pattern
 
-__all__ = ["Folded", "fold"]
+__all__ = ["FoldedText", "fold"]
 
 #: What is not read as it is written: other than ASCII, and one character written as several (in JSON, URLs and HTML),
 #: a URL's percent sign maybe as several as well, again and again.
@@ -36,7 +36,7 @@ _BLANKS = frozenset("\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
 
 @frozen
-class Folded:
+class FoldedText:
     """A text as it is read.
 
     Args:
@@ -54,7 +54,7 @@ class Folded:
         return self.starts[start], self.ends[end - 1]
 
 
-def fold(text: str) -> Folded | None:
+def fold(text: str) -> FoldedText | None:
     """The folded form, or None where it is the text itself."""
     if text.isascii() and not ("%" in text or "\\u" in text or "&#" in text):
         return None
@@ -79,7 +79,7 @@ def fold(text: str) -> Folded | None:
     starts.extend(range(at, len(text)))
     ends.extend(range(at + 1, len(text) + 1))
     folded = "".join(parts)
-    return None if folded == text else Folded(folded, tuple(starts), tuple(ends))
+    return None if folded == text else FoldedText(folded, tuple(starts), tuple(ends))
 
 
 def _unescape(escape: str) -> str:

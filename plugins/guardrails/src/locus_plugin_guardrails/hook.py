@@ -125,7 +125,7 @@ class GuardrailsHook(Hook):
         """Reject a call of which something is blocked, or that did not come through the filter."""
         passage = self._passage("arguments", call.name)
         passage.data(call.arguments)
-        if not passage.unclean and not self._scanner.marked(call.arguments):
+        if not passage.unclean and not self._scanner.has_mark(call.arguments):
             return Allow()
         why = ", ".join(passage.unclean) or "blocked arguments"
         return Reject(f"guardrails refuse these arguments: {why}. Do not send this; do without, or ask the user.")

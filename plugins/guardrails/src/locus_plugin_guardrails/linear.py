@@ -48,7 +48,7 @@ class Pattern:
             if start < end:
                 yield start, end
 
-    def found(self, text: str) -> bool:
+    def matches(self, text: str) -> bool:
         """Whether it matches anywhere."""
         return self._found.search(text) is not None
 

@@ -86,13 +86,13 @@ class Scanner:
         self._placeholders = Pattern(rf"\[(?:redacted|blocked|withheld): (?:{names})\]")
         self._blocked = Pattern(rf"\[blocked: (?:{names})\]")
 
-    def marked(self, value: Any) -> bool:
+    def has_mark(self, value: Any) -> bool:
         """Whether something was cut out of these data because it is blocked."""
         if isinstance(value, str):
-            return "[blocked: " in value and self._blocked.found(value)
+            return "[blocked: " in value and self._blocked.matches(value)
         if isinstance(value, Mapping):
-            return any(self.marked(key) or self.marked(item) for key, item in value.items())
-        return isinstance(value, list | tuple) and any(map(self.marked, value))
+            return any(self.has_mark(key) or self.has_mark(item) for key, item in value.items())
+        return isinstance(value, list | tuple) and any(map(self.has_mark, value))
 
     def findings(self, text: str, place: Place, tool: str = "") -> list[Finding]:
         """What the rules find, each by itself, in the order of the rules.

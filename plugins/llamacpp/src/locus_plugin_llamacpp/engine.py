@@ -76,7 +76,7 @@ class Engine:
         self._limiters: RunVar[anyio.CapacityLimiter] = RunVar("locus_plugin_llamacpp.limiter")
 
     @property
-    def loaded(self) -> bool:
+    def is_loaded(self) -> bool:
         """Whether the model is in memory."""
         return self._server is not None
 

@@ -108,7 +108,7 @@ class AnswerStream:
         self._reader: StringReader | ValueReader = ValueReader() if raw else StringReader()
 
     @property
-    def opened(self) -> bool:
+    def is_final(self) -> bool:
         """Whether the turn is known to be the final one."""
         return self._head is None
 

@@ -160,7 +160,7 @@ def _cut(turn: Turn, text: str) -> Reply:
     stream = AnswerStream(turn.final, raw=turn.output is not None)
     answer = stream.feed(text)
     named = _NAME.match(text)
-    if stream.opened or named is None or named[1] == turn.final:
+    if stream.is_final or named is None or named[1] == turn.final:
         return Reply(answer=answer, complete=False)
     return Reply(ToolCall(turn.call_id, json.loads(f'"{named[1]}"'), malformed=text), complete=False)
 

@@ -72,7 +72,7 @@ class ServerConnection:
 
     # -- life ---------------------------------------------------------------------------------------
 
-    async def opened(self) -> None:
+    async def wait_open(self) -> None:
         """Wait until it can be used, or is known not to: then `error` says why."""
         with anyio.move_on_after(self.server.connect_timeout):
             await self._ready.wait()

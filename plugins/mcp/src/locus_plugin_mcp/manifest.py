@@ -8,7 +8,7 @@ plugin = Plugin(
     name="mcp",
     api=(1, 0),
     summary="Tools of MCP servers, over stdio and streamable HTTP; and tools of an agent served over MCP.",
-    hooks=("locus_plugin_mcp.hook:McpHook", "locus_plugin_mcp.contributed"),
+    hooks=("locus_plugin_mcp.hook:McpHook", "locus_plugin_mcp.registration"),
     settings="locus_plugin_mcp.settings:McpSettings",
     keywords={"mcp_config": "file"},
 )

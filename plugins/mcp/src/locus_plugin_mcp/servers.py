@@ -58,7 +58,7 @@ class McpServers:
             for link in self.links:
                 group.start_soon(link)
             for link in self.links:
-                await link.opened()
+                await link.wait_open()
             for link in self.links:
                 if link.error is not None and link.server.required:
                     raise link.error

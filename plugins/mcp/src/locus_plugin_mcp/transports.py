@@ -46,7 +46,7 @@ class LastWords:
         #: Of the newest answer over HTTP; 0 = none yet.
         self.status = 0
 
-    async def heard(self, response: httpx2.Response) -> None:
+    async def record_status(self, response: httpx2.Response) -> None:
         """Keep the status of an answer."""
         self.status = response.status_code
 
@@ -87,7 +87,7 @@ async def to_server(server: ServerSettings, words: LastWords) -> AsyncIterator[A
     times = httpx2.Timeout(server.connect_timeout, read=None)
     # A plain address is asked directly, whatever proxy the environment names: a proxy would read the headers.
     secure = httpx2.URL(str(server.url)).scheme == "https"
-    hooks = {"response": [words.heard]}
+    hooks = {"response": [words.record_status]}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=times, trust_env=secure, event_hooks=hooks) as client,
         streamable_http_client(str(server.url), http_client=client, max_sse_event_size=_EVENT) as streams,

@@ -197,9 +197,11 @@ class OCIBucketBackend:
         Raises:
             NotSerialisable: one of the bodies has no JSON form; nothing was begun.
         """
-        adding = Appending(_encode_bodies(bodies), len(bodies), after.adding if isinstance(after, _Posted) else None)
+        adding = Appending(
+            _encode_bodies(bodies), len(bodies), after.adding if isinstance(after, _PendingPost) else None
+        )
         thread_id, token = claim.thread_id, claim.token
-        return _Posted(adding, self._begin(lambda engine: engine.journals.append(thread_id, token, adding)))
+        return _PendingPost(adding, self._begin(lambda engine: engine.journals.append(thread_id, token, adding)))
 
     async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
         """Nothing is cached; whether the claim is still valid."""
@@ -320,7 +322,7 @@ class OCIBucketBackend:
         return tuple(made)
 
 
-class _Posted:
+class _PendingPost:
     """An append under way."""
 
     __slots__ = ("_future", "adding")

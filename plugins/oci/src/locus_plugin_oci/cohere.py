@@ -210,12 +210,12 @@ class CoherePieces:
         self._calls: list[Any] = []
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether the piece was there that says why the model stopped."""
         return bool(self._last.get("finishReason"))
 
     @property
-    def counted(self) -> bool:
+    def has_usage(self) -> bool:
         """Whether the piece was there that says what it cost."""
         return bool(self._last.get("usage"))
 

@@ -53,7 +53,7 @@ class _Stamp:
 
 
 @define
-class _Loaded:
+class _CachedKey:
     identity: Identity
     stamps: tuple[_Stamp, ...]
     expires: float | None
@@ -78,7 +78,7 @@ class Credentials:
         self._settings = settings
         self._environ = os.environ if environ is None else environ
         self._clock = clock
-        self._load_key: _Loaded | None = None
+        self._load_key: _CachedKey | None = None
 
     def __repr__(self) -> str:
         return f"Credentials(profile={self._settings.profile!r}, auth={self._settings.auth!r})"
@@ -118,7 +118,7 @@ class Credentials:
         """
         return self._settings.region or self._environ.get("OCI_REGION") or self.identity().region
 
-    def _load(self) -> _Loaded:
+    def _load(self) -> _CachedKey:
         kind = self._settings.auth
         if kind == "instance_principal":
             raise CredentialsUnusable(
@@ -131,7 +131,7 @@ class Credentials:
 
     # -- a profile ----------------------------------------------------------------------------------
 
-    def _profile(self) -> _Loaded:
+    def _profile(self) -> _CachedKey:
         settings = self._settings
         path = config_path(settings.config_file, self._environ)
         profile = read_profile(path, settings.profile)
@@ -159,11 +159,11 @@ class Credentials:
         else:
             key_id = "/".join(profile[name] for name in ("tenancy", "user", "fingerprint"))
         identity = Identity(key_id, key, profile.get("region") or None, profile.get("tenancy") or None)
-        return _Loaded(identity, tuple(map(_Stamp.of, files)), _number(expires))
+        return _CachedKey(identity, tuple(map(_Stamp.of, files)), _number(expires))
 
     # -- a resource ---------------------------------------------------------------------------------
 
-    def _resource(self) -> _Loaded:
+    def _resource(self) -> _CachedKey:
         given = {name: self._environ.get(f"OCI_RESOURCE_PRINCIPAL_{name}", "") for name in _OF_A_RESOURCE}
         if given["VERSION"] != "2.2":
             raise CredentialsUnusable(
@@ -189,7 +189,7 @@ class Credentials:
         tenancy, expires = _claim(token, "res_tenant"), _claim(token, "exp")
         identity = Identity(f"ST${token}", key, given["REGION"] or None, tenancy if isinstance(tenancy, str) else None)
         # Where it is a file, it is renewed there; a value is what it is, and the service says when it has ended.
-        return _Loaded(identity, tuple(map(_Stamp.of, files)), None if files else _number(expires))
+        return _CachedKey(identity, tuple(map(_Stamp.of, files)), None if files else _number(expires))
 
 
 _OF_A_USER = ("tenancy", "user", "fingerprint", "key_file")

@@ -261,12 +261,12 @@ class GenericPieces:
         self._usage: Any = None
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether the piece was there that says why the model stopped."""
         return self._finish is not None
 
     @property
-    def counted(self) -> bool:
+    def has_usage(self) -> bool:
         """Whether the piece was there that says what it cost."""
         return self._usage is not None
 

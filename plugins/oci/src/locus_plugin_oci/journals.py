@@ -24,7 +24,7 @@ from locus_plugin_oci.format import Batch, Head
 from locus_plugin_oci.keys import due_name, from_micros, head_name, heartbeat_name, micros, new_log, thread_key
 from locus_plugin_oci.liveness import Heartbeat
 from locus_plugin_oci.logs import Logs, PartMissing
-from locus_plugin_oci.objects import Lost, Objects
+from locus_plugin_oci.objects import Objects, OutcomeUnknown
 
 __all__ = ["Appending", "Journals", "Seen"]
 
@@ -68,7 +68,7 @@ class Appending:
 
 
 @define(eq=False)
-class _Held:
+class _HeldThread:
     """A claim of this store, with the newest version of the head; None = to be read again."""
 
     thread: str
@@ -97,7 +97,7 @@ class Journals:
         self.store = uuid4().hex
         self.pulse = Heartbeat(objects, self.store, lease, self._busy, self._settle)
         #: The claims of this store, by token.
-        self._held: dict[str, _Held] = {}
+        self._held: dict[str, _HeldThread] = {}
         #: Claims that are being made.
         self._claiming = 0
         #: What could not be given back: token -> thread.
@@ -165,7 +165,7 @@ class Journals:
         head = evolve(head, write=uuid4().hex)
         try:
             made = await self.objects.put(name, head.encode(), match=etag)
-        except Lost as lost:
+        except OutcomeUnknown as lost:
             try:
                 found = await self.see_object(name)
             except BucketProblem:
@@ -225,7 +225,7 @@ class Journals:
                 if seen is not None and seen.head.token and seen.head.pulse != self.store:
                     await self._forget_pulse(seen.head.pulse)
                 seen = made
-            self._held[token] = _Held(thread_id, seen)
+            self._held[token] = _HeldThread(thread_id, seen)
             return seen
         raise StoreError(f"thread {thread_id!r} changes too often to be claimed", store="oci")
 
@@ -247,7 +247,7 @@ class Journals:
         )
         try:
             return await self.write(head, etag, seen_now)
-        except Lost as e:
+        except OutcomeUnknown as e:
             # It may still be written, without anything referring to it.
             self._owed[token] = thread_id
             raise e.problem from e
@@ -259,7 +259,7 @@ class Journals:
 
     async def _forget_pulse(self, store: str) -> None:
         # A worker that is only slow writes another one; a missing one means as little life as an old one.
-        with contextlib.suppress(BucketProblem, Lost):
+        with contextlib.suppress(BucketProblem, OutcomeUnknown):
             await self.objects.delete(heartbeat_name(store))
 
     async def _all(self, head: Head) -> tuple[Batch, ...]:
@@ -330,7 +330,7 @@ class Journals:
                     await self._drop_note(head)
                     return
                 seen = await self._again(thread_id, token)
-        except Lost as e:
+        except OutcomeUnknown as e:
             self._owed[token] = thread_id
             raise e.problem from e
         except (BucketProblem, CredentialsUnusable):
@@ -351,13 +351,13 @@ class Journals:
     async def _put(self, name: str) -> None:
         try:
             await self.objects.put(name, b"")
-        except Lost as e:
+        except OutcomeUnknown as e:
             raise e.problem from e
 
     async def _drop_note(self, head: Head) -> None:
         """Delete the note of a time that does not hold any more; one that stays is seen through."""
         if head.due is not None:
-            with contextlib.suppress(BucketProblem, Lost):
+            with contextlib.suppress(BucketProblem, OutcomeUnknown):
                 await self.objects.delete(due_name(head.due, head.mark, thread_key(head.thread)))
 
     async def _settle(self) -> None:
@@ -425,8 +425,8 @@ class Journals:
                     count += each.count
                     parent = f"{count}:{token}"
             try:
-                made = await self.write(await self.logs.added(head, batches), seen.etag, seen.now)
-            except Lost:
+                made = await self.write(await self.logs.with_batches(head, batches), seen.etag, seen.now)
+            except OutcomeUnknown:
                 self._remember(token, None)
                 return Appended.UNKNOWN
             if made is not None:

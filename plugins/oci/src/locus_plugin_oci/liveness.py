@@ -17,7 +17,7 @@ from datetime import datetime
 from locus_plugin_oci.errors import BucketProblem, CredentialsUnusable
 from locus_plugin_oci.format import FORMAT
 from locus_plugin_oci.keys import heartbeat_name
-from locus_plugin_oci.objects import Lost, Objects
+from locus_plugin_oci.objects import Objects, OutcomeUnknown
 
 __all__ = ["Heartbeat"]
 
@@ -59,7 +59,7 @@ class Heartbeat:
                 told = json.dumps({"format": FORMAT, "host": socket.gethostname(), "pid": os.getpid()})
                 try:
                     await self._objects.put(heartbeat_name(self.store), told.encode())
-                except Lost as e:
+                except OutcomeUnknown as e:
                     raise e.problem from e
                 self._due = loop.time() + self.lease / 3
             if self._task is None:
@@ -91,7 +91,7 @@ class Heartbeat:
                 return
             self._due = 0.0
             # One that stays behind says nothing once the lease is over.
-            with contextlib.suppress(BucketProblem, CredentialsUnusable, Lost):
+            with contextlib.suppress(BucketProblem, CredentialsUnusable, OutcomeUnknown):
                 await self._objects.delete(heartbeat_name(self.store))
 
     async def close(self) -> None:

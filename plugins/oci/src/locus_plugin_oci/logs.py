@@ -41,7 +41,7 @@ class Logs:
         self._objects, self._tail, self._parts = objects, tail, parts
         self._slots = asyncio.Semaphore(_AT_A_TIME)
 
-    async def added(self, head: Head, batches: Sequence[Batch]) -> Head:
+    async def with_batches(self, head: Head, batches: Sequence[Batch]) -> Head:
         """The head with some more entries; what does not fit into it has been written.
 
         Raises:

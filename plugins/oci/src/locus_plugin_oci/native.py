@@ -51,12 +51,12 @@ class Gathering(Protocol):
         ...
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether the piece was there that says why the model stopped."""
         ...
 
     @property
-    def counted(self) -> bool:
+    def has_usage(self) -> bool:
         """Whether the piece was there that says what it cost."""
         ...
 
@@ -103,7 +103,7 @@ async def ask(
     if on_chunk is None:
         return await client.post(PATH, body, lambda data: _response(data, family, target), deadline=request.deadline)
     streamed = _StreamedAnswer(family, target, on_chunk)
-    await client.events(PATH, body, streamed.take, deadline=request.deadline, ended=streamed.ended)
+    await client.events(PATH, body, streamed.take, deadline=request.deadline, ended=streamed.is_complete)
     return streamed.response()
 
 
@@ -121,7 +121,7 @@ class _StreamedAnswer:
     async def take(self, event: Event) -> bool:
         """Take one event; True with the last."""
         if event.data.strip() == "[DONE]":
-            if not self.ended():
+            if not self.is_complete():
                 raise Malformed("the stream says that it is done, and nothing says why the model stopped")
             return True
         data = json_of(event.data)
@@ -131,11 +131,11 @@ class _StreamedAnswer:
             heard = self._pieces.take(data)
         for chunk in heard:
             await self._on_chunk(chunk)
-        return self._pieces.counted and self.ended()
+        return self._pieces.has_usage and self.is_complete()
 
-    def ended(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the answer is whole: the connection is closed behind it, and nothing else says so."""
-        if self._response is None and self._pieces.finished:
+        if self._response is None and self._pieces.is_finished:
             with check_shape():
                 whole = {"chatResponse": self._pieces.whole()}
                 self._response = _response(whole, self._family, self._target)
@@ -143,10 +143,10 @@ class _StreamedAnswer:
 
     def response(self) -> ModelResponse:
         """The whole."""
-        if self._pieces.finished:
+        if self._pieces.is_finished:
             # The usage may have come behind the reason to stop.
             self._response = None
-            self.ended()
+            self.is_complete()
         assert self._response is not None
         return self._response
 

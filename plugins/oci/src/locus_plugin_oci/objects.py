@@ -37,7 +37,7 @@ from locus_plugin_oci.regions import domain_of, is_region
 from locus_plugin_oci.signing import sign
 from locus_wire.pools import http_client
 
-__all__ = ["ANY", "Found", "Listed", "Lost", "Objects", "Place"]
+__all__ = ["ANY", "ObjectInfo", "Objects", "OutcomeUnknown", "Place", "StoredObject"]
 
 #: As a condition: whatever is there.
 ANY = "*"
@@ -51,7 +51,7 @@ _SLOWEST = 1_000_000
 _CONFLICTS = frozenset({"ConcurrentObjectUpdate", "IfMatchFailed", "IfNoneMatchFailed", "ObjectAlreadyExists"})
 
 
-class Lost(Exception):
+class OutcomeUnknown(Exception):
     """It is unknown whether a change was made: one of the requests for it got no answer.
 
     Args:
@@ -64,7 +64,7 @@ class Lost(Exception):
 
 
 @frozen
-class Found:
+class StoredObject:
     """An object as it was read; without a body where only its headers were asked for.
 
     Args:
@@ -81,7 +81,7 @@ class Found:
 
 
 @frozen
-class Listed:
+class ObjectInfo:
     """An object in a listing."""
 
     name: str
@@ -150,7 +150,7 @@ class Objects:
 
     # -- objects ------------------------------------------------------------------------------------
 
-    async def get(self, name: str, *, head: bool = False) -> Found | None:
+    async def get(self, name: str, *, head: bool = False) -> StoredObject | None:
         """An object, or None if it does not exist.
 
         Args:
@@ -170,7 +170,7 @@ class Objects:
             raise BucketDamaged(
                 self.place.bucket, f"the object {name!r} came without an ETag; is storage_endpoint right?"
             )
-        return Found(response.content, etag, _moment(response.headers.get("last-modified"), now), now)
+        return StoredObject(response.content, etag, _moment(response.headers.get("last-modified"), now), now)
 
     async def put(self, name: str, body: bytes, *, match: str | None = ANY) -> str | None:
         """Write an object.
@@ -198,7 +198,7 @@ class Objects:
             response.status_code == 404 and match not in (None, ANY) and not _no_bucket(response)
         ):
             if lost is not None:
-                raise Lost(lost)
+                raise OutcomeUnknown(lost)
             return None
         self._check_accepted(response, f"write {name!r}")
         return response.headers.get("etag", "")
@@ -218,12 +218,12 @@ class Objects:
         response, lost = await self._ask("DELETE", await self._url(name), headers)
         if _conflict(response) or (response.status_code == 404 and not _no_bucket(response)):
             if lost is not None:
-                raise Lost(lost)
+                raise OutcomeUnknown(lost)
             return False
         self._check_accepted(response, f"delete {name!r}")
         return True
 
-    async def list(self, prefix: str, *, end: str | None = None) -> AsyncIterator[Listed]:
+    async def list(self, prefix: str, *, end: str | None = None) -> AsyncIterator[ObjectInfo]:
         """The objects whose names begin with something, in the order of their names.
 
         Args:
@@ -245,7 +245,7 @@ class Objects:
             try:
                 data = response.json()
                 rows = [
-                    Listed(row["name"].removeprefix(own), row.get("etag", ""), _instant(row.get("timeModified")))
+                    ObjectInfo(row["name"].removeprefix(own), row.get("etag", ""), _instant(row.get("timeModified")))
                     for row in data["objects"]
                 ]
                 following = data.get("nextStartWith")
@@ -293,7 +293,7 @@ class Objects:
             lost = problem if unknown else lost
             if attempt >= self.place.retries:
                 if lost is not None:
-                    raise Lost(lost)
+                    raise OutcomeUnknown(lost)
                 raise problem
             await asyncio.sleep(min(_LONGEST, max(self._pause(attempt), wait or 0.0)))
             attempt += 1

@@ -29,7 +29,7 @@ from locus_plugin_oci.keys import (
     pin_name,
     thread_key,
 )
-from locus_plugin_oci.objects import Listed, Lost
+from locus_plugin_oci.objects import ObjectInfo, OutcomeUnknown
 
 __all__ = ["Threads"]
 
@@ -82,7 +82,7 @@ class Threads:
         rows = [row async for row in self._objects.list(THREADS)]
         slots = asyncio.Semaphore(_AT_A_TIME)
 
-        async def summary(row: Listed) -> tuple[Listed, _Summary] | None:
+        async def summary(row: ObjectInfo) -> tuple[ObjectInfo, _Summary] | None:
             async with slots:
                 found = await self._summary(row)
             return None if found is None else (row, found)
@@ -102,7 +102,7 @@ class Threads:
         ]
         return page(infos, query)
 
-    async def _summary(self, row: Listed) -> _Summary | None:
+    async def _summary(self, row: ObjectInfo) -> _Summary | None:
         key = (row.name, row.etag)
         found = self._known.get(key) if row.etag else None
         if found is None:
@@ -141,7 +141,7 @@ class Threads:
                     return seen.head.thread
             elif seen is None or seen.head.token != token:
                 # The writer of the note can no longer write that head.
-                with contextlib.suppress(BucketProblem, Lost):
+                with contextlib.suppress(BucketProblem, OutcomeUnknown):
                     await self._objects.delete(row.name)
         return None
 
@@ -187,9 +187,9 @@ class Threads:
                     raise NothingToResume(f"thread {seen.head.thread!r} was deleted while it was forked")
             if adding is not None and adding.count:
                 batch = Batch(at + 1, head.last, uuid4().hex, adding.count, adding.forms)
-                head = await self._journals.logs.added(head, [batch])
+                head = await self._journals.logs.with_batches(head, [batch])
             made = await self._journals.write(head, None if there is None else there.etag, seen.now)
-        except Lost as e:
+        except OutcomeUnknown as e:
             raise e.problem from e
         except BaseException:
             await self._unmade(log, lent)
@@ -199,7 +199,7 @@ class Threads:
             raise JournalError(f"cannot fork into {into!r}: that thread was just created elsewhere; choose another id")
 
     async def _unmade(self, log: str, lent: Sequence[str]) -> None:
-        with contextlib.suppress(BucketProblem, Lost):
+        with contextlib.suppress(BucketProblem, OutcomeUnknown):
             for each in lent:
                 await self._objects.delete(pin_name(each, log))
             await self._empty(log)
@@ -226,7 +226,7 @@ class Threads:
                 name = head_name(thread_key(thread_id))
                 try:
                     gone = await self._objects.delete(name, match=seen.etag)
-                except Lost:
+                except OutcomeUnknown:
                     gone = await self._journals.see_object(name) is None
                 if gone:
                     await self._clear(seen.head)
@@ -244,7 +244,7 @@ class Threads:
                 if owner is None or owner.head.log != log:
                     await self._empty(log)
             await self._empty(head.log)
-        except Lost as e:
+        except OutcomeUnknown as e:
             raise e.problem from e
 
     async def _empty(self, log: str) -> None:

@@ -54,7 +54,7 @@ def client_of(settings: OllamaSettings, place: Address) -> Client:
     meant = settings.base_url is None or place.host == "ollama.com" or place.host.endswith(".ollama.com")
     env = ("OLLAMA_API_KEY",) if place.here or (place.scheme == "https" and meant) else ()
     key = Key(provider=PROVIDER, given=settings.api_key, env=env, needed=False)
-    endpoint = Endpoint.keyed(key, place.url).with_options(
+    endpoint = Endpoint.with_key(key, place.url).with_options(
         timeout=settings.timeout,
         connect_timeout=settings.connect_timeout,
         silence=settings.silence,

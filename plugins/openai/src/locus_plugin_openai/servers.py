@@ -72,7 +72,7 @@ def server_of(settings: OpenAISettings, environ: Mapping[str, str] | None = None
         url = url.rstrip("/") + ("/openai" if deployments else "/openai/v1")
     variables = _variables(parts.scheme, host, named=bool(named) and settings.base_url in (None, named))
     key = Key(provider="openai", given=settings.api_key, env=variables, needed=bool(variables))
-    endpoint = Endpoint.keyed(key, url, header="api-key", scheme="") if azure else Endpoint.keyed(key, url)
+    endpoint = Endpoint.with_key(key, url, header="api-key", scheme="") if azure else Endpoint.with_key(key, url)
     headers = {"openai-organization": settings.organization, "openai-project": settings.project}
     endpoint = endpoint.with_options(
         headers={**{name: value for name, value in headers.items() if value}, **settings.headers},

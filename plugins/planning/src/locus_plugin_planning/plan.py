@@ -39,7 +39,7 @@ class Step:
     decision_point: bool = False
 
     @property
-    def judged(self) -> bool:
+    def needs_judge(self) -> bool:
         """Whether a model must be asked."""
         return self.tool is None or bool(self.decide)
 

@@ -144,9 +144,9 @@ class _Reader:
         if found:
             self.problems += [f"step {name!r}: {problem}" for problem in found]
             return None
-        return self.checked(Step(**{**form, "description": " ".join(form.get("description", "").split())}))
+        return self.check_step(Step(**{**form, "description": " ".join(form.get("description", "").split())}))
 
-    def checked(self, step: Step) -> Step:
+    def check_step(self, step: Step) -> Step:
         """The step with what its arguments refer to among what it depends on."""
         try:
             referred = references(step.arguments)

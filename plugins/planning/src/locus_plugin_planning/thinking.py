@@ -298,7 +298,7 @@ class Thinking:
                 status=status,
                 tool_name=step.tool or "",
                 call_id=call_id,
-                judged=step.judged,
+                judged=step.needs_judge,
                 error=error,
             )
         )

@@ -70,7 +70,7 @@ class ReflexionHook(Hook):
         except LocusError as e:
             await _emit_failure(run, e)
             return None
-        state = self.reflector.reflected(state, reflection)
+        state = self.reflector.apply(state, reflection)
         if self.reflector.settings.lessons:
             state = add_lesson(state, reflection, most=self.reflector.settings.lessons)
         await _tell(run, state, reflection)

@@ -108,7 +108,7 @@ class Reflector:
         mine = anyio.current_time() + self.settings.timeout
         return mine if run.deadline is None else min(mine, run.deadline)
 
-    def reflected(self, state: AgentState, reflection: Reflection) -> AgentState:
+    def apply(self, state: AgentState, reflection: Reflection) -> AgentState:
         """The state with a reflection: the confidence, the step's record, and a message for the next Think.
 
         The message comes after the results of the step's calls and never between a call and its result.

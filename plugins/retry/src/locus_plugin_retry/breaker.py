@@ -44,7 +44,7 @@ class Breaker:
         """Whether it is open or half-open."""
         return self._until is not None
 
-    def left(self, now: float) -> float:
+    def seconds_left(self, now: float) -> float:
         """Seconds until a call is admitted again; 0.0 when one is."""
         until = self._until
         return 0.0 if until is None else max(0.0, until - now)

@@ -35,10 +35,10 @@ class Breakers:
         breaker = self._of(name)
         return 0 if breaker is None else breaker.era
 
-    def left(self, name: str, run: RunContext) -> float:
+    def seconds_left(self, name: str, run: RunContext) -> float:
         """Seconds until a call is admitted again; 0.0 when one is."""
         breaker = self._of(name)
-        return 0.0 if breaker is None else breaker.left(run.clock.monotonic())
+        return 0.0 if breaker is None else breaker.seconds_left(run.clock.monotonic())
 
     async def record(self, name: str, era: int, run: RunContext, *, ok: bool) -> None:
         """A call is over; tells when that opened or closed the breaker."""

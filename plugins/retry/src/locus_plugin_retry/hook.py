@@ -136,7 +136,7 @@ class ModelRetryHook(Hook):
             raise failure
         if empty is not None:
             return empty
-        waits = [self._models.left(_name(model), run) for model in chain]
+        waits = [self._models.seconds_left(_name(model), run) for model in chain]
         raise ModelError("; ".join(story), retryable=True, retry_after=min(waits))
 
 
@@ -159,7 +159,7 @@ def _make_decide_hook(tools: Breakers) -> Callable[..., Awaitable[Decision | Non
         if tools.admit(call.name, run) is not None:
             return None
         count(run, refused=1)
-        left = tools.left(call.name, run)
+        left = tools.seconds_left(call.name, run)
         return Reject(
             f"the tool {call.name} has failed again and again and is not called for another {left:.0f} s; "
             "do without it, or say that it does not work"

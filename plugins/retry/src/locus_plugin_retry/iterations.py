@@ -43,7 +43,7 @@ class Iterations:
         await self._settle(run)
         era = self._breakers.admit("", run)
         if era is None:
-            left = self._breakers.left("", run)
+            left = self._breakers.seconds_left("", run)
             return Cancel(f"the circuit breaker of the loop is open; it lets a run try again in {left:.0f} s")
         run.stash[_UNDER_WAY] = _Iteration(era)
         return None

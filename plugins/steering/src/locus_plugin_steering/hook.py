@@ -104,7 +104,7 @@ class SteeringHook(Hook):
 
     @staticmethod
     def _count(run: RunContext, what: str) -> None:
-        report = run.stash.get(_REPORT, SteeringReport()).counted(what)
+        report = run.stash.get(_REPORT, SteeringReport()).count(what)
         run.stash[_REPORT] = report
         run.report("steering", report)
 

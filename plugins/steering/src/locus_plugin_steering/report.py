@@ -24,6 +24,6 @@ class SteeringReport:
     failed: int = 0
     passed: int = 0
 
-    def counted(self, what: str) -> SteeringReport:
+    def count(self, what: str) -> SteeringReport:
         """One more of a kind."""
         return evolve(self, **{what: getattr(self, what) + 1})

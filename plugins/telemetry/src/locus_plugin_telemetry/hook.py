@@ -209,7 +209,7 @@ class TelemetryHook(Hook, HasFailureLog):
         """Tell the span of a call what came of it."""
         segment = run.stash.get(_SEGMENT, None)
         if segment is not None and not event.replayed:
-            segment.answered(event)
+            segment.record_call(event)
 
     @log_errors
     def on_think(self, event: ThinkEvent, run: RunContext) -> None:
@@ -217,7 +217,7 @@ class TelemetryHook(Hook, HasFailureLog):
         segment, content = run.stash.get(_SEGMENT, None), self._kit.content
         if segment is not None and content is not None and not event.replayed:
             reason = "tool_call" if event.tool_calls else "stop"
-            segment.said(content.answer(event.text, event.reasoning, event.tool_calls, reason))
+            segment.record_answer(content.answer(event.text, event.reasoning, event.tool_calls, reason))
 
     @log_errors
     def on_model_error(self, event: ModelErrorEvent, run: RunContext) -> None:
@@ -255,7 +255,7 @@ class TelemetryHook(Hook, HasFailureLog):
         except BaseException as e:
             asked = isinstance(e, Interrupt)
             tool.over(None if asked else c.CANCELLED)
-            segment.left(tool, fine=asked)
+            segment.leave_tool(tool, fine=asked)
             raise
         tool.over()
         return outcome
@@ -265,7 +265,7 @@ class TelemetryHook(Hook, HasFailureLog):
         """Tell the span of a call what came of it."""
         segment = run.stash.get(_SEGMENT, None)
         if segment is not None and not event.replayed:
-            segment.completed(event)
+            segment.end_tool(event)
 
     @log_errors
     def on_tool_cache_hit(self, event: ToolCacheHitEvent, run: RunContext) -> None:

@@ -155,7 +155,7 @@ class Segment(HasFailureLog):
         return chat
 
     @log_errors
-    def answered(self, event: ModelCompleteEvent) -> None:
+    def record_call(self, event: ModelCompleteEvent) -> None:
         """Record the answer of a model call."""
         chat = self.chat if event.purpose == "think" else None
         if chat is None:
@@ -195,7 +195,7 @@ class Segment(HasFailureLog):
         if usage is not None:
             measures.tokens(usage, attributes, context)
 
-    def said(self, messages: str) -> None:
+    def record_answer(self, messages: str) -> None:
         """Record the run's answer; only if content is wanted."""
         if self.chat is not None:
             self.chat.put({c.OUTPUT_MESSAGES: messages})
@@ -232,7 +232,7 @@ class Segment(HasFailureLog):
         tool.about = (name, call_id)
         return tool
 
-    def left(self, tool: Open, *, fine: bool) -> None:
+    def leave_tool(self, tool: Open, *, fine: bool) -> None:
         """End the span of a body that no event ends: at a question, or a cancellation."""
         self.tools.remove(tool)
         if fine:
@@ -240,7 +240,7 @@ class Segment(HasFailureLog):
         tool.close(fine=fine)
 
     @log_errors
-    def completed(self, event: ToolCompleteEvent) -> None:
+    def end_tool(self, event: ToolCompleteEvent) -> None:
         """Record the end of a call; one that was refused never began."""
         tool = self._take(event.tool_name, event.call_id)
         started = tool is not None

@@ -14,7 +14,7 @@ from locus.models import ModelRequest, ModelResponse
 from locus.plugin import Event, Hook, RunContext, StashKey, hookimpl
 from locus.tools import ToolSpec
 from locus_plugin_toolsearch.events import ToolsOfferedEvent
-from locus_plugin_toolsearch.index import Found, Index, Indexes
+from locus_plugin_toolsearch.index import Index, Indexes, Match
 from locus_plugin_toolsearch.minilm import MiniLM, find
 from locus_plugin_toolsearch.report import ToolSearchReport
 from locus_plugin_toolsearch.search import SEARCH, SEARCHING, result, tool_search
@@ -138,7 +138,7 @@ class ToolSearchHook(Hook):
         found = await self._best(query, self.settings.results, run)
         return result(query, found, _total(run))
 
-    async def _best(self, query: str, count: int, run: RunContext, without: Iterable[str] = ()) -> tuple[Found, ...]:
+    async def _best(self, query: str, count: int, run: RunContext, without: Iterable[str] = ()) -> tuple[Match, ...]:
         try:
             return await _search(self._indexes, query, count, run, without)
         except Exception as e:
@@ -155,7 +155,7 @@ def _total(run: RunContext) -> int:
 
 async def _search(
     indexes: Indexes, query: str, count: int, run: RunContext, without: Iterable[str]
-) -> tuple[Found, ...]:
+) -> tuple[Match, ...]:
     specs = run.registry.specs
     index: Index | None = indexes.ready(specs)
     if index is None:

@@ -21,7 +21,7 @@ from locus.tools import ToolSpec
 from locus_plugin_toolsearch.bm25 import BM25
 from locus_plugin_toolsearch.words import words
 
-__all__ = ["Embedder", "Found", "Index", "Indexes"]
+__all__ = ["Embedder", "Index", "Indexes", "Match"]
 
 #: The weight of a word by its place: in the name, the description, a parameter's name, a parameter's description.
 _NAME, _DESCRIPTION, _PARAMETER, _EXPLAINED = 2.0, 1.0, 1.0, 0.5
@@ -48,7 +48,7 @@ class Embedder(Protocol):
 
 
 @frozen
-class Found:
+class Match:
     """A tool that fits.
 
     Args:
@@ -71,7 +71,7 @@ class Index:
     __slots__ = ("_bm25", "_embedder", "_found", "_vectors")
 
     def __init__(self, specs: Sequence[ToolSpec], embedder: Embedder | None = None) -> None:
-        self._found = [Found(spec.name, " ".join(spec.description.split())) for spec in specs]
+        self._found = [Match(spec.name, " ".join(spec.description.split())) for spec in specs]
         self._bm25 = BM25([_weigh(spec) for spec in specs])
         self._embedder = embedder
         self._vectors = None if embedder is None else embedder.vectors(tuple(map(_as_sentence, specs)))
@@ -79,7 +79,7 @@ class Index:
     def __len__(self) -> int:
         return len(self._found)
 
-    def best(self, query: str, count: int, *, without: Container[str] = ()) -> tuple[Found, ...]:
+    def best(self, query: str, count: int, *, without: Container[str] = ()) -> tuple[Match, ...]:
         """The tools that fit a query best, the best first; equals in the order of the set.
 
         Args:

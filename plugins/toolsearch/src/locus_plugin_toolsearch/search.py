@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 
 from locus import tool
-from locus_plugin_toolsearch.index import Found
+from locus_plugin_toolsearch.index import Match
 
-__all__ = ["SEARCH", "SEARCHING", "found_in", "result", "tool_search"]
+__all__ = ["SEARCH", "SEARCHING", "names_in", "result", "tool_search"]
 
 SEARCH = "tool_search"
 #: How much of a description a result has, in characters.
@@ -42,7 +42,7 @@ async def tool_search(query: str) -> str:
     return await searching(query)
 
 
-def result(query: str, found: Sequence[Found], total: int) -> str:
+def result(query: str, found: Sequence[Match], total: int) -> str:
     """The text that the model gets."""
     if not found:
         return f"No tool of {total} fits {query[:_SHOWN]!r}. Try other words for what it should do, or go on without."
@@ -55,6 +55,6 @@ def _cut(text: str) -> str:
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 3]}..."
 
 
-def found_in(told: str) -> list[str]:
+def names_in(told: str) -> list[str]:
     """The names in the text that the model got, also where a filter changed the descriptions."""
     return _LINE.findall(told)

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from locus.core.messages import Role
 from locus.core.state import AgentState
 from locus.tools import ToolRegistry
-from locus_plugin_toolsearch.search import SEARCH, found_in
+from locus_plugin_toolsearch.search import SEARCH, names_in
 
 __all__ = ["KEY", "extend_names", "find_called", "find_pinned", "prompt", "read_names"]
 
@@ -67,5 +67,5 @@ def find_called(state: AgentState) -> list[str]:
     for execution in reversed(batch):
         names.append(execution.tool_name)
         if execution.tool_name == SEARCH and execution.result is not None:
-            names += found_in(execution.result)
+            names += names_in(execution.result)
     return names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from locus_testkit.contracts.base import Contract, ContractBroken
 from locus_testkit.contracts.features import FeatureUnknown, needs
-from locus_testkit.contracts.model import ModelContract, ModelFeatures, Sent
+from locus_testkit.contracts.model import ModelContract, ModelFeatures, SentRequest
 from locus_testkit.contracts.plugin import PluginContract
 from locus_testkit.contracts.store import JournalStoreContract, StoreFeatures
 
@@ -16,7 +16,7 @@ __all__ = [
     "ModelContract",
     "ModelFeatures",
     "PluginContract",
-    "Sent",
+    "SentRequest",
     "StoreFeatures",
     "needs",
 ]

@@ -57,8 +57,8 @@ class AckLaws(StoreContract):
         for case in await crash_each_write(make):
             bodies = bodies_of(await place.stores[1].read(case.thread_id))
             wanted = [body for one in case.processes for body in one.arrived]
-            assert bodies == wanted, case.died.crash
-            assert wanted[: len(case.died.acknowledged)] == case.died.acknowledged
+            assert bodies == wanted, case.dead_process.crash
+            assert wanted[: len(case.dead_process.acknowledged)] == case.dead_process.acknowledged
 
     @needs("history")
     async def test_law_10_attempts_are_counted_in_the_journal(self, open_store: OpenStore) -> None:

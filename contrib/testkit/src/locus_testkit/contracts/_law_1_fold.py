@@ -156,5 +156,7 @@ class FoldLaws(StoreContract):
             assert len(cases) >= 6
             for each in cases:
                 entries: Sequence[object] = await place.stores[0].read(each.thread_id)
-                assert await each.state() == state_of(await place.stores[1].read(each.thread_id)), each.died.crash
+                assert await each.state() == state_of(await place.stores[1].read(each.thread_id)), (
+                    each.dead_process.crash
+                )
                 assert len(entries) >= 8

@@ -71,12 +71,16 @@ class EffectLaws(StoreContract):
 
         cases = [*await crash_each_write(make), *await crash_each_write(make, after=1)]
         for case in cases:
-            assert results_by_tool(await case.state())["confirm"] == "a person said: yes, paying", case.died.crash
+            assert results_by_tool(await case.state())["confirm"] == "a person said: yes, paying", (
+                case.dead_process.crash
+            )
             for kind in (Asked, Answered):
                 given = [body for one in case.processes for body in one.arrived if isinstance(body, kind)]
-                assert len(given) == 1, case.died.crash
+                assert len(given) == 1, case.dead_process.crash
         for kind in (Asked, Answered):
-            assert any(isinstance(body, kind) for case in cases for body in case.died.arrived), "no crash came after it"
+            assert any(isinstance(body, kind) for case in cases for body in case.dead_process.arrived), (
+                "no crash came after it"
+            )
 
 
 async def _crash_each_write(place: Place, effects: Sequence[Effect]) -> list[tuple[Case, World]]:
@@ -109,10 +113,10 @@ async def _crash_each_write(place: Place, effects: Sequence[Effect]) -> list[tup
 
 def _check(case: Case, world: World, effect: Effect, step_id: str, told: str) -> None:
     """One call in one run: how often it happened, under which key, and what the model heard of it."""
-    where, entered = case.died.crash, world.entered[effect]
-    intended, settled = case.died.has_intent(step_id), case.died.has_outcome(step_id)
+    where, entered = case.dead_process.crash, world.entered[effect]
+    intended, settled = case.dead_process.has_intent(step_id), case.dead_process.has_outcome(step_id)
     unknown = told.startswith(UNKNOWN)
-    if not case.died.in_doubt(step_id):
+    if not case.dead_process.in_doubt(step_id):
         assert unknown is (effect == "once" and intended and not settled), where
     assert told == f"{effect} is done" or (unknown and effect == "once"), where
     assert len(world.keys.get(effect, ())) == (1 if entered else 0), where

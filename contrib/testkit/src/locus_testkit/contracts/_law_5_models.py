@@ -57,7 +57,7 @@ class ModelCallLaws(StoreContract):
         assert {sum(talks[case.thread_id].asked.values()) for case in cases} == {3, 4}
         for case in cases:
             said = [m.text for m in (await case.state()).messages if m.role is Role.ASSISTANT]
-            assert [text.split(",")[0] for text in said] == ["turn 0", "turn 1", "turn 2"], case.died.crash
+            assert [text.split(",")[0] for text in said] == ["turn 0", "turn 1", "turn 2"], case.dead_process.crash
             assert len(said) == 3
 
     async def test_law_5_recorded_answer_is_not_asked_for_again(self, open_store: OpenStore) -> None:
@@ -80,15 +80,15 @@ class ModelCallLaws(StoreContract):
         for case in await crash_each_write(make):
             asked, state = notes[case.thread_id].asked, await case.state()
             calls = sum(asked.values()) + sum(talks[case.thread_id].asked.values())
-            assert calls <= 5, f"{case.died.crash}: more than the call in flight was repeated"
+            assert calls <= 5, f"{case.dead_process.crash}: more than the call in flight was repeated"
             for number in (0, 1):
                 stored = any(
                     (b.step_id.iteration, b.step_id.purpose) == (number, "notes")
-                    for b in case.died.arrived
+                    for b in case.dead_process.arrived
                     if isinstance(b, Outcome)
                 )
                 found += stored
-                assert asked[number] == 1 or not stored, f"{case.died.crash}: the answer was stored"
+                assert asked[number] == 1 or not stored, f"{case.dead_process.crash}: the answer was stored"
                 assert state.metadata[f"notes {number}"] == f"notes {number}, asked {asked[number]} times"
         assert found, "no crash came between the two calls of a node"
 
@@ -106,4 +106,4 @@ class ModelCallLaws(StoreContract):
             bodies = [entry.body for entry in await place.stores[0].read(case.thread_id)]
             recorded = [b.value for b in bodies if isinstance(b, Outcome) and isinstance(b.value, Called)]
             said = [m for m in (await case.state()).messages if m.role is Role.ASSISTANT]
-            assert [each.response.message for each in recorded] == said, case.died.crash
+            assert [each.response.message for each in recorded] == said, case.dead_process.crash

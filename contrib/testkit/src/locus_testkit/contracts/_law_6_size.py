@@ -72,7 +72,7 @@ class SizeLaws(StoreContract):
             return Case(place, thread_id, lambda store: Agent(talk.model, tools=tools, checkpointer=store))
 
         for case in await crash_each_write(make):
-            assert results_by_tool(await case.state())["act"] == large, case.died.crash
+            assert results_by_tool(await case.state())["act"] == large, case.dead_process.crash
 
     @needs("history")
     async def test_law_6_entry_holds_what_was_added(self, open_store: OpenStore) -> None:

@@ -43,8 +43,8 @@ class StepLaws(StoreContract):
 
         for case in await crash_each_write(make):
             for name in _NAMES:
-                stored = case.died.has_outcome(f"0/execute/0/step/0:{name}")
-                assert marks[case.thread_id][name] in ((1,) if stored else (1, 2)), (case.died.crash, name)
+                stored = case.dead_process.has_outcome(f"0/execute/0/step/0:{name}")
+                assert marks[case.thread_id][name] in ((1,) if stored else (1, 2)), (case.dead_process.crash, name)
             assert results_by_tool(await case.state())["act"] == "|".join(f"did {name}" for name in _NAMES)
 
     @needs("history")
@@ -77,7 +77,7 @@ class StepLaws(StoreContract):
 
         case = Case(place, "t", agent)
         await case.segment(Crash(5, stored=False))
-        assert case.died.has_outcome("0/execute/0")
+        assert case.dead_process.has_outcome("0/execute/0")
         # A handle may remember its own claim, so another one asks first.
         for store in reversed(place.stores):
             claim = await store.claim("t", "another program")
@@ -105,7 +105,7 @@ class StepLaws(StoreContract):
 
         case = Case(place, "t", agent)
         await case.segment(Crash(5, stored=False))
-        assert case.died.has_outcome("0/execute/0")
+        assert case.dead_process.has_outcome("0/execute/0")
         # A handle may remember its own claim, so another one asks.
         result = await Agent(talk.model, tools=[changed], checkpointer=place.stores[1]).resume("t")
         assert result.text.endswith("done")

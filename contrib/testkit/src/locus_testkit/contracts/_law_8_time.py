@@ -101,9 +101,9 @@ class TimeLaws(StoreContract):
         assert wanted.active_seconds == 120
         for case in await crash_each_write(make):
             got = await case.state()
-            begun = len(case.died.arrived) > 0
+            begun = len(case.dead_process.arrived) > 0
             late = timedelta(0) if begun else timedelta(days=1)
-            assert got.started_at == wanted.started_at + late, case.died.crash
-            assert got.active_seconds == wanted.active_seconds, case.died.crash
+            assert got.started_at == wanted.started_at + late, case.dead_process.crash
+            assert got.active_seconds == wanted.active_seconds, case.dead_process.crash
             # What a worker did after its last transition is lost as work, and can be one iteration.
-            assert got.iteration - wanted.iteration in (0, 1), case.died.crash
+            assert got.iteration - wanted.iteration in (0, 1), case.dead_process.crash

@@ -78,7 +78,7 @@ class BoundLaws(StoreContract):
         assert len(cases) >= 20
         for case in cases:
             got = await case.state()
-            where = case.died.crash
+            where = case.dead_process.crash
             assert (got.iteration, got.usage) == (wanted.iteration, wanted.usage), where
             assert sum(m.role is Role.ASSISTANT for m in got.messages) == 3, where
             assert sum(talks[case.thread_id].asked.values()) <= 4, where

@@ -21,7 +21,7 @@ __all__ = [
     "MakeModel",
     "ModelFeatures",
     "Promises",
-    "Sent",
+    "SentRequest",
     "build_request",
     "check_calls",
     "check_text",
@@ -49,7 +49,7 @@ class ModelFeatures:
         raw_blocks: its answers may hold blocks that only its provider understands.
         failures: an exception among the answers makes the provider fail that way; needs ``exact``.
         deadline: it ends by ``ModelRequest.deadline`` by itself (the loop enforces the deadline in any case).
-        wire: `ModelContract.sent` shows what the provider was given.
+        wire: `ModelContract.sent_requests` shows what the provider was given.
     """
 
     exact: bool = False
@@ -66,7 +66,7 @@ class ModelFeatures:
 
 
 @frozen(kw_only=True)
-class Sent:
+class SentRequest:
     """One request as the provider was given it, as plain data that ``json.dumps`` takes.
 
     Args:
@@ -110,7 +110,7 @@ class Promises(Contract):
         if close is not None:
             await close()
 
-    def sent(self, model: Model) -> Sequence[Sent]:
+    def sent_requests(self, model: Model) -> Sequence[SentRequest]:
         """What the provider was given, request by request (feature ``wire``)."""
         raise NotImplementedError(f"{type(self).__name__} declares the feature wire and needs sent(self, model)")
 

@@ -18,7 +18,7 @@ from locus_testkit.contracts._model import (
     TEMPERATURE,
     MakeModel,
     Promises,
-    Sent,
+    SentRequest,
     build_request,
     check_calls,
     check_text,
@@ -47,7 +47,7 @@ class HistoryPromises(Promises):
         await model.complete(
             build_request(_PARIS, first.message, *map(result_of, check_calls(first)), tools=(TEMPERATURE,))
         )
-        wire = _dump(list(self.sent(model)[-1].messages))
+        wire = _dump(list(self.sent_requests(model)[-1].messages))
         places = [wire.find(mark) for mark in self._marks()]
         assert -1 not in places, f"{dict(zip(self._marks(), places, strict=True))} in {wire}"
         assert places == sorted(places), f"{dict(zip(self._marks(), places, strict=True))} in {wire}"
@@ -83,7 +83,7 @@ class HistoryPromises(Promises):
             messages += [response.message, *map(result_of, response.tool_calls)]
             if not response.tool_calls:
                 messages.append(user("Go on."))
-        sent = self.sent(model)
+        sent = self.sent_requests(model)
         assert len(sent) == len(turns)
         for earlier, later in pairwise(sent):
             assert _dump(later.system) == _dump(earlier.system)
@@ -170,5 +170,5 @@ def _dump(data: object) -> str:
     return json.dumps(data, ensure_ascii=False)
 
 
-def _messages(sent: Sent) -> list[str]:
+def _messages(sent: SentRequest) -> list[str]:
     return [_dump(message) for message in sent.messages]

@@ -93,7 +93,7 @@ class Process(CrashingStore):
         return super().snapshot_every if self._every is None else self._every
 
     async def _write(self, write: Callable[[], Awaitable[_T]], bodies: Sequence[Body]) -> _T:
-        async def noted() -> _T:
+        async def write_and_note() -> _T:
             # Another write of this process may be cancelled in its middle when this one dies.
             self.doubtful += bodies
             got = await write()
@@ -102,7 +102,7 @@ class Process(CrashingStore):
                 self.arrived += bodies
             return got
 
-        got = await super()._write(noted, bodies)
+        got = await super()._write(write_and_note, bodies)
         if got in _ACCEPTED:
             self.acknowledged += bodies
         return got
@@ -134,12 +134,12 @@ class Talk:
         self.model = ScriptedModel(script=lambda request: self._turns, after="repeat")
 
     def _turn(self, at: int, turn: Turn) -> Turn:
-        def said(_: Any) -> Turn:
+        def answer(_: Any) -> Turn:
             self.asked[at] += 1
             items: Any = turn if isinstance(turn, list) else [turn]
             return [f"turn {at}, asked {self.asked[at]} times: ", *items]
 
-        return said
+        return answer
 
 
 class World:
@@ -240,7 +240,7 @@ class Case:
         return await self.state()
 
     @property
-    def died(self) -> Process:
+    def dead_process(self) -> Process:
         """The process that died first."""
         return next(one for one in self.processes if one.dead)
 

@@ -90,7 +90,7 @@ def events(cls: type[Event] | None = None, **fields: SearchStrategy[Any]) -> Sea
     if fields:
         raise TypeError("fields can only be given together with an event class")
 
-    def registered() -> SearchStrategy[Event]:
+    def registered_events() -> SearchStrategy[Event]:
         return st.one_of([_of_class(each, {}) for each in event_types().values()])
 
-    return st.deferred(registered)
+    return st.deferred(registered_events)

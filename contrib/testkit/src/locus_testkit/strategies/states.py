@@ -187,7 +187,7 @@ def grown_states(draw: DrawFn, start: SearchStrategy[AgentState] | None = None, 
 def state_pairs() -> SearchStrategy[tuple[AgentState, AgentState]]:
     """An old state and a new one: mostly grown from the old (marked or not), sometimes unrelated to it."""
 
-    def followed(old: AgentState) -> SearchStrategy[tuple[AgentState, AgentState]]:
+    def follow(old: AgentState) -> SearchStrategy[tuple[AgentState, AgentState]]:
         return st.tuples(st.just(old), grown_states(st.just(old)))
 
-    return (states() | grown_states()).flatmap(followed) | st.tuples(states(), states())
+    return (states() | grown_states()).flatmap(follow) | st.tuples(states(), states())
