@@ -27,7 +27,7 @@ from locus.core.events import event_from_json, event_to_json
 from locus.journal import MemoryStore
 from locus.plugin import Plugin
 from locus_testkit import ScriptedModel, call
-from locus_testkit.installed import Discovery, DiscoveryRefused
+from locus_testkit.discovery import Discovery, DiscoveryRefused
 
 __all__ = ["shelf"]
 

@@ -32,7 +32,7 @@ from locus.journal import MemoryStore, SnapshotAdapter
 from locus.plugin import RunContext
 from locus.plugins.discovery import Catalogue
 from locus_testkit import ScriptedModel, call
-from locus_testkit.installed import TemporaryPlugins
+from locus_testkit.discovery import TemporaryPlugins
 
 __all__ = ["shelf"]
 

@@ -12,7 +12,7 @@ import pytest
 import locus_testkit
 from locus_testkit import strategies
 
-FACADE = ("cassettes", "clock", "contracts", "crashes", "engine", "history", "installed", "network", "scripted")
+FACADE = ("cassettes", "clock", "contracts", "crashes", "engine", "history", "discovery", "network", "scripted_model")
 STRATEGIES = ("conditions", "data", "events", "journals", "messages", "models", "states")
 
 

@@ -14,7 +14,7 @@ from locus.journal import MemoryStore
 from locus.plugin import API, Plugin
 from locus.plugins.discovery import Catalogue
 from locus_testkit import DiscoveryRefused, FakeClock, ScriptedModel, TemporaryPlugins, call
-from locus_testkit.installed import Discovery
+from locus_testkit.discovery import Discovery
 
 pytest_plugins = ["pytester"]
 

@@ -17,7 +17,7 @@ from locus.models.protocol import ModelRequest, ModelResponse
 from locus_plugin_anthropic.model import AnthropicModel
 from locus_plugin_anthropic.settings import AnthropicSettings
 from locus_testkit.hostile import Answer, ReceivedRequest
-from locus_testkit.scripted import blocks_of
+from locus_testkit.scripted_model import blocks_of
 from locus_wire.errors import ConnectionLost
 from locus_wire.failures import ErrorDetails, status_error
 from locus_wire.pools import Pools, Session

@@ -23,7 +23,7 @@ from locus_plugin_llamacpp.model import LlamaCppModel, available, make
 from locus_plugin_llamacpp.runtime import EngineOptions
 from locus_plugin_llamacpp.settings import LlamaCppSettings
 from locus_testkit.contracts import ModelContract, ModelFeatures
-from locus_testkit.scripted import Turn, never
+from locus_testkit.scripted_model import Turn, never
 
 from .conftest import FakeModel
 from .doubles import PROMPT, USAGE, delta

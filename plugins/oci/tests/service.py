@@ -18,7 +18,7 @@ from locus.core.frozen import thaw
 from locus.core.messages import Block, RawBlock, TextBlock, ToolCall
 from locus.models.protocol import ModelResponse
 from locus_testkit.localserver import Answer, LocalServer, ReceivedRequest
-from locus_testkit.scripted import Turn, blocks_of, never
+from locus_testkit.scripted_model import Turn, blocks_of, never
 
 from .verification import Keys, unsigned_because
 

@@ -15,7 +15,7 @@ from locus_plugin_oci.model import OciModel, make
 from locus_plugin_oci.settings import OciSettings
 from locus_testkit import ModelContract, ModelFeatures, PluginContract, SentRequest
 from locus_testkit.hostile import Answer, Good, HostileFeatures, HostileServerContract
-from locus_testkit.scripted import Turn
+from locus_testkit.scripted_model import Turn
 
 from .service import COMPARTMENT, Service, cohere, generic, openai
 from .verification import Keys, write_profile

@@ -10,7 +10,7 @@ from typing import Any
 from locus.core.messages import TextBlock, ThinkingBlock, ToolCall
 from locus.models.protocol import ModelResponse
 from locus_testkit.localserver import Answer, ReceivedRequest
-from locus_testkit.scripted import blocks_of, never
+from locus_testkit.scripted_model import blocks_of, never
 
 from .protocol import Refused, check_chat
 

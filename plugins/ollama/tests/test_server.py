@@ -27,7 +27,7 @@ from locus_plugin_ollama.model import OllamaModel, make
 from locus_plugin_ollama.settings import OllamaSettings
 from locus_testkit import call
 from locus_testkit.localserver import Answer, LocalServer
-from locus_testkit.scripted import never
+from locus_testkit.scripted_model import never
 from locus_wire.errors import BadAnswer, ContextTooLong, KeyRefused, NotFound, ProviderFailed, TooLate, Unreachable
 
 from .emulator import Emulator, final, lines, message_of, ndjson

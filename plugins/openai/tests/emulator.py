@@ -13,7 +13,7 @@ from locus.core.frozen import thaw
 from locus.core.messages import Block, RawBlock, TextBlock, ThinkingBlock, ToolCall
 from locus.models.protocol import ModelResponse
 from locus_testkit.localserver import Answer, LocalServer, ReceivedRequest
-from locus_testkit.scripted import Turn, blocks_of, never
+from locus_testkit.scripted_model import Turn, blocks_of, never
 
 USAGE = {
     "prompt_tokens": 10,

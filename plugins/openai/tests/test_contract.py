@@ -13,7 +13,7 @@ from locus.models.protocol import Model
 from locus_plugin_openai.model import OpenAIModel
 from locus_testkit import ModelContract, ModelFeatures, PluginContract, SentRequest
 from locus_testkit.hostile import Answer, Good, HostileServerContract
-from locus_testkit.scripted import Turn, call
+from locus_testkit.scripted_model import Turn, call
 
 from .emulator import Emulator, chat, responses
 from .kit import model_at

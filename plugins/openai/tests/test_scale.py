@@ -12,7 +12,7 @@ from locus import Agent
 from locus.core.events import ModelChunkEvent
 from locus_testkit.imports import modules_imported_by
 from locus_testkit.localserver import Answer, LocalServer, ReceivedRequest
-from locus_testkit.scripted import blocks_of, call
+from locus_testkit.scripted_model import blocks_of, call
 
 from .emulator import chat, responses
 from .kit import model_at

@@ -638,6 +638,6 @@ def test_a_record_that_cannot_be_read_is_none(odd: dict[str, Any]) -> None:
     state = AgentState()
     assert Record.of(state.with_metadata("planning", {"began": state.started_at.isoformat(), **odd})) is None
     kept = evolve(Record.first(state), plans=1, plan=read_plan(plan(A), ToolRegistry(look)))
-    assert Record.of(kept.kept(state)) == kept
+    assert Record.of(kept.save_to(state)) == kept
     later = state.started_at + timedelta(seconds=1)
-    assert Record.of(evolve(kept.kept(state), started_at=later)) is None, "of another run on the thread"
+    assert Record.of(evolve(kept.save_to(state), started_at=later)) is None, "of another run on the thread"

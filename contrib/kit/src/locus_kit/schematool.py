@@ -1,8 +1,8 @@
 """`schema_tool`: a tool whose parameters another program describes, such as one behind a protocol.
 
-There is no signature to read, only a JSON Schema from elsewhere. It goes to the model as it is. What it says in full is
-checked by its author: a schema of others may be built so that checking it never ends, so the kernel looks at what
-costs nothing to look at, the names at its top and their plain types.
+Such a tool has no signature to read, only a JSON Schema from elsewhere, sent to the model as it is. Only the names
+at its top and their plain types are checked before a call, because a foreign schema may be built so that checking it
+never ends; the rest is checked by the program that runs the tool.
 """
 
 from __future__ import annotations

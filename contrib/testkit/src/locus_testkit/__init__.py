@@ -36,6 +36,7 @@ from locus_testkit.contracts import (  # noqa: E402  # the line above must come 
     needs,
 )
 from locus_testkit.crashes import CrashingStore, FailingStore, SimulatedCrash, every_crash, is_crash  # noqa: E402  # the same
+from locus_testkit.discovery import Discovery, DiscoveryRefused, TemporaryPlugins  # noqa: E402  # the same
 from locus_testkit.engine import ToyEngine  # noqa: E402  # the same
 from locus_testkit.history import (  # noqa: E402  # the same
     HistoryInvalid,
@@ -43,9 +44,8 @@ from locus_testkit.history import (  # noqa: E402  # the same
     assert_valid_request,
     history_problems,
 )
-from locus_testkit.installed import Discovery, DiscoveryRefused, TemporaryPlugins  # noqa: E402  # the same
 from locus_testkit.network import NetworkGuard, NetworkRefused  # noqa: E402  # the same
-from locus_testkit.scripted import (  # noqa: E402  # the same
+from locus_testkit.scripted_model import (  # noqa: E402  # the same
     DEFAULT_USAGE,
     CallIds,
     ScriptedModel,

@@ -16,8 +16,8 @@ from locus.journal import MemoryStore
 from locus_testkit.clock import FakeClock
 from locus_testkit.contracts.base import LEFT_OUT, Contract, LeftOut
 from locus_testkit.contracts.features import missing_features
-from locus_testkit.installed import Discovery, TemporaryPlugins
-from locus_testkit.scripted import ScriptedModel, Turn
+from locus_testkit.discovery import Discovery, TemporaryPlugins
+from locus_testkit.scripted_model import ScriptedModel, Turn
 
 #: Loaded with this one.
 pytest_plugins = ("locus_testkit.pytest_network", "locus_testkit.pytest_cassettes")

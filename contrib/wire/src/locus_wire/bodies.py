@@ -39,7 +39,7 @@ def json_value(text: str | bytes) -> Any:
     What an answer holds goes back with the next request, and that could not be written.
 
     Raises:
-        ValueError: it is no JSON.
+        ValueError: it is not JSON.
     """
     try:
         return json.loads(text, parse_constant=_no_number, parse_float=_number)

@@ -1,4 +1,4 @@
-"""Tool calls as servers send them: with ids that repeat or are missing, with arguments that are no JSON.
+"""Tool calls as servers send them: with ids that repeat or are missing, with arguments that are not JSON.
 
 Whatever comes, a `ToolCall` is made of it: what is wrong with it the model hears from the loop.
 """

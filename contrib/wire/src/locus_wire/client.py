@@ -220,7 +220,7 @@ class Client:
             body: the bytes.
             deadline: on the clock of `anyio.current_time`, or None.
             headers: further ones.
-            ended: asked when the stream ends without a last event: whether the answer is complete all the same.
+            ended: asked when the stream ends without a last event: whether the answer is complete nevertheless.
             take: gets each event in turn, and returns True for the one that completes the answer. It may raise
                 `Malformed` and `ErrorInAnswer`; any other error is raised here, once the connection is closed.
 

@@ -1,6 +1,6 @@
 """`strict_schema`: a JSON Schema in the form that vendors can hold a model to while it writes.
 
-Strict modes accept a part of JSON Schema: every object is closed, every property is required, there are no maps and
+Strict modes accept a part of JSON Schema: every object is closed, every property is required, without maps and
 few constraints. What they do not accept (a default, a pattern, a limit) moves to the description and is checked when
 the answer is read. An optional property becomes nullable; output schemas and tools read null as "left out".
 """

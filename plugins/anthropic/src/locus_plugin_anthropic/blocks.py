@@ -51,7 +51,7 @@ def block_of(data: Mapping[str, Any], *, cut: bool = False, raw: str | None = No
     Args:
         data: as the API has it.
         cut: the answer was cut off in it, so its arguments are not what the model meant.
-        raw: the text of arguments that are no JSON object, or None.
+        raw: the text of arguments that are not a JSON object, or None.
     """
     match data:
         case {"type": "text", "text": str(text), **rest}:

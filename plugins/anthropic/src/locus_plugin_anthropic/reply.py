@@ -47,7 +47,7 @@ def response_of(data: Wire, raw: Mapping[int, str], usage: Usage, *, name: str) 
 
     Args:
         data: the message, see `check_message`.
-        raw: the text of arguments that are no JSON object, by the place of their block.
+        raw: the text of arguments that are not a JSON object, by the place of their block.
         usage: of all requests that it took.
         name: the model's name, where the message does not name it.
 

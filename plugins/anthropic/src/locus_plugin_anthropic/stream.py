@@ -30,7 +30,7 @@ class Stream:
     def __init__(self, on_chunk: OnChunk | None = None, answer: str | None = None) -> None:
         #: What has arrived, in the form of a message that came in one piece.
         self.message: Wire = {}
-        #: The text of arguments that are no JSON object, by the place of their block.
+        #: The text of arguments that are not a JSON object, by the place of their block.
         self.raw: dict[int, str] = {}
         self._on_chunk, self._answer = on_chunk, answer
         self._blocks: dict[int, Wire] = {}

@@ -104,7 +104,7 @@ class CausalHook(Hook):
 
     @hookimpl
     async def locus_terminate(self, state: AgentState, run: RunContext) -> None:
-        """Tell of the calls after the last reflection."""
+        """Add the calls after the last reflection, and emit their events."""
         await _extend_trace(state, _Record.of(state), run)
 
     def on_terminate(self, event: TerminateEvent, run: RunContext) -> None:

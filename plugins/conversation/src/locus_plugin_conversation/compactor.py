@@ -88,7 +88,7 @@ class LLMCompactor:
         light = self._lighter(now, messages, head, cut)
         if light is not None and self._after(light, totals, messages) <= self._enough:
             return act(state, run, light, KEY, SHOWN)
-        plan = Compaction(end=cut, kept=turns.kept(cut, head, summarised=True))
+        plan = Compaction(end=cut, kept=turns.find_kept(cut, head, summarised=True))
         if self._worth_it(now, plan, totals, messages):
             made = await extend(state, run, now, plan, self.model, piece=2 * self.window)
             if made is not None:

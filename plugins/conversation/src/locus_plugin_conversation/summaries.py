@@ -177,7 +177,7 @@ class SummarizingManager:
         cut = turns.cut_at_most(len(messages) - self.keep_recent, least=done.end + 1 if done else 1)
         if cut is None:
             return now.view(messages)
-        plan = Compaction(end=cut, kept=turns.kept(cut, summarised=True), stubs=done.stubs if done else 0)
+        plan = Compaction(end=cut, kept=turns.find_kept(cut, summarised=True), stubs=done.stubs if done else 0)
         return await extend(state, run, now, plan, self.model) or now.view(messages)
 
     def _due(self, now: ShownMessages, total: int) -> bool:

@@ -41,7 +41,7 @@ class Turns:
         """The cuts at or after an index."""
         return self.cuts[bisect_left(self.cuts, index) :]
 
-    def kept(self, end: int, head: int = 0, *, summarised: bool = False) -> tuple[int, ...]:
+    def find_kept(self, end: int, head: int = 0, *, summarised: bool = False) -> tuple[int, ...]:
         """What stays although it lies before a cut.
 
         Every system message; the head; the user turn that opened the run, which a note from Reflect or a reviewer's

@@ -62,12 +62,12 @@ class SlidingWindowManager:
         cut = self._cut(turns, len(messages), below)
         if cut is None:
             return now.view(messages)
-        return act(state, run, Compaction(end=cut, kept=turns.kept(cut)), KEY, _SHOWN)
+        return act(state, run, Compaction(end=cut, kept=turns.find_kept(cut)), KEY, _SHOWN)
 
     def _cut(self, turns: Turns, total: int, below: int) -> int | None:
         target = self.max_messages - (self.max_messages // 4 if self.slack is None else self.slack)
         for cut in turns.cuts_from(total - target):
-            if cut > below and total - cut + turns.count_kept(turns.kept(cut)) <= target:
+            if cut > below and total - cut + turns.count_kept(turns.find_kept(cut)) <= target:
                 return cut
         # What belongs together is larger than the window.
         return turns.cut_at_most(total, least=below + 1)

@@ -4,7 +4,7 @@ llama.cpp blocks and calls back from its own threads. Space of designs: abandon 
 the caller is cancelled (it would go on generating and hold the model), or have it joined. Here it is
 joined: a cancelled caller sets a flag, the callback answers "stop" at the next token or the next batch
 of the prompt, the thread returns, and only then does the cancellation go on. So the model is never busy
-for nobody, and no thread outlives its request.
+for a lost caller, and no thread outlives its request.
 
 A request holds one of the engine's slots. Within an event loop a capacity limiter queues the requests
 fairly and without threads; between event loops of different threads a semaphore does.

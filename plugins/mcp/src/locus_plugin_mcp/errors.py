@@ -4,7 +4,7 @@
 LocusError
 ├── McpServerError       a server cannot be used: raised by a run that requires it, else reported
 │   ├── McpStartError        it was never there, or never answered
-│   └── McpProtocolError     what it says is no MCP
+│   └── McpProtocolError     its messages are not MCP
 └── ToolError
     └── McpToolError     a call has no result, and the model reads why
         ├── McpConnectionLost    the server went away

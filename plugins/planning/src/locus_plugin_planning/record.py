@@ -78,7 +78,7 @@ class Record:
         except (KeyError, TypeError, ValueError, AttributeError):
             return None
 
-    def kept(self, state: AgentState) -> AgentState:
+    def save_to(self, state: AgentState) -> AgentState:
         """The state with this record."""
         # The plan of a run that goes on without it is in the journal; it is not read here again.
         record = self if self.running else evolve(self, plan=Plan(), done=EMPTY, thoughts=EMPTY)
@@ -96,6 +96,6 @@ class Record:
         """
         return f"{self._prefix}{self.plans % 100:02}{number % 100:02}"
 
-    def made(self, call_id: str) -> bool:
+    def is_call_of_plan(self, call_id: str) -> bool:
         """Whether a call is one of this run's plans."""
         return len(call_id) == 9 and call_id.startswith(self._prefix)

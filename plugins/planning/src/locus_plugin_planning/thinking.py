@@ -141,7 +141,7 @@ class Thinking:
         return self.state.with_message(plugin_message(NAME, "\n".join(["[From the plan of this run.]", *self.said])))
 
     def _save(self, state: AgentState) -> AgentState:
-        return state if self.record is self.known else self.record.kept(state)
+        return state if self.record is self.known else self.record.save_to(state)
 
     # -- plans ------------------------------------------------------------------------------------
 
@@ -276,7 +276,7 @@ class Thinking:
 
     def _earlier_executions(self) -> list[ToolExecution]:
         """What calls of plans were executed in this run."""
-        return [execution for call_id, execution in self.outcomes.items() if self.record.made(call_id)]
+        return [execution for call_id, execution in self.outcomes.items() if self.record.is_call_of_plan(call_id)]
 
     def _turns(self) -> int:
         """How many turns were made without the model before this Think."""

@@ -66,7 +66,7 @@ class Reflection:
         verdict: how the work goes.
         judgment: why, in a sentence or two; one line.
         confidence: absolute, 0.0 to 1.0, clamped: how sure the judge is that the user's request is fulfilled as
-            things stand. NaN is refused.
+            things are. NaN is refused.
         guidance: what to do next, or ``""``; one line.
 
     Raises:
@@ -91,7 +91,7 @@ class Reply:
     Args:
         judgment: how the work goes and why, in one or two sentences.
         verdict: on_track, stuck, new_findings or loop.
-        confidence: from 0.0 to 1.0: how sure you are that the user's request is fulfilled as things stand now.
+        confidence: from 0.0 to 1.0: how sure you are that the user's request is fulfilled by now.
         guidance: what the agent should do next, in one sentence.
     """
 

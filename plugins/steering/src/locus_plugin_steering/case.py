@@ -1,6 +1,6 @@
 """What the judge reads: the policy, the user's request, the last calls, and the call in question.
 
-Everything but the policy is data that an attacker may have written. It stands between boundaries that are a hash of
+Everything but the policy is data that an attacker may have written. It is put between boundaries that are a hash of
 itself and of the run: a text cannot hold the hash of a text that it is part of, so it cannot pretend to end; and a run
 that is resumed asks the same question.
 """
@@ -61,7 +61,7 @@ def case(request: str, calls: tuple[ToolExecution, ...], call: ToolCall, run_id:
 def user_request(state: AgentState) -> str:
     """What the user asked for in this run.
 
-    Feedback of reviewers and of other plugins stands in the conversation as the user's, too: the request is what stands
+    Feedback of reviewers and of other plugins is in the conversation as the user's, too: the request is what comes
     before the first answer of the run, and the number of its answers is that of its iterations.
     """
     answers = state.iteration + 1

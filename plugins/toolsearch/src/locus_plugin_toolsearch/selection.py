@@ -27,7 +27,7 @@ def read_names(state: AgentState) -> tuple[str, ...] | None:
 
 
 def extend_names(names: tuple[str, ...], more: Iterable[str], registry: ToolRegistry) -> tuple[str, ...]:
-    """The names, and behind them those of more that are new and exist; the same object when there are none."""
+    """The names, and behind them those of more that are new and exist; the same object when nothing is new."""
     known = set(names)
     new = [name for name in dict.fromkeys(more) if name not in known and name in registry]
     return (*names, *new) if new else names

@@ -17,7 +17,7 @@ from locus_testkit.contracts._runs import Case, Crash, Talk, World, crash_each_w
 from locus_testkit.contracts._samples import NOON, bodies_of, fold_claim, steps_since, story, texts
 from locus_testkit.contracts._store import OpenStore, StoreContract, add, tell
 from locus_testkit.contracts.features import needs
-from locus_testkit.scripted import call
+from locus_testkit.scripted_model import call
 
 __all__ = ["AckLaws"]
 

@@ -22,7 +22,7 @@ from locus_testkit.contracts._samples import (
 )
 from locus_testkit.contracts._store import OpenStore, StoreContract, add, claim_and_release, tell, write
 from locus_testkit.contracts.features import needs
-from locus_testkit.scripted import call
+from locus_testkit.scripted_model import call
 
 __all__ = ["FoldLaws"]
 

@@ -25,7 +25,7 @@ from locus_testkit.contracts._runs import (
     results_by_tool,
 )
 from locus_testkit.contracts._store import OpenStore, StoreContract
-from locus_testkit.scripted import call
+from locus_testkit.scripted_model import call
 
 __all__ = ["EffectLaws"]
 

@@ -15,7 +15,7 @@ from locus.plugin import View
 from locus_testkit.contracts._runs import Case, Talk, World, crash_each_write
 from locus_testkit.contracts._store import OpenStore, StoreContract
 from locus_testkit.contracts.features import needs
-from locus_testkit.scripted import ScriptedModel, call
+from locus_testkit.scripted_model import ScriptedModel, call
 
 __all__ = ["ModelCallLaws"]
 

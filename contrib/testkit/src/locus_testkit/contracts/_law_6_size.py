@@ -12,7 +12,7 @@ from locus_testkit.contracts._runs import Case, Talk, World, crash_each_write, r
 from locus_testkit.contracts._samples import bodies_of, fold_claim, steps_since, story, texts
 from locus_testkit.contracts._store import OpenStore, StoreContract, add, claim_and_release, tell, write
 from locus_testkit.contracts.features import needs
-from locus_testkit.scripted import call
+from locus_testkit.scripted_model import call
 
 __all__ = ["SizeLaws"]
 

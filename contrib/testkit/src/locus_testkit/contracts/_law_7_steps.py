@@ -14,7 +14,7 @@ from locus.tools import tool
 from locus_testkit.contracts._runs import Case, Context, Crash, Talk, World, crash_each_write, results_by_tool
 from locus_testkit.contracts._store import OpenStore, StoreContract
 from locus_testkit.contracts.features import needs
-from locus_testkit.scripted import call
+from locus_testkit.scripted_model import call
 
 __all__ = ["StepLaws"]
 

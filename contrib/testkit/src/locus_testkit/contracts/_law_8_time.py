@@ -15,7 +15,7 @@ from locus_testkit.clock import FakeClock
 from locus_testkit.contracts._runs import Case, Talk, crash_each_write
 from locus_testkit.contracts._samples import NOON, fold_claim, last_transition, story
 from locus_testkit.contracts._store import OpenStore, StoreContract, claim_and_release, tell
-from locus_testkit.scripted import call
+from locus_testkit.scripted_model import call
 
 __all__ = ["TimeLaws"]
 

@@ -17,7 +17,7 @@ from locus_testkit.contracts._runs import Case, Crash, Place, Talk, World, crash
 from locus_testkit.contracts._samples import NOON, bodies_of, fold_claim, story, texts
 from locus_testkit.contracts._store import OpenStore, StoreContract, add, claim_and_release, tell
 from locus_testkit.contracts.features import needs
-from locus_testkit.scripted import call
+from locus_testkit.scripted_model import call
 
 __all__ = ["BoundLaws"]
 

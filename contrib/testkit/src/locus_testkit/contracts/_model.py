@@ -14,7 +14,7 @@ from locus.core.messages import Message, Role, ToolCall, ToolResult
 from locus.models import Model, ModelRequest, ModelResponse
 from locus.tools import ToolSpec
 from locus_testkit.contracts.base import Contract
-from locus_testkit.scripted import Turn
+from locus_testkit.scripted_model import Turn
 
 __all__ = [
     "TEMPERATURE",

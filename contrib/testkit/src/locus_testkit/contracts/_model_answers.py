@@ -21,7 +21,7 @@ from locus_testkit.contracts._model import (
     result_of,
 )
 from locus_testkit.contracts.features import needs
-from locus_testkit.scripted import call
+from locus_testkit.scripted_model import call
 
 __all__ = ["AnswerPromises"]
 

@@ -10,7 +10,7 @@ from locus.core.errors import ContextOverflow, ModelError
 from locus.models import Chunk, ModelResponse
 from locus_testkit.contracts._model import MakeModel, Promises, build_request, check_text
 from locus_testkit.contracts.features import needs
-from locus_testkit.scripted import never
+from locus_testkit.scripted_model import never
 
 __all__ = ["EndPromises"]
 

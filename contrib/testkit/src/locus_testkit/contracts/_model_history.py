@@ -27,7 +27,7 @@ from locus_testkit.contracts._model import (
     user,
 )
 from locus_testkit.contracts.features import needs
-from locus_testkit.scripted import call
+from locus_testkit.scripted_model import call
 
 __all__ = ["HistoryPromises"]
 

@@ -23,7 +23,7 @@ from locus.journal import Appended, Claim, JournalStore
 from locus.tools import Tool, ToolContext, tool
 from locus_testkit.contracts._samples import fold_claim
 from locus_testkit.crashes import CrashingStore, is_crash
-from locus_testkit.scripted import ScriptedModel, Turn
+from locus_testkit.scripted_model import ScriptedModel, Turn
 
 __all__ = [
     "UNKNOWN",

@@ -14,7 +14,7 @@ from locus.core.state import AgentState
 from locus.journal import Appended, JournalStore, ThreadInfo, ThreadQuery
 from locus_testkit.contracts._store import OpenStore, StoreContract, claim_and_release
 from locus_testkit.contracts.features import needs
-from locus_testkit.scripted import ScriptedModel
+from locus_testkit.scripted_model import ScriptedModel
 
 __all__ = ["BEGUN", "STORIES", "ListingLaws", "transition_between", "write_bodies"]
 

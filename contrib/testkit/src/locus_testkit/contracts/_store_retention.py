@@ -14,7 +14,7 @@ from locus_testkit.contracts._samples import texts
 from locus_testkit.contracts._store import StoreContract, add
 from locus_testkit.contracts._store_listing import BEGUN, STORIES, transition_between, write_bodies
 from locus_testkit.contracts.features import needs
-from locus_testkit.scripted import ScriptedModel
+from locus_testkit.scripted_model import ScriptedModel
 
 __all__ = ["RetentionLaws"]
 
@@ -50,7 +50,7 @@ class RetentionLaws(StoreContract):
 
     @needs("queries", "forks", "history")
     async def test_plain_fork_of_an_open_run_has_not_crashed(self, store: JournalStore) -> None:
-        """No worker died on it; once somebody goes on with it, and dies, one did."""
+        """A fork that no worker has resumed is paused; once a worker has resumed it and died, it has crashed."""
         await write_bodies(store, "t", BEGUN)
         await store.fork("t", 1, "fork")
         listed = {info.thread_id: (info.status, info.node) for info in await store.threads()}
@@ -75,7 +75,7 @@ class RetentionLaws(StoreContract):
 
     @needs("delete")
     async def test_thread_that_went_on_is_not_deleted(self, store: JournalStore) -> None:
-        """Whoever deletes what a listing showed does not delete what was written since."""
+        """Deleting what a listing showed does not delete what was written since."""
         await write_bodies(store, "t", BEGUN)
         (listed,) = await store.threads()
         claim = await store.claim("t", "w")

@@ -1,4 +1,4 @@
-"""Threads side by side, and one place seen through several handles: no law of runs, and relied on all the same."""
+"""Threads side by side, and one place seen through several handles: not a law of runs, but relied on."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from locus.plugin import Plugin
 from locus.plugins import GROUP, Catalogue, Layer, PluginRequest, activate, load, structure
 from locus_testkit.contracts.base import Contract
 from locus_testkit.imports import modules_imported_by
-from locus_testkit.scripted import ScriptedModel, call
+from locus_testkit.scripted_model import ScriptedModel, call
 
 __all__ = ["PluginContract"]
 

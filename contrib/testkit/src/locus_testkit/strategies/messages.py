@@ -49,7 +49,7 @@ def thinking_blocks() -> SearchStrategy[ThinkingBlock]:
 
 @build_once
 def tool_calls() -> SearchStrategy[ToolCall]:
-    """Calls with parsed arguments, and calls whose arguments are no JSON object. Ids repeat."""
+    """Calls with parsed arguments, and calls whose arguments are not a JSON object. Ids repeat."""
     parsed = st.builds(ToolCall, _IDS, tool_names(), arguments(), extras=arguments())
     return parsed | st.builds(ToolCall, _IDS, tool_names(), malformed=texts())
 

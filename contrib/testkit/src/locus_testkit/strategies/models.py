@@ -13,7 +13,7 @@ from locus.core.errors import ContextOverflow, ModelError
 from locus.core.messages import Message, Role, ToolCall
 from locus.models import ModelRequest, ModelResponse, ModelSettings, OutputSpec, StopReason
 from locus.tools import ToolExample, ToolSpec
-from locus_testkit.scripted import Turn
+from locus_testkit.scripted_model import Turn
 from locus_testkit.strategies.data import TOOLS, arguments, build_once, texts
 from locus_testkit.strategies.messages import conversations, messages, usages
 

@@ -78,7 +78,7 @@ def blocks_of(turn: Turn) -> tuple[Block, ...]:
 
 
 def malformed_call(name: str, text: str, /) -> ToolCall:
-    """A tool call whose arguments are no JSON object, as weak models make them.
+    """A tool call whose arguments are not a JSON object, as weak models make them.
 
     Args:
         name: the tool's name.
