@@ -9,11 +9,15 @@ from locus.plugin import exports
 
 if TYPE_CHECKING:
     from locus_plugin_conversation.compactor import LLMCompactor
+    from locus_plugin_conversation.hook import ConversationHook
+    from locus_plugin_conversation.settings import ConversationSettings
     from locus_plugin_conversation.summaries import SummarizingManager
     from locus_plugin_conversation.tokens import estimate_tokens
     from locus_plugin_conversation.window import SlidingWindowManager
 
 __all__ = [
+    "ConversationHook",
+    "ConversationSettings",
     "LLMCompactor",
     "SlidingWindowManager",
     "SummarizingManager",
@@ -24,6 +28,8 @@ __getattr__, __dir__ = exports(
     __name__,
     {
         "locus_plugin_conversation.compactor": ("LLMCompactor",),
+        "locus_plugin_conversation.hook": ("ConversationHook",),
+        "locus_plugin_conversation.settings": ("ConversationSettings",),
         "locus_plugin_conversation.summaries": ("SummarizingManager",),
         "locus_plugin_conversation.tokens": ("estimate_tokens",),
         "locus_plugin_conversation.window": ("SlidingWindowManager",),

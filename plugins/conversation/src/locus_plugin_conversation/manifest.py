@@ -10,6 +10,8 @@ plugin = Plugin(
     name="conversation",
     api=(1, 0),
     summary="Keeps long conversations inside the model's window: a sliding window, summaries, compaction by tokens.",
+    hooks=("locus_plugin_conversation.hook:ConversationHook",),
+    settings="locus_plugin_conversation.settings:ConversationSettings",
     compat_paths={
         f"{_CONVERSATION}:LLMCompactor": "locus_plugin_conversation.compactor:LLMCompactor",
         f"{_CONVERSATION}:SlidingWindowManager": "locus_plugin_conversation.window:SlidingWindowManager",
