@@ -33,7 +33,7 @@ from locus.core.journal import END, Body, Transition
 from locus.core.state import AgentState
 from locus.journal.store import Appended, Claim, Posted
 from locus_plugin_sqlite import SqliteStore
-from locus_plugin_sqlite.job import Job
+from locus_plugin_sqlite.operation import Operation
 from locus_plugin_sqlite.session import Session
 
 __all__ = ["PROGRAM", "Begun", "Found", "How", "Place", "Refusing", "explored", "struck"]
@@ -52,7 +52,7 @@ _BUSY = 0.01
 _PAGE = 512
 
 
-class _Saying(Job[None]):
+class _Saying(Operation[None]):
     """Say something to the store's own connection."""
 
     grouped = False

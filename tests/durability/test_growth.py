@@ -28,7 +28,7 @@ from locus.core.journal import BLANK, Body, Outcome, StepId, fold
 from locus.journal.store import Appended, Claim
 from locus.models.protocol import ModelRequest
 from locus_plugin_sqlite import SqliteStore
-from locus_plugin_sqlite.job import Job
+from locus_plugin_sqlite.operation import Operation
 from locus_plugin_sqlite.session import Session
 from locus_testkit import ScriptedModel, call, never
 
@@ -115,7 +115,7 @@ async def read(n: int) -> str:
     return os.urandom(RESULT // 2).hex()
 
 
-class _Barrier(Job[None]):
+class _Barrier(Operation[None]):
     """Done when all before it is."""
 
     grouped = writes = False

@@ -30,8 +30,8 @@ from locus_plugin_sqlite import (
     StoreClosed,
 )
 from locus_plugin_sqlite.checks import body_check, row_check
+from locus_plugin_sqlite.compression import compress
 from locus_plugin_sqlite.schema import VERSION
-from locus_plugin_sqlite.words import compress
 
 from .process import Child, step
 

@@ -18,7 +18,7 @@ from locus.core.messages import Message, Role
 from locus.core.state import AgentState
 from locus.journal.store import Appended
 from locus_plugin_sqlite import SqliteStore, blobs
-from locus_plugin_sqlite.bodies import from_bytes, from_json, to_bytes, to_json
+from locus_plugin_sqlite.entry_json import from_bytes, from_json, to_bytes, to_json
 from locus_testkit.machines import JournalStoreMachine
 from locus_testkit.strategies import step_bodies
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from locus_plugin_sqlite import SqliteStore
-from locus_plugin_sqlite.job import Job
+from locus_plugin_sqlite.operation import Operation
 from locus_plugin_sqlite.session import Session
 
 #: Seconds after which a thread that does not come is taken for stuck.
 _STUCK = 60
 
 
-class _Stop(Job[None]):
+class _Stop(Operation[None]):
     grouped = writes = False
 
     def __init__(self) -> None:

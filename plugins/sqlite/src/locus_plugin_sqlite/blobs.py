@@ -25,8 +25,8 @@ from typing import Any
 import msgspec
 from attrs import field, frozen
 
-from locus_plugin_sqlite.bodies import from_bytes, to_bytes
-from locus_plugin_sqlite.words import compress, decompress
+from locus_plugin_sqlite.compression import compress, decompress
+from locus_plugin_sqlite.entry_json import from_bytes, to_bytes
 
 __all__ = ["LIMIT", "NEAR", "Row", "collect", "drop", "load", "pack", "pack_texts", "put", "unpack", "unpack_texts"]
 

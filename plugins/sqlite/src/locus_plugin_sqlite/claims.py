@@ -10,14 +10,24 @@ from locus.core.errors import ThreadBusy
 from locus.core.journal import BLANK, Transition
 from locus.journal import Claim, Snapshot
 from locus_plugin_sqlite.errors import EntryDamaged
-from locus_plugin_sqlite.job import Job
+from locus_plugin_sqlite.journal_rows import Journal, ThreadRow, check_absent, fold, read_journal, read_thread_row
 from locus_plugin_sqlite.liveness import from_micros, micros, this_process
-from locus_plugin_sqlite.rows import Journal, ThreadRow, absent, fold, journal, thread_row
+from locus_plugin_sqlite.operation import Operation
 from locus_plugin_sqlite.schema import check_version
 from locus_plugin_sqlite.session import Session
-from locus_plugin_sqlite.threadrows import current, make
+from locus_plugin_sqlite.thread_rows import insert_thread, read_held
 
-__all__ = ["Claiming", "Peeking", "Releasing", "Renewing", "busy", "described", "known_thread", "living", "standing"]
+__all__ = [
+    "Claiming",
+    "Peeking",
+    "Releasing",
+    "Renewing",
+    "busy_error",
+    "describe_holder",
+    "find_holder",
+    "find_thread",
+    "held_thread",
+]
 
 #: Microseconds after which a store that left its row behind is forgotten.
 _FORGOTTEN = 24 * 3600 * 1_000_000
@@ -30,7 +40,7 @@ WHERE id=?
 _CLEAN = "DELETE FROM workers WHERE lease<? AND id NOT IN (SELECT worker FROM threads WHERE worker IS NOT NULL)"
 
 
-def living(session: Session, worker: int | None, token: str) -> str | None:
+def find_holder(session: Session, worker: int | None, token: str) -> str | None:
     """Where a thread's holder is, for people (``""``: in this process); None when nobody holds it."""
     if worker is None:
         return None
@@ -43,25 +53,25 @@ def living(session: Session, worker: int | None, token: str) -> str | None:
     return "" if process == this_process() else f"pid {process.pid} on {process.host}"
 
 
-def busy(session: Session, name: str) -> ThreadBusy | None:
+def busy_error(session: Session, name: str) -> ThreadBusy | None:
     """The refusal for a thread that a live worker holds."""
     row = session.db.execute("SELECT worker, token, holder, since FROM threads WHERE name=?", (name,)).fetchone()
     if row is None:
         return None
-    where = living(session, row[0], row[1])
+    where = find_holder(session, row[0], row[1])
     if where is None:
         return None
-    return ThreadBusy(name, described(row[2], where), from_micros(row[3]).isoformat())
+    return ThreadBusy(name, describe_holder(row[2], where), from_micros(row[3]).isoformat())
 
 
-def described(holder: str, where: str) -> str:
+def describe_holder(holder: str, where: str) -> str:
     """What a holder calls itself, and where it is unless that is here."""
     if not where:
         return holder
     return where if where.startswith(f"{holder} ") else f"{holder}, {where}"
 
 
-class Claiming(Job[Claim | None]):
+class Claiming(Operation[Claim | None]):
     """Take a thread."""
 
     __slots__ = ("_found", "_name", "_settled", "_who", "token")
@@ -79,22 +89,22 @@ class Claiming(Job[Claim | None]):
     def apply(self, session: Session) -> None:
         """Take it, and read what stands in it."""
         check_version(session.db, session.path)
-        self._settled = session.settle()
-        refusal = busy(session, self._name)
+        self._settled = session.write_owed()
+        refusal = busy_error(session, self._name)
         if refusal is not None:
             raise refusal
         db, now = session.db, session.now()
-        row = thread_row(db, session.path, "name", self._name)
+        row = read_thread_row(db, session.path, "name", self._name)
         if row is None:
-            absent(db, session.path, self._name, everything=not session.verified)
+            check_absent(db, session.path, self._name, everything=not session.verified)
             session.verified = True
             db.execute(_CLEAN, (now - _FORGOTTEN,))
-            row = make(db, self._name, now)
+            row = insert_thread(db, self._name, now)
         # Read before it is taken: a thread that cannot be read is not held, and can be deleted.
-        self._found = journal(db, session.path, row, None)
+        self._found = read_journal(db, session.path, row, None)
         db.execute(_TAKE, (self.token, session.register(), self._who, now, now, row.id))
         # Now, because another claim of the same transaction must find it.
-        session.held[self.token] = current(db, session.path, row)
+        session.held[self.token] = read_held(db, session.path, row)
 
     def finish(self, session: Session) -> None:
         """Decode that."""
@@ -105,7 +115,7 @@ class Claiming(Job[Claim | None]):
         if held is None or found is None:
             return  # given back in the same transaction
         try:
-            self.result = shown(found, self.token)
+            self.result = build_claim(found, self.token)
         except BaseException:
             # Nobody will know of this claim.
             session.owed[self.token] = (self._name, None)
@@ -119,7 +129,7 @@ class Claiming(Job[Claim | None]):
         session.held.pop(self.token, None)
 
 
-def shown(found: Journal, token: str) -> Claim:
+def build_claim(found: Journal, token: str) -> Claim:
     """What a claim shows of a thread.
 
     Raises:
@@ -141,20 +151,20 @@ def shown(found: Journal, token: str) -> Claim:
     )
 
 
-def known_thread(session: Session, name: str) -> ThreadRow | None:
+def find_thread(session: Session, name: str) -> ThreadRow | None:
     """The row of a thread that is to be read; None where there never was one.
 
     Raises:
         FileDamaged: it is not what was written, or it is not certain that there never was one.
     """
-    row = thread_row(session.db, session.path, "name", name)
+    row = read_thread_row(session.db, session.path, "name", name)
     if row is None:
-        absent(session.db, session.path, name, everything=not session.verified)
+        check_absent(session.db, session.path, name, everything=not session.verified)
         session.verified = True
     return row
 
 
-class Peeking(Job[Claim | None]):
+class Peeking(Operation[Claim | None]):
     """What a claim would show."""
 
     __slots__ = ("_found", "_name")
@@ -167,16 +177,16 @@ class Peeking(Job[Claim | None]):
 
     def apply(self, session: Session) -> None:
         """Read what stands in it."""
-        row = known_thread(session, self._name)
-        self._found = None if row is None or not row.head else journal(session.db, session.path, row, None)
+        row = find_thread(session, self._name)
+        self._found = None if row is None or not row.head else read_journal(session.db, session.path, row, None)
 
     def finish(self, session: Session) -> None:
         """Decode that."""
         if self._found is not None:
-            self.result = shown(self._found, "")
+            self.result = build_claim(self._found, "")
 
 
-class Renewing(Job[bool]):
+class Renewing(Operation[bool]):
     """Whether a claim still stands; renews the lease of all of this store's."""
 
     __slots__ = ("_claim",)
@@ -188,7 +198,7 @@ class Renewing(Job[bool]):
 
     def apply(self, session: Session) -> None:
         """Look, and renew."""
-        self.result = standing(session.db, self._claim.thread_id, self._claim.token) is not None
+        self.result = held_thread(session.db, self._claim.thread_id, self._claim.token) is not None
         if self.result and self._claim.token in session.held:
             session.register()
 
@@ -197,7 +207,7 @@ class Renewing(Job[bool]):
         session.renewed()
 
 
-def standing(db: sqlite3.Connection, name: str, token: str) -> int | None:
+def held_thread(db: sqlite3.Connection, name: str, token: str) -> int | None:
     """The number of a thread where this claim holds it, else None."""
     if not token:
         return None
@@ -205,7 +215,7 @@ def standing(db: sqlite3.Connection, name: str, token: str) -> int | None:
     return None if found is None else int(found[0])
 
 
-class Releasing(Job[None]):
+class Releasing(Operation[None]):
     """Give a thread back. A full disk does not keep it: then it is free for this store at once, and written later.
 
     A power cut may take that back: then the thread is taken for one whose worker is gone. When it wants to go on is

@@ -11,13 +11,13 @@ from locus.core.journal import Body, Entry, Transition, delta
 from locus.journal import Appended, Claim
 from locus.journal.listing import NEW, About, Progress, about, progress
 from locus_plugin_sqlite import blobs
-from locus_plugin_sqlite.bodies import to_json
 from locus_plugin_sqlite.checks import body_check, row_check
-from locus_plugin_sqlite.claims import known_thread, standing
-from locus_plugin_sqlite.job import Job
-from locus_plugin_sqlite.rows import MASK, SHIFT, Form, Journal, journal, thread_row
+from locus_plugin_sqlite.claims import find_thread, held_thread
+from locus_plugin_sqlite.entry_json import to_json
+from locus_plugin_sqlite.journal_rows import MASK, SHIFT, Form, Journal, read_journal, read_thread_row
+from locus_plugin_sqlite.operation import Operation
 from locus_plugin_sqlite.session import Held, Session
-from locus_plugin_sqlite.threadrows import current, describe
+from locus_plugin_sqlite.thread_rows import read_held, update_about
 
 if TYPE_CHECKING:
     from locus.core.state import AgentState
@@ -38,13 +38,13 @@ SELECT ?, token, ?, ?, ?, ?, ?, ?, ? FROM threads WHERE id=? AND token=?
 def _held(session: Session, claim: Claim) -> Held | None:
     """What is known of a claim, whichever store made it; None when it does not stand."""
     held = session.held.get(claim.token)
-    if held is None and standing(session.db, claim.thread_id, claim.token) is None:
+    if held is None and held_thread(session.db, claim.thread_id, claim.token) is None:
         return None
     if held is None or held.head is None:
-        row = thread_row(session.db, session.path, "name", claim.thread_id)
+        row = read_thread_row(session.db, session.path, "name", claim.thread_id)
         if row is None:
             return None
-        fresh = current(session.db, session.path, row)
+        fresh = read_held(session.db, session.path, row)
         if held is None:
             return fresh
         held.head, held.tip, held.progress, held.about = fresh.head, fresh.tip, fresh.progress, fresh.about
@@ -109,7 +109,7 @@ class EntryBatch:
             self._bodies, self._texts, self._bytes = [], [], 0
 
 
-class Storing(Job[Appended]):
+class Storing(Operation[Appended]):
     """Add a batch to a thread that is empty, in one transaction."""
 
     __slots__ = ("_batch", "_claim")
@@ -126,7 +126,11 @@ class Storing(Job[Appended]):
         """Write the rows, if the claim still stands."""
         self.result = Appended.FENCED
         held, batch = _held(session, self._claim), self._batch
-        if held is None or held.head is None or standing(session.db, self._claim.thread_id, self._claim.token) is None:
+        if (
+            held is None
+            or held.head is None
+            or held_thread(session.db, self._claim.thread_id, self._claim.token) is None
+        ):
             return
         if held.head:
             raise JournalError(f"thread {self._claim.thread_id!r} is not empty; it has {held.head} entries")
@@ -134,14 +138,14 @@ class Storing(Job[Appended]):
             for row, count, after in batch.rows:
                 if not _add(session, held, self._claim.token, row, (held.head or 0) + count, after):
                     return
-            found = thread_row(session.db, session.path, "id", held.thread)
+            found = read_thread_row(session.db, session.path, "id", held.thread)
             assert found is not None
-            describe(session.db, found, batch.about)
+            update_about(session.db, found, batch.about)
             held.about = batch.about
         self.result = Appended.OK
 
 
-class Appending(Job[Appended]):
+class Appending(Operation[Appended]):
     """Add entries: one row, or one for each `_PAGE` of them."""
 
     __slots__ = ("_joined", "_rows", "after", "bodies", "claim", "count", "forms")
@@ -154,7 +158,7 @@ class Appending(Job[Appended]):
         self._rows: list[blobs.Row] = []
         self._joined: list[Appending] = []
 
-    def join(self, other: Job[Any]) -> bool:
+    def join(self, other: Operation[Any]) -> bool:
         """Write what was posted behind this in the same row."""
         if type(other) is not Appending or other.after is not (self._joined[-1] if self._joined else self):
             return False
@@ -180,7 +184,7 @@ class Appending(Job[Appended]):
         if held is None or held.head is None:
             return
         if not self.count:
-            self.result = Appended.OK if standing(session.db, self.claim.thread_id, token) else Appended.FENCED
+            self.result = Appended.OK if held_thread(session.db, self.claim.thread_id, token) else Appended.FENCED
             return
         if held.head + self.count > MASK:
             raise JournalError(f"thread {self.claim.thread_id!r} has {held.head} entries and can have no more")
@@ -200,9 +204,9 @@ class Appending(Job[Appended]):
             if not _add(session, held, self.claim.token, row, head, after):
                 return
         if known is not held.about:
-            found = thread_row(session.db, session.path, "id", held.thread)
+            found = read_thread_row(session.db, session.path, "id", held.thread)
             assert found is not None
-            describe(session.db, found, known)
+            update_about(session.db, found, known)
         held.about = known
         self.result = Appended.OK
 
@@ -219,7 +223,7 @@ class Appending(Job[Appended]):
             each.error = self.error
 
 
-class Snapping(Job[bool]):
+class Snapping(Operation[bool]):
     """Write what became of the state since the snapshot before: all of them together are as long as the state."""
 
     __slots__ = ("_at", "_claim", "_last", "_mark", "_state")
@@ -236,7 +240,7 @@ class Snapping(Job[bool]):
         held = session.held.get(self._claim.token)
         if held is None or self._at <= held.at:
             # A cache may be left out: it is another store's claim, or this place has one already.
-            self.result = standing(session.db, self._claim.thread_id, self._claim.token) is not None
+            self.result = held_thread(session.db, self._claim.thread_id, self._claim.token) is not None
             return
         change = delta(held.state, self._state)
         whole = Transition(run_id=self._last.run_id, node=self._last.node, next_node=self._last.next_node, delta=change)
@@ -249,7 +253,7 @@ class Snapping(Job[bool]):
             held.state, held.mark = self._state, self._mark
 
     def _write(self, session: Session, held: Held, row: blobs.Row) -> bool:
-        if standing(session.db, self._claim.thread_id, self._claim.token) is None:
+        if held_thread(session.db, self._claim.thread_id, self._claim.token) is None:
             return False
         if held.head is None:
             _held(session, self._claim)
@@ -266,7 +270,7 @@ class Snapping(Job[bool]):
         return True
 
 
-class _Read(Job[tuple[T, ...]]):
+class _Read(Operation[tuple[T, ...]]):
     """What a thread has after a number, and up to one."""
 
     __slots__ = ("_after", "_found", "_name", "_upto")
@@ -279,8 +283,8 @@ class _Read(Job[tuple[T, ...]]):
 
     def apply(self, session: Session) -> None:
         """Read the rows."""
-        row = known_thread(session, self._name)
-        self._found = None if row is None else journal(session.db, session.path, row, self._after, self._upto)
+        row = find_thread(session, self._name)
+        self._found = None if row is None else read_journal(session.db, session.path, row, self._after, self._upto)
 
 
 class Reading(_Read[Entry]):
@@ -305,7 +309,7 @@ class ReadingForms(_Read[Form]):
             self.result = tuple(self._found.forms(self._after + 1))
 
 
-class ReadingHead(Job[int]):
+class ReadingHead(Operation[int]):
     """The number of a thread's newest entry."""
 
     __slots__ = ("_name",)
@@ -317,5 +321,5 @@ class ReadingHead(Job[int]):
 
     def apply(self, session: Session) -> None:
         """Read the thread's row."""
-        row = known_thread(session, self._name)
+        row = find_thread(session, self._name)
         self.result = 0 if row is None else row.head

@@ -15,7 +15,7 @@ from locus.core.journal import Entry
 from locus_plugin_sqlite.errors import EntryDamaged, FileUnusable
 from locus_plugin_sqlite.failures import problem
 from locus_plugin_sqlite.file import open_file
-from locus_plugin_sqlite.rows import Journal, ThreadRow, absent, checked_row, journal
+from locus_plugin_sqlite.journal_rows import Journal, ThreadRow, check_absent, check_thread_row, read_journal
 from locus_plugin_sqlite.schema import IDENTITY
 from locus_plugin_sqlite.settings import SqliteSettings
 
@@ -89,7 +89,7 @@ def _verified(db: sqlite3.Connection, path: Path) -> Verified:
         if line != "ok":
             damage.append(Damage(message=f"SQLite: {line}"))
     try:
-        absent(db, path, "", everything=False)
+        check_absent(db, path, "", everything=False)
     except JournalError as e:
         damage.append(Damage(message=str(e)))
     threads = entries = 0
@@ -97,9 +97,9 @@ def _verified(db: sqlite3.Connection, path: Path) -> Verified:
         threads += 1
         name = str(columns[1])
         try:
-            found = journal(db, path, checked_row(path, columns), None)
+            found = read_journal(db, path, check_thread_row(path, columns), None)
             found.deltas()
-            entries += len(journal(db, path, checked_row(path, columns), 0).entries(1))
+            entries += len(read_journal(db, path, check_thread_row(path, columns), 0).entries(1))
         except EntryDamaged as e:
             damage.append(Damage(thread_id=name, n=e.n, message=str(e)))
         except CheckpointError as e:
@@ -146,7 +146,7 @@ def _first_entries(db: sqlite3.Connection, path: Path, columns: Any, damage: lis
     try:
         if row.checksum != columns[-1]:
             damage.append(Damage(thread_id=name, message=f"thread {name!r}: its row is not what was written"))
-        found = journal(db, path, row, 0)
+        found = read_journal(db, path, row, 0)
     except (sqlite3.Error, JournalError, TypeError) as e:
         damage.append(Damage(thread_id=name, n=1, message=f"thread {name!r} is lost: {e}"))
         return []

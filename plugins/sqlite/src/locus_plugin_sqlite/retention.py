@@ -6,8 +6,8 @@ import contextlib
 
 from locus.core.errors import ThreadBusy
 from locus_kit.retention import prunable
-from locus_plugin_sqlite.job import Job
 from locus_plugin_sqlite.liveness import from_micros
+from locus_plugin_sqlite.operation import Operation
 from locus_plugin_sqlite.session import Session
 from locus_plugin_sqlite.threads import Deleting, Listing
 
@@ -22,7 +22,7 @@ _TIMES = 24
 _AT_ONCE = 64
 
 
-class Pruning(Job[None]):
+class Pruning(Operation[None]):
     """Choose the threads that ended long ago, if nobody did so lately, and delete the first of them.
 
     The worker repeats it while `Session.is_to_prune` and nothing else waits. What fails is tried again after the next

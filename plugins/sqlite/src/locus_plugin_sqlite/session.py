@@ -236,14 +236,14 @@ class Session:
         with contextlib.suppress(Exception):  # whoever calls next hears of it
             self.ready()
             with self.transaction(durable=False):
-                settled = self.settle()
+                settled = self.write_owed()
                 if self.held:
                     self.register()
             for token in settled:
                 del self.owed[token]
         self.renewed()
 
-    def settle(self) -> tuple[str, ...]:
+    def write_owed(self) -> tuple[str, ...]:
         """Write, in the transaction under way, that claims were given back; gives their tokens."""
         for token, (name, not_before) in self.owed.items():
             self.release(name, token, not_before)

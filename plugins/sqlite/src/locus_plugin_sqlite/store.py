@@ -1,14 +1,14 @@
 """`SqliteStore`: what ``checkpointer="sqlite:runs.db"`` is.
 
-Each call becomes a job for one thread of the store's own, which alone touches the connection. What holds for all jobs:
+Each call becomes an operation for one thread of the store's own, which alone touches the connection. For all of them:
 
-1. Jobs are done in the order in which they were queued. Those that wait at the same time share one transaction, and so
+1. They are done in the order in which they were queued. Those that wait at the same time share one transaction, and so
    one sync of the disk; nobody is woken before it is committed.
-2. An append is one row of one transaction, so it is stored whole or not at all. A transaction that fails is undone, and
-   each of its jobs is tried again alone, so that the error goes to the task that caused it.
+2. An append is stored whole or not at all. A transaction that fails is undone, and each of its operations is tried
+   again alone, so that the error goes to the task that caused it.
 3. A claim writes a new token in the transaction that looks at who holds the thread, and an append is stored only where
    its token is still there. Leases decide who may try to claim; no clock decides whether an append is stored.
-4. A task that is cancelled waits until its job is done, so it always knows whether its append was stored.
+4. A task that is cancelled waits until its operation is done, so it always knows whether its append was stored.
 5. A row names the checksum of the row before it, and the thread's row that of the newest: what is missing or changed is
    an error when it is read.
 """
@@ -38,11 +38,11 @@ from locus_plugin_sqlite.entries import (
     Storing,
 )
 from locus_plugin_sqlite.errors import FileUnusable, StoreClosed
-from locus_plugin_sqlite.handover import waiter
 from locus_plugin_sqlite.maintenance import Damage, Salvaged, Verified, readable, verify
 from locus_plugin_sqlite.session import Session
 from locus_plugin_sqlite.settings import SqliteSettings, Sync
 from locus_plugin_sqlite.threads import BackingUp, Deleting, Forking, Listing, NextReady, Vacuuming
+from locus_plugin_sqlite.waiters import make_waiter
 from locus_plugin_sqlite.worker import Worker
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from locus.core.journal import Body, Entry, Transition
     from locus.core.state import AgentState
     from locus.journal import Posted
-    from locus_plugin_sqlite.job import Job
+    from locus_plugin_sqlite.operation import Operation
 
 __all__ = ["SqliteStore", "make"]
 
@@ -127,32 +127,32 @@ class SqliteStore:
     def __repr__(self) -> str:
         return f"SqliteStore({str(self.path)!r})"
 
-    def _queue(self, job: Job[T]) -> None:
+    def _queue(self, operation: Operation[T]) -> None:
         if self._worker.pid != os.getpid() and not self._closed:
             # After a fork: the thread is there no more.
             self._dropped.detach()
             self._worker, self._dropped = self._start()
-        if not self._worker.post(job):
+        if not self._worker.post(operation):
             raise StoreClosed(f"the store of {self.path} was closed; make another SqliteStore", store="sqlite")
 
-    async def _do(self, job: Job[T]) -> T:
-        self._begin(job)
-        return await self._end(job)
+    async def _do(self, operation: Operation[T]) -> T:
+        self._begin(operation)
+        return await self._end(operation)
 
-    def _begin(self, job: Job[T]) -> None:
-        job.waiter = waiter()
-        self._queue(job)
+    def _begin(self, operation: Operation[T]) -> None:
+        operation.waiter = make_waiter()
+        self._queue(operation)
 
-    async def _end(self, job: Job[T]) -> T:
-        if job.waiter is not None:
-            await job.waiter.wait()
+    async def _end(self, operation: Operation[T]) -> T:
+        if operation.waiter is not None:
+            await operation.waiter.wait()
         # Else no event loop runs: a coroutine is being closed, and what it still asks for is done all the same.
-        if job.error is not None:
+        if operation.error is not None:
             try:
-                raise job.error
+                raise operation.error
             finally:
-                job.error = None  # or the traceback and the job keep each other
-        return job.result
+                operation.error = None  # or the traceback and the operation keep each other
+        return operation.result
 
     # -- the protocol -----------------------------------------------------------------------------
 
@@ -163,15 +163,15 @@ class SqliteStore:
             ThreadBusy: a live worker holds it.
             FileProblem: the file cannot be used.
         """
-        job = Claiming(thread_id, worker)
+        operation = Claiming(thread_id, worker)
         try:
-            made = await self._do(job)
+            made = await self._do(operation)
         except Exception:
             raise
         except BaseException:
             # Whoever asked was cancelled, and will not give it back.
             with contextlib.suppress(StoreClosed):
-                self._queue(Releasing(Claim(thread_id=thread_id, token=job.token, head=0), None))
+                self._queue(Releasing(Claim(thread_id=thread_id, token=operation.token, head=0), None))
             raise
         assert made is not None
         return made
@@ -191,9 +191,9 @@ class SqliteStore:
         Raises:
             NotSerialisable: one of the bodies has no JSON form; nothing was begun.
         """
-        job = Appending(claim, bodies, after.job if isinstance(after, _Posted) else None)
-        self._begin(job)
-        return _Posted(self, job)
+        operation = Appending(claim, bodies, after.operation if isinstance(after, _Posted) else None)
+        self._begin(operation)
+        return _Posted(self, operation)
 
     async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
         """Cache a fold: what became of the state since the one before is written."""
@@ -377,13 +377,13 @@ def _insist_on_a_new_file(path: Path) -> None:
 class _Posted:
     """An append under way."""
 
-    __slots__ = ("_store", "job")
+    __slots__ = ("_store", "operation")
 
-    def __init__(self, store: SqliteStore, job: Appending) -> None:
-        self._store, self.job = store, job
+    def __init__(self, store: SqliteStore, operation: Appending) -> None:
+        self._store, self.operation = store, operation
 
     async def wait(self) -> Appended:
-        return await self._store._end(self.job)  # noqa: SLF001 - a part of the store
+        return await self._store._end(self.operation)  # noqa: SLF001 - a part of the store
 
 
 def make(rest: str, settings: SqliteSettings) -> SqliteStore:

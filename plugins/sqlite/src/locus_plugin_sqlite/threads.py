@@ -13,15 +13,15 @@ from locus.core.errors import JournalError, NothingToResume
 from locus.journal import ThreadInfo, ThreadQuery
 from locus.journal.listing import OPEN, Progress, progress, progress_of_fork, status_of, unknown_page
 from locus_plugin_sqlite import blobs
-from locus_plugin_sqlite.bodies import from_json, to_json
 from locus_plugin_sqlite.checks import body_check, row_check
-from locus_plugin_sqlite.claims import busy, described, living
+from locus_plugin_sqlite.claims import busy_error, describe_holder, find_holder
+from locus_plugin_sqlite.entry_json import from_json, to_json
 from locus_plugin_sqlite.errors import EntryDamaged, FileUnusable
-from locus_plugin_sqlite.job import Job
+from locus_plugin_sqlite.journal_rows import MASK, SHIFT, ThreadRow, check_absent, check_thread_row, read_thread_row
 from locus_plugin_sqlite.liveness import from_micros, micros
-from locus_plugin_sqlite.rows import MASK, SHIFT, ThreadRow, absent, checked_row, thread_row
+from locus_plugin_sqlite.operation import Operation
 from locus_plugin_sqlite.schema import IDENTITY
-from locus_plugin_sqlite.threadrows import about_of, forget_name, make
+from locus_plugin_sqlite.thread_rows import forget_name, insert_thread, parse_about
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ _COLUMNS = ", ".join(f"t.{name}" for name in f"{IDENTITY}, head, tip, checksum".
 #: A thread, who holds it, and the row of its newest entry; the tables themselves are read, not their indexes.
 _THREADS = f"""
 SELECT {_COLUMNS}, t.worker, t.token, t.holder, t.since, e.key, e.writer, e.at, e.parent, e.status, e.node, e.content,
-       e.checksum, max(t.updated, coalesce(e.at, 0)) AS moved, t.changed, coalesce(e.status, t.status) AS standing
+       e.checksum, max(t.updated, coalesce(e.at, 0)) AS moved, t.changed, coalesce(e.status, t.status) AS run_status
 FROM threads AS t NOT INDEXED LEFT JOIN entries AS e ON e.key = (t.id << {SHIFT}) | t.head
 WHERE t.name IS NOT NULL
 """  # noqa: S608
@@ -47,7 +47,7 @@ _IDENTITY_COLUMNS = _COLUMNS.count(",") + 1
 _JSON_TYPES = {str: "text", int: "integer", float: "real", type(None): "null"}
 
 
-class Listing(Job[tuple[ThreadInfo, ...]]):
+class Listing(Operation[tuple[ThreadInfo, ...]]):
     """The threads that a query selects, the most recently changed first."""
 
     __slots__ = ("_query",)
@@ -60,7 +60,7 @@ class Listing(Job[tuple[ThreadInfo, ...]]):
     def apply(self, session: Session) -> None:
         """Read the threads and the newest row of each."""
         query = self._query
-        absent(session.db, session.path, "", everything=False)
+        check_absent(session.db, session.path, "", everything=False)
         if query.limit is not None and query.limit < 1:
             return
         found: list[ThreadInfo] = []
@@ -95,7 +95,7 @@ class Listing(Job[tuple[ThreadInfo, ...]]):
         if query.status:
             wanted = [OPEN if status == "crashed" else status for status in sorted(query.status)]
             held = "worker IS NOT NULL" if "running" in wanted else "false"
-            conditions.append(f"(standing IN ({', '.join('?' * len(wanted))}) OR {held})")
+            conditions.append(f"(run_status IN ({', '.join('?' * len(wanted))}) OR {held})")
             values += wanted
         if query.after is not None:
             place = f"SELECT moved, changed FROM ({_THREADS}) WHERE name=?"  # noqa: S608
@@ -113,7 +113,7 @@ def _info(session: Session, columns: Sequence[Any]) -> ThreadInfo:
     Raises:
         EntryDamaged: its row, or that of its newest entry, is not what was written.
     """
-    row = checked_row(session.path, columns[:_IDENTITY_COLUMNS])
+    row = check_thread_row(session.path, columns[:_IDENTITY_COLUMNS])
     worker, token, holder, since, key, writer, at, parent, status, node, content, checksum, moved, *_ = columns[
         _IDENTITY_COLUMNS:
     ]
@@ -123,11 +123,11 @@ def _info(session: Session, columns: Sequence[Any]) -> ThreadInfo:
         status, node = row.status, row.node
     elif row_check(key, writer, at, parent, status, node, content) != checksum or checksum != row.tip:
         raise EntryDamaged(session.path, str(row.name), row.head, "is not what was written")
-    where, about = living(session, worker, token), about_of(row)
+    where, about = find_holder(session, worker, token), parse_about(row)
     return ThreadInfo(
         thread_id=str(row.name),
         head=row.head,
-        holder=None if where is None else described(holder, where),
+        holder=None if where is None else describe_holder(holder, where),
         updated_at=from_micros(moved),
         since=None if where is None else from_micros(since),
         status=status_of(status, is_held=where is not None),
@@ -151,7 +151,7 @@ def _origin(session: Session, row: ThreadRow) -> str | None:
     return None
 
 
-class NextReady(Job[str | None]):
+class NextReady(Operation[str | None]):
     """A thread whose time has come and that no live worker holds."""
 
     __slots__ = ("_now",)
@@ -166,13 +166,13 @@ class NextReady(Job[str | None]):
         due = "SELECT id, worker, token FROM threads WHERE not_before <= ? AND name IS NOT NULL ORDER BY not_before"
         self.result = None
         for thread, worker, token in session.db.execute(due, (self._now,)).fetchall():
-            if living(session, worker, token) is None:
-                row = thread_row(session.db, session.path, "id", thread)
+            if find_holder(session, worker, token) is None:
+                row = read_thread_row(session.db, session.path, "id", thread)
                 self.result = None if row is None else row.name
                 return
 
 
-class Forking(Job[None]):
+class Forking(Operation[None]):
     """A thread that begins with the entries of another one, none of which is copied."""
 
     __slots__ = ("_at", "_bodies", "_into", "_name", "_row")
@@ -190,7 +190,7 @@ class Forking(Job[None]):
     def apply(self, session: Session) -> None:
         """Make the thread, and write what it begins with of its own."""
         db, path = session.db, session.path
-        source = thread_row(db, path, "name", self._name)
+        source = read_thread_row(db, path, "name", self._name)
         if source is None or not source.head:
             raise NothingToResume(f"there is no thread {self._name!r} to fork")
         if not 1 <= self._at <= source.head:
@@ -203,7 +203,7 @@ class Forking(Job[None]):
         now = session.now()
         fork_of = (owner.id, self._at, tip)
         here = there if self._row is not None else progress_of_fork(there)
-        made = make(db, self._into, now, fork_of=fork_of, progress=here, about=about_of(source))
+        made = insert_thread(db, self._into, now, fork_of=fork_of, progress=here, about=parse_about(source))
         if self._row is None:
             return
         key, writer, after = made.id << SHIFT | self._at + len(self._bodies), uuid4().hex, progress(self._bodies, there)
@@ -217,7 +217,7 @@ class Forking(Job[None]):
         """The thread whose own entry is the last one to be shared: a line of forks is as short as it can be."""
         thread = source
         while thread.parent is not None and self._at <= (thread.parent_at or 0):
-            found = thread_row(session.db, session.path, "id", thread.parent)
+            found = read_thread_row(session.db, session.path, "id", thread.parent)
             if found is None:
                 raise EntryDamaged(session.path, self._name, self._at, "is missing")
             thread = found
@@ -239,16 +239,16 @@ class Forking(Job[None]):
         return checksum, progress(from_json(forms[: key - last]), Progress(*earlier))
 
     def _make_room(self, session: Session) -> None:
-        taken = thread_row(session.db, session.path, "name", self._into)
+        taken = read_thread_row(session.db, session.path, "name", self._into)
         if taken is None:
             return
-        if taken.head or busy(session, self._into) is not None:
+        if taken.head or busy_error(session, self._into) is not None:
             raise JournalError(f"cannot fork {self._name!r} into {self._into!r}: there is such a thread; name another")
         # Claimed once, and nothing was ever written to it.
         _remove(session.db, taken.id)
 
 
-class Deleting(Job[bool]):
+class Deleting(Operation[bool]):
     """Forget a thread, except what its forks begin with."""
 
     __slots__ = ("_head", "_name")
@@ -260,8 +260,8 @@ class Deleting(Job[bool]):
     def apply(self, session: Session) -> None:
         """Delete what nothing else needs."""
         db = session.db
-        session.settle()
-        refusal = busy(session, self._name)
+        session.write_owed()
+        refusal = busy_error(session, self._name)
         if refusal is not None:
             raise refusal
         # Not compared with its checksum: a damaged thread can be deleted.
@@ -303,7 +303,7 @@ def _trim(db: sqlite3.Connection, thread: int) -> int | None:
     return None if parent is None else int(parent)
 
 
-class BackingUp(Job[None]):
+class BackingUp(Operation[None]):
     """Copy the file as it is at one moment, by SQLite's own means; others may write meanwhile."""
 
     __slots__ = ("_into",)
@@ -325,7 +325,7 @@ class BackingUp(Job[None]):
             copy.execute("DELETE FROM workers")
 
 
-class Vacuuming(Job[int]):
+class Vacuuming(Operation[int]):
     """Give the room of what was deleted back to the disk; the result is how many bytes that were."""
 
     __slots__ = ()

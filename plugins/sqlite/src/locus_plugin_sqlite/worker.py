@@ -16,12 +16,12 @@ from locus_plugin_sqlite.failures import problem
 from locus_plugin_sqlite.retention import Pruning
 
 if TYPE_CHECKING:
-    from locus_plugin_sqlite.job import Job
+    from locus_plugin_sqlite.operation import Operation
     from locus_plugin_sqlite.session import Session
 
 __all__ = ["Worker"]
 
-#: Jobs in one transaction: more would only keep the first of them waiting.
+#: Operations in one transaction: more would only keep the first of them waiting.
 _GROUP = 128
 
 #: Seconds that the end of the program waits for a worker to give its threads back.
@@ -29,18 +29,18 @@ _PATIENCE = 2.0
 
 
 class Worker:
-    """Runs jobs in their order until it is stopped. It knows nothing of its store, so a store can be dropped."""
+    """Runs operations in their order until it is stopped. It knows nothing of its store, so a store can be dropped."""
 
     def __init__(self, session: Session) -> None:
         self.pid = os.getpid()
         self._session = session
-        self._inbox: SimpleQueue[Job[Any] | None] = SimpleQueue()
+        self._inbox: SimpleQueue[Operation[Any] | None] = SimpleQueue()
         self._thread: Thread | None = None
         self._lock = Lock()
         self.stopped = False
 
-    def post(self, job: Job[Any]) -> bool:
-        """Queue a job; False when the worker was stopped."""
+    def post(self, operation: Operation[Any]) -> bool:
+        """Queue an operation; False when the worker was stopped."""
         with self._lock:
             if self.stopped:
                 return False
@@ -49,7 +49,7 @@ class Worker:
                 self._thread = Thread(target=_work, args=(self._inbox, self._session), name="locus sqlite", daemon=True)
                 _running.add(self)
                 self._thread.start()
-            self._inbox.put(job)
+            self._inbox.put(operation)
             return True
 
     def stop(self) -> None:
@@ -77,16 +77,16 @@ def _leave() -> None:
         worker.join(_PATIENCE)
 
 
-def _work(inbox: SimpleQueue[Job[Any] | None], session: Session) -> None:
+def _work(inbox: SimpleQueue[Operation[Any] | None], session: Session) -> None:
     going = True
     while going:
-        group: list[Job[Any]] = []
+        group: list[Operation[Any]] = []
         try:
-            job = inbox.get(timeout=session.wait())
-            while job is not None and len(group) < _GROUP:
-                group.append(job)
-                job = inbox.get_nowait()
-            going = job is not None
+            operation = inbox.get(timeout=session.wait())
+            while operation is not None and len(group) < _GROUP:
+                group.append(operation)
+                operation = inbox.get_nowait()
+            going = operation is not None
         except Empty:
             pass
         if group:
@@ -98,90 +98,94 @@ def _work(inbox: SimpleQueue[Job[Any] | None], session: Session) -> None:
     session.close()
 
 
-def _serve(session: Session, group: Sequence[Job[Any]]) -> None:
+def _serve(session: Session, group: Sequence[Operation[Any]]) -> None:
     try:
         _do(session, group)
     except BaseException as e:  # noqa: BLE001 - a thread that ends here would leave everybody waiting for ever
-        for job in group:
-            job.error = job.error or e
-    for job in group:
-        if job.error is not None:
-            job.failed(session)
+        for operation in group:
+            operation.error = operation.error or e
+    for operation in group:
+        if operation.error is not None:
+            operation.failed(session)
     # All of them, before the first is woken: a task often waits for the next one right away.
-    for waiter in [job.waiter for job in group if job.waiter is not None and job.waiter.finish()]:
+    for waiter in [
+        operation.waiter for operation in group if operation.waiter is not None and operation.waiter.finish()
+    ]:
         waiter.wake()
 
 
-def _do(session: Session, group: Sequence[Job[Any]]) -> None:
-    todo: list[Job[Any]] = []
-    for job in group:
-        if not (todo and todo[-1].join(job)):
-            todo.append(job)
-    todo = [job for job in todo if _prepared(job)]
-    if not todo or not (session.exists or any(job.writes for job in todo)):
+def _do(session: Session, group: Sequence[Operation[Any]]) -> None:
+    todo: list[Operation[Any]] = []
+    for operation in group:
+        if not (todo and todo[-1].join(operation)):
+            todo.append(operation)
+    todo = [operation for operation in todo if _prepare(operation)]
+    if not todo or not (session.exists or any(operation.writes for operation in todo)):
         return
     session.ready()
-    _commit(session, [job for job in todo if job.grouped and job.writes])
+    _commit(session, [operation for operation in todo if operation.grouped and operation.writes])
     # Apart, because they need not wait for another process that writes.
-    _commit(session, [job for job in todo if job.grouped and not job.writes])
-    for job in todo:
-        if not job.grouped:
-            _alone(session, job)
+    _commit(session, [operation for operation in todo if operation.grouped and not operation.writes])
+    for operation in todo:
+        if not operation.grouped:
+            _alone(session, operation)
 
 
-def _prepared(job: Job[Any]) -> bool:
+def _prepare(operation: Operation[Any]) -> bool:
     try:
-        job.prepare()
+        operation.prepare()
     except Exception as e:  # noqa: BLE001 - it belongs to whoever asked
-        job.error = e
-    return job.error is None
+        operation.error = e
+    return operation.error is None
 
 
-def _commit(session: Session, jobs: Sequence[Job[Any]]) -> None:
-    """One transaction, of jobs that write or of jobs that read."""
-    if not jobs:
+def _commit(session: Session, operations: Sequence[Operation[Any]]) -> None:
+    """One transaction, of operations that write or of operations that read."""
+    if not operations:
         return
     try:
-        if len(jobs) == 1 and jobs[0].atomic:
-            jobs[0].apply(session)
+        if len(operations) == 1 and operations[0].atomic:
+            operations[0].apply(session)
         else:
-            with session.transaction(writes=jobs[0].writes, durable=any(job.durable for job in jobs)):
-                for job in jobs:
-                    job.error = None
+            with session.transaction(
+                writes=operations[0].writes, durable=any(operation.durable for operation in operations)
+            ):
+                for operation in operations:
+                    operation.error = None
                     try:
-                        job.apply(session)
+                        operation.apply(session)
                     except LocusError as e:
-                        job.error = e
+                        operation.error = e
     except Exception as e:  # noqa: BLE001 - it belongs to whoever asked
-        if len(jobs) > 1:
+        if len(operations) > 1:
             # One of them, or all of them together: each on its own tells.
-            for job in jobs:
-                _commit(session, [job])
+            for operation in operations:
+                _commit(session, [operation])
         else:
             session.doubt()
-            jobs[0].error = _translated(e, session)
+            operations[0].error = _translate(e, session)
         return
-    for job in jobs:
-        _finish(session, job)
+    for operation in operations:
+        _finish(session, operation)
 
 
-def _alone(session: Session, job: Job[Any]) -> None:
+def _alone(session: Session, operation: Operation[Any]) -> None:
     try:
-        job.apply(session)
+        operation.apply(session)
     except Exception as e:  # noqa: BLE001 - it belongs to whoever asked
-        job.error = _translated(e, session)
-    _finish(session, job)
+        operation.error = _translate(e, session)
+    _finish(session, operation)
 
 
-def _finish(session: Session, job: Job[Any]) -> None:
-    if job.error is None:
+def _finish(session: Session, operation: Operation[Any]) -> None:
+    if operation.error is None:
         try:
-            job.finish(session)
+            operation.finish(session)
         except Exception as e:  # noqa: BLE001 - it belongs to whoever asked
-            job.error = e
+            operation.error = e
 
 
-def _translated(error: Exception, session: Session) -> Exception:
+def _translate(error: Exception, session: Session) -> Exception:
     if not isinstance(error, sqlite3.Error):
         return error
     made = problem(error, session.path, session.settings.busy_timeout)

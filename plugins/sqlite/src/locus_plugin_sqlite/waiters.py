@@ -16,7 +16,7 @@ import anyio
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["Waiter", "waiter"]
+__all__ = ["Waiter", "make_waiter"]
 
 
 class Waiter(Protocol):
@@ -35,7 +35,7 @@ class Waiter(Protocol):
         ...
 
 
-def waiter() -> Waiter | None:
+def make_waiter() -> Waiter | None:
     """A waiter for the task under way; None where no event loop runs."""
     trio = sys.modules.get("trio")
     if trio is not None and trio.lowlevel.in_trio_task():

@@ -1,19 +1,19 @@
-"""A job: what a task asks of the worker's thread."""
+"""An operation: what a task asks of the worker's thread."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from locus_plugin_sqlite.handover import Waiter
     from locus_plugin_sqlite.session import Session
+    from locus_plugin_sqlite.waiters import Waiter
 
-__all__ = ["Job"]
+__all__ = ["Operation"]
 
 T = TypeVar("T")
 
 
-class Job(Generic[T]):
+class Operation(Generic[T]):
     """Prepared before the transaction, applied in it, finished after it; applied again when the transaction fails.
 
     `apply` raises an error of Locus before it has changed anything, or not at all.
@@ -35,8 +35,8 @@ class Job(Generic[T]):
         #: Whether, alone, it needs no transaction: it writes with one statement at most.
         self.atomic = False
 
-    def join(self, other: Job[Any]) -> bool:
-        """Do what another job asks for as well, if that is the same; the other one is left alone then."""
+    def join(self, other: Operation[Any]) -> bool:
+        """Do what another operation asks for as well, if that is the same; the other one is left alone then."""
         return False
 
     def prepare(self) -> None:

@@ -26,7 +26,19 @@ from locus_plugin_sqlite.checks import body_check, row_check, thread_check
 from locus_plugin_sqlite.errors import EntryDamaged, FileDamaged
 from locus_plugin_sqlite.schema import IDENTITY
 
-__all__ = ["MASK", "SHIFT", "Form", "Journal", "Part", "Stored", "ThreadRow", "fold", "journal", "line", "thread_row"]
+__all__ = [
+    "MASK",
+    "SHIFT",
+    "Form",
+    "Journal",
+    "Part",
+    "StoredRow",
+    "ThreadRow",
+    "find_parts",
+    "fold",
+    "read_journal",
+    "read_thread_row",
+]
 
 #: A key is ``thread << SHIFT | number``.
 SHIFT = 32
@@ -84,7 +96,7 @@ class ThreadRow:
         )
 
 
-def thread_row(db: sqlite3.Connection, path: Path, where: str, value: Any) -> ThreadRow | None:
+def read_thread_row(db: sqlite3.Connection, path: Path, where: str, value: Any) -> ThreadRow | None:
     """The row of a thread, compared with its checksum.
 
     Args:
@@ -97,10 +109,10 @@ def thread_row(db: sqlite3.Connection, path: Path, where: str, value: Any) -> Th
         EntryDamaged: it is not what was written.
     """
     found = db.execute(f"SELECT {IDENTITY}, head, tip, checksum FROM threads WHERE {where}=?", (value,)).fetchone()  # noqa: S608
-    return None if found is None else checked_row(path, found)
+    return None if found is None else check_thread_row(path, found)
 
 
-def checked_row(path: Path, found: Sequence[Any]) -> ThreadRow:
+def check_thread_row(path: Path, found: Sequence[Any]) -> ThreadRow:
     """A thread's row from its columns, compared with its checksum.
 
     Raises:
@@ -121,7 +133,7 @@ class Part:
     upto: int
 
 
-def line(db: sqlite3.Connection, path: Path, row: ThreadRow) -> list[Part]:
+def find_parts(db: sqlite3.Connection, path: Path, row: ThreadRow) -> list[Part]:
     """The parts of a thread's journal, oldest first.
 
     Raises:
@@ -130,7 +142,7 @@ def line(db: sqlite3.Connection, path: Path, row: ThreadRow) -> list[Part]:
     parts = [Part(row.id, row.parent_at or 0, MASK)]
     at, upto = row.parent, row.parent_at
     while at is not None and upto is not None:
-        found = thread_row(db, path, "id", at)
+        found = read_thread_row(db, path, "id", at)
         if found is None:
             raise EntryDamaged(path, str(row.name), upto, "is missing: the thread that it was forked from is not there")
         parts.append(Part(at, found.parent_at or 0, upto))
@@ -140,7 +152,7 @@ def line(db: sqlite3.Connection, path: Path, row: ThreadRow) -> list[Part]:
 
 
 @frozen
-class Stored:
+class StoredRow:
     """One row of entries: the number of its last one, and up to which they count."""
 
     upto: int
@@ -182,7 +194,7 @@ class Journal:
 
     path: Path
     name: str
-    rows: tuple[Stored, ...]
+    rows: tuple[StoredRow, ...]
     chunks: tuple[tuple[int, int, int, int, bytes], ...]
     blobs: dict[str, bytes]
     head: int
@@ -220,7 +232,7 @@ class Journal:
     ) -> list[tuple[int, str, str, T]]:
         made: list[tuple[int, str, str, T]] = []
         parent = ""
-        before: Stored | None = None
+        before: StoredRow | None = None
         reached = start - 1
         for row in self.rows:
             if not row.is_whole:
@@ -239,7 +251,7 @@ class Journal:
             raise self._damaged(min(reached, self.head) + 1, "is missing, or is not the newest one")
         return made
 
-    def _check_place(self, row: Stored, first: int, before: Stored | None, start: int) -> None:
+    def _check_place(self, row: StoredRow, first: int, before: StoredRow | None, start: int) -> None:
         if before is None:
             if first > max(1, start) or (first == 1 and row.parent != 0):
                 raise self._damaged(start if first > start else 1, "is missing, or is not the first one")
@@ -290,7 +302,7 @@ class Journal:
         return EntryDamaged(self.path, self.name, n, what)
 
 
-def journal(db: sqlite3.Connection, path: Path, row: ThreadRow, after: int | None, upto: int = MASK) -> Journal:
+def read_journal(db: sqlite3.Connection, path: Path, row: ThreadRow, after: int | None, upto: int = MASK) -> Journal:
     """Read what is needed of a thread.
 
     Args:
@@ -303,7 +315,7 @@ def journal(db: sqlite3.Connection, path: Path, row: ThreadRow, after: int | Non
     Raises:
         EntryDamaged: a row is missing.
     """
-    parts = line(db, path, row)
+    parts = find_parts(db, path, row)
     chunks: list[tuple[int, int, int, int, bytes]] = []
     blobs: dict[str, bytes] = {}
     if after is None:
@@ -314,7 +326,7 @@ def journal(db: sqlite3.Connection, path: Path, row: ThreadRow, after: int | Non
                 chunks += found
                 blobs |= load(db, -last, -first)
         after = chunks[-1][0] & MASK if chunks else 0
-    rows: list[Stored] = []
+    rows: list[StoredRow] = []
     for part in parts:
         if part.upto >= after and part.after < upto:
             rows += _rows(db, path, row, part, max(after, part.after + 1), blobs, upto)
@@ -324,7 +336,7 @@ def journal(db: sqlite3.Connection, path: Path, row: ThreadRow, after: int | Non
 
 def _rows(
     db: sqlite3.Connection, path: Path, row: ThreadRow, part: Part, start: int, blobs: dict[str, bytes], upto: int
-) -> list[Stored]:
+) -> list[StoredRow]:
     """The rows with the entries from ``start`` on: the first and the last may hold others beside these."""
     base = part.thread << SHIFT
     last = base | MASK
@@ -340,7 +352,7 @@ def _rows(
     found = db.execute(f"{_ROWS} WHERE key BETWEEN ? AND ? ORDER BY key", (base | start, last)).fetchall()
     if found:
         blobs |= load(db, base | start, last)
-    return [Stored(part.upto, *each) for each in found]
+    return [StoredRow(part.upto, *each) for each in found]
 
 
 def fold(state: AgentState, deltas: Sequence[StateDelta]) -> AgentState:
@@ -351,7 +363,7 @@ def fold(state: AgentState, deltas: Sequence[StateDelta]) -> AgentState:
     return folded.state()
 
 
-def absent(db: sqlite3.Connection, path: Path, name: str, *, everything: bool) -> None:
+def check_absent(db: sqlite3.Connection, path: Path, name: str, *, everything: bool) -> None:
     """Insist that a thread that was not found was never there.
 
     Args:
@@ -370,6 +382,6 @@ def absent(db: sqlite3.Connection, path: Path, name: str, *, everything: bool) -
     if not everything:
         return
     rows = db.execute(f"SELECT {IDENTITY}, head, tip, checksum FROM threads NOT INDEXED").fetchall()  # noqa: S608
-    found = [checked_row(path, row) for row in rows]
+    found = [check_thread_row(path, row) for row in rows]
     if len(found) != expected or any(row.name == name for row in found):
         raise FileDamaged(path, f"its index does not list all of its threads, such as {name!r}; restore it")

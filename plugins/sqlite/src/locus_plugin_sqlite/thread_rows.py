@@ -9,10 +9,10 @@ from pathlib import Path
 from attrs import evolve
 
 from locus.journal.listing import NEW, About, Progress
-from locus_plugin_sqlite.rows import SHIFT, ThreadRow
+from locus_plugin_sqlite.journal_rows import SHIFT, ThreadRow
 from locus_plugin_sqlite.session import Held
 
-__all__ = ["about_of", "current", "describe", "forget_name", "make", "progress_of"]
+__all__ = ["forget_name", "insert_thread", "parse_about", "read_held", "read_progress", "update_about"]
 
 _MAKE = """
 INSERT INTO threads (id, name, parent, parent_at, created, status, node, title, model, agent_id, metadata, head, tip,
@@ -21,7 +21,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', coalesce((SELECT max(chang
 """
 
 
-def make(
+def insert_thread(
     db: sqlite3.Connection,
     name: str,
     now: int,
@@ -65,7 +65,7 @@ def make(
     return row
 
 
-def describe(db: sqlite3.Connection, row: ThreadRow, about: About) -> None:
+def update_about(db: sqlite3.Connection, row: ThreadRow, about: About) -> None:
     """Write what a thread is about."""
     metadata = json.dumps(dict(about.metadata))
     new = evolve(row, title=about.title, model=about.model, agent_id=about.agent_id, metadata=metadata)
@@ -84,17 +84,17 @@ def forget_name(db: sqlite3.Connection, row: ThreadRow) -> None:
     )
 
 
-def about_of(row: ThreadRow) -> About:
+def parse_about(row: ThreadRow) -> About:
     """What a thread is about."""
     return About(row.title, row.model, row.agent_id, json.loads(row.metadata))
 
 
-def progress_of(db: sqlite3.Connection, row: ThreadRow) -> Progress:
+def read_progress(db: sqlite3.Connection, row: ThreadRow) -> Progress:
     """How far the newest run of a thread is."""
     newest = db.execute("SELECT status, node FROM entries WHERE key=?", (row.id << SHIFT | row.head,)).fetchone()
     return Progress(row.status, row.node) if newest is None else Progress(*newest)
 
 
-def current(db: sqlite3.Connection, path: Path, row: ThreadRow) -> Held:
+def read_held(db: sqlite3.Connection, path: Path, row: ThreadRow) -> Held:
     """What whoever holds a thread knows of it."""
-    return Held(row.id, row.head, row.tip, progress_of(db, row), about_of(row))
+    return Held(row.id, row.head, row.tip, read_progress(db, row), parse_about(row))
