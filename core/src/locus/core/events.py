@@ -15,7 +15,7 @@ from attrs import field
 
 from locus.core.ending import Ending
 from locus.core.errors import CheckpointError
-from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen
+from locus.core.frozen import EMPTY, FrozenDict, fast_init, freeze, frozen
 from locus.core.lazy import Lazy
 from locus.core.messages import ToolCall, Usage
 
@@ -192,6 +192,7 @@ class ThinkEvent(Event):
 
 
 @register_event
+@fast_init
 @frozen(kw_only=True)
 class ModelChunkEvent(Event):
     """A piece of the answer as it streams; transient, never journalled.

@@ -13,7 +13,7 @@ from typing import Any
 
 from attrs import field
 
-from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen
+from locus.core.frozen import EMPTY, FrozenDict, fast_init, freeze, frozen
 
 __all__ = ["ExecutionIndex", "ToolExecution"]
 
@@ -22,6 +22,7 @@ __all__ = ["ExecutionIndex", "ToolExecution"]
 QUESTIONS = 128
 
 
+@fast_init
 @frozen(kw_only=True)
 class ToolExecution:
     """One tool call and what came of it.

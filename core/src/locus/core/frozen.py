@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
+from functools import wraps
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import attrs
 
-__all__ = ["EMPTY", "FrozenDict", "freeze", "frozen", "thaw"]
+__all__ = ["EMPTY", "FrozenDict", "fast_init", "freeze", "frozen", "thaw"]
 
 K = TypeVar("K")
 V = TypeVar("V")
+Class = TypeVar("Class", bound=type)
 
 if TYPE_CHECKING:
     from attrs import frozen
@@ -227,6 +229,50 @@ def _repr(self: Any) -> str:
     shown = ((a.name, getattr(self, a.name), a.repr) for a in attrs.fields(cls) if a.repr)
     listed = ", ".join(f"{name}={repr(value) if how is True else how(value)}" for name, value, how in shown)
     return f"{cls.__qualname__.rpartition('>.')[2]}({listed})"
+
+
+#: Gives an object another class, past the class's own ``__setattr__``.
+_become = vars(object)["__class__"].__set__
+
+
+def fast_init(cls: Class) -> Class:
+    """Give a frozen class an ``__init__`` that costs a third: for the values that every iteration makes several of.
+
+    The one that attrs writes has to go around the ``__setattr__`` of the class for each field. This one lets the new
+    object be one of a twin class that is not frozen, sets its fields like those of any object, and freezes it by giving
+    it its class. The default of a field is converted once. Subclasses that are not made by attrs are left to attrs.
+
+    Raises:
+        TypeError: the class does more when it is made: it has validators, factories or ``__attrs_post_init__``.
+    """
+    made: Any = cls.__init__  # type: ignore[misc]
+    thawed = {"__slots__": (), "__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
+    known = {"cls": cls, "twin": type(cls.__name__, (cls,), thawed), "become": _become, "made": made}
+    parameters, given, body = ["self"], [], []
+    for a in sorted(attrs.fields(cls), key=lambda a: bool(a.kw_only)):
+        if a.validator is not None or type(a.default) is attrs.Factory or hasattr(cls, "__attrs_post_init__"):
+            raise TypeError(f"making a {cls.__qualname__} is more than setting fields; leave its __init__ to attrs")
+        name, default, value = a.alias, f"default_{a.name}", a.alias if a.init else f"default_{a.name}"
+        known |= {default: a.default, f"convert_{a.name}": a.converter}
+        if a.converter is not None:
+            value = f"convert_{a.name}({name})"
+            if a.default is not attrs.NOTHING:
+                known[f"converted_{a.name}"] = a.converter(a.default)
+                value = f"converted_{a.name} if {name} is {default} else {value}"
+        body.append(f"    self.{a.name} = {value}\n")
+        if a.init:
+            if a.kw_only and "*" not in parameters:
+                parameters.append("*")
+            parameters.append(name if a.default is attrs.NOTHING else f"{name}={default}")
+            given.append(f"{name}={name}")
+    source = (
+        f"def __init__({', '.join(parameters)}):\n"
+        f"    if type(self) is not cls:\n        made(self, {', '.join(given)})\n        return\n"
+        f"    become(self, twin)\n{''.join(body)}    self.__class__ = cls\n"
+    )
+    exec(source, known)  # noqa: S102 - made of the names of fields, as in attrs
+    cls.__init__ = wraps(made)(known["__init__"])  # type: ignore[misc]
+    return cls
 
 
 class FrozenDict(dict[K, V]):

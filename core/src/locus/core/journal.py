@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from attrs import field
 
 from locus.core.errors import CheckpointError, CheckpointTooNew, CheckpointTooOld
-from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen
+from locus.core.frozen import EMPTY, FrozenDict, fast_init, freeze, frozen
 from locus.core.lazy import Lazy
 from locus.core.messages import Message, Usage
 from locus.core.state import GROWING, AgentState
@@ -220,6 +220,7 @@ def _changed_metadata(old: Mapping[str, Any], change: StateDelta) -> FrozenDict[
     return FrozenDict(metadata)
 
 
+@fast_init
 @frozen(kw_only=True)
 class Intent:
     """An effect is about to happen (written first for policy ``"once"`` and ``"keyed"``).
@@ -239,6 +240,7 @@ class Intent:
     key: str = ""
 
 
+@fast_init
 @frozen(kw_only=True)
 class Outcome:
     """An effect happened.
@@ -371,6 +373,7 @@ class Resumed:
     segment: int
 
 
+@fast_init
 @frozen(kw_only=True)
 class Transition:
     """A node finished: the state's difference and the node that follows, committed together.

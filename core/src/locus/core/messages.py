@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast, get_args
 
 from attrs import field
 
-from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen
+from locus.core.frozen import EMPTY, FrozenDict, fast_init, freeze, frozen
 
 __all__ = [
     "Block",
@@ -49,6 +49,7 @@ class Role(StrEnum):
 SYSTEM, USER, ASSISTANT, TOOL = Role
 
 
+@fast_init
 @frozen
 class TextBlock:
     """Plain text. ``extras`` carries what a provider attaches to it (citations, ids), verbatim."""
@@ -66,6 +67,7 @@ class ThinkingBlock:
     extras: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze, kw_only=True)
 
 
+@fast_init
 @frozen
 class ToolCall:
     """A tool call as the model asked for it.
@@ -88,6 +90,7 @@ def _content(content: str | Iterable[Block]) -> str | tuple[Block, ...]:
     return content if isinstance(content, str) else tuple(content)
 
 
+@fast_init
 @frozen
 class ToolResult:
     """The answer to one call: text (or blocks) for the model."""
@@ -160,6 +163,7 @@ def _blocks(content: str | Block | Iterable[Block]) -> tuple[Block, ...]:
     return blocks
 
 
+@fast_init
 @frozen
 class Message:
     """One turn of the conversation.
@@ -260,6 +264,7 @@ def plugin_message(plugin: str, text: str) -> Message:
     return Message(Role.USER, text, extras={_PLUGIN: plugin})
 
 
+@fast_init
 @frozen(kw_only=True)
 class Usage:
     """Tokens of one or more model calls, and dollars where they are known.

@@ -21,7 +21,7 @@ from attrs import Attribute, field, fields
 from locus.core.data import encode_data
 from locus.core.errors import CheckpointError, CheckpointTooNew, NotSerialisable
 from locus.core.executions import ArgsPredicate, ExecutionIndex, ToolExecution
-from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen
+from locus.core.frozen import EMPTY, FrozenDict, fast_init, freeze, frozen
 from locus.core.lazy import Lazy
 from locus.core.messages import ASSISTANT, TOOL, USER, Message, ToolCall, ToolResult, Usage
 
@@ -43,6 +43,7 @@ def _texts(value: Iterable[str]) -> tuple[str, ...]:
     return tuple(value)
 
 
+@fast_init
 @frozen(kw_only=True)
 class ReasoningStep:
     """What one iteration thought, did and concluded.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from locus.core.errors import CheckpointError
-from locus.core.frozen import frozen
+from locus.core.frozen import fast_init, frozen
 
 __all__ = ["CALL", "CHILD", "EXECUTE", "REVIEW", "SEGMENT", "STEP", "THINK", "StepId"]
 
@@ -35,6 +35,7 @@ _IN_NODES = str.maketrans({c: f"%{ord(c):02X}" for c in "%/#:?"})
 _IN_NAMES = str.maketrans({c: f"%{ord(c):02X}" for c in "%/?"})
 
 
+@fast_init
 @frozen
 class StepId:
     """Names one effect of a run.

@@ -17,7 +17,7 @@ from attrs import evolve
 from locus.core.data import register_value
 from locus.core.errors import BudgetExceeded, ModelError, NotSerialisable, is_transient
 from locus.core.events import Event, ModelChunkEvent, ModelCompleteEvent, ModelErrorEvent
-from locus.core.frozen import frozen
+from locus.core.frozen import fast_init, frozen
 from locus.core.journal import ModelFailed
 from locus.core.lazy import Lazy
 from locus.core.messages import ASSISTANT, Message, Usage
@@ -42,6 +42,7 @@ else:
 __all__ = ["Called", "Calling", "ModelRun", "Spent", "model_step", "question"]
 
 
+@fast_init
 @frozen
 class Called:
     """The recorded result of a model step.

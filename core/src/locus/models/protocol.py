@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from attrs import Attribute, field
 
-from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen
+from locus.core.frozen import EMPTY, FrozenDict, fast_init, freeze, frozen
 from locus.core.messages import Message, ToolCall, Usage
 from locus.tools.spec import ToolSpec
 
@@ -96,6 +96,7 @@ class OutputSpec:
     strict: bool = True
 
 
+@fast_init
 @frozen(kw_only=True)
 class ModelRequest:
     """One model call.
@@ -121,6 +122,7 @@ class ModelRequest:
     model: Model | str | None = field(default=None, eq=False, repr=False)
 
 
+@fast_init
 @frozen(kw_only=True)
 class ModelResponse:
     """What the model answered.
@@ -143,6 +145,7 @@ class ModelResponse:
         return self.message.tool_calls
 
 
+@fast_init
 @frozen
 class Chunk:
     """A piece of an answer as it streams.

@@ -8,7 +8,7 @@ from attrs import evolve
 
 from locus.core.data import register_value
 from locus.core.executions import ToolExecution
-from locus.core.frozen import frozen
+from locus.core.frozen import fast_init, frozen
 from locus.core.journal import EXECUTE, Outcome, StepId
 from locus.core.lazy import Lazy
 from locus.core.messages import SYSTEM, TOOL, Block, Message, ToolCall, ToolResult, Usage
@@ -35,6 +35,7 @@ def _unknown_result(call: ToolCall) -> Message:
     return Message(TOOL, ToolResult(call.id, f"Error: {UNKNOWN}", is_error=True, name=call.name))
 
 
+@fast_init
 @frozen
 class CallOutcome:
     """The record of a call and what the model is told.
