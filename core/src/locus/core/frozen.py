@@ -10,14 +10,15 @@ from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from functools import wraps
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 import attrs
 
-__all__ = ["EMPTY", "FrozenDict", "fast_init", "freeze", "frozen", "thaw"]
+__all__ = ["EMPTY", "FrozenDict", "fast_init", "freeze", "frozen", "maker", "thaw"]
 
 K = TypeVar("K")
 V = TypeVar("V")
+P = ParamSpec("P")
 Class = TypeVar("Class", bound=type)
 
 if TYPE_CHECKING:
@@ -247,8 +248,9 @@ def fast_init(cls: Class) -> Class:
     """
     made: Any = cls.__init__  # type: ignore[misc]
     thawed = {"__slots__": (), "__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
-    known = {"cls": cls, "twin": type(cls.__name__, (cls,), thawed), "become": _become, "made": made}
-    parameters, given, body = ["self"], [], []
+    known = {"cls": cls, "twin": type(cls.__name__, (cls,), thawed), "made": made}
+    known |= {"become": _become, "new": object.__new__}
+    parameters, given, body = ["self"], [], ""
     for a in sorted(attrs.fields(cls), key=lambda a: bool(a.kw_only)):
         if a.validator is not None or type(a.default) is attrs.Factory or hasattr(cls, "__attrs_post_init__"):
             raise TypeError(f"making a {cls.__qualname__} is more than setting fields; leave its __init__ to attrs")
@@ -259,20 +261,43 @@ def fast_init(cls: Class) -> Class:
             if a.default is not attrs.NOTHING:
                 known[f"converted_{a.name}"] = a.converter(a.default)
                 value = f"converted_{a.name} if {name} is {default} else {value}"
-        body.append(f"    self.{a.name} = {value}\n")
+        body += f"self.{a.name} = {value}; "
         if a.init:
             if a.kw_only and "*" not in parameters:
                 parameters.append("*")
             parameters.append(name if a.default is attrs.NOTHING else f"{name}={default}")
             given.append(f"{name}={name}")
-    source = (
-        f"def __init__({', '.join(parameters)}):\n"
-        f"    if type(self) is not cls:\n        made(self, {', '.join(given)})\n        return\n"
-        f"    become(self, twin)\n{''.join(body)}    self.__class__ = cls\n"
-    )
+    source = f"""
+def __init__({", ".join(parameters)}):
+    if type(self) is not cls:
+        made(self, {", ".join(given)})
+        return
+    become(self, twin)
+    {body}
+    self.__class__ = cls
+
+def make({", ".join(parameters[1:])}):
+    self = new(twin)
+    {body}
+    self.__class__ = cls
+    return self
+"""
     exec(source, known)  # noqa: S102 - made of the names of fields, as in attrs
     cls.__init__ = wraps(made)(known["__init__"])  # type: ignore[misc]
+    _MAKERS[cls] = known["make"]
     return cls
+
+
+_MAKERS: dict[Any, Any] = {}
+
+
+def maker(cls: Callable[P, V]) -> Callable[P, V]:
+    """A function that makes what a `fast_init` class makes, with the same arguments, in half the time.
+
+    A call of a class carries its arguments through a tuple and a dict; that of a function does not.
+    """
+    made: Callable[P, V] = _MAKERS[cls]
+    return made
 
 
 class FrozenDict(dict[K, V]):

@@ -37,7 +37,7 @@ from locus.core.errors import (
     StepFailed,
 )
 from locus.core.fingerprint import bare
-from locus.core.frozen import freeze
+from locus.core.frozen import freeze, maker
 from locus.core.journal import (
     BLANK,
     END,
@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
     from typing import NoReturn
 
+    from locus.core.ending import Ending
     from locus.core.messages import Usage
     from locus.core.state import AgentState
     from locus.journal.store import Posted
@@ -90,6 +91,7 @@ if TYPE_CHECKING:
 __all__ = ["JournalHost"]
 
 _NO_DELTA = StateDelta()
+_intent, _outcome, _transition = maker(Intent), maker(Outcome), maker(Transition)
 
 
 class JournalHost:
@@ -222,7 +224,8 @@ class JournalHost:
 
     def _enter_transition(self, transition: Transition) -> None:
         self.last, self.run_id = transition, transition.run_id
-        self.segment = transition.segment if transition.node == START else max(self.segment, transition.segment)
+        if transition.segment > self.segment or transition.node == START:
+            self.segment = transition.segment
         if self._steps or self.questions or self._answers or self.retried_steps:
             self._clear_node()
 
@@ -301,12 +304,6 @@ class JournalHost:
             else:
                 return
         self._fail(error, f"save {describe_bodies(held)}")
-
-    async def _snapshot(self, state: AgentState, transition: Transition) -> bool:
-        try:
-            return await self._store_snapshot(self.claim, self.head, state, transition)
-        except Exception as e:  # noqa: BLE001  a store is somebody else's code
-            self._fail(e, f"save the state after {describe_bodies((transition,))}")
 
     def stop(self, error: JournalError) -> None:
         """Write nothing more: behind a missing entry, later ones would describe a history that does not exist.
@@ -401,13 +398,13 @@ class JournalHost:
 
     def intend(self, step_id: StepId, policy: Policy, digest: str = "", *, key: str = "") -> Coroutine[Any, Any, None]:
         """Write that an effect is about to happen."""
-        return self._append(Intent(run_id=self.run_id, step_id=step_id, digest=digest, policy=policy, key=key))
+        return self._append(_intent(run_id=self.run_id, step_id=step_id, digest=digest, policy=policy, key=key))
 
     async def settle(
         self, step_id: StepId, value: Any, digest: str = "", error: str | None = None, *, when: When = "now"
     ) -> None:
         """Write what came of it."""
-        outcome = Outcome(run_id=self.run_id, step_id=step_id, digest=digest, value=value, error=error)
+        outcome = _outcome(run_id=self.run_id, step_id=step_id, digest=digest, value=value, error=error)
         if when == "next" and self._keeps_history and self.stop_error is None:
             self._deferred += (outcome,)
         else:
@@ -458,7 +455,7 @@ class JournalHost:
             # again, which the laws allow once a crash, and every run saves a write an iteration.
             while self._deferred:  # another call that ran beside this one; while it is written, a third may end
                 await self._append()
-            self._deferred = (Outcome(run_id=self.run_id, step_id=step_id, digest=digest, value=value),)
+            self._deferred = (_outcome(run_id=self.run_id, step_id=step_id, digest=digest, value=value),)
             self._has_model_answer = True
         else:
             await self.settle(step_id, value, digest)
@@ -472,9 +469,7 @@ class JournalHost:
         node: str,
         next_node: str,
         why: str = "",
-        satisfied: tuple[str, ...] = (),
-        error: str | None = None,
-        detail: str = "",
+        ending: Ending | None = None,
         instead_of: str = "",
         uncharged: Usage | None = None,
         request_id: str = "",
@@ -494,16 +489,16 @@ class JournalHost:
         else:
             change = _NO_DELTA  # the state is handed to the store whole
             state = new.marked(updated_at=now, active_seconds=active_seconds, iteration=iteration)
-        transition = Transition(
+        transition = _transition(
             run_id=self.run_id,
             node=node,
             next_node=next_node,
             delta=change,
             why=why,
-            satisfied=satisfied,
+            satisfied=() if ending is None else ending.satisfied,
             segment=self.segment,
-            error=error,
-            detail=detail,
+            error=None if ending is None else ending.error_text,
+            detail="" if ending is None else ending.detail,
             instead_of=instead_of,
             uncharged=uncharged,
             request_id=request_id,
@@ -530,7 +525,11 @@ class JournalHost:
         else:
             self._deferred, self._has_model_answer = (), False  # the state holds what the model said
             self.head += 1
-            if not await self._snapshot(state, transition):
+            try:
+                kept = await self._store_snapshot(self.claim, self.head, state, transition)
+            except Exception as e:  # noqa: BLE001  a store is somebody else's code
+                self._fail(e, f"save the state after {describe_bodies((transition,))}")
+            if not kept:
                 self._lose_claim(Appended.FENCED)
         self._enter_transition(transition)
         self.state = state

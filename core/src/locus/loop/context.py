@@ -6,11 +6,11 @@ mutable part of a run and nothing else does; the state itself only passes throug
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from attrs import evolve
+from attrs import define, evolve, field
 
 from locus.core.directives import Allow, Cancel, Directive, Interrupt, Reject, Retry
 from locus.core.ending import CONDITION_ERROR, Ending
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from locus.core.state import AgentState
     from locus.core.termination import Bounds, Satisfied
     from locus.hooks.table import Impl
+    from locus.journal.effects import Clock
     from locus.journal.host import JournalHost
     from locus.loop.runtime import AgentRuntime
     from locus.models.output import OutputSchema
@@ -54,7 +55,7 @@ class _Emission:
         self.later: list[Event] | None = []
 
 
-_EMITTING: ContextVar[_Emission | None] = ContextVar("locus_telling", default=None)
+_EMITTING: ContextVar[_Emission | None] = ContextVar("locus_emitting", default=None)
 
 
 class ChildRunner(Protocol):
@@ -65,103 +66,77 @@ class ChildRunner(Protocol):
     ) -> Any: ...
 
 
+@define(eq=False, repr=False)
 class SegmentContext:
     """A segment of a run.
 
     Args:
         runtime: the agent.
-        host: the claimed journal.
+        thread_id: the thread.
         deps: what tools get as ``ctx.deps``; never journalled.
-        settings, output: of this run, over those of the agent.
+        settings, output: of this run, in place of those of the agent.
         parent: the run that started this one as a child, or None.
     """
 
-    __slots__ = (
-        "_asked",
-        "_cancel",
-        "_early",
-        "_listeners",
-        "_mark",
-        "_monotonic",
-        "_pending",
-        "_reports",
-        "_retry",
-        "_seq",
-        "_timed",
-        "attempt",
-        "began",
-        "bounds",
-        "cleared",
-        "clock",
-        "deadline",
-        "deps",
-        "ended",
-        "has_listener",
-        "health",
-        "host",
-        "output",
-        "parent",
-        "registry",
-        "request_fingerprint",
-        "resumed",
-        "retry_reason",
-        "runtime",
-        "settings",
-        "sink",
-        "stash",
-        "state",
-        "stop",
-        "thread_id",
-    )
+    runtime: AgentRuntime
+    thread_id: str
+    deps: Any = field(default=None, kw_only=True)
+    settings: ModelSettings = field(default=None, kw_only=True)
+    output: OutputSchema[Any] | None = field(default=None, kw_only=True)
+    parent: SegmentContext | None = field(default=None, kw_only=True)
+    #: The journal; set by the segment, once it is claimed.
+    host: JournalHost = field(default=None, init=False)
+    #: The agent's tools, and those that plugins have brought to this run.
+    registry: ToolRegistry = field(init=False)
+    #: What the condition guarantees.
+    bounds: Bounds = field(init=False)
+    stash: Stash = field(factory=Stash, init=False)
+    health: HookHealth = field(init=False)
+    #: The state as last committed, or as the node under way last showed it to hooks.
+    state: AgentState = field(default=BLANK, init=False)
+    #: The committed state that the router let into Think.
+    cleared: AgentState | None = field(default=None, init=False)
+    stop: Ending | None = field(default=None, init=False)
+    #: Whether the segment goes on with what is in the journal.
+    resumed: bool = field(default=False, init=False)
+    #: Whether the beginning of the segment was emitted, and its end.
+    began: bool = field(default=False, init=False)
+    ended: bool = field(default=False, init=False)
+    deadline: float | None = field(default=None, init=False)
+    #: The fingerprint of what every request of this segment says again, where a history is kept.
+    request_fingerprint: str = field(default="", init=False)
+    #: How many attempts at the Think under way are void, and why the last one is.
+    attempt: int = field(default=0, init=False)
+    retry_reason: str = field(default="", init=False)
+    #: What plugins reported, by plugin.
+    reports: dict[str, Any] = field(factory=dict, init=False)
+    clock: Clock = field(init=False)
+    sink: Sink | None = field(init=False)
+    #: Whether there is a listener of events of a kind. Asked often, and mostly answered by no, so it is the look-up
+    #: itself.
+    has_listener: Callable[[type[Event]], object] = field(init=False)
+    _listeners: Mapping[type[Event], tuple[Impl, ...]] = field(init=False)
+    _cancel: str | None = field(default=None, init=False)
+    _retry: bool = field(default=False, init=False)
+    _seq: int = field(default=0, init=False)
+    #: What is emitted once the segment has begun, each with who does not get it; None when nothing is held back.
+    _early: list[tuple[Event, tuple[tuple[object, str], ...]]] | None = field(default=None, init=False)
+    #: How often plugins asked each question in the node under way.
+    _asked: dict[str, int] | None = field(default=None, init=False)
+    _pending: Usage | None = field(default=None, init=False)
+    _timed: bool = field(init=False)
+    _monotonic: Callable[[], float] = field(init=False)
+    _mark: float = field(init=False)
 
-    def __init__(
-        self,
-        runtime: AgentRuntime,
-        thread_id: str,
-        *,
-        deps: Any = None,
-        settings: ModelSettings | None = None,
-        output: OutputSchema[Any] | None = None,
-        parent: SegmentContext | None = None,
-    ) -> None:
-        self.runtime, self.thread_id, self.deps, self.parent = runtime, thread_id, deps, parent
-        self.settings = runtime.settings if settings is None else settings.over(runtime.settings)
-        self.output = output if output is not None else runtime.output
-        #: The agent's tools, and those that plugins have brought to this run.
-        self.registry: ToolRegistry = runtime.tools
-        self.host: JournalHost = None  # type: ignore[assignment]  # set by the runner, once it is claimed
-        self.stash, self.health = Stash(), HookHealth(self._emit_failure)
-        #: The state as last committed, or as the node under way last showed it to hooks.
-        self.state: AgentState = BLANK
-        self.stop: Ending | None = None
-        #: Whether the segment goes on with what stands in the journal.
-        self.resumed = False
-        #: Whether the beginning of the segment was told, and its end.
-        self.began = self.ended = False
-        self.deadline: float | None = None
-        self.retry_reason = ""
-        #: The fingerprint of what every request of this segment says again, where a history is kept.
-        self.request_fingerprint = ""
-        #: How many attempts at the Think under way are void.
-        self.attempt = 0
-        #: What the condition guarantees.
-        self.bounds: Bounds = runtime.budget.bounds
-        self._timed = runtime.budget.timed
-        #: The committed state that the router let into Think.
-        self.cleared: AgentState | None = None
-        self._cancel: str | None = None
-        self._retry = False
-        self._seq = 0
-        #: What is told once the segment has begun, each with who does not hear of it; None when nothing is held back.
-        self._early: list[tuple[Event, tuple[tuple[object, str], ...]]] | None = None
-        #: How often plugins asked each question in the node under way.
-        self._asked: dict[str, int] | None = None
-        self._pending: Usage | None = None
-        self._reports: dict[str, Any] = {}
+    def __attrs_post_init__(self) -> None:
+        runtime = self.runtime
+        self.settings, self.output = self.settings or runtime.settings, self.output or runtime.output
+        self.registry, self.bounds, self._timed = runtime.tools, runtime.budget.bounds, runtime.budget.timed
+        self.health = HookHealth(self._emit_failure)
         self._listeners = runtime.hooks.listeners
-        self.show_to(parent.sink if parent is not None else None)
+        self.show_to(self.parent.sink if self.parent is not None else None)
         self.clock = runtime.clock
-        self._monotonic = runtime.clock.monotonic
+        self._monotonic = self.clock.monotonic
         self._mark = self._monotonic()
 
     # -- what it is -------------------------------------------------------------------------------
@@ -185,11 +160,6 @@ class SegmentContext:
     def rates(self) -> tuple[tuple[Impl, ...], float | None]:
         """Who knows prices, and what calls without one are charged, dollars per million tokens, or None."""
         return self.runtime.hooks.prices, self.runtime.budget.unknown_price
-
-    @property
-    def reports(self) -> dict[str, Any]:
-        """What plugins reported, by plugin."""
-        return self._reports
 
     # -- stopping ---------------------------------------------------------------------------------
 
@@ -284,9 +254,7 @@ class SegmentContext:
     def show_to(self, sink: Sink | None) -> None:
         """Hand every event to a consumer from now on, or to none any more."""
         self.sink = sink
-        #: Whether anybody listens to events of a kind. Asked often and mostly answered by no, so it is the look-up
-        #: itself.
-        self.has_listener: Callable[[type[Event]], object] = self._listeners.__getitem__ if sink is None else _always
+        self.has_listener = self._listeners.__getitem__ if sink is None else _always
 
     def hold_back(self) -> None:
         """Keep events until `begin`: whoever filters the prompt causes some before the first one can tell it."""
@@ -502,7 +470,7 @@ class SegmentContext:
 
     def report(self, plugin: str, value: Any) -> None:
         """Put something into ``AgentResult.reports``; a second report of a plugin replaces the first."""
-        self._reports[plugin] = value
+        self.reports[plugin] = value
 
     async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, effect: str = "once") -> T:
         """Run an effect once per node; after a crash its recorded result stands."""

@@ -17,10 +17,9 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, field
+from attrs import Factory, evolve, field
 
 from locus.core.errors import ConfigError, NothingToResume
 from locus.core.frozen import EMPTY, FrozenDict, frozen
@@ -70,26 +69,8 @@ _KERNEL: Mapping[Node, NodeFunction] = {
 _NO_STORE = "this agent has no checkpointer, so nothing is kept under a thread id; "
 
 
-class _SegmentContexts:
-    """The runs of one agent that are active now."""
-
-    __slots__ = ("_lock", "_runs")
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._runs: set[SegmentContext] = set()
-
-    def add(self, run: SegmentContext) -> None:
-        with self._lock:
-            self._runs.add(run)
-
-    def discard(self, run: SegmentContext) -> None:
-        with self._lock:
-            self._runs.discard(run)
-
-    def all(self) -> tuple[SegmentContext, ...]:
-        with self._lock:
-            return tuple(self._runs)
+def _has(hook: str) -> Any:
+    return Factory(lambda runtime: bool(runtime.hooks.impls(hook)), takes_self=True)
 
 
 @frozen(kw_only=True, eq=False)
@@ -138,31 +119,16 @@ class AgentRuntime:
     template: FrozenDict[str, Any] = EMPTY
     blank: AgentState = BLANK
     nodes: Mapping[Node, NodeFunction] = field(default=_KERNEL)
-    active: _SegmentContexts = field(factory=_SegmentContexts, repr=False)
+    #: The segments that are under way. A set is changed and copied in one step, so that any thread may look.
+    active: set[SegmentContext] = field(factory=set, repr=False)
 
-    budget: RunBudget = field(init=False)
-    #: Whether a plugin may divert routes.
-    diverts: bool = field(init=False)
-    #: Whether a plugin decides about tool calls.
-    decides: bool = field(init=False)
-    #: Whether a plugin wraps tool bodies.
-    wraps_tools: bool = field(init=False)
-
-    @budget.default
-    def _budget(self) -> RunBudget:
-        return RunBudget.of(self.router.condition)
-
-    @diverts.default
-    def _diverts(self) -> bool:
-        return bool(self.hooks.impls("locus_decide_route"))
-
-    @decides.default
-    def _decides(self) -> bool:
-        return bool(self.hooks.impls("locus_decide_tool_call"))
-
-    @wraps_tools.default
-    def _wraps_tools(self) -> bool:
-        return bool(self.hooks.impls("locus_wrap_tool_call"))
+    budget: RunBudget = field(
+        init=False, default=Factory(lambda self: RunBudget.of(self.router.condition), takes_self=True)
+    )
+    #: Whether a plugin may divert routes, decides about tool calls, wraps tool bodies.
+    diverts: bool = field(init=False, default=_has("locus_decide_route"))
+    decides: bool = field(init=False, default=_has("locus_decide_tool_call"))
+    wraps_tools: bool = field(init=False, default=_has("locus_wrap_tool_call"))
 
     @classmethod
     def wire(cls, **parts: Any) -> AgentRuntime:
@@ -217,12 +183,12 @@ class AgentRuntime:
         )
 
     def _run(self, segment: Segment, options: RunOptions, store: JournalStore | None) -> Run[Any]:
-        limit, schema = options.termination, options.output_schema
+        limit, schema, settings = options.termination, options.output_schema, options.model_settings
         active = SegmentContext(
             self if limit is None else tightened(self, condition_given(limit)),
             segment.thread_id,
             deps=options.deps,
-            settings=options.model_settings,
+            settings=self.settings if settings is None else settings.over(self.settings),
             output=None if schema is None else output_schema(schema),
         )
         return Run(partial(self._main, active, segment, store), active.cancel, segment.thread_id)
@@ -285,13 +251,13 @@ class AgentRuntime:
         return self.store
 
     def cancel(self, reason: str, run_id: str | None, thread_id: str | None) -> int:
-        """Tell active runs to end; gives how many were told."""
-        told = 0
-        for run in self.active.all():
+        """Ask active runs to end; returns how many."""
+        found = 0
+        for run in tuple(self.active):
             if (run_id is None or run.run_id == run_id) and (thread_id is None or run.thread_id == thread_id):
                 run.cancel(reason)
-                told += 1
-        return told
+                found += 1
+        return found
 
 
 def _node(node: Node, hooks: HookTable) -> NodeFunction:

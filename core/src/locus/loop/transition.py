@@ -14,12 +14,14 @@ from locus.core.journal import END, START, Cancelled
 from locus.core.state import AgentState
 from locus.hooks.dispatch import decide_route
 from locus.journal.recovery import last_request_id
-from locus.journal.writes import WHEN_BEFORE
+from locus.journal.writes import WHEN_BEFORE, When
 from locus.loop.context import SegmentContext
 from locus.loop.router import EXECUTE, TERMINATE, THINK, Node, Route, legal
 from locus.tools.outcome import with_recorded_results
 
 __all__ = ["advance_node", "commit", "emit_end"]
+
+_LAST = (TERMINATE, END)
 
 
 async def advance_node(run: SegmentContext, state: AgentState, node: Node) -> tuple[AgentState, Node | None]:
@@ -116,34 +118,34 @@ async def commit(
     run: SegmentContext, old: AgentState, new: AgentState, node: str, following: str, why: str, instead_of: str = ""
 ) -> AgentState:
     """Make a transition: one append, then the event about it."""
-    is_next_iteration = following == THINK and node != START
-    ending: Ending | None = None
-    if following in (TERMINATE, END) and run.stop is not None:
+    iteration, is_reported, ending = new.iteration, run.has_listener(CheckpointEvent), None
+    if following == THINK and node != START:
+        iteration += 1
+    elif following in _LAST and run.stop is not None:
         # Written with the transition into Terminate as well, so that a crash in between does not lose it.
         ending = run.stop
         why = ending.reason
-    reported = run.has_listener(CheckpointEvent) or (following == END and run.has_listener(TerminateEvent))
-    stop = run.stop
-    state = await run.host.commit(
+    if is_reported or (following == END and run.has_listener(TerminateEvent)):
+        when: When = "now"
+    else:
+        when = WHEN_BEFORE.get(following, "now")
+    run.state = state = await run.host.commit(
         old,
         new,
         node=node,
         next_node=following,
         why=why,
-        satisfied=stop.satisfied if stop is not None else (),
-        error=ending.error_text if ending is not None else None,
-        detail=ending.detail if ending is not None else "",
+        ending=ending,
         instead_of=instead_of,
         uncharged=run.uncharged,
         request_id=last_request_id(new) if node == START else "",
         active_seconds=new.active_seconds + run.elapsed(),
-        iteration=new.iteration + 1 if is_next_iteration else new.iteration,
-        when="now" if reported else WHEN_BEFORE.get(following, "now"),
+        iteration=iteration,
+        when=when,
     )
-    run.state = state
-    if is_next_iteration:
+    if following == THINK and node != START:
         run.cleared = state
-    if run.has_listener(CheckpointEvent):
+    if is_reported:
         await run.emit(CheckpointEvent(node=node, next_node=following, why=why, head=run.host.head))
         run.take_retry()
     return state

@@ -22,6 +22,7 @@ from locus_plugin_timetravel.traces import Spending, attempt_of
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from locus.core.ending import Ending
     from locus.core.journal import Step, StepId
     from locus.core.messages import ToolCall
     from locus.core.state import AgentState
@@ -275,9 +276,7 @@ class ReplayHost(JournalHost):
         node: str,
         next_node: str,
         why: str = "",
-        satisfied: tuple[str, ...] = (),
-        error: str | None = None,
-        detail: str = "",
+        ending: Ending | None = None,
         instead_of: str = "",
         uncharged: Usage | None = None,
         request_id: str = "",
@@ -289,6 +288,7 @@ class ReplayHost(JournalHost):
         if self.stop_error is not None:
             raise self.stop_error
         made, after = self.trace.transition, self.trace.after
+        satisfied, error = ((), None) if ending is None else (ending.satisfied, ending.error_text)
         if made is None:
             raise self._ended()
         if next_node != made.next_node:

@@ -196,7 +196,8 @@ class _Walk:
         wraps = runtime.hooks.impls("locus_wrap_node")
         self._wrapped = replay_runtime(runtime, runtime.nodes, host) if wraps else None
         options = self._options
-        run = ReplayRun(self._bare, self._thread_id, deps=options.deps, settings=options.model_settings, output=output)
+        settings = None if options.model_settings is None else options.model_settings.over(runtime.settings)
+        run = ReplayRun(self._bare, self._thread_id, deps=options.deps, settings=settings, output=output)
         run.host = host
         state = trace.after if trace.node == START else trace.before
         try:
