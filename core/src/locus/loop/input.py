@@ -3,76 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from locus.core.errors import ConfigError, InputError
-from locus.core.frozen import frozen
 from locus.core.messages import Block, MediaBlock, Message, Role, TextBlock
 from locus.core.state import AgentState
 from locus.journal.effects import InProcess
+from locus.loop.thread import Segment
 
-__all__ = ["Prompt", "Turn", "system_message", "thread_name"]
+__all__ = ["Prompt", "new_turn", "system_message", "thread_name"]
 
 #: Text; blocks and texts of one user turn; messages; or a state to start from. One kind of sequence although texts and
 #: messages do not go together: of two, a type checker would choose neither for a list that is written in its place.
 Prompt = str | Block | Message | AgentState | Sequence[str | Block | Message]
 
 
-@frozen
-class Turn:
-    """A prompt, understood.
+def new_turn(prompt: Prompt, **options: Any) -> Segment:
+    """The segment that takes the next turn.
 
     Args:
-        before: messages that precede the turn (a transcript).
-        message: the user's turn, or None when a seed says it all.
-        seed: the state to start from, or None.
+        prompt: the user's turn, or a state that ends with it.
+        options: further fields of the segment.
+
+    Raises:
+        InputError: the prompt is empty, or cannot be sent to any provider; the message says what to do.
     """
-
-    before: tuple[Message, ...] = ()
-    message: Message | None = None
-    seed: AgentState | None = None
-
-    @classmethod
-    def of(cls, prompt: Prompt) -> Turn:
-        """Understand a prompt.
-
-        Raises:
-            InputError: it is empty, or no provider could be sent it; the message says what to do.
-        """
-        if isinstance(prompt, AgentState):
-            if not prompt.messages:
-                raise InputError("the state has no messages; add the user's turn with state.with_message(...)")
-            return cls(seed=prompt)
-        if isinstance(prompt, str):
-            return cls(message=Message(Role.USER, _text(prompt)))
-        if isinstance(prompt, Message):
-            return cls(message=_checked(prompt))
-        if isinstance(prompt, Block):
-            return cls(message=_checked(Message(Role.USER, prompt)))
-        if not isinstance(prompt, Sequence) or isinstance(prompt, bytes):
-            raise InputError(
-                f"a prompt is text, content blocks, messages or an AgentState, not {type(prompt).__name__}"
-            )
-        items = tuple(prompt)
-        messages = tuple(m for m in items if isinstance(m, Message))
-        if messages and len(messages) == len(items):
-            return cls(before=tuple(map(_checked, messages[:-1])), message=_checked(messages[-1]))
-        blocks = tuple(TextBlock(_text(b)) if isinstance(b, str) else b for b in items)
-        for block in blocks:
-            if not isinstance(block, Block):
-                raise InputError(f"the prompt holds {block!r}; use text, content blocks or messages")
-        return cls(message=_checked(Message(Role.USER, tuple(b for b in blocks if isinstance(b, Block)))))
+    if isinstance(prompt, AgentState):
+        if not prompt.messages:
+            raise InputError("the state has no messages; add the user's turn with state.with_message(...)")
+        return Segment(seed=prompt, **options)
+    if isinstance(prompt, str):
+        return Segment(prompt=Message(Role.USER, _text(prompt)), **options)
+    if isinstance(prompt, Message):
+        return Segment(prompt=_checked(prompt), **options)
+    if isinstance(prompt, Block):
+        return Segment(prompt=_checked(Message(Role.USER, prompt)), **options)
+    if not isinstance(prompt, Sequence) or isinstance(prompt, bytes):
+        raise InputError(f"a prompt is text, content blocks, messages or an AgentState, not {type(prompt).__name__}")
+    items = tuple(prompt)
+    messages = tuple(m for m in items if isinstance(m, Message))
+    if messages and len(messages) == len(items):
+        return Segment(before=tuple(map(_checked, messages[:-1])), prompt=_checked(messages[-1]), **options)
+    blocks = tuple(TextBlock(_text(b)) if isinstance(b, str) else b for b in items)
+    for block in blocks:
+        if not isinstance(block, Block):
+            raise InputError(f"the prompt holds {block!r}; use text, content blocks or messages")
+    return Segment(prompt=_checked(Message(Role.USER, tuple(b for b in blocks if isinstance(b, Block)))), **options)
 
 
 def thread_name(thread_id: object, new_id: Callable[[], str] = InProcess.new_id) -> str:
     """The thread's name, made up where none was given.
 
     Raises:
-        InputError: it is no name.
+        InputError: it is not a name.
     """
     if thread_id is None:
         return f"thread-{new_id()}"
     if not isinstance(thread_id, str) or not thread_id:
-        raise InputError(f"thread_id is {thread_id!r}; it is a text that names the conversation")
+        raise InputError(f"thread_id must be a str that names the conversation, got {thread_id!r}")
     return _encodable(thread_id, "thread_id")
 
 
@@ -101,7 +89,7 @@ def _encodable(text: str, what: str = "the prompt") -> str:
         text.encode()
     except UnicodeEncodeError as e:
         raise InputError(
-            f"{what} has a lone surrogate ({text[e.start]!r}) at position {e.start}: it is no valid text and cannot "
+            f"{what} has a lone surrogate ({text[e.start]!r}) at position {e.start}: it is not valid text and cannot "
             "be sent or stored; decode its source with the right encoding, or with errors='replace'"
         ) from None
     return text

@@ -14,7 +14,6 @@ Deciding these things run by run was tried first: with several hooks it cost mor
 
 from __future__ import annotations
 
-import os
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -34,7 +33,7 @@ from locus.journal.memory import MemoryStore
 from locus.loop import nodes
 from locus.loop.budget import Budget, condition_given, tightened, within_parent
 from locus.loop.context import SegmentContext
-from locus.loop.input import Prompt, Turn, thread_name
+from locus.loop.input import Prompt, new_turn, thread_name
 from locus.loop.router import Node, Router
 from locus.loop.segment import run_segment
 from locus.loop.thread import Segment, SegmentResult, ended_before
@@ -151,8 +150,9 @@ class AgentRuntime:
         """
         if options.request_id:
             self.required_store()
-        segment = self._new_turn(thread_name(options.thread_id, self.effects.new_id), prompt, options.metadata or EMPTY)
-        return self._run(evolve(segment, request_id=options.request_id or ""), options, None)
+        thread_id = thread_name(options.thread_id, self.effects.new_id)
+        segment = new_turn(prompt, metadata=options.metadata or EMPTY, request_id=options.request_id or "")
+        return self._run(thread_id, segment, options, None)
 
     def resume(self, thread: str | AgentResult[Any], answer: Any, options: RunOptions) -> Run[Any]:
         """A run that goes on with an open one.
@@ -163,35 +163,19 @@ class AgentRuntime:
         store, thread_id = (thread.store, thread.thread_id) if isinstance(thread, AgentResult) else (None, thread)
         if store is None and self.store is None:
             raise ConfigError(f"{_NO_STORE}resume with the AgentResult, or build the agent with checkpointer=")
-        segment = self._segment(str(thread_id), answer=answer, max_attempts=options.max_attempts)
-        return self._run(segment, options, store)
+        segment = Segment(answer=answer, max_attempts=options.max_attempts)
+        return self._run(str(thread_id), segment, options, store)
 
-    def _segment(self, thread_id: str, **given: Any) -> Segment:
-        return Segment(
-            thread_id=thread_id,
-            worker=f"pid {os.getpid()}",
-            system=self.system,
-            template=self.template,
-            blank=self.blank,
-            **given,
-        )
-
-    def _new_turn(self, thread_id: str, prompt: Prompt, metadata: Mapping[str, Any] = EMPTY) -> Segment:
-        turn = Turn.of(prompt)
-        return self._segment(
-            thread_id, before=turn.before, prompt=turn.message, seed=turn.seed, metadata=FrozenDict(metadata)
-        )
-
-    def _run(self, segment: Segment, options: RunOptions, store: JournalStore | None) -> Run[Any]:
+    def _run(self, thread_id: str, segment: Segment, options: RunOptions, store: JournalStore | None) -> Run[Any]:
         limit, schema, settings = options.termination, options.output_schema, options.model_settings
         active = SegmentContext(
             self if limit is None else tightened(self, condition_given(limit)),
-            segment.thread_id,
+            thread_id,
             deps=options.deps,
             settings=self.settings if settings is None else settings.over(self.settings),
             output=None if schema is None else output_schema(schema),
         )
-        return Run(partial(self._main, active, segment, store), active.cancel, segment.thread_id)
+        return Run(partial(self._main, active, segment, store), active.cancel, thread_id)
 
     async def _main(
         self, active: SegmentContext, segment: Segment, store: JournalStore | None, sink: Sink | None
@@ -201,7 +185,7 @@ class AgentRuntime:
             kept = MemoryStore(history=False)
         if sink is not None:
             active.show_to(sink)
-        await wait_for_abandoned(segment.thread_id)
+        await wait_for_abandoned(active.thread_id)
         self.active.add(active)
         try:
             ended = await run_segment(active, kept, segment)
@@ -221,7 +205,7 @@ class AgentRuntime:
         """Run as a part of another agent's run."""
         store = self.store if self.store is not None else parent.host.store
         runtime = within_parent(self, budget or Budget(), parent)
-        segment = evolve(self._new_turn(thread_id, prompt), answer=answers, one_run=True)
+        segment = new_turn(prompt, answer=answers, one_run=True)
         while True:
             active = SegmentContext(runtime, thread_id, deps=parent.deps, parent=parent)
             before = await JournalHost.peek(store, thread_id)

@@ -18,6 +18,7 @@ form: each had its own copy of these rules, and a reader had to hold three of th
 from __future__ import annotations
 
 import contextlib
+import os
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING
@@ -75,7 +76,7 @@ async def run_segment(run: SegmentContext, store: JournalStore, segment: Segment
         JournalError: the thread is busy, lost, or has nothing to resume, or its store failed.
         InputError: the prompt cannot be used.
     """
-    host = await JournalHost.open(store, segment.thread_id, segment.worker, run.runtime.effects)
+    host = await JournalHost.open(store, run.thread_id, f"pid {os.getpid()}", run.runtime.effects)
     run.host, run.state = host, host.state
     async with AsyncExitStack() as stack:
         stack.push_async_exit(partial(_give_back, host))
@@ -173,7 +174,7 @@ async def _emit_break_off(
 async def _ensure_begun(run: SegmentContext, segment: Segment) -> None:
     """Emit the start of a segment that broke off before that, and the events that a filter held back."""
     if not run.began:
-        resumed = segment.prompt is None and segment.seed is None
+        resumed = segment.is_resumed
         prompt = "" if resumed else _WITHHELD.format("the prompt was not filtered to its end")
         await _start_event(run, prompt, resumed=resumed)
 
@@ -183,21 +184,21 @@ async def _ensure_begun(run: SegmentContext, segment: Segment) -> None:
 
 async def _begin(run: SegmentContext, segment: Segment, sessions: RunSessions) -> tuple[AgentState, Node]:
     host = run.host
-    if (segment.prompt is None and segment.seed is None) or (segment.one_run and host.last is not None):
+    if segment.is_resumed or (segment.one_run and host.last is not None):
         return await _resume(run, segment, sessions)
     run_id, now = host.effects.new_id(), host.effects.now()
     state = segment.seed
     if state is None and host.last is not None:
         state = closed_state(host).next_turn(run_id=run_id, now=now)
     if state is None:
-        state = segment.blank.begun(run_id=run_id, now=now)
+        state = run.runtime.blank.begun(run_id=run_id, now=now)
     else:
-        state = evolve(state, **segment.template)
+        state = evolve(state, **run.runtime.template)
         if segment.seed is not None and not host.run_id:
             run_id = state.run_id
     if state.run_id != run_id:
         state = evolve(state, run_id=run_id)
-    state = with_system(state, segment.system)
+    state = with_system(state, run.runtime.system)
     for key, value in segment.metadata.items():
         state = state.with_metadata(key, value)
     state = with_request_id(host, state, segment.request_id)
@@ -223,7 +224,7 @@ async def _begin(run: SegmentContext, segment: Segment, sessions: RunSessions) -
     node = Node.EXECUTE if state.unanswered else Node.THINK
     if host.last is None:
         base = BLANK
-    await _stand(run, segment, state, host.segment)
+    await _record_options(run, state, host.segment)
     return await commit(run, base, state, START, node, "a new turn"), node
 
 
@@ -253,18 +254,16 @@ async def _resume(run: SegmentContext, segment: Segment, sessions: RunSessions) 
     host = run.host
     if host.open_node is None:
         state = "is empty" if host.last is None else f"ended with {host.last.why or 'an answer'}"
-        raise NothingToResume(
-            f"thread {segment.thread_id!r} {state}; agent.run(prompt, thread_id=...) takes the next turn"
-        )
+        raise NothingToResume(f"thread {run.thread_id!r} {state}; agent.run(prompt, thread_id=...) takes the next turn")
     if segment.max_attempts is not None:
-        await _give_up(host, segment.thread_id, segment.max_attempts)
+        await _refuse_dead_letter(host, run.thread_id, segment.max_attempts)
     last = host.last
     if last is not None and last.next_node == Node.TERMINATE:
         # It was on its way out: it ends for the reason that it had.
         run.stop = recorded_ending(last)
     answers = matched_answers(host, segment.answer)
     await sessions.open(host.state, resumed=True)
-    await _stand(run, segment, host.state, host.segment + 1)
+    await _record_options(run, host.state, host.segment + 1)
     await host.resume()
     if answers:
         await host.answer(answers)
@@ -285,8 +284,8 @@ async def _resume(run: SegmentContext, segment: Segment, sessions: RunSessions) 
     return host.state, Node(host.open_node)
 
 
-async def _give_up(host: JournalHost, thread_id: str, max_attempts: int) -> None:
-    """Law 10: what kills its worker each time must not be given to a worker for ever."""
+async def _refuse_dead_letter(host: JournalHost, thread_id: str, max_attempts: int) -> None:
+    """Give no worker a run that has killed its worker each time."""
     cause = recovery.dead_letter(host.claim)
     if cause is None and recovery.count_attempts(host.claim) >= max_attempts:
         cause = recovery.cause(host)
@@ -295,13 +294,13 @@ async def _give_up(host: JournalHost, thread_id: str, max_attempts: int) -> None
         raise DeadLetter(thread_id, cause)
 
 
-async def _stand(run: SegmentContext, segment: Segment, state: AgentState, number: int) -> None:
-    """Put on record what the segment is run with and the journal would not tell: a replay asks for it."""
+async def _record_options(run: SegmentContext, state: AgentState, number: int) -> None:
+    """Record what the segment is run with and the journal does not show otherwise, for a replay."""
     host = run.host
     if not host.store.keeps_history:
         return
     spec = run.output.spec if run.output is not None else None
-    run.request_fingerprint = request_fingerprint(state, segment.system, run.registry, run.settings, spec)
+    run.request_fingerprint = request_fingerprint(state, run.runtime.system, run.registry, run.settings, spec)
     if run.runtime.limits:
         try:
             limits = [limit.to_json() for limit in run.runtime.limits]

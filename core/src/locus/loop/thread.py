@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve
+from attrs import evolve, field
 
 from locus.core.ending import INTERRUPTED, Ending
 from locus.core.errors import InterruptMismatch, StepFailed, closest
-from locus.core.frozen import EMPTY, frozen
-from locus.core.journal import BLANK, Asked
+from locus.core.frozen import EMPTY, FrozenDict, frozen
+from locus.core.journal import Asked
 from locus.core.messages import Message, Role
 from locus.tools.outcome import with_recorded_results
 
@@ -39,35 +39,29 @@ class Segment:
     """What one call of ``run`` or ``resume`` is to do.
 
     Args:
-        thread_id: the thread.
-        worker: who runs it, shown to others that find the thread busy.
         before: messages that precede the prompt (a transcript).
         prompt: the user's turn; None to resume.
         seed: a state to start from, instead of what the thread holds.
-        system: the agent's system prompt, or None.
         metadata: entries to set on the state before the first node.
         answer: what the caller answers, see `matched_answers`; None for nothing.
-        template: the fields of a new run's state that the agent decides (limits, names).
-        blank: a state with these fields and nothing else.
         max_attempts: after how many attempts that died in one place the run is set aside; None = never.
-        one_run: the thread has one run only: what stands in it when it is claimed is gone on with, whatever stood in
-            it before that.
+        one_run: the thread has one run only: an unfinished run found there is resumed.
         request_id: what the caller names the turn by, or ``""``.
     """
 
-    thread_id: str
-    worker: str
     before: tuple[Message, ...] = ()
     prompt: Message | None = None
     seed: AgentState | None = None
-    system: Message | None = None
-    metadata: Mapping[str, Any] = EMPTY
+    metadata: FrozenDict[str, Any] = field(default=EMPTY, converter=FrozenDict)
     answer: Any = None
-    template: Mapping[str, Any] = EMPTY
-    blank: AgentState = BLANK
     max_attempts: int | None = None
     one_run: bool = False
     request_id: str = ""
+
+    @property
+    def is_resumed(self) -> bool:
+        """Whether it has no turn of its own."""
+        return self.prompt is None and self.seed is None
 
 
 @frozen(kw_only=True)
