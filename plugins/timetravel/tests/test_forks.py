@@ -264,7 +264,7 @@ async def test_what_cannot_be_forked_is_said() -> None:
             await timetravel.fork(a, "t", at=wrong)
     with pytest.raises(JournalError, match="there is such a thread"):
         await timetravel.fork(a, "t", into="t")
-    with pytest.raises(InputError, match="thread_id is ''"):
+    with pytest.raises(InputError, match="thread_id must be a str that names the conversation, got ''"):
         await timetravel.fork(a, "t", into="")
     with pytest.raises(JournalError, match="no history"):
         await timetravel.fork(agent(MemoryStore(history=False), "one"), "t")

@@ -216,7 +216,7 @@ async def test_a_store_without_history_does_not_take_it(store: MemoryStore) -> N
         await export_thread(MemoryStore(history=False), "t")
     with pytest.raises(NothingToResume):
         await export_thread(store, "nowhere")
-    with pytest.raises(InputError, match="thread_id is ''"):
+    with pytest.raises(InputError, match="thread_id must be a str that names the conversation, got ''"):
         await import_thread(MemoryStore(), await exported(store), into="")
 
 
