@@ -27,6 +27,7 @@ else:
 __all__ = [
     "EPOCH",
     "CheckpointEvent",
+    "Ending",
     "Event",
     "HookFailedEvent",
     "InterruptEvent",

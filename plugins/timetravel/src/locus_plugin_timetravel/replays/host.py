@@ -22,7 +22,7 @@ from locus_plugin_timetravel.traces import Spending, attempt_of
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from locus.core.ending import Ending
+    from locus.core.events import Ending
     from locus.core.journal import Step, StepId
     from locus.core.messages import ToolCall
     from locus.core.state import AgentState
