@@ -1,15 +1,16 @@
 """The one converter between values and JSON: lossless, or a typed error that names the place.
 
-Typed values go through cattrs, free-form data through `locus.core.data`. Loaded when something is first encoded.
+Typed values go through cattrs, free-form data through `locus.core.data`. Loaded when something is first encoded, and
+then told the forms of the state and of the journal's entries by the modules that define them.
 """
 
 from __future__ import annotations
 
 import base64
 import math
+import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin
 
@@ -17,24 +18,9 @@ from attrs import NOTHING, fields, has, resolve_types
 from cattrs import Converter
 from cattrs.gen import make_dict_unstructure_fn
 
-from locus.core.data import decode_data, encode_data, register_value
+from locus.core.data import decode_data, encode_data, register_value, take_forms
 from locus.core.errors import CheckpointError, NotSerialisable
-from locus.core.frozen import EMPTY, FrozenDict
-from locus.core.journal import (
-    Answered,
-    Asked,
-    Body,
-    Cancelled,
-    Intent,
-    ModelFailed,
-    Outcome,
-    Paused,
-    Resumed,
-    Retried,
-    StateDelta,
-    Submitted,
-    Transition,
-)
+from locus.core.frozen import FrozenDict
 from locus.core.messages import (
     Block,
     MediaBlock,
@@ -45,7 +31,6 @@ from locus.core.messages import (
     ToolCall,
     ToolResult,
 )
-from locus.core.state import GROWING, AgentState
 from locus.core.step_id import StepId
 
 __all__ = [
@@ -178,6 +163,12 @@ def _reading(wanted: Any) -> tuple[frozenset[type], Callable[[Any, Any], Any], A
     return frozenset(), converter.get_structure_hook(wanted), wanted
 
 
+def reader_of(wanted: Any) -> Callable[[Any], Any]:
+    """What makes a value of a type from its JSON form."""
+    kinds, structure, inner = _reading(wanted)
+    return lambda form: form if type(form) in kinds else structure(form, inner)
+
+
 converter.register_structure_hook_factory(has, _reader)
 
 
@@ -279,86 +270,5 @@ register_tagged(ToolResult, "tool_result")
 _BLOCKS["tool_result"] = ToolResult
 assert set(_BLOCKS.values()) == set(get_args(Block))
 
-register_whole(AgentState)
-
-# With the annotations resolved: as they stand in the class they are text.
-DELTA_TYPES = {a.name: a.type for a in fields(resolve_types(AgentState))}
-
-
-_CHANGING = frozenset(a.name for a in fields(AgentState) if a.init) - {"metadata"}
-_PARTS = frozenset(a.name for a in fields(StateDelta))
-
-
-@cache
-def _to_json_of(name: str) -> Callable[[Any], Any]:
-    """How a field of the state is written."""
-    return converter.get_unstructure_hook(DELTA_TYPES[name])
-
-
-@cache
-def _from_json_of(name: str) -> Callable[[Any], Any]:
-    """How it is read."""
-    kinds, structure, wanted = _reading(DELTA_TYPES[name])
-    return lambda form: form if type(form) in kinds else structure(form, wanted)
-
-
-def _delta_to_json(change: StateDelta) -> dict[str, Any]:
-    form: dict[str, Any] = {
-        "changed": {k: _to_json_of(k)(v) for k, v in change.changed.items()},
-        "grown": {k: [keep, _to_json_of(k)(v)] for k, (keep, v) in change.grown.items()},
-    }
-    if change.entries:
-        form["entries"] = _pairs_to_json(change.entries)
-    if change.extended:
-        form["extended"] = _pairs_to_json(change.extended)
-    if change.dropped:
-        form["dropped"] = encode_data(change.dropped)
-    return form
-
-
-def _pairs_to_json(metadata: Mapping[str, Any]) -> Any:
-    # As one mapping: what its keys may be is the same here as in a checkpoint.
-    return encode_data(FrozenDict(metadata), "metadata")
-
-
-def _delta_from_json(form: Mapping[str, Any], _: Any) -> StateDelta:
-    unknown = (set(form["changed"]) - _CHANGING) | (set(form["grown"]) - set(GROWING)) | (set(form) - _PARTS)
-    if unknown:
-        raise CheckpointError("delta", f"unknown field(s) {', '.join(sorted(unknown))}")
-    return StateDelta(
-        {k: _from_json_of(k)(v) for k, v in form["changed"].items()},
-        {k: (keep, _from_json_of(k)(v)) for k, (keep, v) in form["grown"].items()},
-        _mapping(form.get("entries"), "entries"),
-        _mapping(form.get("extended"), "extended", tuple),
-        decode_data(form.get("dropped", [])),
-    )
-
-
-def _mapping(form: Any, name: str, of: type = object) -> FrozenDict[str, Any]:
-    if form is None:
-        return EMPTY
-    found = decode_data(form)
-    if not isinstance(found, FrozenDict) or not all(isinstance(value, of) for value in found.values()):
-        raise CheckpointError(f"delta.{name}", f"expected a mapping of {of.__name__}, got {form!r:.60}")
-    return found
-
-
-converter.register_unstructure_hook(StateDelta, _delta_to_json)
-converter.register_structure_hook(StateDelta, _delta_from_json)
-register_union(
-    Body,
-    {
-        "intent": Intent,
-        "outcome": Outcome,
-        "model_failed": ModelFailed,
-        "retried": Retried,
-        "cancelled": Cancelled,
-        "submitted": Submitted,
-        "asked": Asked,
-        "answered": Answered,
-        "paused": Paused,
-        "resumed": Resumed,
-        "transition": Transition,
-    },
-    "entry",
-)
+# What the modules say of their own classes, those to come included.
+take_forms(sys.modules[__name__])

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import base64
 import math
+import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from importlib import import_module
+from types import ModuleType
 from typing import Any, TypeVar
 
 from locus.core.errors import CheckpointError, NotSerialisable
 from locus.core.frozen import VALUES, FrozenDict
 
-__all__ = ["decode_data", "encode_data", "register_value"]
+__all__ = ["declare_forms", "decode_data", "encode_data", "register_value", "tag_of", "take_forms"]
 
 T = TypeVar("T")
 
@@ -117,3 +119,34 @@ def decode_data(form: Any) -> Any:
             return from_data(inner if plain else decode_data(inner))
         raise CheckpointError("", f"the tag {tag!r} is not registered; import the package that registers it first")
     return form
+
+
+# -- typed values -----------------------------------------------------------------------------------------------------
+# Their converter is loaded when something is first encoded. What a module has to say of the forms of its classes waits
+# for it here, so that the converter needs none of the modules that need it.
+
+_waiting: list[Callable[[ModuleType], None]] = []
+_converters: list[ModuleType] = []
+
+
+def declare_forms(declare: Callable[[ModuleType], None]) -> None:
+    """Have the JSON forms of some classes declared to the converter, now or when it is loaded.
+
+    Args:
+        declare: gets `locus.core.codec`.
+    """
+    _waiting.append(declare)
+    for codec in _converters:
+        declare(codec)
+
+
+def take_forms(codec: ModuleType) -> None:
+    """Let all forms be declared to a converter; for that module alone."""
+    _converters.append(codec)
+    for declare in _waiting:
+        declare(codec)
+
+
+def tag_of(cls: type, suffix: str = "") -> str:
+    """The name of a class in snake case, less a suffix: its tag in JSON."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__.removesuffix(suffix)).lower()

@@ -6,13 +6,13 @@ envelope (`run_id` to `parent_run_id`) is filled in by `run.emit`; code that mak
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from attrs import field
 
+from locus.core.data import tag_of
 from locus.core.ending import Ending
 from locus.core.errors import CheckpointError
 from locus.core.frozen import EMPTY, FrozenDict, fast_init, freeze, frozen
@@ -105,7 +105,7 @@ def register_event(cls: E) -> E:
         ValueError: another class has the same `type`.
     """
     if "type" not in cls.__dict__:
-        cls.type = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__.removesuffix("Event")).lower()
+        cls.type = tag_of(cls, "Event")
     known = _TYPES.get(cls.type)
     if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
         raise ValueError(f"the event type {cls.type!r} is taken by {known.__module__}.{known.__qualname__}")

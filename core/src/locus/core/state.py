@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from attrs import Attribute, field, fields
 
-from locus.core.data import encode_data
+from locus.core.data import declare_forms, encode_data
 from locus.core.errors import CheckpointError, CheckpointTooNew, NotSerialisable
 from locus.core.executions import ArgsPredicate, ExecutionIndex, ToolExecution
 from locus.core.frozen import EMPTY, FrozenDict, fast_init, freeze, frozen
@@ -466,3 +466,6 @@ class AgentState:
 
     def __setstate__(self, values: dict[str, Any]) -> None:
         self.__dict__.update(values)
+
+
+declare_forms(lambda codec: codec.register_whole(AgentState))

@@ -24,8 +24,7 @@ from locus.loop.input import system_message
 from locus.loop.router import Router
 from locus.loop.runtime import AgentRuntime
 from locus.models.output import output_schema
-from locus.models.protocol import ModelSettings
-from locus.models.registry import get_model
+from locus.models.protocol import ModelSettings, get_model
 from locus.plugins.report import run_report
 from locus.tools.registry import ToolRegistry
 

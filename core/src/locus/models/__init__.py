@@ -20,8 +20,8 @@ if TYPE_CHECKING:
         Price,
         StopReason,
         ToolChoice,
+        get_model,
     )
-    from locus.models.registry import get_model
 
 __all__ = [
     "Called",
@@ -63,7 +63,7 @@ __getattr__, __dir__ = exports(
             "Price",
             "StopReason",
             "ToolChoice",
+            "get_model",
         ),
-        "locus.models.registry": ("get_model",),
     },
 )

@@ -1,5 +1,7 @@
 """The Model protocol: one method, one request, one response; streaming is a callback, not another path.
 
+`get_model` finds a model by ``"provider:model"``, where the provider is the name of a plugin.
+
 A provider is whatever has a ``name`` and an async ``complete``. Cancelling the awaiting task must end the
 call and close what it opened.
 """
@@ -7,14 +9,23 @@ call and close what it opened.
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable
-from typing import Any, Literal, Protocol, runtime_checkable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from attrs import Attribute, field
 
+from locus.core.errors import ConfigError, PluginError
 from locus.core.frozen import EMPTY, FrozenDict, fast_init, freeze, frozen
+from locus.core.lazy import Lazy
 from locus.core.messages import Message, ToolCall, Usage
+from locus.core.protocols import has_all_of
 from locus.tools.spec import ToolSpec
+
+if TYPE_CHECKING:
+    from locus.plugins import providers
+    from locus.plugins.discovery import Catalogue
+else:
+    providers = Lazy("locus.plugins.providers")
 
 __all__ = [
     "Chunk",
@@ -27,6 +38,7 @@ __all__ = [
     "Price",
     "StopReason",
     "ToolChoice",
+    "get_model",
 ]
 
 StopReason = Literal["stop", "tool_calls", "length", "filter", "other"]
@@ -220,3 +232,31 @@ class Model(Protocol):
             ModelError: the call failed; it says whether it may be tried again.
         """
         ...
+
+
+def get_model(
+    model: Model | str, *, catalogue: Catalogue | None = None, settings: Mapping[str, Any] | None = None
+) -> Model:
+    """The model behind a name; a `Model` is returned as it is.
+
+    Args:
+        model: ``"provider:model"``, or a `Model`.
+        catalogue: the installed plugins; a fresh scan when None.
+        settings: by plugin name: a dict of the provider's settings, or an instance of its settings class.
+
+    Raises:
+        ConfigError: the name has no provider, or is neither a name nor a model.
+        UnknownName: no installed plugin provides it; the nearest one is named.
+        PluginError: the plugin cannot be used.
+    """
+    if isinstance(model, str):
+        made: Any = providers.provide("model", model, catalogue=catalogue, settings=settings or EMPTY)
+        if not has_all_of(made, Model):
+            raise PluginError(model.partition(":")[0], f"its factory must make a Model, got {made!r:.80}")
+        found: Model = made
+        return found
+    if isinstance(model, type) or not has_all_of(model, Model):
+        raise ConfigError(
+            f"model must be 'provider:model', or an object with a name and a complete method, got {model!r:.80}"
+        )
+    return model
