@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 else:
     codec = Lazy("locus.core.codec")
 
-__all__ = ["Fold", "StateDelta", "advance", "apply", "delta"]
+__all__ = ["TOTALS", "Fold", "StateDelta", "advance", "apply", "delta"]
+
+#: The fields of a state that add up what the run has spent.
+TOTALS = ("prompt_tokens_used", "completion_tokens_used", "cached_tokens_used", "cost")
 
 _GROWING = frozenset(GROWING)
 _MISSING = object()
@@ -98,11 +101,22 @@ def _metadata_delta(
 
 
 def advance(
-    old: AgentState, new: AgentState, *, updated_at: datetime, active_seconds: float, iteration: int
+    old: AgentState,
+    new: AgentState,
+    *,
+    updated_at: datetime,
+    active_seconds: float,
+    iteration: int,
+    is_last: bool = False,
 ) -> tuple[StateDelta, AgentState]:
-    """A transition: what to write, and the state that it makes, marked for the next one."""
+    """A transition: what to write, and the state that it makes, marked for the next one.
+
+    The last one of a run says what the run has spent, changed or not: nobody need fold the run to know that.
+    """
     change = delta(old, new)
     changed = dict(change.changed)
+    if is_last:
+        changed.update((name, getattr(new, name)) for name in TOTALS)
     changed["updated_at"] = updated_at
     changed["active_seconds"] = active_seconds
     if iteration != new.iteration:

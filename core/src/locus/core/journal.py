@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from attrs import field
 
 from locus.core.data import declare_forms, tag_of
-from locus.core.delta import Fold, StateDelta, advance, apply, delta
+from locus.core.delta import TOTALS, Fold, StateDelta, advance, apply, delta
 from locus.core.errors import CheckpointError, CheckpointTooNew, CheckpointTooOld
 from locus.core.frozen import EMPTY, FrozenDict, fast_init, freeze, frozen
 from locus.core.lazy import Lazy
@@ -46,6 +46,7 @@ __all__ = [
     "START",
     "STEP",
     "THINK",
+    "TOTALS",
     "UPGRADES",
     "Answered",
     "Asked",

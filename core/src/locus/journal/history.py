@@ -15,7 +15,7 @@ from attrs import field, frozen
 
 from locus.core.errors import JournalError, NothingToResume
 from locus.core.executions import ToolExecution
-from locus.core.journal import BLANK, END, START, Body, Entry, Outcome, StateDelta, Transition, apply
+from locus.core.journal import BLANK, END, START, TOTALS, Body, Entry, Outcome, StateDelta, Transition, apply
 from locus.core.messages import Message, Usage
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["History", "HistoryEntry", "read_entries", "read_history"]
 
 #: The fields of a state that an entry of the history has without folding it.
-_READ = ("iteration", "updated_at", "prompt_tokens_used", "completion_tokens_used", "cached_tokens_used", "cost")
+_READ = ("iteration", "updated_at", *TOTALS)
 
 #: A folded state is kept for every so many transitions, so that going back is cheap and memory stays linear.
 _KEPT_EVERY = 64

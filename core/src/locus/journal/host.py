@@ -485,7 +485,14 @@ class JournalHost:
         """
         now = self.effects.now()
         if self._keeps_history:
-            change, state = advance(old, new, updated_at=now, active_seconds=active_seconds, iteration=iteration)
+            change, state = advance(
+                old,
+                new,
+                updated_at=now,
+                active_seconds=active_seconds,
+                iteration=iteration,
+                is_last=next_node == END,
+            )
         else:
             change = _NO_DELTA  # the state is handed to the store whole
             state = new.marked(updated_at=now, active_seconds=active_seconds, iteration=iteration)

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from attrs import evolve
+
 from locus.core.errors import JournalError, NothingToResume
-from locus.core.journal import Transition
+from locus.core.journal import BLANK, TOTALS, Transition
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from locus.core.journal import Body, Entry
+    from locus.core.messages import Usage
     from locus.journal import Appended, Claim, JournalStore
 
-__all__ = ["EntryBatch", "FormStore", "PagedStore", "Pages", "newest_transition", "nth_transition", "steps_after"]
+__all__ = [
+    "EntryBatch",
+    "FormStore",
+    "PagedStore",
+    "Pages",
+    "newest_first",
+    "newest_transition",
+    "newest_usage",
+    "nth_transition",
+    "steps_after",
+]
 
 _COUNT = 256
 
@@ -24,6 +38,10 @@ class PagedStore(Protocol):
 
     async def read_page(self, thread_id: str, after: int, count: int) -> tuple[Entry, ...]:
         """At most ``count`` entries, those after number ``after``; it costs what these cost."""
+        ...
+
+    async def head(self, thread_id: str) -> int:
+        """The number of the newest entry; 0 for an unknown thread."""
         ...
 
 
@@ -115,23 +133,58 @@ async def nth_transition(store: JournalStore, thread_id: str, n: int) -> tuple[i
     raise JournalError(f"thread {thread_id!r} has no transition {n!r}; {have}")
 
 
+async def newest_first(store: JournalStore, thread_id: str) -> AsyncIterator[Entry]:
+    """The entries of a thread from its end; what is found late is found without reading the rest.
+
+    Raises:
+        NothingToResume: there is no such thread.
+        JournalError: the store keeps no history.
+    """
+    if not isinstance(store, PagedStore):
+        for entry in reversed(await Pages(store, thread_id).next()):
+            yield entry
+        return
+    head = await store.head(thread_id)
+    # The first page for its errors: it need not be read to the end.
+    page = await Pages(store, thread_id, max(0, head - _COUNT)).next()
+    while page:
+        for entry in reversed(page):
+            yield entry
+        first = page[0].n - 1
+        after = max(0, first - _COUNT)
+        page = await store.read_page(thread_id, after, first - after) if first else ()
+
+
 async def newest_transition(store: JournalStore, thread_id: str) -> tuple[int, Transition]:
-    """The same of a thread's newest transition, which a snapshot is near to.
+    """The same of a thread's newest transition.
 
     Raises:
         NothingToResume: there is no such thread.
         JournalError: no transition was committed, or the store keeps no history.
     """
-    shown = await store.peek(thread_id) if store.keeps_history else None
-    if shown is None:
-        return await nth_transition(store, thread_id, 1)  # which says what is wrong
-    snapshot = shown.snapshot
-    # With the entry of the snapshot itself: a snapshot keeps of it only what a claim needs.
-    entries = shown.entries if snapshot is None else await store.read(thread_id, snapshot.at - 1)
-    for entry in reversed(entries):
-        if isinstance(entry.body, Transition):
-            return entry.n, entry.body
+    async with aclosing(newest_first(store, thread_id)) as entries:
+        async for entry in entries:
+            if isinstance(entry.body, Transition):
+                return entry.n, entry.body
     raise JournalError(f"thread {thread_id!r} has no transition; none was committed yet")
+
+
+async def newest_usage(store: JournalStore, thread_id: str) -> Usage:
+    """What the newest run of a thread has spent; the last transition of a run that has ended says it.
+
+    Raises:
+        NothingToResume: there is no such thread.
+        JournalError: the store keeps no history.
+    """
+    found: dict[str, Any] = {}
+    async with aclosing(newest_first(store, thread_id)) as entries:
+        async for entry in entries:
+            if isinstance(entry.body, Transition):
+                changed = entry.body.delta.changed
+                found = {**{name: changed[name] for name in TOTALS if name in changed}, **found}
+                if len(found) == len(TOTALS):
+                    break
+    return evolve(BLANK, **found).usage
 
 
 async def steps_after(store: JournalStore, thread_id: str, number: int) -> list[Body]:

@@ -84,14 +84,15 @@ class NodeTrace:
 
     @cached_property
     def _outcomes(self) -> dict[StepId, Outcome]:
-        return {b.step_id: b for b in self.bodies if isinstance(b, Outcome) and b.run_id == self._run_id}
+        return {b.step_id: b for b in self.bodies if isinstance(b, Outcome) and b.run_id == self.run_id}
 
     @cached_property
     def _retries(self) -> tuple[StepId, ...]:
-        return tuple(b.step_id for b in self.bodies if isinstance(b, Retried) and b.run_id == self._run_id)
+        return tuple(b.step_id for b in self.bodies if isinstance(b, Retried) and b.run_id == self.run_id)
 
     @cached_property
-    def _run_id(self) -> str:
+    def run_id(self) -> str:
+        """The run that the node belongs to."""
         made = self.transition or self.last
         return made.run_id if made is not None else ""
 
@@ -110,7 +111,7 @@ class NodeTrace:
     def failure(self) -> str | None:
         """What the model failed with when Think gave up, or None when it did not."""
         own = [
-            b for b in self.bodies if isinstance(b, ModelFailed) and b.run_id == self._run_id and self._own(b.step_id)
+            b for b in self.bodies if isinstance(b, ModelFailed) and b.run_id == self.run_id and self._own(b.step_id)
         ]
         last = own[-1] if own else None
         if last is None or last.step_id in self._retries or any(k > last.step_id.attempt for k in self.attempts):
@@ -194,7 +195,7 @@ class NodeTrace:
     @cached_property
     def cancelled(self) -> str | None:
         """The reason for which the run was cancelled here (maybe empty), or None."""
-        return next((b.reason for b in self.bodies if isinstance(b, Cancelled) and b.run_id == self._run_id), None)
+        return next((b.reason for b in self.bodies if isinstance(b, Cancelled) and b.run_id == self.run_id), None)
 
     @cached_property
     def idle(self) -> bool:
@@ -221,6 +222,11 @@ class TraceReader:
         self._bodies: list[Body] = []
 
     _last: Transition | None
+
+    @property
+    def state(self) -> AgentState:
+        """The state after the entries so far."""
+        return self._state
 
     def read(self, entry: Entry) -> tuple[NodeTrace, ...]:
         """The nodes that this entry finishes, or of which it says that they were left in their middle."""

@@ -14,13 +14,13 @@ from attrs import evolve, frozen
 
 from locus import Agent
 from locus.core.errors import ConditionError, ConfigError, JournalError
-from locus.core.journal import BLANK, END, FORK, START, Entry, fold
+from locus.core.journal import END, FORK, START, Entry
 from locus.core.messages import Usage
 from locus.core.termination import NoToolCalls, Satisfied, TerminationCondition, effective
 from locus.journal import read_entries
 from locus.loop.router import Node, Route, Router
 from locus_plugin_timetravel.histories import Source, store_of
-from locus_plugin_timetravel.pages import Pages
+from locus_plugin_timetravel.pages import Pages, newest_transition, newest_usage
 from locus_plugin_timetravel.text import spent
 from locus_plugin_timetravel.traces import NodeTrace, TraceReader, node_traces
 
@@ -120,17 +120,23 @@ async def what_if(
         raise ConfigError("say under which rule: either termination=<a condition> or router=<a router>")
     if termination is not None and not isinstance(termination, TerminationCondition):
         raise ConfigError(f"termination is {termination!r}; use a condition, such as MaxIterations(3)")
-    claim = await store.peek(thread_id) if store.keeps_history else None
-    final = BLANK if claim is None or claim.snapshot is None else claim.snapshot.state
-    final = fold(final, [] if claim is None else [entry.body for entry in claim.entries])
     rule = partial(_rule, termination=termination, router=router, runtime=runtime)
-    if run_id in (None, final.run_id):
-        found = await _newest(store, thread_id, final, rule)
+    _, last = await newest_transition(store, thread_id)
+    if run_id in (None, last.run_id):
+        found = await _newest(store, thread_id, last.run_id, rule)
         if found is not None:
             return found
     run = _run(thread_id, await read_entries(store, thread_id), run_id)
-    asked = _Asked(thread_id, run[-1].after, *rule(run[0]))
-    return next(filter(None, map(asked.read, run)), None) or asked.end()
+    asked = _Asked(thread_id, run[-1].run_id, *rule(run[0]))
+    found = next(filter(None, map(asked.read, run)), None) or asked.end()
+    return _with_saved(found, run[-1].after.usage)
+
+
+def _with_saved(found: WhatIf, spent: Usage) -> WhatIf:
+    """The answer with what the run spent after that."""
+    if found.verdict == "beyond":
+        return evolve(found, usage=spent)
+    return evolve(found, saved=spent - found.usage)
 
 
 def _rule(
@@ -149,7 +155,7 @@ def _rule(
 
 
 async def _newest(
-    store: JournalStore, thread_id: str, final: AgentState, rule: Callable[[NodeTrace], tuple[RouterLike, bool]]
+    store: JournalStore, thread_id: str, run_id: str, rule: Callable[[NodeTrace], tuple[RouterLike, bool]]
 ) -> WhatIf | None:
     """The answer for the newest run, read no further than to it; None where the run has another id than it began with.
 
@@ -159,12 +165,12 @@ async def _newest(
     asked: _Asked | None = None
     while page := await pages.next():
         for trace in (trace for entry in page for trace in reader.read(entry) if trace.transition is not None):
-            if asked is None and trace.node == START and _run_id(trace) == final.run_id:
-                asked = _Asked(thread_id, final, *rule(trace))
+            if asked is None and trace.node == START and trace.run_id == run_id:
+                asked = _Asked(thread_id, run_id, *rule(trace))
             found = asked.read(trace) if asked is not None else None
             if found is not None:
-                return found
-    return asked.end() if asked is not None else None
+                return _with_saved(found, await newest_usage(store, thread_id))
+    return None if asked is None else _with_saved(asked.end(), reader.state.usage)
 
 
 def _run(thread_id: str, entries: Sequence[Entry], run_id: str | None) -> list[NodeTrace]:
@@ -187,13 +193,13 @@ class _Asked:
 
     Args:
         thread_id: the thread.
-        final: the state that it came to.
+        run_id: the run.
         router: the rule.
         follow: the rule is about stopping only: where it does not, the record's routes are followed.
     """
 
-    def __init__(self, thread_id: str, final: AgentState, router: RouterLike, follow: bool) -> None:  # noqa: FBT001
-        self._thread_id, self._final, self._router, self._follow = thread_id, final, router, follow
+    def __init__(self, thread_id: str, run_id: str, router: RouterLike, follow: bool) -> None:  # noqa: FBT001
+        self._thread_id, self._run_id, self._router, self._follow = thread_id, run_id, router, follow
         #: The transition in which the run turned to its end, or None as long as it has not.
         self._end: int | None = None
         self._last: NodeTrace | None = None
@@ -233,7 +239,7 @@ class _Asked:
             return self._stopped(trace, trace.after, found.reason, found.leaves)
         if made.next_node == Node.TERMINATE:
             return self._beyond(route.next)
-        if made.why == f"instead of {route.next}":
+        if made.instead_of == route.next:
             return None
         return self._found("diverged", route.next, trace, trace.after)
 
@@ -305,26 +311,25 @@ class _Asked:
         assert made is not None
         return self._stopped(trace, trace.after, made.why, made.satisfied)
 
-    def _found(self, verdict: WhatIfVerdict, reason: str, trace: NodeTrace | None, state: AgentState) -> WhatIf:
+    def _found(self, verdict: WhatIfVerdict, reason: str, trace: NodeTrace, state: AgentState) -> WhatIf:
         return WhatIf(
             thread_id=self._thread_id,
-            run_id=self._final.run_id,
+            run_id=self._run_id,
             verdict=verdict,
-            n=trace.n if trace is not None else None,
-            node=str(trace.node) if trace is not None else "",
-            iteration=trace.before.iteration if trace is not None else self._final.iteration,
+            n=trace.n,
+            node=str(trace.node),
+            iteration=trace.before.iteration,
             reason=str(reason),
             usage=state.usage,
-            saved=self._final.usage - state.usage,
         )
 
     def _beyond(self, node: str) -> WhatIf:
-        return self._found("beyond", node, None, self._final)
+        """The rule goes on where the record ends: the last of it."""
+        last = self._last
+        assert last is not None
+        found = self._found("beyond", node, last, last.after)
+        return evolve(found, n=None, node="", iteration=last.after.iteration)
 
 
 def _next(trace: NodeTrace) -> str:
     return trace.transition.next_node if trace.transition is not None else ""
-
-
-def _run_id(trace: NodeTrace) -> str:
-    return trace.transition.run_id if trace.transition is not None else ""
