@@ -11,7 +11,7 @@ from locus.core.errors import JournalError, NothingToResume
 from locus.core.journal import BLANK, TOTALS, Transition
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
     from locus.core.journal import Body, Entry
     from locus.core.messages import Usage
@@ -133,7 +133,7 @@ async def nth_transition(store: JournalStore, thread_id: str, n: int) -> tuple[i
     raise JournalError(f"thread {thread_id!r} has no transition {n!r}; {have}")
 
 
-async def newest_first(store: JournalStore, thread_id: str) -> AsyncIterator[Entry]:
+async def newest_first(store: JournalStore, thread_id: str) -> AsyncGenerator[Entry]:
     """The entries of a thread from its end; what is found late is found without reading the rest.
 
     Raises:
