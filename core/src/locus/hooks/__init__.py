@@ -5,24 +5,18 @@ from typing import TYPE_CHECKING
 from locus.core.lazy import exports
 
 if TYPE_CHECKING:
-    from locus.hooks.contribute import Contribution
-    from locus.hooks.manager import HookManager
-    from locus.hooks.specs import HOOKS, HookInfo, observer_hook, observer_info
+    from locus.hooks.contribute import Contribution as Contribution
+    from locus.hooks.manager import HookManager as HookManager
+    from locus.hooks.specs import HOOKS as HOOKS
+    from locus.hooks.specs import HookInfo as HookInfo
+    from locus.hooks.specs import observer_hook as observer_hook
+    from locus.hooks.specs import observer_info as observer_info
 
-__all__ = [
-    "HOOKS",
-    "Contribution",
-    "HookInfo",
-    "HookManager",
-    "observer_hook",
-    "observer_info",
-]
+_MODULES = {
+    "locus.hooks.contribute": ("Contribution",),
+    "locus.hooks.manager": ("HookManager",),
+    "locus.hooks.specs": ("HOOKS", "HookInfo", "observer_hook", "observer_info"),
+}
 
-__getattr__, __dir__ = exports(
-    __name__,
-    {
-        "locus.hooks.contribute": ("Contribution",),
-        "locus.hooks.manager": ("HookManager",),
-        "locus.hooks.specs": ("HOOKS", "HookInfo", "observer_hook", "observer_info"),
-    },
-)
+__all__ = [name for names in _MODULES.values() for name in names]
+__getattr__, __dir__ = exports(__name__, _MODULES)

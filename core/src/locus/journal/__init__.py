@@ -5,64 +5,45 @@ from typing import TYPE_CHECKING
 from locus.core.lazy import exports
 
 if TYPE_CHECKING:
-    from locus.journal.effects import Clock, Effects, InProcess, SystemClock
-    from locus.journal.history import History, HistoryEntry, read_entries, read_history
-    from locus.journal.host import JournalHost
-    from locus.journal.memory import MemoryStore
-    from locus.journal.snapshots import SnapshotAdapter
-    from locus.journal.store import (
-        Appended,
-        Claim,
-        JournalStore,
-        Posted,
-        PostingStore,
-        Snapshot,
-        ThreadInfo,
-        ThreadQuery,
-        ThreadStatus,
-    )
+    from locus.journal.effects import Clock as Clock
+    from locus.journal.effects import Effects as Effects
+    from locus.journal.effects import InProcess as InProcess
+    from locus.journal.effects import SystemClock as SystemClock
+    from locus.journal.history import History as History
+    from locus.journal.history import HistoryEntry as HistoryEntry
+    from locus.journal.history import read_entries as read_entries
+    from locus.journal.history import read_history as read_history
+    from locus.journal.host import JournalHost as JournalHost
+    from locus.journal.memory import MemoryStore as MemoryStore
+    from locus.journal.snapshots import SnapshotAdapter as SnapshotAdapter
+    from locus.journal.store import Appended as Appended
+    from locus.journal.store import Claim as Claim
+    from locus.journal.store import JournalStore as JournalStore
+    from locus.journal.store import Posted as Posted
+    from locus.journal.store import PostingStore as PostingStore
+    from locus.journal.store import Snapshot as Snapshot
+    from locus.journal.store import ThreadInfo as ThreadInfo
+    from locus.journal.store import ThreadQuery as ThreadQuery
+    from locus.journal.store import ThreadStatus as ThreadStatus
 
-__all__ = [
-    "Appended",
-    "Claim",
-    "Clock",
-    "Effects",
-    "History",
-    "HistoryEntry",
-    "InProcess",
-    "JournalHost",
-    "JournalStore",
-    "MemoryStore",
-    "Posted",
-    "PostingStore",
-    "Snapshot",
-    "SnapshotAdapter",
-    "SystemClock",
-    "ThreadInfo",
-    "ThreadQuery",
-    "ThreadStatus",
-    "read_entries",
-    "read_history",
-]
+_MODULES = {
+    "locus.journal.effects": ("Clock", "Effects", "InProcess", "SystemClock"),
+    "locus.journal.history": ("History", "HistoryEntry", "read_entries", "read_history"),
+    "locus.journal.host": ("JournalHost",),
+    "locus.journal.memory": ("MemoryStore",),
+    "locus.journal.snapshots": ("SnapshotAdapter",),
+    "locus.journal.store": (
+        "Appended",
+        "Claim",
+        "JournalStore",
+        "Posted",
+        "PostingStore",
+        "Snapshot",
+        "ThreadInfo",
+        "ThreadQuery",
+        "ThreadStatus",
+    ),
+}
 
-__getattr__, __dir__ = exports(
-    __name__,
-    {
-        "locus.journal.effects": ("Clock", "Effects", "InProcess", "SystemClock"),
-        "locus.journal.history": ("History", "HistoryEntry", "read_entries", "read_history"),
-        "locus.journal.host": ("JournalHost",),
-        "locus.journal.memory": ("MemoryStore",),
-        "locus.journal.snapshots": ("SnapshotAdapter",),
-        "locus.journal.store": (
-            "Appended",
-            "Claim",
-            "JournalStore",
-            "Posted",
-            "PostingStore",
-            "Snapshot",
-            "ThreadInfo",
-            "ThreadQuery",
-            "ThreadStatus",
-        ),
-    },
-)
+__all__ = [name for names in _MODULES.values() for name in names]
+__getattr__, __dir__ = exports(__name__, _MODULES)

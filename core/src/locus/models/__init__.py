@@ -5,65 +5,45 @@ from typing import TYPE_CHECKING
 from locus.core.lazy import exports
 
 if TYPE_CHECKING:
-    from locus.models.call import Called
-    from locus.models.handoff import get_writer, make_portable, mark_writer
-    from locus.models.output import OutputError, OutputSchema, output_schema
-    from locus.models.prices import PriceSource
-    from locus.models.protocol import (
-        Chunk,
-        Model,
-        ModelRequest,
-        ModelResponse,
-        ModelSettings,
-        OnChunk,
-        OutputSpec,
-        Price,
-        StopReason,
-        ToolChoice,
-        get_model,
-    )
+    from locus.models.call import Called as Called
+    from locus.models.handoff import get_writer as get_writer
+    from locus.models.handoff import make_portable as make_portable
+    from locus.models.handoff import mark_writer as mark_writer
+    from locus.models.output import OutputError as OutputError
+    from locus.models.output import OutputSchema as OutputSchema
+    from locus.models.output import output_schema as output_schema
+    from locus.models.prices import PriceSource as PriceSource
+    from locus.models.protocol import Chunk as Chunk
+    from locus.models.protocol import Model as Model
+    from locus.models.protocol import ModelRequest as ModelRequest
+    from locus.models.protocol import ModelResponse as ModelResponse
+    from locus.models.protocol import ModelSettings as ModelSettings
+    from locus.models.protocol import OnChunk as OnChunk
+    from locus.models.protocol import OutputSpec as OutputSpec
+    from locus.models.protocol import Price as Price
+    from locus.models.protocol import StopReason as StopReason
+    from locus.models.protocol import ToolChoice as ToolChoice
+    from locus.models.protocol import get_model as get_model
 
-__all__ = [
-    "Called",
-    "Chunk",
-    "Model",
-    "ModelRequest",
-    "ModelResponse",
-    "ModelSettings",
-    "OnChunk",
-    "OutputError",
-    "OutputSchema",
-    "OutputSpec",
-    "Price",
-    "PriceSource",
-    "StopReason",
-    "ToolChoice",
-    "get_model",
-    "get_writer",
-    "make_portable",
-    "mark_writer",
-    "output_schema",
-]
+_MODULES = {
+    "locus.models.call": ("Called",),
+    "locus.models.handoff": ("get_writer", "make_portable", "mark_writer"),
+    "locus.models.output": ("OutputError", "OutputSchema", "output_schema"),
+    "locus.models.prices": ("PriceSource",),
+    "locus.models.protocol": (
+        "Chunk",
+        "Model",
+        "ModelRequest",
+        "ModelResponse",
+        "ModelSettings",
+        "OnChunk",
+        "OutputSpec",
+        "Price",
+        "StopReason",
+        "ToolChoice",
+        "get_model",
+    ),
+}
 
-__getattr__, __dir__ = exports(
-    __name__,
-    {
-        "locus.models.call": ("Called",),
-        "locus.models.handoff": ("get_writer", "make_portable", "mark_writer"),
-        "locus.models.output": ("OutputError", "OutputSchema", "output_schema"),
-        "locus.models.prices": ("PriceSource",),
-        "locus.models.protocol": (
-            "Chunk",
-            "Model",
-            "ModelRequest",
-            "ModelResponse",
-            "ModelSettings",
-            "OnChunk",
-            "OutputSpec",
-            "Price",
-            "StopReason",
-            "ToolChoice",
-            "get_model",
-        ),
-    },
-)
+__all__ = [name for names in _MODULES.values() for name in names]
+__getattr__, __dir__ = exports(__name__, _MODULES)

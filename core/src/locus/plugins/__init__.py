@@ -5,47 +5,37 @@ from typing import TYPE_CHECKING
 from locus.core.lazy import exports
 
 if TYPE_CHECKING:
-    from locus.plugins.activation import Activation, PluginRequest, activate
-    from locus.plugins.discovery import GROUP, Catalogue, pip_hint
-    from locus.plugins.manifest import load
-    from locus.plugins.providers import plugin_settings, provide, scheme_of
-    from locus.plugins.report import HookFailure, PluginReport, RunReport, Status, run_report
-    from locus.plugins.secret import Secret, redacted, scrubbed, shown_values
-    from locus.plugins.settings import Layer, structure
+    from locus.plugins.activation import Activation as Activation
+    from locus.plugins.activation import PluginRequest as PluginRequest
+    from locus.plugins.activation import activate as activate
+    from locus.plugins.discovery import GROUP as GROUP
+    from locus.plugins.discovery import Catalogue as Catalogue
+    from locus.plugins.discovery import pip_hint as pip_hint
+    from locus.plugins.manifest import load as load
+    from locus.plugins.providers import plugin_settings as plugin_settings
+    from locus.plugins.providers import provide as provide
+    from locus.plugins.providers import scheme_of as scheme_of
+    from locus.plugins.report import HookFailure as HookFailure
+    from locus.plugins.report import PluginReport as PluginReport
+    from locus.plugins.report import RunReport as RunReport
+    from locus.plugins.report import Status as Status
+    from locus.plugins.report import run_report as run_report
+    from locus.plugins.secret import Secret as Secret
+    from locus.plugins.secret import redacted as redacted
+    from locus.plugins.secret import scrubbed as scrubbed
+    from locus.plugins.secret import shown_values as shown_values
+    from locus.plugins.settings import Layer as Layer
+    from locus.plugins.settings import structure as structure
 
-__all__ = [
-    "GROUP",
-    "Activation",
-    "Catalogue",
-    "HookFailure",
-    "Layer",
-    "PluginReport",
-    "PluginRequest",
-    "RunReport",
-    "Secret",
-    "Status",
-    "activate",
-    "load",
-    "pip_hint",
-    "plugin_settings",
-    "provide",
-    "redacted",
-    "run_report",
-    "scheme_of",
-    "scrubbed",
-    "shown_values",
-    "structure",
-]
+_MODULES = {
+    "locus.plugins.activation": ("Activation", "PluginRequest", "activate"),
+    "locus.plugins.discovery": ("Catalogue", "GROUP", "pip_hint"),
+    "locus.plugins.manifest": ("load",),
+    "locus.plugins.providers": ("plugin_settings", "provide", "scheme_of"),
+    "locus.plugins.report": ("HookFailure", "PluginReport", "RunReport", "Status", "run_report"),
+    "locus.plugins.secret": ("Secret", "redacted", "scrubbed", "shown_values"),
+    "locus.plugins.settings": ("Layer", "structure"),
+}
 
-__getattr__, __dir__ = exports(
-    __name__,
-    {
-        "locus.plugins.activation": ("Activation", "PluginRequest", "activate"),
-        "locus.plugins.discovery": ("Catalogue", "GROUP", "pip_hint"),
-        "locus.plugins.manifest": ("load",),
-        "locus.plugins.providers": ("plugin_settings", "provide", "scheme_of"),
-        "locus.plugins.report": ("HookFailure", "PluginReport", "RunReport", "Status", "run_report"),
-        "locus.plugins.secret": ("Secret", "redacted", "scrubbed", "shown_values"),
-        "locus.plugins.settings": ("Layer", "structure"),
-    },
-)
+__all__ = [name for names in _MODULES.values() for name in names]
+__getattr__, __dir__ = exports(__name__, _MODULES)

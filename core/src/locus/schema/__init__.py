@@ -66,57 +66,47 @@ from typing import TYPE_CHECKING
 from locus.core.lazy import exports
 
 if TYPE_CHECKING:
-    from locus.schema.adapter import InvalidSchema, JsonSchemaAdapter, TypeAdapter, UnsupportedType, of, of_json_schema
-    from locus.schema.arguments import Parameters, parameters_of
-    from locus.schema.canonical import call_key
-    from locus.schema.checking import Problem, ValidationError, explain, find_problems, normalise
-    from locus.schema.jsonschema import Schema, admits, describe, kind_of, subschemas
-    from locus.schema.signatures import Signature, read_signature
-    from locus.schema.text import clean_text, join_names, safe_repr
+    from locus.schema.adapter import InvalidSchema as InvalidSchema
+    from locus.schema.adapter import JsonSchemaAdapter as JsonSchemaAdapter
+    from locus.schema.adapter import TypeAdapter as TypeAdapter
+    from locus.schema.adapter import UnsupportedType as UnsupportedType
+    from locus.schema.adapter import of as of
+    from locus.schema.adapter import of_json_schema as of_json_schema
+    from locus.schema.arguments import Parameters as Parameters
+    from locus.schema.arguments import parameters_of as parameters_of
+    from locus.schema.canonical import call_key as call_key
+    from locus.schema.checking import Problem as Problem
+    from locus.schema.checking import ValidationError as ValidationError
+    from locus.schema.checking import explain as explain
+    from locus.schema.checking import find_problems as find_problems
+    from locus.schema.checking import normalise as normalise
+    from locus.schema.jsonschema import Schema as Schema
+    from locus.schema.jsonschema import admits as admits
+    from locus.schema.jsonschema import describe as describe
+    from locus.schema.jsonschema import kind_of as kind_of
+    from locus.schema.jsonschema import subschemas as subschemas
+    from locus.schema.signatures import Signature as Signature
+    from locus.schema.signatures import read_signature as read_signature
+    from locus.schema.text import clean_text as clean_text
+    from locus.schema.text import join_names as join_names
+    from locus.schema.text import safe_repr as safe_repr
 
-__all__ = [
-    "InvalidSchema",
-    "JsonSchemaAdapter",
-    "Parameters",
-    "Problem",
-    "Schema",
-    "Signature",
-    "TypeAdapter",
-    "UnsupportedType",
-    "ValidationError",
-    "admits",
-    "call_key",
-    "clean_text",
-    "describe",
-    "explain",
-    "find_problems",
-    "join_names",
-    "kind_of",
-    "normalise",
-    "of",
-    "of_json_schema",
-    "parameters_of",
-    "read_signature",
-    "safe_repr",
-    "subschemas",
-]
+_MODULES = {
+    "locus.schema.adapter": (
+        "InvalidSchema",
+        "JsonSchemaAdapter",
+        "TypeAdapter",
+        "UnsupportedType",
+        "of",
+        "of_json_schema",
+    ),
+    "locus.schema.arguments": ("Parameters", "parameters_of"),
+    "locus.schema.canonical": ("call_key",),
+    "locus.schema.checking": ("Problem", "ValidationError", "explain", "find_problems", "normalise"),
+    "locus.schema.jsonschema": ("Schema", "admits", "describe", "kind_of", "subschemas"),
+    "locus.schema.signatures": ("Signature", "read_signature"),
+    "locus.schema.text": ("clean_text", "join_names", "safe_repr"),
+}
 
-__getattr__, __dir__ = exports(
-    __name__,
-    {
-        "locus.schema.adapter": (
-            "InvalidSchema",
-            "JsonSchemaAdapter",
-            "TypeAdapter",
-            "UnsupportedType",
-            "of",
-            "of_json_schema",
-        ),
-        "locus.schema.arguments": ("Parameters", "parameters_of"),
-        "locus.schema.canonical": ("call_key",),
-        "locus.schema.checking": ("Problem", "ValidationError", "explain", "find_problems", "normalise"),
-        "locus.schema.jsonschema": ("Schema", "admits", "describe", "kind_of", "subschemas"),
-        "locus.schema.signatures": ("Signature", "read_signature"),
-        "locus.schema.text": ("clean_text", "join_names", "safe_repr"),
-    },
-)
+__all__ = [name for names in _MODULES.values() for name in names]
+__getattr__, __dir__ = exports(__name__, _MODULES)

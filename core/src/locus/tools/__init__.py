@@ -5,46 +5,35 @@ from typing import TYPE_CHECKING
 from locus.core.lazy import exports
 
 if TYPE_CHECKING:
-    from locus.schema.canonical import call_key
-    from locus.schema.checking import Problem
-    from locus.tools.context import ToolContext
-    from locus.tools.decorator import ToolOptions, as_tool, tool
-    from locus.tools.definition import ArgumentError, Bound, Idempotent, Tool
-    from locus.tools.registry import ToolRegistry, tools_of
-    from locus.tools.result import error_text, result_content, result_text
-    from locus.tools.spec import Effect, ToolExample, ToolSpec
+    from locus.schema.canonical import call_key as call_key
+    from locus.schema.checking import Problem as Problem
+    from locus.tools.context import ToolContext as ToolContext
+    from locus.tools.decorator import ToolOptions as ToolOptions
+    from locus.tools.decorator import as_tool as as_tool
+    from locus.tools.decorator import tool as tool
+    from locus.tools.definition import ArgumentError as ArgumentError
+    from locus.tools.definition import Bound as Bound
+    from locus.tools.definition import Idempotent as Idempotent
+    from locus.tools.definition import Tool as Tool
+    from locus.tools.registry import ToolRegistry as ToolRegistry
+    from locus.tools.registry import tools_of as tools_of
+    from locus.tools.result import error_text as error_text
+    from locus.tools.result import result_content as result_content
+    from locus.tools.result import result_text as result_text
+    from locus.tools.spec import Effect as Effect
+    from locus.tools.spec import ToolExample as ToolExample
+    from locus.tools.spec import ToolSpec as ToolSpec
 
-__all__ = [
-    "ArgumentError",
-    "Bound",
-    "Effect",
-    "Idempotent",
-    "Problem",
-    "Tool",
-    "ToolContext",
-    "ToolExample",
-    "ToolOptions",
-    "ToolRegistry",
-    "ToolSpec",
-    "as_tool",
-    "call_key",
-    "error_text",
-    "result_content",
-    "result_text",
-    "tool",
-    "tools_of",
-]
+_MODULES = {
+    "locus.schema.canonical": ("call_key",),
+    "locus.schema.checking": ("Problem",),
+    "locus.tools.context": ("ToolContext",),
+    "locus.tools.decorator": ("ToolOptions", "as_tool", "tool"),
+    "locus.tools.definition": ("ArgumentError", "Bound", "Idempotent", "Tool"),
+    "locus.tools.registry": ("ToolRegistry", "tools_of"),
+    "locus.tools.result": ("error_text", "result_content", "result_text"),
+    "locus.tools.spec": ("Effect", "ToolExample", "ToolSpec"),
+}
 
-__getattr__, __dir__ = exports(
-    __name__,
-    {
-        "locus.schema.canonical": ("call_key",),
-        "locus.schema.checking": ("Problem",),
-        "locus.tools.context": ("ToolContext",),
-        "locus.tools.decorator": ("ToolOptions", "as_tool", "tool"),
-        "locus.tools.definition": ("ArgumentError", "Bound", "Idempotent", "Tool"),
-        "locus.tools.registry": ("ToolRegistry", "tools_of"),
-        "locus.tools.result": ("error_text", "result_content", "result_text"),
-        "locus.tools.spec": ("Effect", "ToolExample", "ToolSpec"),
-    },
-)
+__all__ = [name for names in _MODULES.values() for name in names]
+__getattr__, __dir__ = exports(__name__, _MODULES)
