@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus.core.executions import ToolExecution
-from locus.core.messages import Message, Role, plugin_message
+from locus.core.messages import MediaBlock, Message, Role, TextBlock, plugin_message
 from locus.core.state import AgentState, ReasoningStep
-from locus_kit.judging import clip, describe_execution, find_request, quote
+from locus_kit.judging import clip, describe_execution, describe_message, find_request, quote
 
 texts = st.text(st.sampled_from("ab<>{}\n 0f\ud800"), max_size=30)
 
@@ -58,3 +58,11 @@ def test_the_request_is_the_users_own_and_not_what_reviewers_say() -> None:
     assert find_request(AgentState(messages=messages, reasoning_steps=steps)) == 2
     assert find_request(AgentState(messages=[*earlier, user])) == 2
     assert find_request(AgentState(messages=[answer])) is None
+
+
+def test_message_is_described_by_its_text_and_its_other_blocks() -> None:
+    image = MediaBlock("image", "image/png", data=b"hi")
+    assert describe_message(Message(Role.USER, "Look.")) == "Look."
+    assert (
+        describe_message(Message(Role.USER, (TextBlock("Look."), image))) == "Look.\n[and 1 blocks that are not text]"
+    )

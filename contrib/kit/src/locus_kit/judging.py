@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from hashlib import blake2b
 
 from locus.core import encode_data
-from locus.core.messages import Role
+from locus.core.messages import Message, Role, TextBlock
 from locus.core.state import AgentState, ToolExecution
 
-__all__ = ["clip", "describe_execution", "find_request", "quote"]
+__all__ = ["clip", "describe_execution", "describe_message", "find_request", "quote"]
 
 
 def clip(text: str, most: int) -> str:
@@ -59,6 +59,12 @@ def describe_execution(done: ToolExecution, most: int) -> str:
     asked = json.dumps(encode_data(done.arguments), ensure_ascii=False, sort_keys=True)
     outcome = f"error: {done.error}" if done.error is not None else f"result: {done.result}"
     return f"{done.tool_name} {clip(asked, most)}\n{clip(outcome, most)}"
+
+
+def describe_message(message: Message) -> str:
+    """Return the text of a message, with a note of how many other blocks it has."""
+    others = sum(not isinstance(block, TextBlock) for block in message.content)
+    return f"{message.text}\n[and {others} blocks that are not text]" if others else message.text
 
 
 def find_request(state: AgentState) -> int | None:

@@ -15,6 +15,7 @@ from locus.tools import ToolSpec
 from locus_wire.bodies import join_fields, json_bytes
 from locus_wire.chat_history import REASONING, REFUSAL, conversation, read_message
 from locus_wire.client import Client
+from locus_wire.exchange import exchange
 from locus_wire.openai_schemas import openai_strict_schema, output_form, output_text
 from locus_wire.options import Options
 from locus_wire.streams import Event, Malformed, check_shape, json_of
@@ -49,11 +50,8 @@ async def ask(
         InputError: the request holds what the form has no place for.
     """
     body = body_of(request, options, stream=on_chunk is not None)
-    if on_chunk is None:
-        return await client.post(path, body, lambda data: response_of(data, options), deadline=request.deadline)
-    answer = _StreamedAnswer(options, on_chunk)
-    await client.events(path, body, answer.take, deadline=request.deadline, ended=answer.is_complete)
-    return answer.response()
+    streamed = None if on_chunk is None else _StreamedAnswer(options, on_chunk)
+    return await exchange(client, path, body, request, read=lambda data: response_of(data, options), streamed=streamed)
 
 
 # -- requests -------------------------------------------------------------------------------------
@@ -174,13 +172,13 @@ class _StreamedAnswer:
     def is_complete(self) -> bool:
         """Whether the answer is whole although no last event said so: some servers just close."""
         if self._finish is not None:
-            self._is_done()
+            self._finish_answer()
         return self._response is not None
 
     async def take(self, event: Event) -> bool:
         """Take one event."""
         if event.data.strip() == "[DONE]":
-            self._is_done()
+            self._finish_answer()
             return True
         heard: list[Chunk] = []
         with check_shape():
@@ -196,7 +194,7 @@ class _StreamedAnswer:
             await self._on_chunk(chunk)
         return False
 
-    def _is_done(self) -> None:
+    def _finish_answer(self) -> None:
         if not self._begun:
             raise Malformed("the answer has no choice")
         said = {"role": "assistant", "content": None, **self._message}

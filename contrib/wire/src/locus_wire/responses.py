@@ -15,6 +15,7 @@ from locus.models import Chunk, ModelRequest, ModelResponse, OnChunk, StopReason
 from locus.tools import ToolSpec
 from locus_wire.bodies import join_fields, json_bytes
 from locus_wire.client import Client
+from locus_wire.exchange import exchange
 from locus_wire.openai_schemas import openai_strict_schema, output_form, output_text
 from locus_wire.options import Options
 from locus_wire.response_items import between, blocks_of, conversation
@@ -49,11 +50,8 @@ async def ask(
         InputError: the request holds what the form has no place for.
     """
     body = body_of(request, options, stream=on_chunk is not None)
-    if on_chunk is None:
-        return await client.post(path, body, lambda data: response_of(data, options), deadline=request.deadline)
-    answer = _StreamedAnswer(options, on_chunk)
-    await client.events(path, body, answer.take, deadline=request.deadline)
-    return answer.response()
+    streamed = None if on_chunk is None else _StreamedAnswer(options, on_chunk)
+    return await exchange(client, path, body, request, read=lambda data: response_of(data, options), streamed=streamed)
 
 
 # -- requests -------------------------------------------------------------------------------------
@@ -166,10 +164,14 @@ class _StreamedAnswer:
         assert self._response is not None
         return self._response
 
+    def is_complete(self) -> bool:
+        """Whether the last event has come."""
+        return self._response is not None
+
     async def take(self, event: Event) -> bool:
         """Take one event."""
         if event.data.strip() == "[DONE]":
-            return self._response is not None
+            return self.is_complete()
         with check_shape():
             data = json_of(event.data)
             kind = data.get("type") or event.event

@@ -11,6 +11,7 @@ from locus.core.errors import JournalError, LocusError
 from locus.core.messages import Role
 from locus.loop.router import AnyOf
 from locus.plugin import Event, Hook, StashKey, hookimpl
+from locus_kit.metadata import read_run_data, with_run_data
 from locus_kit.reflect import EveryIterations, OnRepetition, OnToolError
 from locus_plugin_causal.building import chain_of
 from locus_plugin_causal.chain import CausalChain
@@ -55,14 +56,12 @@ class _Record:
 
     @classmethod
     def of(cls, state: AgentState) -> _Record:
-        found = state.metadata.get(_NAME)
-        if not isinstance(found, Mapping) or found.get("run") != state.run_id:
-            return cls()  # an earlier run's, or not written by this plugin
+        found = read_run_data(state, _NAME)
         told, claims = found.get("told"), found.get("claims")
         return cls(told if isinstance(told, int) else 0, claims if isinstance(claims, tuple) else ())
 
     def into(self, state: AgentState) -> AgentState:
-        return state.with_metadata(_NAME, {"run": state.run_id, "told": self.told, "claims": self.claims})
+        return with_run_data(state, _NAME, {"told": self.told, "claims": self.claims})
 
 
 class CausalHook(Hook):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from attrs import evolve, field, frozen
 
 from locus.core.state import AgentState
+from locus_kit.metadata import read_run_data, with_run_data
 from locus_plugin_grounding.partition import Kind, TypedClaim
 from locus_plugin_grounding.result import NO_CLAIMS, GroundingResult
 
@@ -75,9 +75,7 @@ class Record:
     @classmethod
     def of(cls, state: AgentState) -> Record:
         """What a state keeps."""
-        found = state.metadata.get(NAME)
-        if not isinstance(found, Mapping) or found.get("run") != state.run_id:
-            return cls()  # an earlier run's, or not written by this plugin
+        found = read_run_data(state, NAME)
         sent, score = found.get("sent"), found.get("score")
         return cls(
             sent=sent if isinstance(sent, int) else 0,
@@ -90,14 +88,13 @@ class Record:
     def into(self, state: AgentState) -> AgentState:
         """The state with it."""
         data = {
-            "run": state.run_id,
             "sent": self.sent,
             "verdict": self.verdict,
             "score": self.score,
             "ungrounded": self.ungrounded,
             "contradicted": tuple((claim.text, claim.kind.value) for claim in self.contradicted),
         }
-        return state.with_metadata(NAME, data)
+        return with_run_data(state, NAME, data)
 
     def after(self, outcome: Outcome, *, sent: bool) -> Record:
         """With what came of another answer.

@@ -15,6 +15,7 @@ from locus.core.messages import Usage
 from locus.models import Chunk, ModelRequest, ModelResponse, OnChunk
 from locus_wire.bodies import json_bytes
 from locus_wire.client import Client
+from locus_wire.exchange import exchange
 from locus_wire.streams import ErrorInAnswer, Event, Malformed, check_shape, json_of
 from locus_wire.usage import count, usage
 
@@ -100,11 +101,10 @@ async def ask(
     inner = family.request(request, target.model, stream=on_chunk is not None)
     envelope = json_bytes({"compartmentId": target.compartment, "servingMode": target.serving})
     body = envelope[:-1] + b',"chatRequest":' + inner + b"}"
-    if on_chunk is None:
-        return await client.post(PATH, body, lambda data: _response(data, family, target), deadline=request.deadline)
-    streamed = _StreamedAnswer(family, target, on_chunk)
-    await client.events(PATH, body, streamed.take, deadline=request.deadline, ended=streamed.is_complete)
-    return streamed.response()
+    streamed = None if on_chunk is None else _StreamedAnswer(family, target, on_chunk)
+    return await exchange(
+        client, PATH, body, request, read=lambda data: _response(data, family, target), streamed=streamed
+    )
 
 
 def _response(data: Mapping[str, Any], family: Family, target: Target) -> ModelResponse:

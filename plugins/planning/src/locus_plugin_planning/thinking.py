@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from attrs import evolve
+from attrs import evolve, fields
 
 from locus.core.errors import BudgetExceeded, JournalError, LocusError, ModelError
 from locus.core.messages import Block, Message, Role, TextBlock, ToolCall, plugin_message
@@ -321,16 +321,7 @@ class Thinking:
 
 def build_report(record: Record) -> PlanningReport:
     """The report of a record."""
-    return PlanningReport(
-        plans=record.plans,
-        steps=record.steps,
-        turns=record.turns,
-        planner_calls=record.planner_calls,
-        executor_calls=record.executor_calls,
-        replans=record.replans,
-        how=record.how,
-        reason=record.reason,
-    )
+    return PlanningReport(**{each.name: getattr(record, each.name) for each in fields(PlanningReport)})
 
 
 def _describe_call(name: str, execution: ToolExecution | None) -> dict[str, Any]:

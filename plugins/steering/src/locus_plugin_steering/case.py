@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 
 from locus.core import encode_data
-from locus.core.messages import Message, Role, ToolCall
+from locus.core.messages import Role, ToolCall
 from locus.core.state import AgentState, ToolExecution
-from locus_kit.judging import clip, describe_execution, quote
+from locus_kit.judging import clip, describe_execution, describe_message, quote
 
 __all__ = ["arguments_text", "case", "instructions", "user_request"]
 
@@ -70,12 +70,7 @@ def user_request(state: AgentState) -> str:
         if message.role is Role.ASSISTANT:
             answers -= 1
         elif message.role is Role.USER and message.plugin is None:
-            last = _describe(message)
+            last = describe_message(message)
             if answers <= 0:
                 return last
     return last
-
-
-def _describe(message: Message) -> str:
-    others = sum(type(block).__name__ != "TextBlock" for block in message.content)
-    return f"{message.text}\n[and {others} blocks that are not text]" if others else message.text

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from locus.core.errors import LocusError
-from locus.core.messages import Message
 from locus.core.state import AgentState, ToolExecution
 from locus.models import OutputSpec
-from locus_kit.judging import clip, describe_execution, find_request, quote
+from locus_kit.judging import clip, describe_execution, describe_message, find_request, quote
 from locus_kit.parsing import NotOneObject, parse_json_object
 from locus_plugin_verifier.outcome import Outcome
 
@@ -66,12 +65,7 @@ def case(request: str, calls: tuple[ToolExecution, ...], claim: str, run_id: str
 def request_of(state: AgentState) -> str:
     """What the user asked for in this run, or ``""``."""
     at = find_request(state)
-    return "" if at is None else _describe(state.messages[at])
-
-
-def _describe(message: Message) -> str:
-    others = sum(type(block).__name__ != "TextBlock" for block in message.content)
-    return f"{message.text}\n[and {others} blocks that are not text]" if others else message.text
+    return "" if at is None else describe_message(state.messages[at])
 
 
 def read_verdict(text: str) -> Outcome:

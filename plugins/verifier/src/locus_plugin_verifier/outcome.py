@@ -8,6 +8,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from locus.core.state import AgentState
+from locus_kit.metadata import read_run_data, with_run_data
 
 __all__ = ["NAME", "Outcome", "Record", "VerifierReport"]
 
@@ -69,9 +70,7 @@ class Record:
     @classmethod
     def of(cls, state: AgentState) -> Record:
         """What a state keeps."""
-        found = state.metadata.get(NAME)
-        if not isinstance(found, Mapping) or found.get("run") != state.run_id:
-            return cls()  # an earlier run's, or not written by this plugin
+        found = read_run_data(state, NAME)
         refused = found.get("refused")
         return cls(
             refused=refused if isinstance(refused, int) else 0,
@@ -81,8 +80,8 @@ class Record:
 
     def into(self, state: AgentState) -> AgentState:
         """The state with it."""
-        data = {"run": state.run_id, "refused": self.refused, "verdict": self.verdict, "reason": self.reason}
-        return state.with_metadata(NAME, data)
+        data = {"refused": self.refused, "verdict": self.verdict, "reason": self.reason}
+        return with_run_data(state, NAME, data)
 
     def after(self, outcome: Outcome) -> Record:
         """With a claim that was accepted."""
