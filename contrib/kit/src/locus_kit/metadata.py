@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from locus.core.frozen import EMPTY
 from locus.core.state import AgentState
 
 __all__ = ["read_run_data", "with_run_data"]
@@ -24,7 +23,7 @@ def read_run_data(state: AgentState, name: str) -> Mapping[str, Any]:
         The data; empty if an earlier run of the thread wrote them, or something else is under that key.
     """
     found = state.metadata.get(name)
-    return found if isinstance(found, Mapping) and found.get(_RUN) == state.run_id else EMPTY
+    return found if isinstance(found, Mapping) and found.get(_RUN) == state.run_id else {}
 
 
 def with_run_data(state: AgentState, name: str, data: Mapping[str, Any]) -> AgentState:
