@@ -328,6 +328,34 @@ def test_there_is_no_new_cycle_in_the_kernel() -> None:
     assert cycles == set(map(frozenset, KNOWN_CYCLES))
 
 
+# What each room may refer to: those below it, and those beside it. Plugins are found, chosen and configured over values
+# alone; so models, whose providers they are, may refer to them.
+LAYERS = (
+    {"core"},
+    {"schema", "journal", "plugins"},
+    {"tools", "models"},
+    {"hooks", "memory", "reasoning"},
+    {"plugin", "config", "result"},
+    {"options"},
+    {"run"},
+    {"loop"},
+    {"threads"},
+    {"agent"},
+)
+
+
+def test_nothing_in_the_kernel_refers_upward() -> None:
+    height = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
+    upward = [
+        f"{module} refers to {other}"
+        for module, others in references().items()
+        for other in others
+        # The package itself is the facade of all.
+        if module != "locus" and height[module.split(".")[1]] < height[other.split(".")[1]]
+    ]
+    assert upward == []
+
+
 # --- distributions ------------------------------------------------------------------------------
 
 

@@ -22,27 +22,30 @@ from locus.core.directives import Allow, Cancel, Continue, Decision, Interrupt, 
 from locus.core.errors import PluginError
 from locus.core.events import Event, HookFailedEvent, ModelChunkEvent, ToolStartEvent
 from locus.core.state import AgentState
-from locus.tools.cancellation import is_foreign_cancellation
+from locus.models.prices import dollars
+from locus.tools.cancellation import is_failure
 
 if TYPE_CHECKING:
     from collections.abc import Container
+    from datetime import datetime
 
-    from locus.core.messages import ToolCall
+    from locus.core.messages import ToolCall, Usage
     from locus.hooks.context import RunContext
     from locus.hooks.health import HookHealth
     from locus.hooks.table import Impl
+    from locus.models.protocol import Model
 
 __all__ = [
     "InvalidHookResult",
     "as_caller",
     "ask_isolated",
+    "ask_price",
     "attribute_error",
     "call_hook",
     "decide_route",
     "decide_tool_call",
     "first_answer",
     "fold",
-    "is_failure",
     "notify",
     "onion",
     "refuse_result",
@@ -105,15 +108,6 @@ def suppress_own_events(run: object) -> Iterator[None]:
 
 
 # -- one call of one implementation ------------------------------------------------------------------
-
-
-def is_failure(error: BaseException) -> bool:
-    """Whether an error is a failure of the code that raised it.
-
-    A cancellation of the run, Ctrl-C and SystemExit are not failures: they always propagate. A cancellation that a
-    hook raised by itself, because it awaited a task that had been cancelled, is one.
-    """
-    return isinstance(error, Exception | Interrupt) or is_foreign_cancellation(error)
 
 
 async def attribute_error(impl: Impl, error: BaseException, health: HookHealth) -> None:
@@ -352,6 +346,29 @@ async def _directive(impl: Impl, answer: Any, event: Event) -> Cancel | Retry | 
         )
     directive: Cancel | Retry | Reject = answer
     return directive
+
+
+# -- register ----------------------------------------------------------------------------------------
+
+
+async def ask_price(
+    sources: tuple[Impl, ...], health: HookHealth, model: Model, answered: str, usage: Usage, at: datetime
+) -> float | None:
+    """The dollars of a model call as the first source has it that knows them; one that fails is skipped.
+
+    Args:
+        sources: ``table.prices``.
+        health: the run's failures.
+        model: what a `PriceSource` takes, like those that follow.
+        answered: the model that answered.
+        usage: what it used.
+        at: when.
+    """
+    for source in sources:
+        cost = await ask_isolated(source, health, dollars, model, answered, usage, at)
+        if isinstance(cost, float):
+            return cost
+    return None
 
 
 # -- node --------------------------------------------------------------------------------------------

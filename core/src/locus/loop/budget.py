@@ -106,7 +106,11 @@ def refuse_unpriced(condition: TerminationCondition, model: Model, prices: tuple
         ConfigError: the model has no price and the limit no ``unknown_price``.
     """
     for leaf in condition.leaves():
-        if isinstance(leaf, CostLimit) and leaf.unknown_price is None and not has_price(model, prices):
+        if (
+            isinstance(leaf, CostLimit)
+            and leaf.unknown_price is None
+            and not has_price(model, [impl.call for impl in prices])
+        ):
             raise ConfigError(
                 f"{leaf!r} cannot work with {model.name}: its price is not known; give "
                 "unknown_price=<dollars per million tokens>, a model that has a price, or a plugin that knows it"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from attrs import define, evolve, field
@@ -18,13 +19,21 @@ from locus.core.errors import BudgetExceeded, ConditionError, Fenced, ModelError
 from locus.core.events import Event, HookFailedEvent, ModelRestartEvent, RunStartEvent, stamp
 from locus.core.journal import BLANK
 from locus.core.step_id import REVIEW, STEP, THINK, StepId
-from locus.hooks.dispatch import decide_tool_call, notify, onion, suppress_own_events, suppressed, suppressing
+from locus.hooks.dispatch import (
+    ask_price,
+    decide_tool_call,
+    notify,
+    onion,
+    suppress_own_events,
+    suppressed,
+    suppressing,
+)
 from locus.hooks.health import HookHealth
 from locus.hooks.hook import Stash
 from locus.hooks.review import filter_progress
 from locus.loop import nodes
 from locus.models.call import Spent, model_step, question
-from locus.models.protocol import ModelRequest
+from locus.models.protocol import ModelRequest, ModelResponse
 from locus.tools.outcome import CallOutcome
 
 if TYPE_CHECKING:
@@ -35,8 +44,9 @@ if TYPE_CHECKING:
     from locus.journal.effects import Clock
     from locus.journal.host import JournalHost
     from locus.loop.runtime import AgentRuntime
+    from locus.models.call import AskPrice, ModelCore
     from locus.models.output import OutputSchema
-    from locus.models.protocol import Model, ModelResponse, ModelSettings
+    from locus.models.protocol import Model, ModelSettings
     from locus.run import Sink
     from locus.tools.registry import ToolRegistry
 
@@ -157,9 +167,10 @@ class SegmentContext:
         return self.runtime.sequential
 
     @property
-    def rates(self) -> tuple[tuple[Impl, ...], float | None]:
-        """Who knows prices, and what calls without one are charged, dollars per million tokens, or None."""
-        return self.runtime.hooks.prices, self.runtime.budget.unknown_price
+    def rates(self) -> tuple[AskPrice | None, float | None]:
+        """Who knows prices, or None; and what calls without one are charged, dollars per million tokens, or None."""
+        sources = self.runtime.hooks.prices
+        return partial(ask_price, sources, self.health) if sources else None, self.runtime.budget.unknown_price
 
     # -- stopping ---------------------------------------------------------------------------------
 
@@ -437,10 +448,13 @@ class SegmentContext:
         times = 0 if self._asked is None else self._asked.get(first.name, 0)
         return evolve(first, ordinal=times) if times else first
 
-    def model_wraps(self) -> tuple[tuple[Impl, ...], bool]:
-        """The wrappers of a Think call, and whether one must see the whole answer."""
+    def model_onion(self, core: ModelCore) -> tuple[ModelCore, bool]:
+        """The wrappers around a Think call, or the call itself, and whether one must see the whole answer."""
         hooks = self.runtime.hooks
-        return hooks.hooks.get("locus_wrap_model_call", ()), hooks.buffers
+        wraps = hooks.hooks.get("locus_wrap_model_call")
+        if not wraps:
+            return core, False
+        return onion(wraps, core, after=(self,), returns=ModelResponse, health=self.health), hooks.buffers
 
     async def restarted(self) -> None:
         """Say that what the Think under way has streamed is void."""

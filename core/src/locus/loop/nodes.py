@@ -13,12 +13,12 @@ from locus.core.messages import Message, Usage, plugin_message
 from locus.core.state import AgentState, ReasoningStep, not_run
 from locus.hooks.dispatch import fold
 from locus.hooks.review import review
+from locus.tools.outcome import remember_for_thread
 
 if TYPE_CHECKING:
     from locus.loop.context import SegmentContext
     from locus.models import output
     from locus.tools import dispatch
-    from locus.tools.outcome import CallOutcome
 else:
     output = Lazy("locus.models.output")
     dispatch = Lazy("locus.tools.dispatch")
@@ -129,28 +129,7 @@ async def execute(state: AgentState, run: SegmentContext) -> AgentState:
         for call, outcome in zip(calls, outcomes, strict=True)
     ]
     state = state.with_results(messages, [o.execution for o in done])
-    return _remembered(run.charged(state), done, run)
-
-
-def _remembered(state: AgentState, done: list[CallOutcome], run: SegmentContext) -> AgentState:
-    if not run.registry.remembers:
-        return state
-    kept = {}
-    for outcome in done:
-        execution = outcome.execution
-        tool = run.registry.get(execution.tool_name)
-        if (
-            tool is not None
-            and tool.idempotent == "thread"
-            and execution.started
-            and not execution.cache_hit
-            and not execution.retryable
-        ):
-            at = execution.media_at
-            kept[execution.key] = (execution.result, execution.error, *(() if at is None else (at,)))
-    if not kept:
-        return state
-    return state.with_metadata(dispatch.THREAD_MEMORY, {**state.metadata.get(dispatch.THREAD_MEMORY, {}), **kept})
+    return remember_for_thread(run.charged(state), done, run.registry)
 
 
 async def reflect(state: AgentState, run: SegmentContext) -> AgentState:

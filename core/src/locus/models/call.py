@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Awaitable, Callable
+from datetime import datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,19 +23,15 @@ from locus.core.frozen import fast_init, frozen
 from locus.core.journal import ModelFailed
 from locus.core.lazy import Lazy
 from locus.core.messages import ASSISTANT, Message, Usage
-from locus.hooks.dispatch import is_failure, onion
 from locus.models.handoff import make_portable, mark_writer
-from locus.models.prices import add_cost, add_sourced_cost
+from locus.models.prices import add_cost
 from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, OnChunk
+from locus.tools.cancellation import is_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from locus.core import codec
     from locus.core.directives import Directive
     from locus.core.step_id import StepId
-    from locus.hooks.health import HookHealth
-    from locus.hooks.table import Impl
     from locus.journal.effects import Clock
     from locus.journal.host import JournalHost
 else:
@@ -134,6 +132,12 @@ def _whole(tokens: Any) -> int:
         return 0
 
 
+#: From a request to its answer.
+ModelCore = Callable[[ModelRequest], Awaitable[ModelResponse]]
+#: What a `PriceSource` takes, and gives in the end.
+AskPrice = Callable[[Model, str, Usage, datetime], Awaitable[float | None]]
+
+
 class ModelRun(Protocol):
     """What a model step needs of the run."""
 
@@ -143,13 +147,8 @@ class ModelRun(Protocol):
         ...
 
     @property
-    def health(self) -> HookHealth:
-        """The failures of hooks."""
-        ...
-
-    @property
-    def rates(self) -> tuple[tuple[Impl, ...], float | None]:
-        """Who knows prices, and what calls without one are charged, dollars per million tokens, or None."""
+    def rates(self) -> tuple[AskPrice | None, float | None]:
+        """Who knows prices, or None; and what calls without one are charged, dollars per million tokens, or None."""
         ...
 
     @property
@@ -187,8 +186,8 @@ class ModelRun(Protocol):
         """The model that a plugin means."""
         ...
 
-    def model_wraps(self) -> tuple[tuple[Impl, ...], bool]:
-        """The wrappers of a Think call, and whether one must see the whole answer."""
+    def model_onion(self, core: ModelCore) -> tuple[ModelCore, bool]:
+        """The wrappers around a Think call, or the call itself, and whether one must see the whole answer."""
         ...
 
 
@@ -239,15 +238,13 @@ class Calling:
         """The recorded effect: the onion with this call at its core."""
         self.replayed = False
         # A plugin's own call is not wrapped: a wrapper that calls a model would wrap itself.
-        wraps, buffers = self.run.model_wraps() if self.purpose == "think" else ((), False)
-        if not wraps:
+        onion, buffers = self.run.model_onion(self) if self.purpose == "think" else (self, False)
+        if onion is self:
             response = await self(self.request)
             return Called(response, self.usage, 1)
         if buffers and self._on_chunk is not None:
             self._held, self._on_chunk = [], self._hold
-        response = await onion(wraps, self, after=(self.run,), returns=ModelResponse, health=self.run.health)(
-            evolve(self.request, model=self.model)
-        )
+        response = await onion(evolve(self.request, model=self.model))
         if self._held:
             await self._passed(self._held, response)
         return Called(response, self.usage, self.attempts)
@@ -298,9 +295,9 @@ class Calling:
 
     async def _used(self, used: Usage, answered: str) -> None:
         usage, run = _counted(used), self.run
-        sources, unknown = run.rates
-        if sources and usage.cost is None:
-            usage = await add_sourced_cost(sources, self.model, answered, usage, run.clock.now(), run.health)
+        ask_price, unknown = run.rates
+        if ask_price is not None and usage.cost is None:
+            usage = evolve(usage, cost=await ask_price(self.model, answered, usage, run.clock.now()))
         if usage.cost is None and (unknown is not None or getattr(self.model, "price", None) is not None):
             usage = add_cost(self.model, usage, unknown)
         self.usage = usage if self.usage is _NOTHING else self.usage + usage

@@ -12,12 +12,9 @@ from attrs import evolve
 from locus.core.messages import Usage
 
 if TYPE_CHECKING:
-    from locus.core.events import HookFailedEvent
-    from locus.hooks.health import HookHealth
-    from locus.hooks.table import Impl
     from locus.models.protocol import Model, Price
 
-__all__ = ["PriceSource", "add_cost", "add_sourced_cost", "has_price"]
+__all__ = ["PriceSource", "add_cost", "dollars", "has_price"]
 
 _LITTLE = Usage(prompt_tokens=1, completion_tokens=1)
 
@@ -54,40 +51,25 @@ def add_cost(model: Model, usage: Usage, unknown: float | None = None) -> Usage:
     return usage if unknown is None else evolve(usage, cost=usage.total_tokens * unknown / 1_000_000)
 
 
-async def add_sourced_cost(
-    sources: Iterable[Impl], model: Model, answered: str, usage: Usage, at: datetime, health: HookHealth
-) -> Usage:
-    """The usage with the dollars of the first source that knows them; one that raises is reported and skipped."""
-    failed: list[HookFailedEvent] = []
-    for source in sources:
-        if source in health.quarantined:
-            continue
-        try:
-            cost = _dollars(source.call(model, answered, usage, at))
-        except Exception as e:  # noqa: BLE001 - whatever a source raises, the call itself has succeeded
-            failed.append(health.record(source, e, isolated=True))
-            continue
-        if cost is not None:
-            usage = evolve(usage, cost=cost)
-            break
-    await health.emit(failed)
-    return usage
-
-
-def has_price(model: Model, sources: Iterable[Impl]) -> bool:
+def has_price(model: Model, sources: Iterable[PriceSource]) -> bool:
     """Whether calls of a model have a price, as far as is known before the first one."""
     if getattr(model, "price", None) is not None:
         return True
     for source in sources:
         try:
-            if _dollars(source.call(model, "", _LITTLE, datetime.now(UTC))) is not None:
+            if dollars(source(model, "", _LITTLE, datetime.now(UTC))) is not None:
                 return True
         except Exception:  # noqa: BLE001, S112 - asked again at the first call, where there is a run to report it
             continue
     return False
 
 
-def _dollars(cost: object) -> float | None:
+def dollars(cost: object) -> float | None:
+    """What a price source returned.
+
+    Raises:
+        ValueError: it is not a number of dollars.
+    """
     if cost is None:
         return None
     if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < math.inf:

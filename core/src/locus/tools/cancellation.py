@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
+from locus.core.directives import Interrupt
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["cancellations", "is_cancellation", "is_foreign_cancellation"]
+__all__ = ["cancellations", "is_cancellation", "is_failure", "is_foreign_cancellation"]
 
 
 def _asyncio() -> Any:
@@ -51,3 +53,12 @@ def is_foreign_cancellation(error: BaseException) -> bool:
     """Whether a body raised a cancellation of its own making: an error of that body and nothing else."""
     asyncio = _asyncio()
     return asyncio is not None and isinstance(error, asyncio.CancelledError) and not is_cancellation(error)
+
+
+def is_failure(error: BaseException) -> bool:
+    """Whether an error is a failure of the code that raised it.
+
+    A cancellation of the run, Ctrl-C and SystemExit are not failures: they always propagate. A cancellation that code
+    raised by itself, because it awaited a task that had been cancelled, is one.
+    """
+    return isinstance(error, Exception | Interrupt) or is_foreign_cancellation(error)

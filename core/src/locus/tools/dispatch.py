@@ -30,7 +30,7 @@ from locus.tools.body import enter, failures, question, time_limit
 from locus.tools.cancellation import is_foreign_cancellation
 from locus.tools.context import ToolContext
 from locus.tools.definition import ArgumentError, Bound, Tool
-from locus.tools.outcome import UNKNOWN, CallOutcome, place_media, repeat_content
+from locus.tools.outcome import UNKNOWN, CallOutcome, find_in_thread, place_media, repeat_content
 from locus.tools.result import error_text, result_content
 
 if TYPE_CHECKING:
@@ -41,10 +41,7 @@ if TYPE_CHECKING:
     from locus.journal.writes import When
     from locus.tools.call_run import CallRun
 
-__all__ = ["THREAD_MEMORY", "execute_calls"]
-
-#: Where the executions of tools with ``idempotent="thread"`` are kept: metadata outlives a run on its thread.
-THREAD_MEMORY = "locus.idempotent"
+__all__ = ["execute_calls"]
 
 #: How often a hook's Retry may run the repeatable calls of one turn again.
 MAX_TOOL_RETRIES = 3
@@ -336,17 +333,7 @@ async def _run_one(c: _Call, run: CallRun) -> None:
 def _earlier(c: _Call, run: CallRun) -> ToolExecution | None:
     found = c.state.find_execution(c.key)
     if found is None and c.tool is not None and c.tool.idempotent == "thread":
-        kept = c.state.metadata.get(THREAD_MEMORY, {}).get(c.key)
-        if kept is not None:
-            result, error, *at = kept
-            found = ToolExecution(
-                tool_name=c.call.name,
-                arguments=c.call.arguments,
-                result=result,
-                error=error,
-                key=c.key,
-                media_at=at[0] if at else None,
-            )
+        found = find_in_thread(c.state, c.call, c.key)
     return found
 
 

@@ -15,13 +15,24 @@ from locus.core.messages import SYSTEM, TOOL, Block, Message, ToolCall, ToolResu
 from locus.core.state import not_run
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from locus.core import codec
     from locus.core.state import AgentState
     from locus.journal.host import JournalHost
+    from locus.tools.registry import ToolRegistry
 else:
     codec = Lazy("locus.core.codec")
 
-__all__ = ["UNKNOWN", "CallOutcome", "place_media", "repeat_content", "with_recorded_results"]
+__all__ = [
+    "UNKNOWN",
+    "CallOutcome",
+    "find_in_thread",
+    "place_media",
+    "remember_for_thread",
+    "repeat_content",
+    "with_recorded_results",
+]
 
 #: What the model reads about a call that was begun, and nobody knows what came of it.
 UNKNOWN = (
@@ -103,6 +114,45 @@ def with_recorded_results(host: JournalHost, state: AgentState, reason: str) -> 
         else:
             from_record.append(_unknown_result(call) if host.may_have_begun(step_id) else not_run(call, reason))
     return state.with_results(from_record, executions)
+
+
+# --- a thread's executions -------------------------------------------------------------------------
+
+
+#: Where the executions of tools with ``idempotent="thread"`` are kept: metadata outlives a run on its thread.
+_THREAD_MEMORY = "locus.idempotent"
+
+
+def remember_for_thread(state: AgentState, done: Iterable[CallOutcome], registry: ToolRegistry) -> AgentState:
+    """The state with what came of calls that are made once in a thread."""
+    if not registry.remembers:
+        return state
+    kept = {}
+    for outcome in done:
+        execution = outcome.execution
+        tool = registry.get(execution.tool_name)
+        if tool is None or tool.idempotent != "thread":
+            continue
+        if execution.started and not execution.cache_hit and not execution.retryable:
+            at = execution.media_at
+            kept[execution.key] = (execution.result, execution.error, *(() if at is None else (at,)))
+    return state.with_metadata(_THREAD_MEMORY, {**state.metadata.get(_THREAD_MEMORY, {}), **kept}) if kept else state
+
+
+def find_in_thread(state: AgentState, call: ToolCall, key: str) -> ToolExecution | None:
+    """The execution in an earlier run of the thread of a call with that dedup key, or None."""
+    kept = state.metadata.get(_THREAD_MEMORY, {}).get(key)
+    if kept is None:
+        return None
+    result, error, *at = kept
+    return ToolExecution(
+        tool_name=call.name,
+        arguments=call.arguments,
+        result=result,
+        error=error,
+        key=key,
+        media_at=at[0] if at else None,
+    )
 
 
 # --- media -------------------------------------------------------------------------------------------
