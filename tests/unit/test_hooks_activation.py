@@ -247,7 +247,7 @@ def test_false_switches_a_plugin_off(audit: Shelf) -> None:
 
 
 def test_a_keyword_of_a_plugin_that_is_switched_off_is_a_contradiction(audit: Shelf) -> None:
-    with pytest.raises(ConfigError, match="audit_interval is given and audit=False; drop one"):
+    with pytest.raises(ConfigError, match=r"Agent\(audit_interval=\.\.\.\) is given and audit=False; drop one"):
         activate(PluginRequest(keywords={"audit": False, "audit_interval": 3}))
 
 

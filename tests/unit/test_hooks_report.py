@@ -17,7 +17,7 @@ REPORTS = (
 
 
 def test_a_run_without_failures_reports_the_plugins_as_they_were_built() -> None:
-    report = run_report(REPORTS, HookHealth())
+    report = run_report(REPORTS, HookHealth().failures)
 
     assert report.plugins == REPORTS
     assert report.versions == {"door": "1.0", "audit": "2.0"}
@@ -38,7 +38,7 @@ def test_failures_and_quarantines_stand_beside_the_plugin() -> None:
         health.record(GUARD, ValueError("first"), isolated=True)
         health.record(AUDIT, ValueError("other"), isolated=True)
 
-    report = run_report(REPORTS, health)
+    report = run_report(REPORTS, health.failures)
 
     door, audit = report.of("door"), report.of("audit")
     assert door is not None

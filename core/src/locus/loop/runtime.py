@@ -302,7 +302,7 @@ def _result(active: SegmentContext, ended: SegmentResult, store: JournalStore | 
         detail=ended.ending.detail,
         state=state,
         usage=state.usage,
-        reports={**active.reports, "plugins": run_report(active.runtime.plugins, active.health)},
+        reports={**active.reports, "plugins": run_report(active.runtime.plugins, active.health.failures)},
         interrupts=ended.questions,
         error=ended.ending.error,
         store=store,

@@ -7,9 +7,9 @@ a guard: an agent must not run without its guard as if nothing were amiss.
 
 from __future__ import annotations
 
-import heapq
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from types import ModuleType
 from typing import Any, Literal
 
@@ -95,13 +95,12 @@ class Activation:
         return FrozenDict((p.manifest.name, p.settings) for p in self.plugins if p.settings is not None)
 
 
-@frozen(kw_only=True)
+@frozen
 class _CodeSettings:
-    """What the code says about one plugin's settings: overrides by key, or an instance."""
+    """What the code says about one plugin's settings: layers over its table, or over an instance."""
 
     layers: tuple[Layer, ...] = ()
     instance: object | None = None
-    fields: dict[str, tuple[str, Any]] = field(factory=dict)
 
 
 def activate(
@@ -155,23 +154,25 @@ def _keywords(
     """What the keywords mean: settings by plugin, and which plugins they switch on or off."""
     asked: dict[str, _CodeSettings] = {}
     switches: dict[str, bool] = {}
+    declared: dict[str, list[Layer]] = {}
     names = catalogue.names() if keywords else ()
     for keyword, value in keywords.items():
         if keyword in names:
             switches[keyword] = value is not False
-            asked[keyword] = evolve(_meaning(keyword, value), fields=asked.get(keyword, _CodeSettings()).fields)
-            continue
-        plugin, setting = _declared(keyword, catalogue, options)
-        asked.setdefault(plugin, _CodeSettings()).fields[setting] = (keyword, value)
-    for plugin, one in asked.items():
-        if one.fields and switches.setdefault(plugin, True) is False:
-            keyword = next(iter(one.fields.values()))[0]
-            raise ConfigError(f"{keyword} is given and {plugin}=False; drop one")
+            asked[keyword] = _meaning(keyword, value)
+        else:
+            plugin, setting = _declared(keyword, catalogue, options)
+            declared.setdefault(plugin, []).append(Layer(f"Agent({keyword}=...)", "", {setting: value}))
+    for plugin, layers in declared.items():
+        if switches.setdefault(plugin, True) is False:
+            raise ConfigError(f"{layers[0].source} is given and {plugin}=False; drop one")
+        known = asked.get(plugin, _CodeSettings())
+        asked[plugin] = evolve(known, layers=(*known.layers, *layers))
     return asked, [name if on else f"no:{name}" for name, on in switches.items()]
 
 
 def _meaning(name: str, value: Any) -> _CodeSettings:
-    if value is True or value is False:
+    if isinstance(value, bool):
         return _CodeSettings()
     if value is None:
         raise ConfigError(f"{name}=None; use True, False, a dict of settings, or an instance of its settings class")
@@ -257,19 +258,18 @@ class _Chooser:
         )
 
     def _settings(self, manifest: Plugin) -> object | None:
-        name = manifest.name
-        asked = self._asked.get(name, _CodeSettings())
-        table = self._wanted.tables.get(name)
+        asked = self._asked.get(manifest.name, _CodeSettings())
         if asked.instance is None:
+            table = self._wanted.tables.get(manifest.name)
             layers = [*(() if table is None else (table,)), *asked.layers]
-            layers += [Layer(f"Agent({kw}=...)", "", {key: v}) for key, (kw, v) in asked.fields.items()]
             return plugin_settings(manifest, layers, None, self._environ)
         made: Any = plugin_settings(manifest, [], asked.instance, self._environ)
-        for setting, (keyword, value) in asked.fields.items():
+        over = [(layer.source, key, value) for layer in asked.layers for key, value in layer.values.items()]
+        for source, key, value in over:
             try:
-                made = evolve(made, **{setting: value})
+                made = evolve(made, **{key: value})
             except (ValueError, TypeError) as e:
-                raise SettingsError([f"Agent({keyword}=...): {setting} is {redacted(repr(value)):.60}: {e}"]) from e
+                raise SettingsError([f"{source}: {key} is {redacted(repr(value)):.60}: {e}"]) from e
         instance: object = made
         return instance
 
@@ -312,12 +312,8 @@ def _takes_settings(cls: type) -> bool:
         parameters = list(inspect.signature(cls).parameters.values())
     except (ValueError, TypeError):
         return False
-    if not parameters or parameters[0].kind not in (
-        inspect.Parameter.POSITIONAL_ONLY,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    ):
-        return False
-    return parameters[0].name == "settings" or parameters[0].default is inspect.Parameter.empty
+    first = next((p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)), None)
+    return first is not None and (first.name == "settings" or first.default is first.empty)
 
 
 # -- which plugins -----------------------------------------------------------------------------------
@@ -396,33 +392,20 @@ def in_order(after: Mapping[str, Iterable[str]], configured: Sequence[str] = ())
         PluginError: the names are in a circle; the message shows it.
     """
     place = {name: i for i, name in reversed(list(enumerate(configured)))}
-    waiting = {name: {a for a in wanted if a in after} for name, wanted in after.items()}
-    followers: dict[str, list[str]] = {name: [] for name in after}
-    for name, before in waiting.items():
-        for earlier in before:
-            followers[earlier].append(name)
-    ready = [(place.get(name, len(place)), name) for name, before in waiting.items() if not before]
-    heapq.heapify(ready)
+    waiting = TopologicalSorter({name: [a for a in wanted if a in after] for name, wanted in after.items()})
+    try:
+        waiting.prepare()
+    except CycleError as e:
+        circle: list[str] = e.args[1][:0:-1]
+        first = circle.index(min(circle))
+        shown = " after ".join((*circle[first:], *circle[: first + 1]))
+        raise PluginError(min(circle), f"the order of plugins is circular: {shown}; disable one of them") from None
     order: list[str] = []
-    while ready:
-        _, name = heapq.heappop(ready)
+    ready: set[str] = set()
+    while waiting.is_active():
+        ready.update(waiting.get_ready())
+        name = min(ready, key=lambda name: (place.get(name, len(place)), name))
+        ready.remove(name)
+        waiting.done(name)
         order.append(name)
-        for follower in followers[name]:
-            waiting[follower].discard(name)
-            if not waiting[follower]:
-                heapq.heappush(ready, (place.get(follower, len(place)), follower))
-    if len(order) < len(after):
-        circle = _circle({name: before for name, before in waiting.items() if before})
-        shown = " after ".join((*circle, circle[0]))
-        raise PluginError(circle[0], f"the order of plugins is circular: {shown}; disable one of them")
     return tuple(order)
-
-
-def _circle(waiting: Mapping[str, set[str]]) -> list[str]:
-    """One circle among names each of which waits for another of them."""
-    seen: list[str] = []
-    name = min(waiting)
-    while name not in seen:
-        seen.append(name)
-        name = min(n for n in waiting[name] if n in waiting)
-    return seen[seen.index(name) :]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from attrs import evolve
 
@@ -82,33 +82,21 @@ class RunReport:
         return next((p for p in self.plugins if p.name == name), None)
 
 
-class Failed(Protocol):
-    """What knows of failures: the `HookHealth` of a run."""
-
-    @property
-    def failures(self) -> tuple[HookFailure, ...]:
-        """One entry for each hook that failed."""
-        ...
-
-
-def run_report(reports: Iterable[PluginReport], health: Failed | None = None) -> RunReport:
+def run_report(reports: Iterable[PluginReport], failures: Iterable[HookFailure] = ()) -> RunReport:
     """The plugins as they were built, with what failed in one run.
 
     Args:
         reports: `HookManager.reports`.
-        health: the `HookHealth` of the run; None for an agent that did not run.
+        failures: what the `HookHealth` of the run counts; empty for an agent that did not run.
     """
-    by_plugin: dict[str, list[HookFailure]] = {}
-    for failure in () if health is None else health.failures:
-        by_plugin.setdefault(failure.plugin, []).append(failure)
-    if not by_plugin:
-        return RunReport(tuple(reports))
-    return RunReport(tuple(_with_failures(r, by_plugin.get(r.name, ())) for r in reports))
+    by_plugin: dict[str, tuple[HookFailure, ...]] = {}
+    for failure in failures:
+        by_plugin[failure.plugin] = (*by_plugin.get(failure.plugin, ()), failure)
+    return RunReport(tuple([_with_failures(r, by_plugin[r.name]) if r.name in by_plugin else r for r in reports]))
 
 
-def _with_failures(report: PluginReport, failures: Iterable[HookFailure]) -> PluginReport:
-    found = tuple(failures)
-    if not found or report.status != "active":
+def _with_failures(report: PluginReport, failures: tuple[HookFailure, ...]) -> PluginReport:
+    if report.status != "active":
         return report
-    status: Status = "quarantined" if any(f.quarantined for f in found) else "active"
-    return evolve(report, status=status, failures=found)
+    status: Status = "quarantined" if any(f.quarantined for f in failures) else "active"
+    return evolve(report, status=status, failures=failures)
