@@ -55,7 +55,7 @@ NOT_YET_PUBLIC = {
     "plugins/timetravel/src/locus_plugin_timetravel/replays/run.py: locus.loop.context.SegmentContext",
     "plugins/timetravel/src/locus_plugin_timetravel/replays/run.py: locus.loop.runtime.AgentRuntime",
     "plugins/timetravel/src/locus_plugin_timetravel/replays/run.py: locus.loop.runtime.NodeFunction",
-    "plugins/timetravel/src/locus_plugin_timetravel/traces.py: locus.models.call.Spent",
+    "plugins/timetravel/src/locus_plugin_timetravel/traces.py: locus.models.call.ChildUsage",
 }
 
 

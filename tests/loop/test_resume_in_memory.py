@@ -45,7 +45,7 @@ from locus.core.state import AgentState
 from locus.core.termination import TimeLimit
 from locus.journal import MemoryStore
 from locus.journal.store import Appended, Claim
-from locus.models.call import Called
+from locus.models.call import ModelCallResult
 from locus.tools.outcome import CallOutcome
 from locus_testkit import ScriptedModel, call
 from locus_testkit.clock import FakeClock
@@ -116,7 +116,7 @@ async def test_every_effect_is_a_step_written_before_and_after() -> None:
     assert all(
         isinstance(b.value, CallOutcome) for b in steps if isinstance(b, Outcome) and b.step_id.node == "execute"
     )
-    models = [b for b in steps if isinstance(b, Outcome) and isinstance(b.value, Called)]
+    models = [b for b in steps if isinstance(b, Outcome) and isinstance(b.value, ModelCallResult)]
     assert [str(b.step_id) for b in models] == ["0/think/0", "1/think/0"]
 
 

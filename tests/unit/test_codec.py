@@ -38,7 +38,7 @@ from locus.core.journal import (
 from locus.core.messages import Block, Message, RawBlock, Role, ThinkingBlock, ToolResult, Usage
 from locus.core.state import ReasoningStep
 from locus.models import ModelResponse
-from locus.models.call import Called, Spent
+from locus.models.call import ChildUsage, ModelCallResult
 from locus.tools.outcome import CallOutcome
 from locus_plugin_timetravel import Difference
 
@@ -268,11 +268,11 @@ def test_a_journal_is_read_by_a_program_that_has_built_no_agent() -> None:
     usage = Usage(prompt_tokens=1)
     response = ModelResponse(message=Message(Role.ASSISTANT, "hi"), usage=usage)
     execution = ToolExecution(tool_name="t", arguments=EMPTY)
-    recorded = [Called(response, usage, 1), Spent(usage), CallOutcome(execution=execution, content="x")]
+    recorded = [ModelCallResult(response, usage, 1), ChildUsage(usage), CallOutcome(execution=execution, content="x")]
     forms = [entry_to_json(Outcome(run_id="r", step_id=StepId(0, "s"), value=value)) for value in recorded]
 
     done = subprocess.run(
         [sys.executable, "-c", READS], input=json.dumps(forms), capture_output=True, text=True, check=False
     )
-    assert (done.stdout.strip(), done.stderr) == ("CallOutcome Called Spent", "")
+    assert (done.stdout.strip(), done.stderr) == ("CallOutcome ChildUsage ModelCallResult", "")
     assert {tag for tag in values._TAGS if tag.startswith("locus.")} == set(values._HOMES)

@@ -26,7 +26,7 @@ from locus.core.journal import (
 )
 from locus.core.state import AgentState
 from locus.journal import Appended, Claim
-from locus.models.call import Called
+from locus.models.call import ModelCallResult
 from locus.tools.outcome import CallOutcome
 
 from .stores import Complete
@@ -56,7 +56,7 @@ class LosesOutcomes(Loses):
 
 class LosesModelAnswers(Loses):
     def lost(self, body: Body) -> bool:
-        return isinstance(body, Outcome) and isinstance(body.value, Called)
+        return isinstance(body, Outcome) and isinstance(body.value, ModelCallResult)
 
 
 class LosesAnswers(Loses):

@@ -17,7 +17,7 @@ from attrs import evolve
 from locus.core.journal import START, Body, Intent, Outcome, Transition
 from locus.core.state import AgentState
 from locus.journal import Appended, Claim, MemoryStore
-from locus.models.call import Called
+from locus.models.call import ModelCallResult
 
 from .stores import LAWS, Complete, Opened, law_of, shared
 
@@ -104,7 +104,7 @@ class DelaysAnswers(Delays):
     """5: what a model said is written with what comes of it."""
 
     def _may_wait(self, body: Body) -> bool:
-        return isinstance(body, Outcome) and isinstance(body.value, Called)
+        return isinstance(body, Outcome) and isinstance(body.value, ModelCallResult)
 
 
 class CutsBytes(Complete):

@@ -17,16 +17,6 @@ from attrs import asdict
 
 from locus.core.frozen import frozen
 
-__all__ = [
-    "Bound",
-    "Bounds",
-    "Explanation",
-    "Reading",
-    "Satisfied",
-    "all_of",
-    "any_of",
-]
-
 
 @frozen
 class Satisfied:

@@ -21,18 +21,6 @@ from locus.core.errors import ConditionError, ConfigError, LocusError, NotSerial
 from locus.core.frozen import frozen
 from locus.core.state import AgentState
 
-__all__ = [
-    "AndCondition",
-    "NotCondition",
-    "OrCondition",
-    "TerminationCondition",
-    "condition_from_json",
-    "condition_types",
-    "dotted_name",
-    "register_condition",
-    "split_dotted_name",
-]
-
 
 def dotted_name(fn: Any) -> str | None:
     """The name under which a function can be imported, or None: a lambda, a local, a bound method."""

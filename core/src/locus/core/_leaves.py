@@ -21,22 +21,6 @@ from locus.core.frozen import frozen
 from locus.core.messages import ASSISTANT, Message
 from locus.core.state import AgentState
 
-__all__ = [
-    "ConfidenceMet",
-    "CostLimit",
-    "CustomCondition",
-    "Deadline",
-    "MaxIterations",
-    "NoProgress",
-    "NoToolCalls",
-    "TextMention",
-    "TimeLimit",
-    "TokenLimit",
-    "ToolCalled",
-    "same_call",
-]
-
-
 # -- functions inside conditions: kept by their dotted names, and called so that a mistake is a named error -------
 
 

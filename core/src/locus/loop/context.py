@@ -32,7 +32,7 @@ from locus.hooks.health import HookHealth
 from locus.hooks.hook import Stash
 from locus.hooks.review import filter_progress
 from locus.loop import nodes
-from locus.models.call import Spent, model_step, question
+from locus.models.call import ChildUsage, hash_request, model_step
 from locus.models.protocol import ModelRequest, ModelResponse
 from locus.tools.outcome import CallOutcome
 
@@ -380,7 +380,7 @@ class SegmentContext:
             raise
         if not result.interrupts and not replayed:
             self.charge(result.usage)
-            await self.host.settle(step_id, Spent(result.usage, thread_id))
+            await self.host.settle(step_id, ChildUsage(result.usage, thread_id))
         return result
 
     # -- models -----------------------------------------------------------------------------------
@@ -444,7 +444,7 @@ class SegmentContext:
     # any order.
 
     def _call_id(self, request: ModelRequest, purpose: str) -> StepId:
-        first = StepId.of_call(self.state.iteration, purpose, question(request), 0)
+        first = StepId.of_call(self.state.iteration, purpose, hash_request(request), 0)
         times = 0 if self._asked is None else self._asked.get(first.name, 0)
         return evolve(first, ordinal=times) if times else first
 

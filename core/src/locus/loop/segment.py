@@ -52,7 +52,7 @@ from locus.loop.thread import (
     with_system,
 )
 from locus.loop.transition import advance_node, commit, emit_end
-from locus.models.call import Called, Spent
+from locus.models.call import ChildUsage, ModelCallResult
 from locus.models.request_fingerprint import request_fingerprint
 from locus.tools.cancellation import cancellations, is_cancellation
 
@@ -270,7 +270,7 @@ async def _resume(run: SegmentContext, segment: Segment, sessions: RunSessions) 
     for outcome in host.outcomes:
         # What recorded steps have spent is charged here, once; a replay of them charges nothing. (Think's own call
         # is charged with its answer.)
-        if isinstance(outcome.value, Called | Spent) and outcome.step_id.node != THINK:
+        if isinstance(outcome.value, ModelCallResult | ChildUsage) and outcome.step_id.node != THINK:
             run.charge(outcome.value.usage)
     for failure in host.failures:
         if failure.usage is not None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from locus.core.lazy import exports
 
 if TYPE_CHECKING:
-    from locus.models.call import Called as Called
+    from locus.models.call import ModelCallResult as ModelCallResult
     from locus.models.handoff import get_writer as get_writer
     from locus.models.handoff import make_portable as make_portable
     from locus.models.handoff import mark_writer as mark_writer
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from locus.models.protocol import get_model as get_model
 
 _MODULES = {
-    "locus.models.call": ("Called",),
+    "locus.models.call": ("ModelCallResult",),
     "locus.models.handoff": ("get_writer", "make_portable", "mark_writer"),
     "locus.models.output": ("OutputError", "OutputSchema", "output_schema"),
     "locus.models.prices": ("PriceSource",),

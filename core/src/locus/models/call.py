@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 else:
     codec = Lazy("locus.core.codec")
 
-__all__ = ["Called", "Calling", "ModelRun", "Spent", "model_step", "question"]
+__all__ = ["ChildUsage", "ModelCall", "ModelCallResult", "ModelRun", "hash_request", "model_step"]
 
 
 @fast_init
 @frozen
-class Called:
+class ModelCallResult:
     """The recorded result of a model step.
 
     Args:
@@ -56,19 +56,21 @@ class Called:
     attempts: int
 
 
-def _to_data(called: Called) -> Any:
-    return {"response": codec.encode(called.response), "usage": codec.encode(called.usage), "attempts": called.attempts}
+def _to_data(result: ModelCallResult) -> Any:
+    return {"response": codec.encode(result.response), "usage": codec.encode(result.usage), "attempts": result.attempts}
 
 
-def _from_data(data: Any) -> Called:
-    return Called(codec.decode(data["response"], ModelResponse), codec.decode(data["usage"], Usage), data["attempts"])
+def _from_data(data: Any) -> ModelCallResult:
+    return ModelCallResult(
+        codec.decode(data["response"], ModelResponse), codec.decode(data["usage"], Usage), data["attempts"]
+    )
 
 
-register_value(Called, "locus.called", _to_data, _from_data, plain=True)
+register_value(ModelCallResult, "locus.called", _to_data, _from_data, plain=True)
 
 
 @frozen
-class Spent:
+class ChildUsage:
     """What a child run has spent, recorded as a step of the body that ran it: a resumed run charges it again.
 
     Args:
@@ -81,14 +83,14 @@ class Spent:
 
 
 register_value(
-    Spent,
+    ChildUsage,
     "locus.spent",
     lambda spent: {"usage": codec.encode(spent.usage), "thread_id": spent.thread_id},
-    lambda data: Spent(codec.decode(data.get("usage", data), Usage), data.get("thread_id", "")),
+    lambda data: ChildUsage(codec.decode(data["usage"], Usage), data["thread_id"]),
 )
 
 
-def question(request: ModelRequest) -> str:
+def hash_request(request: ModelRequest) -> str:
     """A short hash of what a request asks, the same in every process."""
     digest = blake2b(digest_size=8)
     for message in request.messages:
@@ -156,13 +158,13 @@ class ModelRun(Protocol):
         """The source of time."""
         ...
 
+    async def emit(self, event: Event) -> Directive | None:
+        """Emit an event."""
+        ...
+
     @property
     def has_listener(self) -> Callable[[type[Event]], object]:
         """Whether anybody listens to events of a kind: true or false."""
-        ...
-
-    async def emit(self, event: Event) -> Directive | None:
-        """Emit an event."""
         ...
 
     @property
@@ -194,7 +196,7 @@ class ModelRun(Protocol):
 _NOTHING = Usage()
 
 
-class Calling:
+class ModelCall:
     """A model call under way: the core of the onion, called once an attempt.
 
     Args:
@@ -223,37 +225,37 @@ class Calling:
         self.model = self._own = model
         self.run, self.request, self.purpose = run, request, purpose
         self.attempts, self.usage = 0, _NOTHING
-        #: Whether the answer stood in the journal already.
+        #: Whether the answer was in the journal already.
         self.replayed = True
-        self._on_chunk: OnChunk | None = self._tell if run.has_listener(ModelChunkEvent) else None
+        self._on_chunk: OnChunk | None = self._emit_chunk if run.has_listener(ModelChunkEvent) else None
         self._held: list[Chunk] | None = None
         self._answer: Message | None = None
 
     @property
     def attempt(self) -> int:
-        """The number of the attempt under way. A plugin's own call has one."""
+        """The number of the attempt under way; 0 for a plugin's own call."""
         return self.run.attempt if self.purpose == "think" else 0
 
-    async def step(self) -> Called:
+    async def step(self) -> ModelCallResult:
         """The recorded effect: the onion with this call at its core."""
         self.replayed = False
         # A plugin's own call is not wrapped: a wrapper that calls a model would wrap itself.
         onion, buffers = self.run.model_onion(self) if self.purpose == "think" else (self, False)
         if onion is self:
             response = await self(self.request)
-            return Called(response, self.usage, 1)
+            return ModelCallResult(response, self.usage, 1)
         if buffers and self._on_chunk is not None:
-            self._held, self._on_chunk = [], self._hold
+            self._held, self._on_chunk = [], self._hold_chunk
         response = await onion(evolve(self.request, model=self.model))
         if self._held:
-            await self._passed(self._held, response)
-        return Called(response, self.usage, self.attempts)
+            await self._emit_held(self._held, response)
+        return ModelCallResult(response, self.usage, self.attempts)
 
     async def __call__(self, request: ModelRequest) -> ModelResponse:
         """One attempt.
 
         Raises:
-            ModelError: the answer is none, or came too late.
+            ModelError: the model returned no valid response, or missed the deadline.
             BudgetExceeded: what the attempts before it used leaves no room for another one; it was not made.
         """
         # The loop has asked before the first one.
@@ -277,7 +279,7 @@ class Calling:
                 response = await self._within(request, request.deadline)
         except ModelError as e:
             if e.usage is not None:
-                await self._used(e.usage, "")
+                await self._add_usage(e.usage, "")
             raise
         if not isinstance(response, ModelResponse):
             raise ModelError(
@@ -286,14 +288,14 @@ class Calling:
         message = response.message
         if not isinstance(message, Message) or message.role is not ASSISTANT:
             raise ModelError(f"{self.model.name} returned {message!r:.80}; it answers with an assistant message")
-        await self._used(response.usage, response.model)
+        await self._add_usage(response.usage, response.model)
         if swapped:
             message = mark_writer(message, self.model.name)
             response = evolve(response, message=message)
         self._answer = message
         return response
 
-    async def _used(self, used: Usage, answered: str) -> None:
+    async def _add_usage(self, used: Usage, answered: str) -> None:
         usage, run = _counted(used), self.run
         ask_price, unknown = run.rates
         if ask_price is not None and usage.cost is None:
@@ -308,22 +310,22 @@ class Calling:
             return await self.model.complete(request, self._on_chunk)
         raise ModelError(f"{self.model.name} did not answer within the {left:.3g} s that were left")
 
-    async def _tell(self, chunk: Chunk) -> None:
+    async def _emit_chunk(self, chunk: Chunk) -> None:
         run, purpose = self.run, self.purpose
         attempt = run.attempt if purpose == "think" else 0  # `attempt`, written out: this runs for each chunk
         await run.emit(ModelChunkEvent(text=chunk.text, kind=chunk.kind, purpose=purpose, attempt=attempt))
 
-    async def _hold(self, chunk: Chunk) -> None:
+    async def _hold_chunk(self, chunk: Chunk) -> None:
         if self._held is not None:
             self._held.append(chunk)
 
-    async def _passed(self, held: list[Chunk], response: ModelResponse) -> None:
+    async def _emit_held(self, held: list[Chunk], response: ModelResponse) -> None:
         """Show what was held back, or the text that a wrapper put in its place."""
         if response.message == self._answer:
             for chunk in held:
-                await self._tell(chunk)
+                await self._emit_chunk(chunk)
         elif response.message.text:
-            await self._tell(Chunk(response.message.text))
+            await self._emit_chunk(Chunk(response.message.text))
 
 
 async def model_step(
@@ -348,19 +350,19 @@ async def model_step(
     Raises:
         ModelError: it failed; whatever was raised is the cause, and what it used is charged.
     """
-    calling = Calling(run, model, request, purpose)
+    call = ModelCall(run, model, request, purpose)
     began = time.perf_counter()
     digest = f"{model.name}:{len(request.messages)}{request_fingerprint}"
     try:
-        called: Called = await run.host.step(step_id, calling.step, "model", digest)
+        result: ModelCallResult = await run.host.step(step_id, call.step, "model", digest)
     except BaseException as e:
         if not is_failure(e) or run.host.stop_error is not None:
             raise  # no failure of the model: this worker must not go on, another one may
         error = e if isinstance(e, ModelError) else _model_error(model, e)
-        used = calling.usage if calling.usage is not _NOTHING else None
+        used = call.usage if call.usage is not _NOTHING else None
         if used is not None:
             run.charge(used)
-        if not calling.replayed:
+        if not call.replayed:
             failed = ModelFailed(
                 run_id=run.host.run_id,
                 step_id=step_id,
@@ -372,35 +374,35 @@ async def model_step(
             )
             run.host.defer(failed)
         if step_id not in run.host.retried_steps:
-            await _tell_error(run, error, calling)
+            await _emit_error(run, error, call)
         if error is e:
             raise
         raise error from e
     if run.has_listener(ModelCompleteEvent):
         await run.emit(
             ModelCompleteEvent(
-                model=called.response.model or calling.model.name,
+                model=result.response.model or call.model.name,
                 purpose=purpose,
-                usage=called.usage,
-                stop_reason=called.response.stop_reason,
+                usage=result.usage,
+                stop_reason=result.response.stop_reason,
                 duration_ms=(time.perf_counter() - began) * 1000,
-                attempts=called.attempts,
-                replayed=calling.replayed,
+                attempts=result.attempts,
+                replayed=call.replayed,
             )
         )
-    return called.response, called.usage, calling.replayed
+    return result.response, result.usage, call.replayed
 
 
-async def _tell_error(run: ModelRun, error: ModelError, calling: Calling) -> None:
+async def _emit_error(run: ModelRun, error: ModelError, call: ModelCall) -> None:
     if run.has_listener(ModelErrorEvent):
         await run.emit(
             ModelErrorEvent(
-                model=calling.model.name,
-                purpose=calling.purpose,
+                model=call.model.name,
+                purpose=call.purpose,
                 error=str(error),
                 error_type=type(error).__name__,
                 retryable=error.retryable,
-                attempt=calling.attempt,
+                attempt=call.attempt,
             )
         )
 

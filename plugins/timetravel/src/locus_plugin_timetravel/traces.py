@@ -35,8 +35,8 @@ from locus.core.journal import (
 from locus.core.messages import Role, Usage
 from locus.core.state import AgentState
 from locus.loop.router import Node
-from locus.models import Called
-from locus.models.call import Spent
+from locus.models import ModelCallResult
+from locus.models.call import ChildUsage
 
 __all__ = ["NodeTrace", "Spending", "TraceReader", "attempt_of", "node_traces"]
 
@@ -142,7 +142,7 @@ class NodeTrace:
         for step_id, outcome in self._outcomes.items():
             if self._own(step_id):
                 found.append((step_id, Usage()))
-            elif isinstance(outcome.value, Called | Spent):
+            elif isinstance(outcome.value, ModelCallResult | ChildUsage):
                 found.append((step_id, outcome.value.usage))
         return tuple(found)
 
@@ -155,7 +155,9 @@ class NodeTrace:
         Args:
             carried: what was spent before, and not charged.
         """
-        answers = [o.value.usage for i, o in self._outcomes.items() if isinstance(o.value, Called) and self._own(i)]
+        answers = [
+            o.value.usage for i, o in self._outcomes.items() if isinstance(o.value, ModelCallResult) and self._own(i)
+        ]
         room = self.after.usage - self.before.usage - sum(answers, Usage())
         due = [*carried, *self.spending]
         totals = accumulate((usage for _, usage in due), initial=Usage())

@@ -10,7 +10,7 @@ from locus.core.journal import Outcome
 from locus.core.messages import Message, Role
 from locus.core.state import AgentState
 from locus.journal import JournalStore
-from locus.models import Called, ModelRequest
+from locus.models import ModelCallResult, ModelRequest
 from locus.plugin import View
 from locus_testkit.contracts._runs import Case, Talk, World, crash_each_write
 from locus_testkit.contracts._store import OpenStore, StoreContract
@@ -104,6 +104,6 @@ class ModelCallLaws(StoreContract):
 
         for case in await crash_each_write(make):
             bodies = [entry.body for entry in await place.stores[0].read(case.thread_id)]
-            recorded = [b.value for b in bodies if isinstance(b, Outcome) and isinstance(b.value, Called)]
+            recorded = [b.value for b in bodies if isinstance(b, Outcome) and isinstance(b.value, ModelCallResult)]
             said = [m for m in (await case.state()).messages if m.role is Role.ASSISTANT]
             assert [each.response.message for each in recorded] == said, case.dead_process.crash
