@@ -167,3 +167,12 @@ async def test_an_unknown_class_is_not_called_damage(whole: tuple[Path, dict[str
             await store.read("all")
         except CheckpointError as e:  # pragma: no cover - only where a class is not imported
             raise AssertionError("everything that was written here can be read here") from e
+
+
+async def test_a_table_whose_name_is_not_text_any_more_is_damage(whole: tuple[Path, dict[str, Any]]) -> None:
+    path, _ = whole
+    copy = path.with_name("name.db")
+    copy.write_bytes(path.read_bytes().replace(b"CREATE TABLE threads (", b"CREATE TABLE \xf7hreads ("))
+    async with SqliteStore(copy) as store:
+        with pytest.raises(FileDamaged):
+            await store.threads()

@@ -51,6 +51,9 @@ def open_file(path: Path, settings: SqliteSettings) -> sqlite3.Connection:
         if settings.max_bytes is not None:
             page = db.execute("PRAGMA page_size").fetchone()[0]
             db.execute(f"PRAGMA max_page_count={max(1, settings.max_bytes // page)}")
+    except UnicodeDecodeError as e:  # an error of SQLite with the name of a table that is not text any more
+        db.close()
+        raise FileDamaged(path, "the description of its tables is not text; restore it from a backup") from e
     except BaseException:
         db.close()
         raise

@@ -184,11 +184,7 @@ def _insist_on_the_schema(db: sqlite3.Connection, path: Path) -> None:
     """Notice that a table, an index or a trigger is not the one that was created: SQLite reads their text."""
     if MIGRATIONS:  # what migrations add is theirs to know
         return
-    try:
-        is_whole = _described(db) == _expected()
-    except UnicodeDecodeError:
-        is_whole = False
-    if not is_whole:
+    if _described(db) != _expected():
         raise FileDamaged(path, "the description of its tables is not what was written; restore it from a backup")
 
 
