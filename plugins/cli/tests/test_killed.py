@@ -15,7 +15,8 @@ import pytest
 
 from locus import Agent
 from locus.core.errors import DeadLetter
-from locus_testkit import ScriptedModel
+from locus_plugin_sqlite import SqliteStore
+from locus_testkit import CrashingStore, ScriptedModel, SimulatedCrash
 
 Locus = Callable[..., Any]
 Start = Callable[..., "subprocess.Popen[bytes]"]
@@ -142,8 +143,9 @@ def test_ctrl_c_leaves_a_resumed_run_open_and_says_how_it_goes_on(
         resumed.send("\x03")
         resumed.expect("go on with: locus run --thread t --resume")
         assert resumed.finish() == 130
-        (row,) = listed(keeper)
-        assert (row["status"], row["detail"], row["resumable"]) == ("cancelled", "Cancelled: Ctrl-C", True)
+        row = json.loads(keeper("threads", "show", "t", "--json").out)
+        assert (row["status"], row["detail"], row["resumable"]) == ("paused", "cancelled (Ctrl-C)", True)
+        assert keeper("threads", "show", "t").out.startswith("thread t: paused: cancelled (Ctrl-C), can be resumed\n")
 
 
 @pytest.mark.usefixtures("killed")
@@ -155,12 +157,12 @@ def test_a_run_that_a_worker_has_set_aside_says_why_and_goes_on_for_who_names_it
     with pytest.raises(DeadLetter):
         anyio.run(lambda: agent.resume(thread, max_attempts=1))
 
-    row = json.loads(keeper("threads", "--json").out)
+    row = json.loads(keeper("threads", "show", thread, "--json").out)
     shown = keeper("threads", "show", thread).out
 
     cause = "the attempt broke off in execute of iteration 2, calling charge"
-    assert (row["status"], row["detail"], row["resumable"]) == ("dead", cause, True)
-    assert f"set aside: {cause}, can be resumed" in keeper("threads").out
+    assert (row["status"], row["detail"], row["resumable"]) == ("dead_letter", cause, True)
+    assert "\tset aside, can be resumed\t" in keeper("threads").out
     assert f"set aside: {cause}, can be resumed" in shown
     assert "can be resumed; `locus threads` lists them" in keeper("run", "--resume").err
     assert keeper("run", "x", "-m", "toy:echo").err == ""
@@ -189,7 +191,7 @@ def test_two_processes_on_one_thread_are_one_line_that_says_who_holds_it(
         assert f"thread 't' is busy: pid {running.pid}" in done.err
         assert " since 20" in done.err
     assert (row["status"], row["resumable"]) == ("running", False)
-    assert f"pid {running.pid}" in row["detail"]
+    assert f"pid {running.pid}" in row["holder"]
     assert row["since"] is not None
     assert f"thread t: running: pid {running.pid}" in seen.out
     assert thread_of(keeper, "ended") == "t"
@@ -221,6 +223,31 @@ def test_a_run_that_cannot_be_resumed_is_named_and_the_status_says_so(keeper: Lo
 
     assert done.status == 1
     assert done.out.startswith(f"{thread}\tfailed: ")
+
+
+def test_runs_of_other_programs_are_left_to_them(keeper: Locus, here: Path) -> None:
+    async def crash() -> None:
+        async with SqliteStore(here / "mine.db") as store:
+            crashing = CrashingStore("think", store=store)
+            with pytest.raises(SimulatedCrash):
+                await Agent(ScriptedModel("hi"), name="billing", checkpointer=crashing).run("Pay it.", thread_id="t")
+            await crashing.revive()
+
+    anyio.run(crash)
+    store = ("--checkpointer", "mine.db")
+
+    done = keeper("resume", "--all", *store)
+
+    assert (done.status, done.out) == (0, "")
+    assert done.lines == [
+        "locus: 1 run of other programs left to them: `agent.threads.recover()` resumes those",
+        "locus: no run in mine.db stopped in the middle",
+    ]
+    assert keeper("run", "x", "-m", "toy:echo", *store).err == ""
+    assert [row["status"] for row in map(json.loads, keeper("threads", "--json", *store).out.splitlines())] == [
+        "ended",
+        "crashed",
+    ]
 
 
 def test_resume_wants_one_thread_or_all(keeper: Locus) -> None:

@@ -1,15 +1,18 @@
-"""``locus threads verify``, ``salvage``, ``backup``: a real file, in good order and damaged."""
+"""``locus threads verify``, ``salvage``, ``backup``, ``prune``: a real file, in good order and damaged."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from locus_plugin_sqlite.checks import row_check
 
 Locus = Callable[..., Any]
 
@@ -71,3 +74,90 @@ def test_a_store_that_offers_none_says_what_to_do(keeper: Locus, arguments: list
 
     assert done.status == 2
     assert f"toy:kept: this kind of store has no {arguments[0]!r}; use the tools of the service" in done.err
+
+
+# --- pruning ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def aged(file: Path) -> Path:
+    """The same file, where thread "a" ended 40 days ago."""
+    long_ago = (time.time_ns() - 40 * 24 * 3600 * 10**9) // 1000
+    with closing(sqlite3.connect(file)) as db, db:
+        rows = db.execute("SELECT key, writer, at, parent, status, node, content FROM entries WHERE key >> 32 = 1")
+        before = 0
+        for key, writer, _, _, status, node, content in rows.fetchall():
+            check = row_check(key, writer, long_ago, before, status, node, content)
+            db.execute("UPDATE entries SET at=?, parent=?, checksum=? WHERE key=?", (long_ago, before, check, key))
+            before = check
+        db.execute("UPDATE threads SET updated=?, tip=? WHERE id=1", (long_ago, before))
+    return file
+
+
+def names(keeper: Locus) -> list[str]:
+    done = keeper("threads", "--json", "--checkpointer", "mine.db")
+    assert done.status == 0, done.err
+    return [json.loads(line)["thread_id"] for line in done.out.splitlines()]
+
+
+@pytest.mark.usefixtures("aged")
+def test_what_ended_long_ago_is_pruned_and_the_room_given_back(keeper: Locus) -> None:
+    store = ("--checkpointer", "mine.db")
+    dry = keeper("threads", "prune", "--ended-before", "30d", "--dry-run", *store)
+    assert (dry.status, dry.out, dry.err) == (0, "a\tended 40 d ago: x\n", "")
+    assert json.loads(keeper("threads", "prune", "--ended-before", "30d", "--dry-run", "--json", *store).out) == {
+        "would_delete": ["a"]
+    }
+    failed = keeper("threads", "prune", "--ended-before", "30d", "--status", "failed", "--yes", *store)
+    assert (failed.status, failed.out, failed.err) == (0, "", "locus: no thread ended so long ago\n")
+    assert names(keeper) == ["b", "a"]
+
+    done = keeper("threads", "prune", "--ended-before", "30d", "--yes", *store)
+
+    assert (done.status, done.out) == (0, "deleted a\n")
+    assert done.err.startswith("locus: 1 thread deleted")
+    assert names(keeper) == ["b"]
+    assert keeper("threads", "verify", *store).status == 0
+
+
+@pytest.mark.usefixtures("aged")
+def test_pruning_asks_and_needs_a_yes_where_nobody_can_answer(keeper: Locus, terminal: Callable[..., Any]) -> None:
+    prune = ("threads", "prune", "--ended-before", "30d", "--checkpointer", "mine.db")
+    refused = keeper(*prune)
+    assert (refused.status, "this forgets 1 thread for good; say --yes" in refused.err) == (2, True)
+    assert names(keeper) == ["b", "a"]
+
+    asked = terminal(*prune)
+    asked.expect("Forget 1 thread?")
+    asked.send("n\n")
+    assert asked.finish() == 1
+    assert names(keeper) == ["b", "a"]
+    asked = terminal(*prune)
+    asked.expect("Forget 1 thread?")
+    asked.send("y\n")
+    assert asked.finish() == 0
+    assert names(keeper) == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--ended-before", "30"], "'30' is not a length of time; write 30d, 12h, 90min or 2w"),
+        (["--ended-before", "9999999999w"], "is too long"),
+        (["--ended-before", "99999999d"], "nothing is that old"),
+        ([], "Missing option '--ended-before'"),
+        (["--ended-before", "1d", "--status", "open"], "'open' is not one of"),
+    ],
+)
+@pytest.mark.usefixtures("file")
+def test_what_is_typed_wrongly_prunes_nothing(keeper: Locus, arguments: list[str], said: str) -> None:
+    done = keeper("threads", "prune", *arguments, "--yes", "--checkpointer", "mine.db")
+    assert (done.status, len(done.lines)) == (2, 1)
+    assert said in done.err
+    assert names(keeper) == ["b", "a"]
+
+
+def test_a_setting_prunes_by_itself(keeper: Locus, aged: Path, here: Path) -> None:
+    (here / "locus.toml").write_text('[agent]\ncheckpointer = "mine.db"\n[plugins.sqlite]\nkeep_ended_days = 30\n')
+    assert keeper("run", "x", "-m", "toy:echo", "-q", "--thread", "c").status == 0
+    assert names(keeper) == ["c", "b"]

@@ -141,25 +141,39 @@ def test_the_list_is_a_line_a_thread_the_newest_first(keeper: Locus, tools: str)
 
     assert [row[0] for row in rows] == ["asks", "sums"]
     assert [row[2:] for row in rows] == [
-        ["1", "1,230", "-", "waits for an answer: Delete it?"],
-        ["2", "2,460", "-", "ended: NoToolCalls"],
+        ["waits for an answer", "x"],
+        ["ended", "x"],
     ]
-    assert (asks["status"], asks["resumable"], asks["questions"][0]["options"]) == ("waiting", True, ["yes", "no"])
-    assert (sums["status"], sums["resumable"], sums["total_tokens"], sums["iterations"]) == ("ended", False, 2460, 2)
+    assert (asks["status"], asks["resumable"], asks["node"], asks["title"]) == ("waiting", True, "execute", "x")
+    assert (sums["status"], sums["resumable"], sums["node"], sums["agent_id"]) == ("ended", False, "end", "locus-cli")
+    shown = json.loads(keeper("threads", "show", "asks", "--json").out)
+    assert (shown["detail"], shown["questions"][0]["options"]) == ("Delete it?", ["yes", "no"])
+    assert keeper("threads", "show", "asks").out.startswith("thread asks: waits for an answer: Delete it?\n")
     assert keeper("threads", "list").out.split("\t")[0] == "asks"
 
 
-def test_the_list_has_the_totals_of_all_runs_of_a_thread(keeper: Locus, tools: str) -> None:
+def test_the_list_reads_no_thread(keeper: Locus, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(3):
+        keeper("run", "x", "-m", "toy:echo", "-q", "--thread", "t")
+    for name in ("read", "peek", "read_page", "read_forms"):
+        monkeypatch.setattr(f"locus_plugin_sqlite.SqliteStore.{name}", None)
+
+    assert keeper("threads").out.startswith("t\t")
+    assert [row["entries"] for row in listed(keeper)] == [3 * 4]
+    assert keeper("run", "x", "-m", "toy:echo").status == 0
+
+
+def test_a_thread_that_is_shown_has_the_totals_of_all_its_runs(keeper: Locus, tools: str) -> None:
     for _ in range(3):
         keeper("run", "x", "-m", "toy:product", "-t", tools, "-q", "--thread", "sums")
     keeper("threads", "fork", "sums", "--at", "7", "--into", "fork")
 
-    fork, sums = listed(keeper)
-    shown = json.loads(keeper("threads", "show", "sums", "--json").out)
+    sums, fork = (json.loads(keeper("threads", "show", name, "--json").out) for name in ("sums", "fork"))
 
-    assert (sums["iterations"], sums["total_tokens"], sums["cached_tokens"]) == (6, 3 * 2460, 3 * 2000)
-    assert (fork["iterations"], fork["total_tokens"]) == (3, 2460 + 1230)
-    assert (shown["iterations"], shown["total_tokens"]) == (6, shown["usage"]["total_tokens"])
+    totals = (sums["iterations"], sums["usage"]["total_tokens"], sums["usage"]["cached_tokens"])
+    assert totals == (6, 3 * 2460, 3 * 2000)
+    assert (fork["iterations"], fork["usage"]["total_tokens"]) == (3, 2460 + 1230)
+    assert fork["forked_from"] == "sums"
 
 
 def test_totals_are_those_of_the_whole_journal_where_only_its_end_is_read(keeper: Locus, tools: str) -> None:
@@ -167,9 +181,9 @@ def test_totals_are_those_of_the_whole_journal_where_only_its_end_is_read(keeper
     for _ in range(16):
         keeper("run", "x", "-m", "toy:product", "-t", tools, "-q", "--thread", "sums")
 
-    (sums,) = listed(keeper)
+    sums = json.loads(keeper("threads", "show", "sums", "--json").out)
 
-    assert (sums["iterations"], sums["total_tokens"]) == (32, 16 * 2460)
+    assert (sums["iterations"], sums["usage"]["total_tokens"]) == (32, 16 * 2460)
 
 
 def test_the_list_is_as_long_as_is_wanted(keeper: Locus) -> None:
@@ -298,7 +312,7 @@ def test_a_fork_goes_on_by_itself(keeper: Locus, tools: str) -> None:
     made = keeper("threads", "fork", "t", "--at", "2", "--into", "other")
     assert (made.status, made.out) == (0, "other\n")
     assert made.err == "locus: go on with: locus threads resume other\n"
-    assert {row["thread_id"]: row["status"] for row in listed(keeper)} == {"other": "forked", "t": "ended"}
+    assert {row["thread_id"]: row["status"] for row in listed(keeper)} == {"other": "paused", "t": "ended"}
     done = keeper("threads", "resume", "other", "-q")
 
     assert (done.status, done.out) == (0, "The product is 7006652.\n")

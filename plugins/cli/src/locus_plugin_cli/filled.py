@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
+from datetime import timedelta
 from typing import Any
 
 import click
 
-__all__ = ["FILLED", "Amount"]
+__all__ = ["FILLED", "SPAN", "Amount"]
 
 
 class _Filled(click.ParamType[str]):
@@ -23,6 +25,27 @@ class _Filled(click.ParamType[str]):
 
 
 FILLED = _Filled()
+
+
+class _Span(click.ParamType[timedelta]):
+    """A length of time, such as ``30d``."""
+
+    name = "span"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        found = _SPAN.fullmatch(str(value).strip())
+        if found is None:
+            self.fail(f"{value!r} is not a length of time; write 30d, 12h, 90min or 2w", param, ctx)
+        try:
+            return timedelta(**{_UNITS[found[2]]: float(found[1])})
+        except OverflowError:
+            self.fail(f"{value!r} is too long", param, ctx)
+
+
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(min|h|d|w)")
+_UNITS = {"min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+SPAN = _Span()
 
 
 class Amount(click.FloatRange):

@@ -19,7 +19,7 @@ from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.keeping import Kept, keeping
 from locus_plugin_cli.options import AgentOptions
 from locus_plugin_cli.output import say
-from locus_plugin_cli.overview import resumable
+from locus_plugin_cli.overview import find_resumable
 from locus_plugin_cli.person import answers_of
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.remembered import as_begun
@@ -82,7 +82,7 @@ def resume_thread(given: Given, options: AgentOptions, shown: Shown, answers: Se
     with Journals(keeping(options.checkpointer, Project.of(given), needed=True, writes=False)) as journals:
         thread = options.thread
         if thread is None:
-            thread = journals.run(resumable(journals.store, answered=answer is not None))
+            thread = journals.run(find_resumable(journals.store, answered=answer is not None))
             if thread is None:
                 raise NothingToResume(f"no thread in {journals.kept.name} can be resumed; `locus threads` lists them")
             say(f"going on with thread {thread}")

@@ -22,7 +22,10 @@ from locus_plugin_cli.project import Project
 from locus_plugin_cli.remembered import KEY, remembered
 from locus_plugin_cli.text import one_line
 
-__all__ = ["Session"]
+__all__ = ["AGENT", "Session"]
+
+#: The name of the agent of every command: its runs are told by it from those of programs in the same store.
+AGENT = "locus-cli"
 
 #: What became of a plugin that the user should hear of.
 _WORTH_A_WARNING = ("missing", "failed", "incompatible")
@@ -87,6 +90,7 @@ class Session:
         """
         agent: Agent[Any, Any] = Agent(
             self.model,
+            name=AGENT,
             tools=self.tools,
             system_prompt=self.options.system_prompt if system is None else system,
             max_iterations=self.options.max_iterations,

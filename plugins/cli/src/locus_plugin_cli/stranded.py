@@ -12,19 +12,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from locus.core.errors import StoreError
-from locus.core.journal import END, FORK, Paused, Transition
-from locus.journal import JournalStore, ThreadInfo
+from locus.journal import JournalStore, ThreadInfo, ThreadQuery
+from locus.journal.listing import parent_thread
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.keeping import Kept, state_folder
 from locus_plugin_cli.output import say
-from locus_plugin_cli.overview import Overview, is_child, overview
+from locus_plugin_cli.session import AGENT
 from locus_plugin_cli.text import ago
 
 __all__ = ["mention"]
 
-#: How many of the newest threads are looked at, one entry of each, and how old what they left may be: a start must
-#: not cost more the more is kept.
-_LOOKED_AT = 40
+#: How old what is mentioned may be.
 _FRESH = timedelta(days=7)
 
 #: How many threads it is remembered of that they were mentioned.
@@ -46,7 +44,7 @@ def mention(journals: Journals, besides: str | None) -> None:
     if not journals.kept.lasting:
         return
     try:
-        found = journals.run(_stranded(journals.store, besides))
+        found = journals.run(_interrupted(journals.store, besides))
     except StoreError as e:
         journals.do_without(e)
         return
@@ -66,36 +64,20 @@ def mention(journals: Journals, besides: str | None) -> None:
     _tell([*told, *(mark for mark in marks if mark not in told)])
 
 
-async def _stranded(store: JournalStore, besides: str | None) -> list[Overview]:
-    """The threads of this command that nobody holds and that did not come to an end, the newest first."""
+async def _interrupted(store: JournalStore, besides: str | None) -> list[ThreadInfo]:
+    """The threads of this command whose run is open and whose process is gone, the newest first."""
     since = datetime.now(UTC) - _FRESH
-    found = []
-    for info in (await store.threads())[:_LOOKED_AT]:
-        if info.holder is not None or not info.head or info.thread_id == besides or is_child(info.thread_id):
-            continue
-        if info.updated_at is not None and info.updated_at < since:
-            break
-        if await _broke_off(store, info):
-            seen = await overview(store, info)
-            if seen.status == "crashed" and seen.own:
-                found.append(seen)
-    return found
-
-
-async def _broke_off(store: JournalStore, info: ThreadInfo) -> bool:
-    """Whether the newest entry of a thread is none that ends a run or a segment of it in good order."""
-    if not store.keeps_history:
-        return True  # it has no entry to look at
-    newest = [entry.body for entry in await store.read(info.thread_id, info.head - 1)][-1:]
-    if not newest or isinstance(newest[0], Paused):
-        return False
-    return not isinstance(newest[0], Transition) or (newest[0].next_node != END and newest[0].node != FORK)
+    return [
+        info
+        for info in await store.threads(ThreadQuery(status=("crashed",), agent_id=AGENT))
+        if info.thread_id != besides and parent_thread(info.thread_id) is None and (info.updated_at or since) >= since
+    ]
 
 
 # -- what was said before -------------------------------------------------------------------------
 
 
-def _mark(kept: Kept, thread: Overview) -> str:
+def _mark(kept: Kept, thread: ThreadInfo) -> str:
     # With its head: what goes on and dies again is mentioned again.
     return json.dumps([kept.name, thread.thread_id, thread.head])
 

@@ -10,6 +10,7 @@ from attrs import evolve
 
 from locus.core.errors import LocusError, NothingToResume, ThreadBusy
 from locus.journal import ThreadInfo, ThreadQuery
+from locus.journal.listing import parent_thread
 from locus_plugin_cli import status
 from locus_plugin_cli.conversation import Conversation, Turn
 from locus_plugin_cli.failures import show_trace, told, why
@@ -20,10 +21,10 @@ from locus_plugin_cli.keeping import keeping
 from locus_plugin_cli.one_turn import resume_thread
 from locus_plugin_cli.options import AgentOptions, resuming_options
 from locus_plugin_cli.output import Output, say
-from locus_plugin_cli.overview import is_child
+from locus_plugin_cli.overview import list_threads
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.remembered import as_begun
-from locus_plugin_cli.session import Session
+from locus_plugin_cli.session import AGENT, Session
 from locus_plugin_cli.text import one_line, shortened
 from locus_plugin_cli.view.base import SilentView
 from locus_plugin_cli.view.tally import counted
@@ -45,8 +46,9 @@ def resume(ctx: click.Context, *, thread_id: str | None, every: bool, options: A
 
     What a run has done is not done again. Each goes on with the model, tools and options that it was begun with;
     what is typed here wins. With --all, a run that waits for an answer, was cancelled, or ended with an error is left
-    alone, and so is one that another process holds; a run that died five times in one place is set aside.
-    A line a run goes to the output: its thread, and what became of it. Run it when a machine comes up again.
+    alone, and so is one that another process holds, or that a program of yours began and not this command. A run that
+    died five times in one place is set aside. A line a run goes to the output: its thread, and what became of it. Use
+    it when a machine comes up again.
 
     Exit status: 0 every run ended, or there was none; 1 one failed or could not be resumed; 2 the command line or
     the configuration is wrong; 3 none failed, and one waits for an answer; 130 Ctrl-C, and the rest was left.
@@ -62,8 +64,11 @@ def resume(ctx: click.Context, *, thread_id: str | None, every: bool, options: A
 
 
 def _resume_all(journals: Journals, options: AgentOptions, given: Given) -> int:
-    crashed = ThreadQuery(status=("crashed",))
-    runs = [info for info in journals.run(journals.store.threads(crashed)) if not is_child(info.thread_id)]
+    crashed = journals.run(list_threads(journals.store, ThreadQuery(status=("crashed",))))
+    parents = [info for info in crashed if parent_thread(info.thread_id) is None]
+    runs = [info for info in parents if info.agent_id == AGENT]
+    if others := len(parents) - len(runs):
+        say(f"{counted(others, 'run')} of other programs left to them: `agent.threads.recover()` resumes those")
     if not runs:
         say(f"no run in {one_line(journals.kept.name)} stopped in the middle")
     codes: list[int] = []

@@ -33,7 +33,7 @@ _lines = click.option("--json", "as_json", is_flag=True, help="One JSON object a
 @click.group(
     cls=NeedingGroup,
     invoke_without_command=True,
-    short_help="List, show, resume, fork, replay, compare, move, delete threads.",
+    short_help="List, show, resume, fork, replay, compare, move, delete, prune threads.",
 )
 @_lines
 @_limit
@@ -44,7 +44,7 @@ def threads(ctx: click.Context, *, as_json: bool, limit: int | None, checkpointe
     """List the threads that are kept, the newest first; the commands below do more with one.
 
     A thread is a conversation: `locus run` and `locus chat` keep each in a file of yours unless --no-keep says
-    otherwise. Iterations, tokens and cost are those of all its runs; `locus threads show ID` has each of them.
+    otherwise. Its title is how its first prompt begins; `locus threads show ID` tells what happened and what it cost.
     """
     if ctx.invoked_subcommand is not None:
         ctx.meta[_JSON], ctx.meta[_STORE] = as_json, checkpointer

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 
 from locus.journal import ThreadInfo
 from locus_plugin_cli import status
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.output import Output, print_rows, say
-from locus_plugin_cli.overview import Overview, overview
-from locus_plugin_cli.text import ago, dollars, one_line
+from locus_plugin_cli.overview import as_json as thread_as_json
+from locus_plugin_cli.overview import list_threads, sentence
+from locus_plugin_cli.text import ago, one_line
 
 __all__ = ["DEFAULT_LIMIT", "print_threads"]
 
@@ -27,37 +27,24 @@ def print_threads(journals: Journals, *, as_json: bool, limit: int | None) -> in
         as_json: one JSON object a line.
         limit: the most threads; 0 = all, None = as many as suit the form.
     """
-    every = journals.run(journals.store.threads())
+    every = journals.run(list_threads(journals.store))
     if limit is None:
         limit = 0 if as_json else DEFAULT_LIMIT
     chosen = every[:limit] if limit else every
     if as_json:
         out = Output(sys.stdout)
-        for found in _each(journals, chosen):
-            out.piece(json.dumps(found.as_json()) + "\n")
+        for info in chosen:
+            out.piece(json.dumps(thread_as_json(info)) + "\n")
         return status.OK
     if not every:
         say(f"no threads in {journals.kept.name}")
         return status.OK
-    print_rows(
-        ("THREAD", "LAST", "ITERATIONS", "TOKENS", "COST", "STATUS"), [_row(each) for each in _each(journals, chosen)]
-    )
+    print_rows(("THREAD", "LAST", "STATUS", "TITLE"), [_row(each) for each in chosen])
     if len(every) > len(chosen):
         say(f"{len(every) - len(chosen):,} more; --limit 0 lists all")
     return status.OK
 
 
-def _each(journals: Journals, infos: tuple[ThreadInfo, ...]) -> Iterator[Overview]:
-    for info in infos:
-        yield journals.run(overview(journals.store, info, whole=True))
-
-
-def _row(found: Overview) -> tuple[str, ...]:
-    return (
-        one_line(found.thread_id),
-        ago(found.updated_at) if found.updated_at is not None else "-",
-        str(found.iterations) if found.iterations else "-",
-        f"{found.usage.total_tokens:,}" if found.iterations else "-",
-        dollars(found.usage) or "-",
-        str(found),
-    )
+def _row(info: ThreadInfo) -> tuple[str, ...]:
+    last = ago(info.updated_at) if info.updated_at is not None else "-"
+    return one_line(info.thread_id), last, sentence(info), one_line(info.title) or "-"

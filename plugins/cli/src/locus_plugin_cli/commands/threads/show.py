@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,9 +11,9 @@ import click
 
 from locus.core import encode_data
 from locus.core.errors import NotSerialisable
-from locus.core.journal import FORK, START, Intent, Outcome, StepId
+from locus.core.journal import FORK, START, Asked, Intent, Outcome, StepId
 from locus.core.messages import Message, Role, Usage, text_of
-from locus.journal import History, HistoryEntry, read_history
+from locus.journal import History, HistoryEntry, ThreadInfo, read_history
 from locus_plugin_cli import status
 from locus_plugin_cli.commands.threads.base import as_json_option, journals_of, threads, wants_json
 from locus_plugin_cli.filled import FILLED
@@ -20,7 +21,8 @@ from locus_plugin_cli.given import common_options
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.options import checkpointer_option
 from locus_plugin_cli.output import Output, print_json
-from locus_plugin_cli.overview import Overview, overview
+from locus_plugin_cli.overview import as_json as thread_as_json
+from locus_plugin_cli.overview import detail_of, list_threads, sentence
 from locus_plugin_cli.text import called, clock, one_line, safe, seconds, shortened, tokens
 from locus_plugin_cli.view.tally import counted
 
@@ -42,30 +44,33 @@ def show(ctx: click.Context, *, thread_id: str, messages: bool, as_json: bool, c
     The number in front of a transition is what `locus threads fork ID --at N` takes.
     """
     with journals_of(ctx, checkpointer) as journals:
-        found = _overview(journals, thread_id)
+        info = _info(journals, thread_id)
         past = journals.run(read_history(journals.store, thread_id))
+        host = journals.found(thread_id)
+        questions = tuple(host.open_questions.values())
+        detail = detail_of(host, questions)
     if wants_json(ctx, as_json=as_json):
-        print_json(_as_json(found, past, messages=messages))
+        print_json(_as_json(info, detail, questions, past, messages=messages))
         return status.OK
-    _print(found, past, Output(sys.stdout))
+    _print(info, detail, questions, past, Output(sys.stdout))
     if messages and len(past):
         _print_messages(past.state.messages, Output(sys.stdout))
     return status.OK
 
 
-def _overview(journals: Journals, thread_id: str) -> Overview:
-    for info in journals.run(journals.store.threads()):
+def _info(journals: Journals, thread_id: str) -> ThreadInfo:
+    for info in journals.run(list_threads(journals.store)):
         if info.thread_id == thread_id and info.head:
-            return journals.run(overview(journals.store, info, whole=True))
+            return info
     raise journals.unknown(thread_id)
 
 
 # -- for people -----------------------------------------------------------------------------------
 
 
-def _print(found: Overview, past: History, out: Output) -> None:
+def _print(info: ThreadInfo, detail: str, questions: Sequence[Asked], past: History, out: Output) -> None:
     runs = counted(sum(m.node == START for m in past), "run")
-    out.piece(f"thread {one_line(found.thread_id)}: {found}\n")
+    out.piece(f"thread {one_line(info.thread_id)}: {sentence(info, detail)}\n")
     out.piece(f"{runs}, {counted(len(past), 'transition')}, {tokens(past.usage)}\n")
     before: datetime | None = None
     for moment in past:
@@ -73,7 +78,7 @@ def _print(found: Overview, past: History, out: Output) -> None:
         before = moment.at
     for intent in _under_way(past):
         out.piece(f"      left in the middle: {one_line(intent)}\n", _BAD)
-    for question in found.questions:
+    for question in questions:
         choice = f" [{' | '.join(question.options)}]" if question.options else ""
         out.piece(f"asks ({question.interrupt_id}): {shortened(question.question)}{safe(choice)}\n")
 
@@ -131,9 +136,14 @@ def _print_messages(messages: tuple[Message, ...], out: Output) -> None:
 # -- for programs ---------------------------------------------------------------------------------
 
 
-def _as_json(found: Overview, past: History, *, messages: bool) -> dict[str, Any]:
+def _as_json(
+    info: ThreadInfo, detail: str, questions: Sequence[Asked], past: History, *, messages: bool
+) -> dict[str, Any]:
     form = {
-        **found.as_json(),
+        **thread_as_json(info),
+        "detail": detail,
+        "questions": [{"id": q.interrupt_id, "question": q.question, "options": list(q.options)} for q in questions],
+        "iterations": sum(max(moment.iteration for moment in run) + 1 for run in past.runs),
         "usage": _usage(past.usage),
         "open_node": past.open_node,
         "left_in_the_middle": _under_way(past),
