@@ -312,7 +312,7 @@ def references() -> dict[str, set[str]]:
     return found
 
 
-def test_there_is_no_new_cycle_in_the_kernel() -> None:
+def test_no_new_cycle_exists_in_the_kernel() -> None:
     direct = references()
     assert len(direct) > 50
     reached = {name: set(others) for name, others in direct.items()}

@@ -65,7 +65,7 @@ async def test_a_thread_comes_to_the_state_that_it_came_to(version: str, thread:
 
 @pytest.mark.parametrize("version", RELEASED)
 @pytest.mark.parametrize("thread", ["open", "fork"])
-async def test_a_run_that_was_left_open_goes_on(version: str, thread: str) -> None:
+async def test_a_run_that_was_left_open_continues(version: str, thread: str) -> None:
     store = MemoryStore()
     await import_thread(store, lines(version, thread))
     result = await agent(store, "stopped").resume(thread)

@@ -59,7 +59,7 @@ def test_an_empty_prompt_is_refused_before_anything_starts(prompt: Any) -> None:
 
 
 @pytest.mark.parametrize("prompt", [None, 3, b"bytes", object(), [3], [Message(Role.USER, "x"), "y", 3], {"a": 1}])
-def test_what_is_no_prompt_is_refused_and_named(prompt: Any) -> None:
+def test_what_is_not_a_prompt_is_refused_and_named(prompt: Any) -> None:
     with pytest.raises(InputError, match="text, content blocks"):
         agent().run(prompt)
 
@@ -130,7 +130,7 @@ async def test_metadata_that_cannot_be_kept_is_refused_and_named() -> None:
 
 
 @pytest.mark.parametrize("metadata", [["tags"], "tags", 3])
-def test_metadata_that_is_no_mapping_is_refused(metadata: Any) -> None:
+def test_metadata_that_is_not_a_mapping_is_refused(metadata: Any) -> None:
     with pytest.raises(InputError, match="metadata must be a mapping"):
         agent().run("x", metadata=metadata)
 
@@ -190,7 +190,7 @@ def test_a_schema_that_cannot_be_inferred_is_refused_where_it_is_written() -> No
             return str(what)
 
 
-def test_what_is_no_tool_is_refused() -> None:
+def test_what_is_not_a_tool_is_refused() -> None:
     with pytest.raises(ToolDefinitionError, match="'search'"):
         agent(tools=["search"])
     with pytest.raises(ToolDefinitionError):

@@ -221,7 +221,7 @@ async def test_the_caller_may_cancel_with_a_timeout_of_its_own() -> None:
     assert kinds(recorder.events)[-1] == "terminate"
 
 
-async def test_a_run_that_its_caller_cancelled_is_open_and_goes_on_where_it_was() -> None:
+async def test_a_run_that_its_caller_cancelled_is_open_and_continues_where_it_was() -> None:
     guarded, store = Guarded(), MemoryStore()
     model = ScriptedModel(call("add", a=1), call("hold"), "done")
     agent = Agent(model, tools=[add, guarded.hold], checkpointer=store)
@@ -510,7 +510,7 @@ async def test_a_run_can_be_cancelled_by_itself_even_before_it_starts() -> None:
     assert (await agent.run("x")).stop_reason == "NoToolCalls"
 
 
-async def test_the_first_reason_stands() -> None:
+async def test_the_first_reason_is_kept() -> None:
     class Late(Hook):
         def on_terminate(self, event: TerminateEvent) -> Cancel:
             return Cancel("too late")

@@ -277,7 +277,7 @@ async def test_deps_go_down_to_the_child() -> None:
     assert results(work.results[0]) == ["d"]
 
 
-async def test_every_event_of_a_child_can_be_told_from_the_parents() -> None:
+async def test_every_event_of_a_child_can_be_distinguished_from_the_parents() -> None:
     work = Delegate(Agent(ScriptedModel("two")))
     events: list[Event] = await collect(
         Agent(ScriptedModel(call("delegate", task="x"), "done"), tools=[work.delegate]).run("x", thread_id="t")

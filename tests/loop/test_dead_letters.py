@@ -100,7 +100,7 @@ async def test_it_stays_set_aside_for_workers_and_nothing_more_is_written(dying:
     assert told == (await dying.read("t"))[-1]
 
 
-async def test_a_person_goes_on_with_it_all_the_same(dying: Dying) -> None:
+async def test_a_person_can_continue_it_nevertheless(dying: Dying) -> None:
     one = agent(dying)
     await dies(one.run("x", thread_id="t"))
     with pytest.raises(DeadLetter):
@@ -145,7 +145,7 @@ async def test_attempts_at_different_places_are_not_added_up() -> None:
         await one.resume("t", max_attempts=2)
 
 
-async def test_what_waited_for_a_person_or_was_cancelled_is_no_attempt() -> None:
+async def test_what_waited_for_a_person_or_was_cancelled_is_not_an_attempt() -> None:
     store = MemoryStore()
 
     @tool
@@ -169,7 +169,7 @@ async def test_what_was_forked_has_not_been_tried_yet() -> None:
     assert (await one.resume("fork", max_attempts=1)).text == "done"
 
 
-async def test_a_limit_of_the_segment_is_no_progress() -> None:
+async def test_a_limit_of_the_segment_is_not_progress() -> None:
     """It is written anew by each attempt."""
     dying = Dying(MemoryStore())
     one = agent(dying)

@@ -171,7 +171,7 @@ async def test_a_retry_that_nothing_can_be_done_with_does_not_leak_into_the_next
 
 
 @pytest.mark.parametrize("at", ["decision", "start"])
-async def test_reject_refuses_one_call_and_the_run_goes_on(at: str) -> None:
+async def test_reject_refuses_one_call_and_the_run_continues(at: str) -> None:
     class Policy(Hook):
         def on_tool_call(self, call: ToolCall) -> Decision | None:
             return Reject("not two") if at == "decision" and call.arguments["a"] == 2 else None

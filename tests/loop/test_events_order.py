@@ -229,7 +229,7 @@ async def test_the_next_turn_of_a_thread_is_a_run_of_its_own() -> None:
     assert [e.prompt for e in of(recorder.events, RunStartEvent)] == ["x", "y"]
 
 
-async def test_an_iteration_is_told_in_the_order_in_which_it_happens() -> None:
+async def test_an_iteration_is_reported_in_the_order_in_which_it_happens() -> None:
     model = ScriptedModel([call("add", a=1), call("fail")], "done")
     events = await collect(Agent(model, tools=[add, fail], hooks=[Reflects()], tool_execution="sequential").run("x"))
     assert kinds(events) == [
@@ -420,7 +420,7 @@ async def test_the_start_tells_the_prompt_as_it_was_filtered() -> None:
     assert not any("XYZZY" in json.dumps(event_to_json(e)) for e in events)
 
 
-async def test_who_filters_does_not_hear_of_the_call_that_it_makes_although_it_is_told_later() -> None:
+async def test_who_filters_does_not_hear_of_the_call_that_it_makes_although_it_is_reported_later() -> None:
     asks, recorder = Asks(), Recorder()
     await Agent(ScriptedModel("yes", "hi"), hooks=[asks, recorder]).run("x")
     assert asks.heard.count("model_complete") == 1  # of the answer, not of its own question
@@ -453,7 +453,7 @@ async def test_an_event_that_a_filter_emits_twice_is_its_failure() -> None:
     assert "emitted already" in of(events, HookFailedEvent)[0].error
 
 
-async def test_a_filter_that_is_cancelled_in_the_middle_shows_no_prompt_and_the_end_is_told() -> None:
+async def test_a_filter_that_is_cancelled_in_the_middle_shows_no_prompt_and_the_end_is_reported() -> None:
     with anyio.CancelScope() as scope:
 
         class Slow(Asks):
@@ -472,7 +472,7 @@ async def test_a_filter_that_is_cancelled_in_the_middle_shows_no_prompt_and_the_
     assert await store.read("t") == ()
 
 
-async def test_a_filter_whose_step_cannot_be_saved_shows_no_prompt_and_the_end_is_told() -> None:
+async def test_a_filter_whose_step_cannot_be_saved_shows_no_prompt_and_the_end_is_reported() -> None:
     class Full(MemoryStore):
         async def append(self, claim: Any, bodies: Any) -> Any:
             raise OSError(28, "no space left on device")
@@ -525,7 +525,7 @@ async def test_a_run_within_a_hook_has_its_own_consumer() -> None:
     assert_one_segment(outer)
 
 
-async def test_a_failure_is_told_right_after_the_event_at_which_it_happened() -> None:
+async def test_a_failure_is_reported_right_after_the_event_at_which_it_happened() -> None:
     recorder = Recorder()
     await Agent(ScriptedModel("hi"), hooks=[wrong("raises", "locus_on_think"), recorder]).run("x")
     told = kinds(recorder.events)

@@ -260,7 +260,7 @@ async def test_a_decider_that_goes_wrong_rejects_each_call_it_was_asked_about(ho
 
 
 @pytest.mark.parametrize("nonsense", ["yes", True, Retry(), Allow])
-async def test_what_is_no_decision_rejects_the_call(nonsense: Any) -> None:
+async def test_what_is_not_a_decision_rejects_the_call(nonsense: Any) -> None:
     bad = wrong("nonsense", "locus_decide_tool_call", nonsense=nonsense)
     result = await Agent(ScriptedModel(call("add", a=1), "done"), tools=[add], hooks=[bad]).run("x")
     assert results(result) == ["Error: Rejected: plugin_error: 'bad' failed while it decided about this call"]

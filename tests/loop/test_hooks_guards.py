@@ -82,7 +82,7 @@ async def test_wherever_a_watching_guard_fails_the_run_goes_no_further(kind: str
     assert [e.reason for e in of(recorder.events, TerminateEvent)] == ["Cancelled: guard door failed"]
 
 
-async def test_a_guard_that_fails_at_the_very_end_is_reported_and_the_end_stands() -> None:
+async def test_a_guard_that_fails_at_the_very_end_is_reported_and_the_end_is_kept() -> None:
     recorder = Recorder()
     result = await Agent(ScriptedModel("hi"), hooks=[Failing("terminate"), recorder]).run("x")
     assert result.stop_reason == "NoToolCalls"
@@ -116,7 +116,7 @@ async def test_a_guard_is_asked_every_time_however_often_it_failed() -> None:
 
 
 @pytest.mark.parametrize("how", [how for how in WAYS if not how.startswith("asks")])
-async def test_a_guard_that_cannot_decide_rejects_that_call_and_the_run_goes_on(how: str) -> None:
+async def test_a_guard_that_cannot_decide_rejects_that_call_and_the_run_continues(how: str) -> None:
     bodies.clear()
     guard = wrong(how, "locus_decide_tool_call", guard=True, name="door")
     result = await Agent(ScriptedModel(call("add", a=1), "done"), tools=[add], hooks=[guard]).run("x")

@@ -422,7 +422,7 @@ async def test_a_plugin_that_does_not_expect_a_refusal_has_failed_and_no_more() 
 # -- failing ------------------------------------------------------------------------------------------
 
 
-async def test_a_failing_call_of_a_plugin_is_told_under_its_purpose_and_harms_nobody() -> None:
+async def test_a_failing_call_of_a_plugin_is_reported_under_its_purpose_and_harms_nobody() -> None:
     judge, recorder = Judge("think"), Recorder()
     model = ScriptedModel("done", ModelError("busy", retryable=True))
     result = await Agent(model, hooks=[judge, recorder]).run("x")

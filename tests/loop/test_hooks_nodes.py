@@ -153,7 +153,7 @@ class Picky(Hook):
 ADD = ToolCall("given", "add", {"a": 41})
 
 
-async def test_calls_that_need_no_model_are_told_and_executed_as_the_models_are() -> None:
+async def test_calls_that_need_no_model_are_reported_and_executed_as_the_models_are() -> None:
     recorder, model = Recorder(), ScriptedModel("it is 42")
     agent = Agent(model, tools=[add], hooks=[Gives(ADD), recorder], checkpointer=MemoryStore())
     result = await agent.run("x")
@@ -197,7 +197,7 @@ async def test_what_was_given_is_not_asked_for_again() -> None:
     (await timetravel.replay(agent, result.thread_id)).raise_for_difference()
 
 
-async def test_what_is_no_answer_cannot_be_given() -> None:
+async def test_what_is_not_an_answer_cannot_be_given() -> None:
     class Odd(Hook):
         name = "odd"
 
@@ -377,7 +377,7 @@ async def test_a_policy_says_when_to_reflect(policy: Any, iterations: tuple[int,
     assert result.state.metadata["said"] == tuple(f"a@{i}" for i in iterations)
 
 
-async def test_the_policies_of_all_plugins_are_joined_and_the_first_reason_is_told() -> None:
+async def test_the_policies_of_all_plugins_are_joined_and_the_first_reason_is_reported() -> None:
     recorder = Recorder()
     hooks = [Judge("a", OnToolError()), Judge("b", EveryIterations(2)), recorder]
     model = ScriptedModel(call("fail"), call("add", a=1), call("add", a=2), "done")

@@ -284,7 +284,7 @@ async def test_an_event_is_emitted_once() -> None:
 
 
 @pytest.mark.parametrize("how", WAYS)
-async def test_an_observer_that_goes_wrong_is_told_to_the_others_and_is_out_after_the_third_time(how: str) -> None:
+async def test_an_observer_that_fails_is_reported_to_the_others_and_is_out_after_the_third_time(how: str) -> None:
     bad, recorder = wrong(how, "locus_on_event"), Recorder()
     model = ScriptedModel(call("add", a=1), "done")
     result = await Agent(model, tools=[add], hooks=[bad, recorder]).run("x")
@@ -317,7 +317,7 @@ async def test_a_quarantine_ends_with_its_run(how: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ALL)
-async def test_there_is_no_event_at_which_a_failing_observer_harms_the_run(kind: str) -> None:
+async def test_at_no_event_does_a_failing_observer_harm_the_run(kind: str) -> None:
     class Bad(Hook):
         name = "bad"
 
@@ -387,7 +387,7 @@ NONSENSE: tuple[Any, ...] = (
 )
 
 
-async def test_what_is_no_directive_is_a_failure_that_says_what_is_expected() -> None:
+async def test_what_is_not_a_directive_is_a_failure_that_says_what_is_expected() -> None:
     hooks = [Answers(each) for each in NONSENSE]
     result = await Agent(ScriptedModel("hi"), hooks=[*hooks, Answers(Continue())]).run("x")
 
@@ -522,7 +522,7 @@ async def test_a_failure_while_the_caller_is_cancelled_leaves_the_end_in_order()
     assert kinds(recorder.events)[-2:] == ["terminate", "hook_failed"]
 
 
-async def test_a_failure_is_no_news_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failure_is_not_news_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         await Agent(ScriptedModel("hi"), hooks=[wrong("raises", "locus_on_think")]).run("x")
     assert caplog.records == []

@@ -59,7 +59,7 @@ class Want(Hook):
 # -- answers ------------------------------------------------------------------------------------------
 
 
-async def test_an_answer_is_sent_back_with_feedback_until_it_stands() -> None:
+async def test_an_answer_is_sent_back_with_feedback_until_it_is_accepted() -> None:
     want, recorder = Want("please"), Recorder()
     model = ScriptedModel("give", "please give")
     result = await Agent(model, hooks=[want, recorder]).run("x")
@@ -94,7 +94,7 @@ async def test_a_revision_may_call_tools_first() -> None:
 
 
 @pytest.mark.parametrize("most", [0, 1, 2, 5])
-async def test_after_the_last_revision_the_answer_stands_and_the_report_says_so(most: int) -> None:
+async def test_after_the_last_revision_the_answer_is_accepted_and_the_report_says_so(most: int) -> None:
     want = Want("please")
     model = ScriptedModel("give", after="repeat")
     result = await Agent(model, hooks=[want], max_revisions=most).run("x")
@@ -147,7 +147,7 @@ async def test_a_revision_counts_as_an_iteration() -> None:
     assert result.message == "give"
 
 
-async def test_what_the_user_stops_at_must_stand_in_an_answer_that_stands() -> None:
+async def test_what_the_user_stops_at_must_be_in_an_accepted_answer() -> None:
     model = ScriptedModel("give", "please give")
     agent = Agent(model, hooks=[Want("please")], termination=TextMention("give"), max_iterations=9)
     result = await agent.run("x")
@@ -188,7 +188,7 @@ async def test_a_reviewer_is_out_after_its_third_failure() -> None:
 
 
 @pytest.mark.parametrize("nonsense", [True, "fine", Allow(), Reject("no"), Accept, Revise])
-async def test_what_is_no_verdict_does_not_count(nonsense: Any) -> None:
+async def test_what_is_not_a_verdict_does_not_count(nonsense: Any) -> None:
     bad = wrong("nonsense sync", "locus_review_answer", nonsense=nonsense)
     result = await Agent(ScriptedModel("give", "please give"), hooks=[bad, Want("please")]).run("x")
     assert (result.message, bad.calls, len(failures(result))) == ("please give", 2, 1)
@@ -360,7 +360,7 @@ async def test_nothing_that_was_not_filtered_stays_of_a_transcript_that_is_refus
     assert "XYZZY" not in repr((recorder.events, await store.read("t")))
 
 
-async def test_what_is_no_turn_of_the_users_is_not_filtered() -> None:
+async def test_what_is_not_a_turn_of_the_users_is_not_filtered() -> None:
     class Shout(Hook):
         @hookimpl
         def locus_filter_input(self, prompt: Message) -> str:
@@ -420,7 +420,7 @@ async def test_a_refused_prompt_ends_the_run_before_the_model_is_asked() -> None
     assert last.next_node == "end"
 
 
-async def test_a_thread_goes_on_after_a_refused_prompt() -> None:
+async def test_a_thread_continues_after_a_refused_prompt() -> None:
     class Topic(Hook):
         @hookimpl
         def locus_filter_input(self, prompt: Message) -> Cancel | None:
@@ -443,7 +443,7 @@ async def test_a_filter_that_goes_wrong_is_skipped_and_reported(how: str) -> Non
 
 
 @pytest.mark.parametrize("nonsense", [True, Reject("no"), Cancel, Message(Role.SYSTEM, "obey")])
-async def test_what_is_no_turn_of_the_user_does_not_count(nonsense: Any) -> None:
+async def test_what_is_not_a_turn_of_the_user_does_not_count(nonsense: Any) -> None:
     bad = wrong("nonsense sync", "locus_filter_input", nonsense=nonsense)
     result = await Agent(ScriptedModel("ok"), hooks=[bad, Mask()]).run("XYZZY")
     assert (result.state.messages[0].text, len(failures(result))) == ("****", 1)
@@ -509,7 +509,7 @@ class Silent(Hook):
         self.asked.append(message)
 
 
-async def test_progress_is_filtered_in_order_before_anybody_is_told() -> None:
+async def test_progress_is_filtered_in_order_before_it_is_emitted() -> None:
     recorder, silent = Recorder(), Silent()
     await Agent(ScriptedModel(call("copy"), "done"), tools=[copy], hooks=[recorder, Discreet(), silent]).run("x")
     assert silent.asked == ["from a copy's place"]
@@ -523,7 +523,7 @@ async def test_progress_that_nobody_hears_is_not_filtered() -> None:
 
 
 @pytest.mark.parametrize("how", WAYS)
-async def test_a_filter_of_progress_that_fails_is_skipped_and_one_that_guards_lets_nothing_be_told(how: str) -> None:
+async def test_a_filter_of_progress_that_fails_is_skipped_and_one_that_guards_lets_nothing_through(how: str) -> None:
     recorder = Recorder()
     plain = wrong(how, "locus_filter_progress", name="door", nonsense=7)
     result = await Agent(ScriptedModel(call("copy"), "done"), tools=[copy], hooks=[plain, recorder]).run("x")

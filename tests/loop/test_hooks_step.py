@@ -220,7 +220,7 @@ async def test_a_step_without_a_json_form_is_refused_by_a_store_that_needs_one()
     assert "object" in failures(result, "odd")[0].error
 
 
-async def test_a_step_may_hold_a_model_call_and_both_stand() -> None:
+async def test_a_step_may_hold_a_model_call_and_both_are_kept() -> None:
     heard: list[str] = []
 
     class Both(Hook):

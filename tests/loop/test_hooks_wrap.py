@@ -461,7 +461,7 @@ async def test_arguments_of_a_wrapper_are_checked_like_the_models() -> None:
     assert bodies["add"] == 0
 
 
-async def test_what_a_wrapper_made_of_a_result_is_what_is_recorded_and_told() -> None:
+async def test_what_a_wrapper_made_of_a_result_is_what_is_recorded_and_reported() -> None:
     class Redact(Hook):
         @hookimpl
         async def locus_wrap_tool_call(self, call_next: Any, call: ToolCall) -> Any:
@@ -626,7 +626,7 @@ async def test_a_node_that_a_wrapper_runs_twice_is_paid_for_twice() -> None:
     assert result.usage.total_tokens == 30
 
 
-async def test_a_node_wrapper_that_goes_on_from_the_first_result_is_not_charged_for_it_again() -> None:
+async def test_a_node_wrapper_that_continues_from_the_first_result_is_not_charged_for_it_again() -> None:
     class Chain(Hook):
         @hookimpl
         async def locus_wrap_node(self, call_next: Any, node: str, state: AgentState) -> Any:

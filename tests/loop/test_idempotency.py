@@ -300,7 +300,7 @@ async def test_a_body_that_says_that_nothing_happened_may_be_entered_again(toget
     assert len(bookings.made) == 2
 
 
-async def test_refused_arguments_were_no_execution() -> None:
+async def test_refused_arguments_were_not_an_execution() -> None:
     bookings = Bookings()
     wrong = call("book", flight=None)
     model = ScriptedModel([wrong, wrong], call("book", flight="A"), "done")
@@ -311,7 +311,7 @@ async def test_refused_arguments_were_no_execution() -> None:
     assert HIT[0] not in events_of(recorder)
 
 
-async def test_a_rejected_call_was_no_execution() -> None:
+async def test_a_rejected_call_was_not_an_execution() -> None:
     class Once(Hook):
         asked = 0
 
@@ -329,7 +329,7 @@ async def test_a_rejected_call_was_no_execution() -> None:
     assert hook.asked == 2  # nobody is asked about a call that does not run
 
 
-async def test_a_leader_that_is_rejected_does_not_stand_for_its_duplicates() -> None:
+async def test_a_leader_that_is_rejected_does_not_answer_for_its_duplicates() -> None:
     class First(Hook):
         asked = 0
 

@@ -81,7 +81,7 @@ async def test_no_model_call_no_finished_tool_and_no_event_happens_twice(mode: A
     assert len({e.run_id for e in recorder.events}) == 1
 
 
-async def test_a_run_that_waits_goes_on_under_the_same_id_with_all_its_totals() -> None:
+async def test_a_run_that_waits_continues_under_the_same_id_with_all_its_totals() -> None:
     agent = Agent(ScriptedModel(call("confirm", what="pay"), "done"), tools=[confirm])
     asked = await agent.run("x")
     result = await agent.resume(asked, "yes")

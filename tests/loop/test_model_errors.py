@@ -149,7 +149,7 @@ async def test_cancelling_the_caller_ends_the_model_call() -> None:
     ],
     ids=repr,
 )
-async def test_what_is_no_answer_is_a_model_error(answer: Any) -> None:
+async def test_what_is_not_an_answer_is_a_model_error(answer: Any) -> None:
     model = Saying(answer)
     result = await Agent(model).run("x")
     assert result.stop_reason == "ModelError"

@@ -88,7 +88,7 @@ async def test_a_model_of_the_same_provider_gets_everything() -> None:
     assert other.requests[0].messages[1] == SIGNED
 
 
-async def test_a_failure_of_the_other_model_is_told_under_its_name() -> None:
+async def test_a_failure_of_the_other_model_is_reported_under_its_name() -> None:
     other = ScriptedModel(ModelError("no", status=400), name="zeta:small")
     run = Agent(ScriptedModel(name="acme:big"), hooks=[Swap(other, 0)]).run("Hi.")
     events = [e async for e in run]
@@ -141,7 +141,7 @@ def test_failures_of_the_network_pass_and_those_of_this_machine_do_not(error: Ba
     assert is_transient(error) is passes
 
 
-async def test_hooks_are_told_the_time_by_the_runs_clock_and_hear_of_a_cancel() -> None:
+async def test_hooks_get_the_time_of_the_runs_clock_and_see_a_cancel() -> None:
     clock, seen = FakeClock(), list[Any]()
 
     class Looks(Hook):

@@ -310,7 +310,7 @@ async def test_what_the_program_says_wins_over_the_file_key_by_key(configured: P
         ("toy", {"plugins": ["no:toy"]}, False),
     ],
 )
-async def test_the_environment_stands_between_the_file_and_the_program(
+async def test_the_environment_comes_between_the_file_and_the_program(
     configured: Path, env: str, given: Any, on: bool
 ) -> None:
     config = load_config(configured, environ={"LOCUS_PLUGINS": env})
@@ -398,7 +398,7 @@ async def test_a_required_plugin_that_is_not_there_breaks_the_build(shelf: Shelf
         Agent(ScriptedModel(), config=load_config(path, environ={}))
 
 
-async def test_a_guard_that_cannot_run_breaks_the_build_whoever_asked_for_it(shelf: Shelf, tmp_path: Path) -> None:
+async def test_a_guard_that_cannot_run_breaks_the_build_however_it_was_enabled(shelf: Shelf, tmp_path: Path) -> None:
     add_broken(shelf, guard="True")
     path = tmp_path / "locus.toml"
     path.write_text('[plugins]\nenabled = ["broken"]\n')
@@ -424,7 +424,7 @@ async def test_a_plugin_whose_hook_object_cannot_be_made_is_that_plugins_error(t
 # -- what happens in the run --------------------------------------------------------------------------
 
 
-async def test_failures_and_quarantines_of_a_plugin_stand_in_the_report_of_the_run(shelf: Shelf) -> None:
+async def test_failures_and_quarantines_of_a_plugin_are_in_the_report_of_the_run(shelf: Shelf) -> None:
     shelf.plugin(
         "flaky",
         version="0.3",
@@ -558,7 +558,7 @@ async def test_a_child_runs_with_its_own_plugins(toys: Shelf) -> None:
 
 
 @pytest.mark.parametrize("later", [{"toy": {"word": "later", "times": 2}}, {"toy_times": 3}, {}])
-async def test_an_open_run_goes_on_with_other_settings_of_a_plugin(toys: Shelf, later: dict[str, Any]) -> None:
+async def test_an_open_run_continues_with_other_settings_of_a_plugin(toys: Shelf, later: dict[str, Any]) -> None:
     """Settings are no part of what is on record: a run that waits for a person outlives an upgrade."""
     store = MemoryStore()
 

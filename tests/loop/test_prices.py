@@ -50,7 +50,7 @@ async def run(model: ScriptedModel, *hooks: Any, **options: Any) -> tuple[Any, l
     return one.result, events
 
 
-async def test_who_knows_the_price_is_told_the_model_the_usage_and_the_time() -> None:
+async def test_a_price_source_gets_the_model_the_usage_and_the_time() -> None:
     says = Says(0.25)
     result, events = await run(ScriptedModel("Hi."), says, clock=FakeClock())
     assert result.cost == 0.25
@@ -124,7 +124,7 @@ async def test_calls_of_plugins_are_priced_like_those_of_the_loop() -> None:
     assert [name for name, *_ in says.asked] == ["scripted:model", "other:model"]
 
 
-def test_what_is_no_function_is_refused() -> None:
+def test_what_is_not_a_function_is_refused() -> None:
     class Odd(Hook):
         @hookimpl
         def locus_register_prices(self) -> Any:

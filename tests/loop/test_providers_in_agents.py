@@ -191,7 +191,7 @@ async def test_a_checkpointer_by_name_keeps_threads_between_agents(toy: Temporar
         await Agent(script, tools=[confirm], checkpointer="toy:elsewhere", catalogue=toy.catalogue).resume("t")
 
 
-async def test_what_is_no_store_is_refused_and_says_how_to_make_one() -> None:
+async def test_what_is_not_a_store_is_refused_and_says_how_to_make_one() -> None:
     with pytest.raises(ConfigError, match="SnapshotAdapter"):
         Agent(ScriptedModel(), checkpointer={})  # type: ignore[arg-type]
 
@@ -269,7 +269,7 @@ class DiesAt(Hook):
             raise Crash
 
 
-async def test_wherever_the_process_dies_the_run_goes_on_to_the_same_end() -> None:
+async def test_wherever_the_process_dies_the_run_continues_to_the_same_end() -> None:
     turns: list[Any] = [[call("add", a=1), call("add", a=2)], call("add", a=3), "done"]
 
     def agent(disk: Disk, *hooks: Hook) -> Agent[Any, Any]:
@@ -307,7 +307,7 @@ async def test_what_is_saved_is_a_checkpoint_that_anybody_can_read() -> None:
     assert "journal" in json.loads(disk.saved["t"])
 
 
-async def test_a_bare_checkpoint_is_a_conversation_that_goes_on() -> None:
+async def test_a_bare_checkpoint_is_a_conversation_that_continues() -> None:
     state = AgentState(messages=(Message(Role.USER, "one"), Message(Role.ASSISTANT, "two")))
     disk = Disk({"t": json.dumps(state.to_checkpoint())})
     model = ScriptedModel("four")

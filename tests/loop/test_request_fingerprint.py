@@ -44,7 +44,7 @@ async def test_any_text_has_a_short_hash() -> None:
         assert parts_of(fingerprint({"s": short_hash(text)})) == {"s": short_hash(text)}
 
 
-async def test_each_part_stands_for_itself() -> None:
+async def test_each_part_counts_for_itself() -> None:
     prompt = Message(Role.SYSTEM, "Be brief.")
     state = AgentState(messages=[prompt, Message(Role.USER, "x")])
     some, none, plain = ToolRegistry.of([add]), ToolRegistry.of([]), ModelSettings()
@@ -64,7 +64,7 @@ async def test_each_part_stands_for_itself() -> None:
     assert odd == request_fingerprint(state, None, none, ModelSettings(extras={"client": object()}), None)
 
 
-async def test_what_a_model_is_told_of_tools_is_their_digest() -> None:
+async def test_what_a_model_gets_of_tools_is_their_digest() -> None:
     @tool(name="add")
     def other(a: int, b: int = 1) -> int:
         """Add two numbers."""
@@ -109,7 +109,7 @@ async def test_without_a_history_nothing_is_worked_out(monkeypatch: pytest.Monke
         assert result.text == "hi"
 
 
-async def test_an_answer_stands_though_the_next_question_will_be_another() -> None:
+async def test_an_answer_is_accepted_though_the_next_question_will_be_another() -> None:
     """An upgrade that documents a tool otherwise does not lose a run that crashed with an answer on record."""
     crash = [True]
 
@@ -205,7 +205,7 @@ async def test_the_limits_of_a_child_are_written_in_its_journal() -> None:
     assert await notes(store) == {}
 
 
-async def test_a_note_is_no_step_of_the_run() -> None:
+async def test_a_note_is_not_a_step_of_the_run() -> None:
     """What is noted does not stand in the way of what the node under way has on record."""
     store = MemoryStore()
     agent = made(store, [call("add", a=1), call("confirm", what="go")], "gone")

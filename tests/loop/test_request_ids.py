@@ -107,7 +107,7 @@ async def test_a_second_caller_meets_the_first(opened: Stores) -> None:
 
 
 @pytest.mark.parametrize("at", ["execute", "think", 1])
-async def test_a_turn_whose_worker_died_goes_on(opened: Stores, at: str | int) -> None:
+async def test_a_turn_whose_worker_died_continues(opened: Stores, at: str | int) -> None:
     dying = CrashingStore(at, store=opened())
     with pytest.raises(SimulatedCrash):
         await agent(dying, call("add", a=1), "2.").run("x", thread_id="t", request_id="r")
@@ -120,7 +120,7 @@ async def test_a_turn_whose_worker_died_goes_on(opened: Stores, at: str | int) -
     assert (await made.run("x", thread_id="t", request_id="r")).run_id == result.run_id
 
 
-async def test_a_cancelled_turn_goes_on(opened: Stores) -> None:
+async def test_a_cancelled_turn_continues(opened: Stores) -> None:
     with anyio.CancelScope() as scope:
         await agent(opened(), interrupting(scope)).run("x", thread_id="t", request_id="r")
     assert scope.cancelled_caught

@@ -206,7 +206,7 @@ async def test_a_reviewer_can_send_an_answer_back() -> None:
     assert of(recorder.events, TerminateEvent)[0].reason == "NoToolCalls"
 
 
-async def test_without_revisions_an_answer_stands_as_it_is() -> None:
+async def test_without_revisions_an_answer_is_kept_as_it_is() -> None:
     class Never(Hook):
         @hookimpl
         async def locus_review_answer(self, answer: Message, state: AgentState, run: RunContext) -> Revise:

@@ -252,7 +252,7 @@ async def test_a_run_can_break_off_and_go_on_many_times() -> None:
     assert resumed == list(range(1, len(resumed) + 1))
 
 
-async def test_a_run_left_before_its_end_was_told_has_nothing_left_to_do() -> None:
+async def test_a_run_left_before_its_end_was_reported_has_nothing_left_to_do() -> None:
     agent = Agent(ScriptedModel("hi"), checkpointer=MemoryStore())
     run = agent.run("x", thread_id="t")
     async for event in run:
@@ -289,7 +289,7 @@ async def test_a_failure_on_its_way_out_is_still_the_failure() -> None:
     assert "down" in str(result.error)
 
 
-async def test_calls_that_were_not_run_are_told_the_true_reason_after_a_resume() -> None:
+async def test_calls_that_were_not_run_get_the_true_reason_after_a_resume() -> None:
     class Stop(Hook):
         def on_think(self, event: ThinkEvent) -> Any:
             stopped.cancel("out of policy")
@@ -385,7 +385,7 @@ async def broke_off(agent: Agent[Any, Any]) -> bool:
 
 @pytest.mark.parametrize("stored", [False, True])
 @pytest.mark.parametrize("mode", ["concurrent", "sequential"])
-async def test_a_run_that_breaks_at_any_write_goes_on_to_the_same_end(stored: bool, mode: Any) -> None:
+async def test_a_run_that_breaks_at_any_write_continues_to_the_same_end(stored: bool, mode: Any) -> None:
     once: Counter[int] = Counter()
 
     @tool
@@ -481,7 +481,7 @@ class Full(MemoryStore):
         return await super().append(claim, bodies)
 
 
-async def test_a_store_that_fails_leaves_the_run_open_and_the_model_hears_no_untruth() -> None:
+async def test_a_store_that_fails_leaves_the_run_open_and_the_model_reads_no_untruth() -> None:
     bodies.clear()
     store = Full()
     agent = Agent(ScriptedModel(call("add", a=1), "done"), tools=[add], checkpointer=store)

@@ -67,7 +67,7 @@ async def test_it_is_awaited() -> None:
     assert result.message == "two"
 
 
-async def test_it_is_a_coroutine_and_an_async_iterator_to_whoever_asks() -> None:
+async def test_it_is_a_coroutine_and_an_async_iterator() -> None:
     run = adding().run("x")
     assert isinstance(run, Coroutine)
     assert isinstance(run, Awaitable)
@@ -201,7 +201,7 @@ async def test_asking_for_the_next_event_is_a_use_as_well() -> None:
         await anext(run)
 
 
-async def test_there_is_no_result_before_the_end() -> None:
+async def test_no_result_exists_before_the_end() -> None:
     run = adding().run("x")
     with pytest.raises(RunNotFinished, match="await it, or iterate it"):
         _ = run.result
@@ -366,7 +366,7 @@ async def test_the_consumer_may_use_cancel_scopes_around_single_steps() -> None:
     assert got[-1] == "terminate"
 
 
-async def test_cancelling_the_consumer_while_it_waits_ends_the_run_before_it_goes_on() -> None:
+async def test_cancelling_the_consumer_while_it_waits_ends_the_run_before_it_continues() -> None:
     inside, recorder = anyio.Event(), Recorder()
 
     @tool

@@ -120,7 +120,7 @@ async def test_a_resume_that_is_cancelled_at_its_first_write_tells_its_start_and
 
 
 @pytest.mark.parametrize("refusal", ["nothing", "mismatch"])
-async def test_a_resume_that_is_refused_is_no_segment(refusal: str) -> None:
+async def test_a_resume_that_is_refused_is_not_a_segment(refusal: str) -> None:
     recorder = Recorder()
     one = agent(MemoryStore(), recorder)
     if refusal == "mismatch":
@@ -174,7 +174,7 @@ async def test_a_hook_that_fails_at_this_end_is_isolated_as_at_any_other() -> No
     assert kinds(recorder.events)[-2:] == ["terminate", "hook_failed"]
 
 
-async def test_a_cancellation_that_cannot_be_saved_is_told_all_the_same() -> None:
+async def test_a_cancellation_that_cannot_be_saved_is_reported_nevertheless() -> None:
     recorder = Recorder()
     with anyio.CancelScope() as scope:
 
@@ -191,7 +191,7 @@ async def test_a_cancellation_that_cannot_be_saved_is_told_all_the_same() -> Non
     assert "no space left" in end.error
 
 
-async def test_a_lost_claim_is_told_with_what_it_was() -> None:
+async def test_a_lost_claim_is_reported_with_what_it_was() -> None:
     class Stolen(MemoryStore):
         lost = False
 

@@ -212,7 +212,7 @@ async def test_a_session_that_hangs_while_it_opens_has_its_hook_timeout() -> Non
         await Agent(ScriptedModel(), hooks=[Slow(anyio.sleep_forever)]).run("go")
 
 
-async def test_what_fails_while_a_session_closes_is_reported_and_the_result_stands() -> None:
+async def test_what_fails_while_a_session_closes_is_reported_and_the_result_is_kept() -> None:
     leave = raising(LookupError("cannot leave"))
     result = await Agent(ScriptedModel("done"), hooks=[Broken(lambda: None, leave)]).run("go")
 
@@ -283,7 +283,7 @@ async def test_no_session_is_opened_for_a_prompt_that_was_refused() -> None:
 
 
 @pytest.mark.parametrize("how", ["generator", "async"])
-def test_a_session_hook_that_is_no_context_manager_is_refused_when_the_agent_is_built(how: str) -> None:
+def test_a_session_hook_that_is_not_a_context_manager_is_refused_when_the_agent_is_built(how: str) -> None:
     async def generator(run: Any) -> Any:
         yield []
 

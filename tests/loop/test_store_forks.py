@@ -54,7 +54,7 @@ async def test_what_follows_belongs_to_one_of_them_only() -> None:
         assert [e.parent for e in entries] == ["", *ids(entries)[:-1]]
 
 
-async def test_what_is_written_with_a_fork_stands_behind_its_beginning() -> None:
+async def test_what_is_written_with_a_fork_comes_after_its_beginning() -> None:
     store = MemoryStore()
     await written(store, "t", *steps("a", "b"))
     await store.fork("t", 1, "f", steps("first of the fork"))
@@ -76,7 +76,7 @@ async def test_a_fork_outlives_its_origin_and_the_other_way_round() -> None:
     assert len(await store.read("g")) == 1
 
 
-async def test_a_held_thread_can_be_forked_and_goes_on() -> None:
+async def test_a_held_thread_can_be_forked_and_continues() -> None:
     store = MemoryStore()
     claim = await store.claim("t", "w")
     await store.append(claim, steps("a"))

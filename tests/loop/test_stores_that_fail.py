@@ -138,7 +138,7 @@ async def whole(agent: Agent[Any, Any], store: Any) -> Any:
 
 @pytest.mark.parametrize("mode", ["concurrent", "sequential"])
 @pytest.mark.parametrize("make", [Failing, FailingLatest])
-async def test_a_run_whose_store_fails_at_any_write_goes_on_to_the_same_end(make: Any, mode: Any) -> None:
+async def test_a_run_whose_store_fails_at_any_write_continues_to_the_same_end(make: Any, mode: Any) -> None:
     untouched = make()
     wanted = await whole(shop(untouched, mode), untouched)
     for at in range(1, untouched.writes + 1):
@@ -399,7 +399,7 @@ class Stepping(Hook):
 
 @pytest.mark.parametrize("catches", [False, True])
 @pytest.mark.parametrize("where", WHERE)
-async def test_a_failure_in_a_step_of_a_hook_is_no_failure_of_the_hook(where: str, catches: bool) -> None:
+async def test_a_failure_in_a_step_of_a_hook_is_not_a_failure_of_the_hook(where: str, catches: bool) -> None:
     store, recorder = Steps(1), Recorder()
     script: list[Any] = [call("add", a=1), "done"]
     agent = Agent(
@@ -465,7 +465,7 @@ async def test_a_child_whose_store_fails_stays_open_and_so_does_its_parent(doors
     assert (results(result), result.message) == (["two"], "it is two")
 
 
-async def test_the_store_of_a_run_that_is_no_part_of_this_one_is_an_ordinary_error_of_the_body() -> None:
+async def test_the_store_of_a_run_that_is_not_part_of_this_one_is_an_ordinary_error_of_the_body() -> None:
     stranger = Agent(ScriptedModel("hi"), checkpointer=Failing(1))
     model = ScriptedModel(call("delegate"), "sorry")
     agent = Agent(model, tools=[delegating(stranger, run_child=False)], checkpointer=MemoryStore())
@@ -518,7 +518,7 @@ class Disk:
         self.saved[thread_id] = json.dumps(data)
 
 
-async def test_a_result_without_a_json_form_is_an_error_of_whoever_made_it() -> None:
+async def test_a_result_without_a_json_form_is_an_error_of_its_author() -> None:
     @tool
     async def stepping(ctx: ToolContext[Any]) -> str:
         """Makes something that cannot be kept."""

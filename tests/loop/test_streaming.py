@@ -261,7 +261,7 @@ async def test_a_restart_says_why_when_a_hook_asked_for_it() -> None:
     assert (restart.reason, restart.purpose) == ("the line broke", "think")
 
 
-async def test_attempts_are_counted_anew_in_each_iteration() -> None:
+async def test_attempts_are_counted_again_in_each_iteration() -> None:
     class FussyOnce(Hook):
         asked = 0
 
@@ -320,7 +320,7 @@ async def test_a_listener_may_end_the_run_in_the_middle_of_an_answer() -> None:
     assert result.message == "one two three"  # the node under way finishes
 
 
-async def test_a_listener_that_fails_is_out_and_the_stream_goes_on() -> None:
+async def test_a_listener_that_fails_is_out_and_the_stream_continues() -> None:
     class Bad(Hook):
         name = "bad"
 

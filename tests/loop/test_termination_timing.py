@@ -366,7 +366,7 @@ async def test_a_tool_that_never_returns_is_stopped_by_the_time_limit() -> None:
 
 
 @pytest.mark.parametrize("kind", ["limit", "deadline"])
-async def test_tools_and_models_are_told_how_much_time_is_left(kind: str) -> None:
+async def test_tools_and_models_know_how_much_time_is_left(kind: str) -> None:
     clock, told = FakeClock(), list[float | None]()
 
     @tool
@@ -406,7 +406,7 @@ async def test_a_condition_without_an_end_gets_the_default_bound_and_says_so_onc
     assert result.stop_reason == "MaxIterations"
 
 
-async def test_an_agent_that_was_told_nothing_has_the_default_bound_and_no_warning() -> None:
+async def test_an_agent_without_a_condition_has_the_default_bound_and_no_warning() -> None:
     model = looping()
     result = await Agent(model, tools=[add]).run("x")
     assert (len(model.requests), result.stop_reason) == (20, "MaxIterations")

@@ -193,7 +193,7 @@ async def test_a_run_that_failed_leaves_its_thread_free() -> None:
     assert (await agent.run("x", thread_id="t")).message == "one"
 
 
-async def test_a_model_error_leaves_a_conversation_that_goes_on() -> None:
+async def test_a_model_error_leaves_a_conversation_that_continues() -> None:
     agent = Agent(ScriptedModel(RuntimeError("down"), "back again"), checkpointer=MemoryStore())
     failed = await agent.run("hello?", thread_id="t")
     assert (failed.stop_reason, failed.message) == ("ModelError", "")

@@ -77,7 +77,7 @@ async def test_sync_bodies_run_at_the_same_time_in_threads() -> None:
     assert await answer(meet, calls=[call("meet", n=n) for n in range(3)]) == ["0", "1", "2"]
 
 
-async def test_each_completion_is_told_when_it_happens_and_not_when_all_are_done() -> None:
+async def test_each_completion_is_reported_when_it_happens_and_not_when_all_are_done() -> None:
     told = anyio.Event()
 
     @tool
@@ -225,7 +225,7 @@ def _group() -> BaseException:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 @pytest.mark.parametrize("kind", ["async", "sync"])
-async def test_the_model_hears_the_type_and_the_message_of_whatever_a_body_raises(
+async def test_the_model_reads_the_type_and_the_message_of_whatever_a_body_raises(
     make: Callable[[], BaseException], told: str, kind: str
 ) -> None:
     @tool(name="fail")
@@ -405,7 +405,7 @@ async def test_an_unknown_tool_comes_back_with_the_valid_names_and_the_closest()
     assert "no tools are available" in told
 
 
-async def test_arguments_that_are_no_json_object_come_back_as_they_were() -> None:
+async def test_arguments_that_are_not_a_json_object_come_back_as_they_were() -> None:
     [told] = await answer(add, calls=malformed_call("add", '{"a": 1,'))
     assert "no JSON object" in told
     assert '{"a": 1,' in told
@@ -484,7 +484,7 @@ async def test_whatever_a_body_returns_reaches_the_model_as_sensible_text(make: 
     assert again == result.state
 
 
-async def test_a_value_without_end_is_told_somehow() -> None:
+async def test_a_value_without_end_is_cut_somewhere() -> None:
     @tool
     async def give() -> Any:
         """Give something that holds itself."""

@@ -87,7 +87,7 @@ async def test_calls_of_one_turn_find_what_came_before_them_written() -> None:
     ], "each by itself"
 
 
-async def test_nobody_is_told_of_what_is_not_written() -> None:
+async def test_nothing_is_emitted_before_it_is_written() -> None:
     store = Watched()
     told: list[tuple[str, list[str]]] = []
 
@@ -319,7 +319,7 @@ async def test_a_run_that_is_cancelled_while_it_is_written_loses_nothing() -> No
     assert result.message == "done"
 
 
-async def test_steps_beside_each_other_stand_behind_what_is_being_written() -> None:
+async def test_steps_beside_each_other_come_after_what_is_being_written() -> None:
     store = Beginning("full", 1)
     done: list[int] = []
 

@@ -88,7 +88,7 @@ def test_every_run_ends_once_with_a_result_for_each_call(
 
 @both_backends
 @given(script=awkward_scripts(), mode=modes, ids=ids)
-def test_each_call_is_told_once_and_started_at_most_once(
+def test_each_call_is_reported_once_and_started_at_most_once(
     backend: str, script: list[Turn], mode: Mode, ids: Any
 ) -> None:
     ran = Ran(script, mode, ids)

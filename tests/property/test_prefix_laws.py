@@ -201,7 +201,7 @@ def test_a_conversation_manager_that_has_nothing_to_do_changes_nothing(script: l
     assert [sent(r) for r in managed.requests] == [sent(r) for r in plain.requests]
 
 
-def test_the_tools_of_two_agents_that_are_built_alike_are_told_alike() -> None:
+def test_the_tools_of_two_agents_that_are_built_alike_are_reported_alike() -> None:
     one, two = ScriptedModel("a"), ScriptedModel("b")
 
     async def main() -> None:

@@ -66,7 +66,7 @@ def test_a_history_is_what_the_journal_folds_to(backend: str, load: Load, data: 
 
 @both_backends
 @given(script=awkward_scripts(max_turns=3), mode=modes)
-def test_a_fork_anywhere_goes_on_to_a_valid_end(backend: str, script: list[Turn], mode: Mode) -> None:
+def test_a_fork_anywhere_continues_to_a_valid_end(backend: str, script: list[Turn], mode: Mode) -> None:
     async def main() -> None:
         case = Ran(script, mode, "unique")
         await case.awaited()
@@ -138,7 +138,7 @@ class Moved(Case):
 
 @both_backends
 @given(script=scripts(), mode=modes, plans=st.lists(breaks, max_size=3))
-def test_a_run_goes_on_wherever_it_is_carried(backend: str, script: list[Turn], mode: Mode, plans: list[Any]) -> None:
+def test_a_run_continues_wherever_it_is_carried(backend: str, script: list[Turn], mode: Mode, plans: list[Any]) -> None:
     async def main() -> None:
         stayed, moved = Case(script, mode), Moved(script, mode)
         wanted, got = await stayed.whole(plans), await moved.whole(plans)

@@ -163,7 +163,7 @@ class ServerPromises:
         with anyio.fail_after(30):  # the server has one slot: it is free again
             assert (await model.complete(asked("Say hello."))).message.text
 
-    async def test_a_thread_goes_on_after_a_key_was_refused(self, model: Model, refused: Model) -> None:
+    async def test_a_thread_continues_after_a_key_was_refused(self, model: Model, refused: Model) -> None:
         store = MemoryStore()
         first = await Agent(refused, checkpointer=store, model_settings=GREEDY).run("Say hello.", thread_id="t")
         assert first.stop_reason == "ModelError"

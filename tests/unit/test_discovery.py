@@ -115,7 +115,7 @@ def test_a_manifest_that_cannot_be_used_is_that_plugins_error_alone(shelf: Shelf
     assert message in status["audit"].detail
 
 
-def test_the_traceback_of_a_failed_import_is_kept_for_whoever_wants_it(shelf: Shelf) -> None:
+def test_the_traceback_of_a_failed_import_is_kept(shelf: Shelf) -> None:
     shelf.plugin("audit", manifest="raise RuntimeError('no display')")
 
     (report,) = [r for r in Catalogue().status() if r.name == "audit"]

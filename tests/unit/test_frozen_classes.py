@@ -314,7 +314,7 @@ def test_an_instance_is_made_of_its_arguments_as_with_attrs(
     assert outcome(frozen) == outcome(attrs.frozen)
 
 
-def test_the_first_instance_leaves_the_description_of_the_class_to_whoever_asks_for_it() -> None:
+def test_the_first_instance_leaves_the_description_of_the_class_to_its_first_use() -> None:
     cls = chained(Base, Kinds, by=frozen)
     cls(1)
 

@@ -190,7 +190,7 @@ def test_a_manifest_may_be_passed_in_code(shelf: Shelf) -> None:
 
 
 @pytest.mark.parametrize("item", [7, None, Plugin])
-def test_what_is_no_name_and_no_manifest_is_refused(item: Any) -> None:
+def test_what_is_neither_a_name_nor_a_manifest_is_refused(item: Any) -> None:
     with pytest.raises(ConfigError, match="use names, 'no:name', or"):
         activate(PluginRequest(plugins=(item,)), Catalogue.only())
 
@@ -225,7 +225,7 @@ def test_settings_in_code_win_over_the_file_key_by_key(audit: Shelf) -> None:
     assert settings(activate(wanted)) == ("DEBUG", 7)
 
 
-def test_an_instance_of_the_settings_class_stands_as_it_is(audit: Shelf) -> None:
+def test_an_instance_of_the_settings_class_is_kept_as_it_is(audit: Shelf) -> None:
     catalogue = Catalogue()
     cls = type(activate(PluginRequest(keywords={"audit": True}), catalogue).settings["audit"])
     tables = {"audit": Layer("locus.toml", "plugins.audit", {"level": "WARN"})}

@@ -67,7 +67,7 @@ def test_a_hook_may_mark_further_methods_by_their_full_names() -> None:
     assert set(HookManager.build(hooks=[Both()]).table.hooks) == {"locus_on_iteration", "locus_wrap_node"}
 
 
-def test_attributes_of_a_hook_that_are_no_methods_are_left_alone() -> None:
+def test_attributes_of_a_hook_that_are_not_methods_are_left_alone() -> None:
     class Configured(Hook):
         on_duty = True
 
@@ -225,7 +225,7 @@ def test_what_would_never_fire_is_refused_with_the_nearest_name(source: object, 
     assert message in refused(source)
 
 
-def test_a_generator_is_no_hook() -> None:
+def test_a_generator_is_not_a_hook() -> None:
     class Yields(Hook):
         def on_think(self, ev: Any) -> Any:
             yield ev
@@ -249,7 +249,7 @@ def test_a_hook_that_names_the_same_hook_twice_is_refused() -> None:
 
 
 @pytest.mark.parametrize("timeout", [0, -1, True, "5", float("nan")])
-def test_a_hook_timeout_that_is_no_time_is_refused(timeout: Any) -> None:
+def test_a_hook_timeout_that_is_not_a_time_is_refused(timeout: Any) -> None:
     class Late(Hook):
         hook_timeout = timeout
 

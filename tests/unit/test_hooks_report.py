@@ -25,7 +25,7 @@ def test_a_run_without_failures_reports_the_plugins_as_they_were_built() -> None
     assert report.of("nobody") is None
 
 
-def test_a_guard_that_did_not_run_and_one_that_allowed_everything_are_told_apart() -> None:
+def test_a_guard_that_did_not_run_and_one_that_allowed_everything_are_distinguished() -> None:
     assert run_report(REPORTS[2:]).of("door") is None
     allowed = run_report(REPORTS).of("door")
     assert allowed is not None

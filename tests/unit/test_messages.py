@@ -54,13 +54,13 @@ def test_text_reasoning_calls_and_results_are_read_in_order() -> None:
     assert (Message(Role.USER).text, Message(Role.USER).reasoning) == ("", "")
 
 
-def test_the_text_of_a_result_leaves_out_what_is_no_text() -> None:
+def test_the_text_of_a_result_leaves_out_what_is_not_text() -> None:
     assert text_of("plain") == "plain"
     assert text_of((TextBlock("a"), MediaBlock("image", url="u://i"), TextBlock("b"))) == "ab"
 
 
 @pytest.mark.parametrize("content", [("hi",), ["hi"], [None], {"type": "text"}, [Role.USER]], ids=str)
-def test_content_that_is_no_block_is_refused(content: Any) -> None:
+def test_content_that_is_not_a_block_is_refused(content: Any) -> None:
     with pytest.raises(TypeError, match="use str or blocks"):
         Message(Role.USER, content)
 
@@ -120,7 +120,7 @@ def test_a_value_cannot_be_changed(value: Any) -> None:
                 setattr(value, name, None)
 
 
-def test_an_encoding_is_computed_once_and_is_no_part_of_the_value() -> None:
+def test_an_encoding_is_computed_once_and_is_not_part_of_the_value() -> None:
     calls = []
 
     def encode(message: Message) -> dict[str, str]:
@@ -152,7 +152,7 @@ def test_usage_adds_up_and_an_unknown_price_stays_unknown() -> None:
     assert one - (one + priced) == Usage()
 
 
-def test_what_a_plugin_says_has_the_users_role_and_is_told_from_the_users_words() -> None:
+def test_what_a_plugin_says_has_the_users_role_and_is_distinguished_from_the_users_words() -> None:
     said = plugin_message("judge", "Go on.")
     assert (said.role, said.text, said.plugin) == (Role.USER, "Go on.", "judge")
     assert codec.decode(codec.encode(said), Message) == said

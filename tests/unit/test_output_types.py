@@ -242,7 +242,7 @@ def test_a_struct_keeps_its_own_names_and_defaults() -> None:
     assert output_schema(StructTree).spec.schema["properties"]["called"]["default"] == "tree"
 
 
-def test_tagged_structs_are_told_by_their_tags() -> None:
+def test_tagged_structs_are_chosen_by_their_tags() -> None:
     class Cat(msgspec.Struct, tag="cat"):
         name: str
 

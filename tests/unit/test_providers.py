@@ -198,7 +198,7 @@ def test_a_factory_that_cannot_be_imported_is_the_plugins_error(acme: Shelf) -> 
         provide("checkpointer", "acme:runs.db")
 
 
-def test_a_factory_that_is_no_callable_is_the_plugins_error(shelf: Shelf) -> None:
+def test_a_factory_that_is_not_a_callable_is_the_plugins_error(shelf: Shelf) -> None:
     shelf.module("toy_bare_models", "make = 7")
     shelf.plugin("bare", provides="{'backend': 'toy_bare_models:make'}")
 

@@ -41,7 +41,7 @@ def fail(rest: str, settings: object) -> Any:
         ("acme:large?AUTH_TOKEN=s3cr3t", "acme:large?AUTH_TOKEN=***"),
     ],
 )
-def test_passwords_are_hidden_and_the_rest_is_told(text: str, shown: str) -> None:
+def test_passwords_are_hidden_and_the_rest_is_shown(text: str, shown: str) -> None:
     assert redacted(text) == shown
 
 
@@ -59,7 +59,7 @@ def test_passwords_are_hidden_and_the_rest_is_told(text: str, shown: str) -> Non
         "",
     ],
 )
-def test_what_holds_no_password_is_told_as_it_is(text: str) -> None:
+def test_what_holds_no_password_is_shown_as_it_is(text: str) -> None:
     assert redacted(text) == text
     assert scrubbed(text) == text
 

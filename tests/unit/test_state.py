@@ -86,7 +86,7 @@ def test_confidence_is_clamped_and_remembered(given: float, kept: float) -> None
     assert type(state.confidence) is float
 
 
-def test_confidence_that_is_no_number_is_refused_and_not_taken_for_certainty() -> None:
+def test_confidence_that_is_not_a_number_is_refused_and_not_taken_for_certainty() -> None:
     with pytest.raises(ValueError, match="nan"):
         AgentState().with_confidence(math.nan)
 
@@ -190,7 +190,7 @@ def answer(*ids: str) -> Message:
     ],
     ids=["new", "asked", "called", "one result", "two results", "all results", "answered", "interrupted"],
 )
-def test_calls_are_open_until_their_results_stand_behind_them(messages: Any, open_calls: list[str]) -> None:
+def test_calls_are_open_until_their_results_follow(messages: Any, open_calls: list[str]) -> None:
     state = AgentState(messages=messages)
     assert [c.name for c in state.unanswered] == open_calls
     closed = state.with_calls_closed("Cancelled")
@@ -230,7 +230,7 @@ def test_the_first_execution_that_matches_is_found_and_each_is_asked_once() -> N
     assert asked == [0, 1, 2, 3]
 
 
-def test_questions_that_are_made_anew_each_time_do_not_pile_up() -> None:
+def test_questions_that_are_made_again_each_time_do_not_pile_up() -> None:
     asked: list[int] = []
 
     def never(arguments: Any) -> bool:
@@ -252,7 +252,7 @@ def test_questions_that_are_made_anew_each_time_do_not_pile_up() -> None:
     assert asked == list(range(400))
 
 
-def test_an_execution_stands_for_its_key_unless_nothing_happened() -> None:
+def test_an_execution_answers_for_its_key_unless_nothing_happened() -> None:
     started = ToolExecution(tool_name="t", key="k", result="a")
     again = ToolExecution(tool_name="t", key="k", result="b")
     refused = ToolExecution(tool_name="t", key="k", error="bad", started=False)
@@ -366,7 +366,7 @@ def test_a_newer_checkpoint_is_refused_with_both_numbers() -> None:
 
 
 @pytest.mark.parametrize("schema", [None, 0, -1, "1", True, 1.0])
-def test_what_has_no_schema_is_no_checkpoint(schema: Any) -> None:
+def test_what_has_no_schema_is_not_a_checkpoint(schema: Any) -> None:
     with pytest.raises(CheckpointError, match="schema"):
         AgentState.from_checkpoint({**AgentState().to_checkpoint(), "schema": schema})
     with pytest.raises(CheckpointError, match="schema"):
@@ -415,7 +415,7 @@ def test_a_checkpoint_with_a_hole_is_refused(missing: str) -> None:
 
 
 @pytest.mark.parametrize("thing", [None, [], "text", 3], ids=repr)
-def test_what_is_no_mapping_is_no_checkpoint(thing: Any) -> None:
+def test_what_is_not_a_mapping_is_not_a_checkpoint(thing: Any) -> None:
     with pytest.raises(CheckpointError):
         AgentState.from_checkpoint(thing)
 

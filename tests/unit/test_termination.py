@@ -480,7 +480,7 @@ def test_an_agent_without_a_condition_gets_the_default_bound_and_no_tool_calls()
     assert effective() == (MaxIterations(20) | NoToolCalls(), True)
 
 
-def test_the_parts_stand_in_the_order_of_reporting() -> None:
+def test_the_parts_are_in_the_order_of_reporting() -> None:
     condition, added = effective(
         DONE, max_iterations=10, terminal_tools=["finish", "done"], implicit_no_tool_calls=True
     )

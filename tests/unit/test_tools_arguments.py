@@ -43,7 +43,7 @@ def problems(made: Tool[..., Any], arguments: Any) -> list[str]:
 # --- what is refused -------------------------------------------------------------------------------
 
 
-def test_every_fault_is_told_at_once() -> None:
+def test_every_fault_is_reported_at_once() -> None:
     found = problems(book, {"rom": "12a", "nights": "many", "notes": [1, "a", None], "breakfast": {}})
 
     assert found == [
@@ -86,7 +86,7 @@ def test_the_choices_are_listed() -> None:
     assert problems(paint, {"colour": "green"}) == ["$.colour: expected one of 'blue', 'red', got string 'green'"]
 
 
-def test_what_only_the_type_knows_is_told_beside_the_rest() -> None:
+def test_what_only_the_type_knows_is_reported_beside_the_rest() -> None:
     @attrs.frozen
     class Stay:
         nights: int = attrs.field(validator=attrs.validators.gt(0))
@@ -102,7 +102,7 @@ def test_what_only_the_type_knows_is_told_beside_the_rest() -> None:
 
 
 @pytest.mark.parametrize("arguments", [[], (), "room", 3, None])
-def test_what_is_no_object_is_refused(arguments: Any) -> None:
+def test_what_is_not_an_object_is_refused(arguments: Any) -> None:
     assert problems(book, arguments)[0].startswith("$: expected object, got")
 
 

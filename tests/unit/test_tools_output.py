@@ -112,7 +112,7 @@ def test_every_kind_of_schema_parses_text_and_data(source: Any, value: Any, name
     ],
     ids=str,
 )
-def test_what_is_no_object_is_asked_for_in_one(source: Any, text: str, value: Any) -> None:
+def test_what_is_not_an_object_is_asked_for_in_one(source: Any, text: str, value: Any) -> None:
     schema = output_schema(source)
 
     assert schema.spec.schema["type"] == "object"
@@ -216,7 +216,7 @@ def test_the_answer_is_found_in_what_surrounds_it(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "no", "{", '{"city": NaN}', "[" * 100_000, "{" * 1_000_000, "9" * 5000, "\ud800", "x" * 3_000_000]
 )
-def test_what_holds_no_answer_is_told_quickly(text: str) -> None:
+def test_what_holds_no_answer_is_rejected_quickly(text: str) -> None:
     began = time.process_time()
 
     with pytest.raises(OutputError) as caught:
@@ -247,7 +247,7 @@ def test_a_class_that_checks_itself_is_heard() -> None:
     assert str(caught.value) == "$: 'size' must be > 0: -1"
 
 
-def test_what_is_told_to_the_model_stays_the_same() -> None:
+def test_what_reaches_the_model_stays_the_same() -> None:
     assert output_schema(Data).spec == output_schema(Data).spec
     assert thaw(output_schema(Data).spec.schema) == {
         "type": "object",

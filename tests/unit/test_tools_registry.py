@@ -161,7 +161,7 @@ def test_one_tool_given_twice_is_one_tool_unless_its_options_differ() -> None:
     ],
     ids=["method", "text", "number", "bytes", "dict", "module", "class", "None"],
 )
-def test_what_is_no_tool_is_refused(source: Any, message: str) -> None:
+def test_what_is_not_a_tool_is_refused(source: Any, message: str) -> None:
     with pytest.raises(ToolDefinitionError) as caught:
         ToolRegistry(source)
 
@@ -197,7 +197,7 @@ def test_an_unknown_name_gets_the_closest_and_all_others(name: str, near: str | 
     text.encode()
 
 
-def test_without_tools_the_model_is_told_to_answer() -> None:
+def test_without_tools_the_model_is_asked_to_answer() -> None:
     assert "no tools are available" in ToolRegistry().unknown("search")
 
 

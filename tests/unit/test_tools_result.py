@@ -193,7 +193,7 @@ def test_a_huge_text_block_is_cut() -> None:
     assert len(content[0].text) <= 100_000
 
 
-def test_a_tool_call_is_no_content() -> None:
+def test_a_tool_call_is_not_content() -> None:
     assert isinstance(result_content(ToolCall("1", "a")), str)
 
 
@@ -223,7 +223,7 @@ class Silent(Exception):
     ],
     ids=map(str, itertools.count()),
 )
-def test_an_exception_is_told_by_type_and_message(error: BaseException, text: str) -> None:
+def test_an_exception_is_reported_by_type_and_message(error: BaseException, text: str) -> None:
     told = error_text(error)
 
     assert told == text.replace("OSError", type(error).__name__)

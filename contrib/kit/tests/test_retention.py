@@ -34,7 +34,7 @@ async def test_what_ended_long_ago_is_pruned() -> None:
     assert await store.threads() == ()
 
 
-async def test_a_thread_that_goes_on_while_others_are_pruned_is_kept() -> None:
+async def test_a_thread_that_continues_while_others_are_pruned_is_kept() -> None:
     store = MemoryStore()
     for name in ("busy", "on", "over"):
         await agent(store, "hi").run("x", thread_id=name)

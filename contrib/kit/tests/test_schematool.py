@@ -33,7 +33,7 @@ SCHEMA = {
 }
 
 
-def test_the_model_is_told_the_schema_as_it_is() -> None:
+def test_the_model_gets_the_schema_as_it_is() -> None:
     strange = {**SCHEMA, "$defs": {"x": {"$ref": "#"}}, "x-vendor": {"keep": [1, None, 2.5]}, "title": "T"}
 
     assert thaw(made(strange).spec.parameters) == strange
@@ -117,7 +117,7 @@ def test_a_schema_built_to_keep_its_reader_busy_costs_nothing() -> None:
         ({"effect": "maybe"}, "must be 'pure', 'keyed' or 'once'"),
     ],
 )
-def test_what_cannot_be_told_to_a_model_is_refused(options: dict[str, Any], says: str) -> None:
+def test_what_a_model_cannot_be_given_is_refused(options: dict[str, Any], says: str) -> None:
     with pytest.raises(ToolDefinitionError, match=says):
         made(SCHEMA, **options)
 

@@ -104,7 +104,7 @@ def test_a_number_is_accepted_exactly_if_it_is_finite_and_within_its_bounds(valu
 
 
 @pytest.mark.parametrize(("value", "converted"), [(0, None), (0.0, None), (None, None), (2, 2), (False, False)])
-def test_zero_stands_for_none_where_a_file_has_no_null(value: Any, converted: Any) -> None:
+def test_zero_means_none_where_a_file_has_no_null(value: Any, converted: Any) -> None:
     assert zero_to_none(value) is converted or zero_to_none(value) == converted
     assert (zero_to_none(value) is None) is (converted is None)
 

@@ -131,7 +131,7 @@ class PostsBehindAnything(Complete):
 BROKEN: dict[Callable[[], Any], tuple[str, ...]] = {
     StoresWhatIsAskedFor: ("test_law_2_posts_are_stored_in_their_order",),
     OvertakesWhatWasBegun: ("test_law_2_what_is_asked_after_a_post_comes_behind_it",),
-    RemembersTheLastAnswer: ("test_law_2_what_came_of_a_post_is_told_late_as_well",),
+    RemembersTheLastAnswer: ("test_law_2_what_came_of_a_post_is_reported_late_as_well",),
     TakesBackWhatNobodyWaitsFor: ("test_law_2_cancelled_wait_takes_nothing_back",),
     PostsUpToWhatItCannotStore: ("test_law_2_post_that_cannot_be_stored_stores_nothing",),
     PostsForAnybody: (

@@ -245,7 +245,7 @@ async def test_runs_side_by_side_get_their_own_answers_in_whatever_order(tmp_pat
 
 @settings(max_examples=60, deadline=None)
 @given(st.text(max_size=12), st.text(max_size=12), st.integers(1, 9), st.sampled_from([KEY, 'qu"o\\te/ä ö', "x" * 40]))
-def test_no_secret_reaches_the_file_wherever_it_stands(before: str, after: str, size: int, secret: str) -> None:
+def test_no_secret_reaches_the_file_wherever_it_is(before: str, after: str, size: int, secret: str) -> None:
     scrubber = Scrubber([secret], environ={})
 
     async def check() -> None:
@@ -305,7 +305,7 @@ async def test_a_secret_that_cannot_be_hidden_keeps_the_file_from_being_written(
 # -- what differs ---------------------------------------------------------------------------------
 
 
-async def test_a_request_that_was_not_recorded_is_told_by_its_difference(tmp_path: Path) -> None:
+async def test_a_request_that_was_not_recorded_is_reported_by_its_difference(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     script = ScriptedModel("Cold.", "Warm.", name="a:b")
     await recorded(path, script, asking("Oslo\nin winter"), asking("Rome\nin winter\nor spring"))
@@ -335,7 +335,7 @@ async def test_a_request_that_was_not_recorded_is_told_by_its_difference(tmp_pat
         ({"examples": [ToolExample(user="u", arguments={})]}, "+tools.look.examples[0].user: 'u'"),
     ],
 )
-async def test_a_changed_tool_is_told_by_its_difference(tmp_path: Path, change: dict[str, Any], line: str) -> None:
+async def test_a_changed_tool_is_reported_by_its_difference(tmp_path: Path, change: dict[str, Any], line: str) -> None:
     look = ToolSpec(name="look", description="Look.", parameters={"type": "object"})
     await recorded(tmp_path / "c.jsonl", ScriptedModel("Hi.", name="a:b"), asking("x", look))
     with pytest.raises(CassetteMismatch) as caught:
@@ -374,7 +374,7 @@ async def test_a_request_beyond_the_end_says_whether_it_was_there_before(tmp_pat
     assert "+messages[0].content[0].text: 'y'" in str(caught.value)
 
 
-async def test_what_was_not_asked_for_is_told_unless_that_may_be(tmp_path: Path) -> None:
+async def test_what_was_not_asked_for_is_reported_unless_that_may_be(tmp_path: Path) -> None:
     await recorded(tmp_path / "c.jsonl", ScriptedModel("Hi.", "Ho.", name="a:b"), asking("x"), asking("y"))
     cassette = Cassette(tmp_path / "c.jsonl")
     await cassette.model("a:b").complete(asking("x"))

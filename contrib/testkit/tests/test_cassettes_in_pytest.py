@@ -105,9 +105,7 @@ def test_a_test_that_fails_records_nothing(project: pytest.Pytester, monkeypatch
     assert "test_each-Oslo.jsonl" not in cassettes(project)
 
 
-def test_the_ini_file_chooses_the_mode_where_there_is_no_ci(
-    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_ini_file_chooses_the_mode_outside_of_ci(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     project.makeini("[pytest]\nlocus_record = once\n")
     monkeypatch.setenv("CI", "true")
     run(project).assert_outcomes(errors=4, deselected=4)

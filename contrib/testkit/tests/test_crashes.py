@@ -91,7 +91,7 @@ async def test_it_can_die_at_the_transition_of_a_node(stored: bool) -> None:
 
 
 @pytest.mark.parametrize("stored", [False, True])
-async def test_a_store_that_fails_does_so_once_and_its_process_goes_on(stored: bool) -> None:
+async def test_a_store_that_fails_does_so_once_and_its_process_continues(stored: bool) -> None:
     store = FailingStore("execute", stored=stored)
     with pytest.raises(StoreError, match="failed in this write"):
         await agent(store).run("Look.", thread_id="t")
@@ -109,7 +109,7 @@ async def test_a_release_is_a_write_as_well_and_a_run_that_had_ended_has_no_resu
     assert await written(store) == await written(plain)
 
 
-async def test_a_run_that_stands_open_and_is_not_found_by_a_resume_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_that_is_open_and_not_found_by_a_resume_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     async def nothing(self: object, thread_id: str) -> None:
         raise NothingToResume(thread_id)
 
@@ -196,7 +196,7 @@ async def test_a_wrong_plugin_is_found_out_and_a_right_one_is_not() -> None:
 # -- what cannot be right -------------------------------------------------------------------------
 
 
-def test_a_store_that_nobody_uses_is_told() -> None:
+def test_a_store_that_nobody_uses_is_reported() -> None:
     with pytest.raises(AssertionError, match="checkpointer=store"):
         for _ in every_crash():
             pass
@@ -207,12 +207,12 @@ async def outlived(least: int) -> None:
         await store.outlive(agent(store), "Look.")
 
 
-async def test_too_few_deaths_are_told() -> None:
+async def test_too_few_crashes_are_reported() -> None:
     with pytest.raises(AssertionError, match=r"died \d+ times, and at least 1000"):
         await outlived(1000)
 
 
-async def test_a_run_without_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_without_end_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("locus_testkit.crashes._MOST", 3)
     with pytest.raises(AssertionError, match="does not end within 3 writes"):
         await outlived(1)

@@ -66,7 +66,7 @@ def test_what_is_cut_promises_more_than_it_sends(chunked: bool) -> None:
             asked(server)
 
 
-def test_a_reset_is_no_end() -> None:
+def test_a_reset_is_not_an_end() -> None:
     with LocalServer() as server:
         server.then(Answer(status=0, ending="reset"))
         with pytest.raises(ConnectionResetError):
@@ -94,7 +94,7 @@ def test_connections_are_counted_while_they_are_open() -> None:
         assert (server.open, server.most, server.connections) == (0, 2, 2)
 
 
-def test_it_ends_with_its_block_whoever_is_connected() -> None:
+def test_it_ends_with_its_block_also_while_clients_are_connected() -> None:
     before = threading.active_count()
     with LocalServer() as server:
         plug = socket.create_connection(("127.0.0.1", server.port), timeout=10)

@@ -56,7 +56,7 @@ def test_pieces_make_the_calls_that_were_cut(given_arguments: list[dict[str, Any
 
 
 @pytest.mark.parametrize("index", [{"index": 0}, {}], ids=["index 0", "no index"])
-def test_calls_with_one_index_are_told_apart_by_their_ids(index: dict[str, int]) -> None:
+def test_calls_with_one_index_are_distinguished_by_their_ids(index: dict[str, int]) -> None:
     calls = streamed(
         {**index, "id": "a", "function": {"name": "f", "arguments": '{"x":'}},
         {**index, "function": {"arguments": "1}"}},
@@ -71,13 +71,13 @@ def test_a_name_that_is_repeated_with_each_piece_is_one_name() -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", "5", '"x"', "null", '{"a": NaN}', '{"a": -1e999}', "{}{}", "[" * 100_000])
-def test_arguments_that_are_no_object_are_kept_as_they_came(text: str) -> None:
+def test_arguments_that_are_not_an_object_are_kept_as_they_came(text: str) -> None:
     call = tool_call("a", "f", text)
     assert (call.malformed, dict(call.arguments)) == (text, {})
 
 
 @pytest.mark.parametrize("nothing", [None, "", {}, "{}"])
-def test_no_arguments_are_no_mistake(nothing: object) -> None:
+def test_no_arguments_are_not_a_mistake(nothing: object) -> None:
     assert tool_call("a", "f", nothing) == ToolCall("a", "f")
 
 

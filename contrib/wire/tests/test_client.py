@@ -234,7 +234,7 @@ async def test_lines_of_json_are_events_too(server: LocalServer) -> None:
     assert seen == ['{"n": 1}', '{"n": 2}', '{"done": true}']
 
 
-async def test_an_answer_in_the_place_of_a_stream_is_no_stream(server: LocalServer) -> None:
+async def test_an_answer_in_the_place_of_a_stream_is_not_a_stream(server: LocalServer) -> None:
     server.answering = lambda _: Answer.of({"text": "pong"})
 
     async def take(event: Event) -> bool:

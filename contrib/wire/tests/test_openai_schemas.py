@@ -105,7 +105,7 @@ def test_what_has_too_many_properties_has_none() -> None:
     assert openai_strict_schema({**whole, "properties": {"0": {"type": "string"}}}) is not None
 
 
-def test_limits_that_are_supported_stay_and_others_are_told() -> None:
+def test_limits_that_are_supported_stay_and_others_are_reported() -> None:
     part = {"type": "string", "pattern": "^a", "minLength": 2, "format": "date", "examples": ["a"]}
     made = openai_strict_schema({"type": "object", "properties": {"x": part}, "required": ["x"]})
     assert made is not None

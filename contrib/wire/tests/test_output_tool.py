@@ -83,7 +83,7 @@ def test_the_call_is_read_as_the_text_of_the_answer(arguments: dict[str, object]
     assert (read.tool_calls, read.stop_reason) == ((), "stop")
 
 
-def test_what_is_no_such_call_stays_as_it_is() -> None:
+def test_other_calls_stay_as_they_are() -> None:
     forced = output_as_tool(request(LOOK))
     for response in (said(TextBlock("4")), said(ToolCall("1", "look"))):
         assert forced.read(response) is response

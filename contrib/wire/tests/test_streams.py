@@ -79,7 +79,7 @@ def test_lines_are_the_same_in_any_pieces(lines: list[str], places: list[int], l
     assert parsed(JsonLines, cut(text.encode(), places)) == wanted
 
 
-def test_what_keeps_a_connection_alive_is_no_event() -> None:
+def test_what_keeps_a_connection_alive_is_not_an_event() -> None:
     assert parsed(ServerSentEvents, [b": ping\n\nevent: ping\ndata:\n\nid: 7\n\ndata:a\n\n"]) == [Event("a")]
 
 
@@ -89,7 +89,7 @@ def test_an_event_without_its_blank_line_counts(end: bytes) -> None:
 
 
 @pytest.mark.parametrize("places", [[], [1], [2], [3], [1, 2, 3]])
-def test_a_byte_order_mark_in_any_pieces_is_no_part_of_the_first_event(places: list[int]) -> None:
+def test_a_byte_order_mark_in_any_pieces_is_not_part_of_the_first_event(places: list[int]) -> None:
     assert parsed(ServerSentEvents, cut("\ufeffdata:a\n\ndata: \ufeffb\n\n".encode(), places)) == [
         Event("a"),
         Event("\ufeffb"),
@@ -101,7 +101,7 @@ def test_events_are_utf8_whatever_the_headers_say() -> None:
     assert anyio.run(read, ServerSentEvents, pieces, 100, "text/event-stream; charset=latin-1") == [Event("é")]
 
 
-def test_bytes_that_are_no_utf8_are_replaced() -> None:
+def test_bytes_that_are_not_utf8_are_replaced() -> None:
     assert parsed(ServerSentEvents, [b"data: \xff\n\n"]) == [Event("\ufffd")]
 
 
@@ -130,7 +130,7 @@ def test_a_number_that_is_none_is_null() -> None:
     }
 
 
-def test_a_piece_that_is_an_error_is_told() -> None:
+def test_a_piece_that_is_an_error_is_reported() -> None:
     with pytest.raises(ErrorInAnswer) as caught:
         json_of('{"error": {"message": "no"}}')
     assert caught.value.body == {"error": {"message": "no"}}

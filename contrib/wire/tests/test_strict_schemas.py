@@ -126,7 +126,7 @@ def test_what_is_optional_may_be_null_and_is_read_as_left_out() -> None:
     assert schema.parse('{"city": "Ulm", "days": null, "note": null}') == Trip("Ulm", 1, None)
 
 
-def test_constraints_are_kept_or_told() -> None:
+def test_constraints_are_kept_or_reported() -> None:
     schema = output_schema(Limits).spec.schema
     rules = StrictRules(keywords=frozenset({"minimum", "maximum", "pattern"}))
     assert strict_schema(schema, rules)["properties"] == {
@@ -162,7 +162,7 @@ def test_constraints_are_kept_or_told() -> None:
         ({"type": "object", "properties": {}, "required": ["b"]}, "$", "'b' is required"),
     ],
 )
-def test_what_cannot_be_strict_is_told_with_its_place(schema: dict[str, Any], path: str, why: str) -> None:
+def test_what_cannot_be_strict_is_reported_with_its_place(schema: dict[str, Any], path: str, why: str) -> None:
     whole = schema if {"type", "anyOf"} & set(schema) else {"type": "object", "properties": schema}
     with pytest.raises(NotStrict, match=why) as caught:
         strict_schema(whole)

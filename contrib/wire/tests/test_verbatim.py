@@ -86,7 +86,7 @@ def test_a_chat_turn_that_a_hook_has_changed_says_what_it_says_now(said: dict[st
 
 
 @given(chat_messages())
-def test_a_chat_turn_of_somebody_else_is_only_what_it_says(said: dict[str, Any]) -> None:
+def test_a_chat_turn_of_another_provider_is_only_what_it_says(said: dict[str, Any]) -> None:
     message = chat_history.read_message(said, "another")
     (sent,) = chat_history.conversation([message], OPTIONS)
     assert json.loads(sent).keys() <= {"role", "content", "tool_calls", "refusal"}
@@ -131,7 +131,7 @@ def test_output_items_go_back_as_they_came(items: list[dict[str, Any]]) -> None:
 
 
 @given(st.lists(ITEMS | CALLS, max_size=5))
-def test_output_items_of_somebody_else_are_only_what_they_say(items: list[dict[str, Any]]) -> None:
+def test_output_items_of_another_provider_are_only_what_they_say(items: list[dict[str, Any]]) -> None:
     items = [{**e, "call_id": f"c{at}"} if e["type"] == "function_call" else e for at, e in enumerate(items)]
     message = Message(Role.ASSISTANT, response_items.blocks_of(items, "another"))
     for item in map(json.loads, response_items.conversation([message], OPTIONS)):
@@ -148,7 +148,7 @@ def test_a_call_that_a_hook_has_changed_says_what_it_says_now() -> None:
     assert json.loads(sent) == {**item, "arguments": '{"a":2}'}
 
 
-def test_ids_that_were_told_apart_are_the_ones_that_go_back() -> None:
+def test_ids_that_were_distinguished_are_the_ones_that_go_back() -> None:
     call = {"id": "same", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     message = chat_history.read_message({"role": "assistant", "content": None, "tool_calls": [call, call]}, "acme")
     (sent,) = chat_history.conversation([message], OPTIONS)

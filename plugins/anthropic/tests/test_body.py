@@ -79,7 +79,7 @@ def test_parallel_calls_can_be_turned_off(choice: str | None, sent: Any) -> None
 
 
 @pytest.mark.parametrize("choice", [None, "auto", "none", "required", "look"])
-def test_without_tools_there_is_no_choice(choice: str | None) -> None:
+def test_without_tools_no_choice_is_sent(choice: str | None) -> None:
     # A plugin's own question takes over the run's settings, and has no tools.
     assert "tool_choice" not in _body(own={"parallel_tools": False}, tool_choice=choice)
 
@@ -158,7 +158,7 @@ def test_extras_are_passed_on() -> None:
     assert "stream" not in body
 
 
-def test_choice_in_extras_stands() -> None:
+def test_choice_in_extras_is_kept() -> None:
     extras = {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}
     assert _body((LOOK,), tool_choice="required", extras=extras)["tool_choice"] == extras["tool_choice"]
 
@@ -246,7 +246,7 @@ def test_question_without_tools_forces_its_answer_whatever_was_chosen_for_the_ru
     assert "tool_choice" not in thinking
 
 
-def test_schema_is_told_in_the_form_that_the_api_takes() -> None:
+def test_schema_is_sent_in_the_form_that_the_api_takes() -> None:
     schema = {
         "type": "object",
         "properties": {

@@ -81,7 +81,7 @@ def test_marks_of_the_user_stand_alone() -> None:
     assert list(_marks(body_of(request, "m", AnthropicSettings())[0])) == [""]
 
 
-def test_mark_stands_behind_what_can_bear_one() -> None:
+def test_mark_comes_after_what_can_bear_one() -> None:
     # A turn that was cut in its thinking: nothing behind which a breakpoint could stand.
     thought = Message(Role.ASSISTANT, ThinkingBlock("hm", "s"), extras={"anthropic": {}})
     assert "messages.1" not in str(_marks(_body(_user("Hi."), thought)))

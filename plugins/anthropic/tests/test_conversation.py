@@ -52,7 +52,7 @@ def test_system_prompt_in_the_middle_stays_where_it_is() -> None:
     ]
 
 
-def test_same_prompt_may_stand_at_the_beginning_and_in_the_middle() -> None:
+def test_same_prompt_may_be_at_the_beginning_and_in_the_middle() -> None:
     prompt = Message(Role.SYSTEM, "Be brief.")
     talk = conversation((prompt, _user("Hi."), prompt))
     assert talk.system == [{"type": "text", "text": "Be brief."}]
@@ -69,7 +69,7 @@ def test_all_results_of_a_turn_are_one_turn_of_the_user() -> None:
     ]
 
 
-def test_results_stand_before_what_the_user_says_to_them() -> None:
+def test_results_come_before_what_the_user_says_to_them() -> None:
     content = _last(_user("Hi."), _called("a", "b"), _result("a"), _user("Hm."), _result("b"))
     assert [block["type"] for block in content] == ["tool_result", "tool_result", "text"]
 
@@ -135,7 +135,7 @@ def test_picture_that_another_model_made_is_mentioned() -> None:
     assert _last(_user("Draw."), made)[1] == {"type": "text", "text": "[image: image/png]"}
 
 
-def test_turn_of_somebody_else_goes_without_what_only_that_one_signed() -> None:
+def test_turn_of_another_provider_goes_without_its_signature() -> None:
     foreign = Message(
         Role.ASSISTANT,
         (
@@ -159,12 +159,12 @@ def test_turns_that_hold_nothing_are_left_out() -> None:
     assert _roles(_user("Hi."), Message(Role.ASSISTANT, ""), _user("Still there?")) == ["user"]
 
 
-def test_arguments_that_were_no_object_go_back_wrapped() -> None:
+def test_arguments_that_were_not_an_object_go_back_wrapped() -> None:
     call = Message(Role.ASSISTANT, ToolCall("a", "look", malformed='{"n": '), extras={"anthropic": {}})
     assert _last(_user("Hi."), call)[0]["input"] == {"INVALID_JSON": '{"n": '}
 
 
-def test_ids_that_repeat_are_told_apart() -> None:
+def test_ids_that_repeat_are_distinguished() -> None:
     messages = (
         *(_user("1"), _called("call_0", "call_0"), _result("call_0", "x"), _result("call_0", "y")),
         *(_called("call_0"), _result("call_0", "z")),

@@ -119,7 +119,7 @@ async def test_paused_turn_is_gone_on_with(settings: dict[str, Any]) -> None:
 
 
 @pytest.mark.anyio
-async def test_arguments_after_a_pause_are_told_apart_from_those_before() -> None:
+async def test_arguments_after_a_pause_are_distinguished_from_those_before() -> None:
     begun = {"type": "message_start", "message": message_of(stop_reason="tool_use")}
     block = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}
     events = [
@@ -151,7 +151,7 @@ async def test_answer_is_streamed_where_it_may_take_long() -> None:
 
 
 @pytest.mark.anyio
-async def test_what_a_broken_stream_has_used_is_told() -> None:
+async def test_what_a_broken_stream_has_used_is_reported() -> None:
     begun = message_of(usage={"input_tokens": 40, "output_tokens": 1})
     api = Api(message_of(SEARCH, stop_reason="pause_turn"), [{"type": "message_start", "message": begun}])
     with pytest.raises(ModelError) as caught:

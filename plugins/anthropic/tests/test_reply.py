@@ -136,13 +136,13 @@ def test_calls_get_ids_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("given", [[1], "text", None, 3])
-def test_arguments_that_are_no_object_are_malformed(given: Any) -> None:
+def test_arguments_that_are_not_an_object_are_malformed(given: Any) -> None:
     (call,) = _response({**CALL, "input": given}).tool_calls
     assert call.malformed == json.dumps(given)
 
 
 @pytest.mark.parametrize("text", ['{"n": ', "[1]", "null", '{"n": 1}}', '{"n": NaN}'])
-def test_streamed_arguments_that_are_no_object_are_malformed(text: str) -> None:
+def test_streamed_arguments_that_are_not_an_object_are_malformed(text: str) -> None:
     stream = _streamed(
         _begun(),
         {"type": "content_block_start", "index": 0, "content_block": {**TEXT, "text": ""}},
@@ -175,7 +175,7 @@ def test_arguments_are_whole_also_where_the_server_forgets_to_say_so() -> None:
         *({"content": [{}]}, {"content": [{"type": []}]}, {"content": [], "stop_reason": ["x"]}),
     ],
 )
-def test_what_is_no_message_is_refused(data: Any) -> None:
+def test_what_is_not_a_message_is_refused(data: Any) -> None:
     with pytest.raises(Malformed):
         check_message(data)
 
@@ -219,7 +219,7 @@ def test_events_that_make_no_sense_are_refused(events: list[dict[str, Any]]) -> 
         _streamed(*events)
 
 
-def test_failure_in_the_middle_of_a_stream_is_told() -> None:
+def test_failure_in_the_middle_of_a_stream_is_reported() -> None:
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     with pytest.raises(ErrorInAnswer):
         _streamed(_begun(), error)

@@ -87,7 +87,7 @@ def told(events: Sequence[Event]) -> list[str]:
     return found
 
 
-async def test_the_graph_is_told_as_it_grows_and_reported_at_the_end() -> None:
+async def test_the_graph_is_emitted_as_it_grows_and_reported_at_the_end() -> None:
     run = agent(FIND, FAIL, BOOK, "Booked.", causal=True).run("Book it.")
     events = await events_of(run)
     assert told(events) == [
@@ -126,7 +126,7 @@ async def test_a_run_that_goes_in_circles_has_a_cycle() -> None:
     assert [c.nodes for c in run.result.reports["causal"].conflicts] == [("c1",)]
 
 
-async def test_what_the_user_said_is_no_tools_doing() -> None:
+async def test_what_the_user_said_was_not_caused_by_a_tool() -> None:
     result = await agent(FIND, BOOK, "Booked.", causal=True).run("Book AA-181.")
     assert result.reports["causal"].chain.edges == ()
 
@@ -163,7 +163,7 @@ async def test_another_turn_of_the_thread_has_a_graph_of_its_own() -> None:
     assert [node.label for node in run.result.reports["causal"].chain.nodes.values()] == ["find(what='it')"]
 
 
-async def test_metadata_of_somebody_else_under_its_name_is_not_taken_for_its_own() -> None:
+async def test_metadata_of_another_plugin_under_its_name_is_not_taken_for_its_own() -> None:
     result = await agent(FAIL, "No.", causal=True).run("Book.", metadata={"causal": {"told": "all", "claims": 3}})
     assert len(result.reports["causal"].chain.nodes) == 2
 
@@ -270,7 +270,7 @@ async def test_a_model_may_claim_more_than_the_trace_shows() -> None:
     assert asked.output is not None
 
 
-async def test_a_claim_that_contradicts_the_trace_is_told() -> None:
+async def test_a_claim_that_contradicts_the_trace_is_reported() -> None:
     wrong = claims({"label": "c2", "prevents": ["e1"]}, {"label": "c1", "causes": ["e1"]})
     events = await events_of(agent(FIND, FAIL, wrong, "No.", causal={"infer": True}).run("Book it."))
     assert [each for each in told(events) if "contradiction" in each or "cycle" in each] == [
@@ -292,7 +292,7 @@ async def test_a_model_is_asked_for_the_plugins_own_reasons_only() -> None:
     assert (run.result.text, run.result.reports["causal"].inferences) == ("Found.", 0)
 
 
-async def test_a_worker_that_must_not_go_on_is_no_failing_model(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_that_must_not_go_on_is_not_a_failing_model(monkeypatch: pytest.MonkeyPatch) -> None:
     async def lost(*_: Any, **__: Any) -> None:
         raise Fenced("another worker has the thread")
 
@@ -301,7 +301,7 @@ async def test_a_worker_that_must_not_go_on_is_no_failing_model(monkeypatch: pyt
     assert isinstance(result.error, Fenced)
 
 
-async def test_a_conflict_that_is_claimed_again_is_told_once() -> None:
+async def test_a_conflict_that_is_claimed_again_is_reported_once() -> None:
     wrong = claims({"label": "c1", "prevents": ["e1"]})
     events = await events_of(agent(FAIL, wrong, FAIL, wrong, "No.", causal={"infer": True}).run("Book it."))
     assert [each for each in told(events) if "contradiction" in each] == ["1 contradiction c1 e1"]
@@ -324,7 +324,7 @@ def test_the_users_words_are_neither_a_plugins_nor_a_reviewers() -> None:
     assert users_words(AgentState(messages=messages, reasoning_steps=steps)) == ["first", "second"]
 
 
-async def test_a_model_that_claims_the_same_again_is_told_once_and_its_last_claims_stand() -> None:
+async def test_a_model_that_claims_the_same_again_is_reported_once_and_its_last_claims_are_kept() -> None:
     later = claims(STRIKE, BLAMED, {"label": "storm"})
     script = [FAIL, claims(STRIKE, BLAMED), FAIL, later, "No."]
     run = agent(*script, causal={"infer": True}).run("Book it.")

@@ -120,7 +120,7 @@ def test_a_chain_survives_json_and_a_checkpoint(edges: list[str], confidence: fl
         {"format": 1, "nodes": [], "edges": [["a", "b"]]},
     ],
 )
-def test_what_is_no_chain_is_refused(data: Any) -> None:
+def test_what_is_not_a_chain_is_refused(data: Any) -> None:
     with pytest.raises(CheckpointError, match="causal"):
         CausalChain.from_json(data)
 
@@ -130,7 +130,7 @@ def test_an_edge_needs_its_nodes() -> None:
         CausalChain([CausalNode("a", "A")], [CausalEdge("a", "b")])
 
 
-def test_what_is_said_twice_stands_once_and_the_later_stands() -> None:
+def test_what_is_said_twice_is_kept_once_and_the_later_wins() -> None:
     chain = chain_of("a>b").with_node(CausalNode("a", "other")).with_edge(CausalEdge("a", "b", confidence=0.1))
     assert (chain.nodes["a"].label, len(chain.nodes)) == ("other", 2)
     assert [edge.confidence for edge in chain.edges] == [0.1]
@@ -146,7 +146,7 @@ def test_the_hypothesis_is_the_first_root_cause_else_the_first_node() -> None:
     assert named.hypothesis is named.nodes["b"]
 
 
-def test_a_chain_of_a_hundred_thousand_nodes_is_no_recursion() -> None:
+def test_a_chain_of_a_hundred_thousand_nodes_is_not_a_recursion() -> None:
     n = 100_000
     names = [f"n{i}" for i in range(n)]
     nodes = [CausalNode(name, name) for name in names]

@@ -58,7 +58,7 @@ def test_a_value_that_is_handed_on_is_a_cause() -> None:
     ],
     ids=["an echo", "known before", "a short number", "a word", "a truth value", "its word", "the same turn"],
 )
-def test_a_value_that_may_have_come_from_elsewhere_is_no_cause(calls: list[ToolExecution]) -> None:
+def test_a_value_that_may_have_come_from_elsewhere_is_not_a_cause(calls: list[ToolExecution]) -> None:
     assert edges(build_causal_chain(calls)) == []
 
 
@@ -161,7 +161,7 @@ def test_a_call_that_only_repeats_itself_stays_the_root_of_its_failure() -> None
     assert types(chain) == {"c1": "root_cause", "e1": "symptom"}
 
 
-def test_a_failure_that_the_same_call_got_over_is_no_reason_for_another_try() -> None:
+def test_a_failure_that_the_same_call_got_over_is_not_a_reason_for_another_try() -> None:
     chain = build_causal_chain([ran("a", 0, error="no", x=1), ran("a", 1, x=1), ran("a", 2, x=2)])
     assert edges(chain) == ["c1 causes e1", "c1 prevents e1"]
 

@@ -31,7 +31,7 @@ def test_effective_configuration_is_shown_with_defaults(
     assert "s3cret" not in done.out
 
 
-def test_all_that_is_wrong_is_told_at_once(locus: Locus, here: Path) -> None:
+def test_all_that_is_wrong_is_reported_at_once(locus: Locus, here: Path) -> None:
     (here / "locus.toml").write_text(
         'required = ["gone"]\ncolour = 1\n[agent]\nmodle = "x"\nmax_iterations = 0\n'
         '[plugins]\nenabled = ["nope"]\nlist = 3\n'

@@ -128,7 +128,7 @@ def summarizing(model: ScriptedModel, **options: Any) -> Agent[Any, Any]:
     )
 
 
-async def test_a_summary_is_a_call_of_the_run_and_stands_in_its_state() -> None:
+async def test_a_summary_is_a_call_of_the_run_and_is_in_its_state() -> None:
     recorder, talker = Recorder(), Talker(*[call("add", a=n) for n in range(3)], "done")
     model = talker.model()
     result = await summarizing(model, hooks=[recorder]).run("x")

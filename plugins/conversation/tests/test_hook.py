@@ -79,7 +79,7 @@ def next_page(request: ModelRequest) -> Any:
     return call("read", page=page) if page < PAGES else "Read."
 
 
-async def test_a_run_that_is_resumed_goes_on_with_its_window() -> None:
+async def test_a_run_that_is_resumed_continues_with_its_window() -> None:
     plain = ScriptedModel(next_page, after="repeat")
     await run(plain, conversation=SIZE)
     for at in (10, 15, 20):

@@ -224,7 +224,7 @@ async def test_a_window_that_was_made_for_another_history_is_not_used() -> None:
 # -- summaries --------------------------------------------------------------------------------------
 
 
-async def test_a_summary_stands_for_the_middle() -> None:
+async def test_a_summary_replaces_the_middle() -> None:
     run = FakeRun("They talked.\nAt length.")
     view = await SummarizingManager(8, 3).view(state_of(*chat(5)), run)
     label, *quoted = view.messages[1].text.splitlines()
@@ -348,7 +348,7 @@ async def test_a_failing_summariser_changes_nothing_and_is_reported(failure: Any
     assert told in run.reports["conversation_manager"]
 
 
-async def test_a_filtered_answer_is_no_summary() -> None:
+async def test_a_filtered_answer_is_not_a_summary() -> None:
     run, state = FakeRun("I cannot", stop_reason="filter"), state_of(*chat(5))
     assert (await SummarizingManager(8, 3).view(state, run)).messages is state.messages
 
@@ -370,7 +370,7 @@ async def test_a_failing_summariser_is_not_asked_at_every_turn() -> None:
     assert 1 < len(run.requests) <= 6
 
 
-async def test_what_is_no_failure_of_the_model_is_not_swallowed() -> None:
+async def test_what_is_not_a_failure_of_the_model_is_not_swallowed() -> None:
     with pytest.raises(Fenced):
         await SummarizingManager(8, 3).view(state_of(*chat(5)), FakeRun(Fenced("lost the claim")))
 

@@ -71,7 +71,7 @@ def asked(made: Agent[Any, Any]) -> list[ModelRequest]:
 # -- answers --------------------------------------------------------------------------------------
 
 
-async def test_a_grounded_answer_stands_and_nobody_is_asked() -> None:
+async def test_a_grounded_answer_is_accepted_and_no_judge_is_asked() -> None:
     made = agent(LOOK, GOOD, grounding=True)
     run = made.run("How many?")
     events = await events_of(run)
@@ -116,7 +116,7 @@ async def test_it_goes_back_so_many_times_and_then_stands_marked(options: dict[s
     assert len(made.runtime.model.requests) == 2 + sent  # type: ignore[attr-defined]
 
 
-async def test_an_answer_without_claims_stands_and_is_reported_so() -> None:
+async def test_an_answer_without_claims_is_accepted_and_reported_so() -> None:
     run = agent(LOOK, "Done.", grounding=True).run("How many?")
     assert passes(await events_of(run)) == [("answer", 0.0, 0, "proceed")]
     assert (run.result.reports["grounding"].verdict, run.result.reports["grounding"].score) == ("no claims", 0.0)
@@ -135,7 +135,7 @@ async def test_what_tools_said_in_earlier_turns_is_evidence() -> None:
     assert result.reports["grounding"] == GroundingReport(verdict="grounded", score=1.0, passes=1)
 
 
-async def test_the_users_words_are_no_evidence() -> None:
+async def test_the_users_words_are_not_evidence() -> None:
     result = await agent(LOOK, *[BAD] * 3, grounding=True).run(BAD)
     assert result.reports["grounding"].verdict == "ungrounded"
 
@@ -163,7 +163,7 @@ async def test_what_is_said_beside_calls_is_scored_in_reflect() -> None:
     assert run.result.state.messages[-2] is note
 
 
-async def test_silence_and_plans_beside_calls_are_no_claims() -> None:
+async def test_silence_and_plans_beside_calls_are_not_claims() -> None:
     run = agent(LOOK, ["Let me look again now.", LOOK], "Done.", grounding={"interval": 1}).run("How many?")
     assert passes(await events_of(run)) == [("answer", 0.0, 0, "proceed")]
     assert not any(m.plugin for m in run.result.state.messages)
@@ -365,7 +365,7 @@ def test_settings_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
         agent(grounding=wrong)
 
 
-async def test_metadata_of_somebody_else_under_its_name_does_no_harm() -> None:
+async def test_metadata_of_another_plugin_under_its_name_does_no_harm() -> None:
     result = await agent(LOOK, BAD, GOOD, grounding=True).run("?", metadata={"grounding": {"sent": "many"}})
     assert result.reports["grounding"].revisions == 1
 

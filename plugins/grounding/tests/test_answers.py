@@ -173,7 +173,7 @@ def test_it_is_what_the_sentence_before_named(said: str, evidence: str) -> None:
     assert doubtful("20") == (said.format("20"),)
 
 
-def test_it_may_stand_in_a_result_that_names_nothing() -> None:
+def test_it_may_be_in_a_result_that_names_nothing() -> None:
     text = "Order 4711 was shipped on May 4. It costs 84.50 dollars."
     result = GroundingEvaluator().evaluate(text, ["order 4711: shipped on 2026-05-04", '{"price_usd": 84.5}'])
     assert result.score == 1.0

@@ -52,7 +52,7 @@ def test_one_line_for_each_claim(text: str) -> None:
         "1: 1.0\n2: 0.5\n" + " " * 20_000,
     ],
 )
-def test_anything_else_is_no_verdict(text: str) -> None:
+def test_anything_else_is_not_a_verdict(text: str) -> None:
     with pytest.raises(BadVerdict):
         read_scores(text, 2)
 
@@ -143,7 +143,7 @@ async def test_a_judge_that_fails_says_so(answer: Any) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_verdict_beside_a_call_of_a_tool_is_none() -> None:
+async def test_a_verdict_beside_a_call_of_a_tool_is_not_one() -> None:
     answer = Message(Role.ASSISTANT, (TextBlock("1: 1.0\n2: 1.0"), ToolCall("c", "look", {})))
     with pytest.raises(BadVerdict, match="called a tool"):
         await _judged(answer)

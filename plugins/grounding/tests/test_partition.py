@@ -50,7 +50,7 @@ def test_three_answers(score: float, expected: str) -> None:
     assert decide(score) == expected
 
 
-def test_what_is_no_number_is_no_reason_to_proceed() -> None:
+def test_what_is_not_a_number_is_not_a_reason_to_proceed() -> None:
     assert decide(math.nan) is Decision.REPLAN
 
 

@@ -57,7 +57,7 @@ def standing(claim: str, *evidence: str, question: str = "Is it so?") -> Standin
         ("The service is unavailable.", "The service is available.", X),
     ],
 )
-def test_a_denial_is_no_confirmation(claim: str, evidence: str, expected: Standing) -> None:
+def test_a_denial_is_not_a_confirmation(claim: str, evidence: str, expected: Standing) -> None:
     assert standing(claim, evidence) is expected
 
 
@@ -131,7 +131,7 @@ def test_units_dates_and_formats_are_one_form(one: str, other: str, equal: bool)
 
 
 @pytest.mark.parametrize("places", [{"distance_km": 5}, {"distance": "5 km"}, {"distance": "5000 m"}])
-def test_the_unit_may_stand_in_a_key(places: dict[str, object]) -> None:
+def test_the_unit_may_be_in_a_key(places: dict[str, object]) -> None:
     assert standing("The distance is 5 km.", json.dumps(places)) is G
     assert standing("The distance is 6 km.", json.dumps(places)) is X
 

@@ -158,7 +158,7 @@ async def test_a_signature_does_not_outlive_the_words_that_it_was_made_for() -> 
     assert [b.signature for b in blocks if isinstance(b, ThinkingBlock)] == [None, "sig"]
 
 
-async def test_keys_that_were_told_apart_by_what_is_cut_out_stay_apart() -> None:
+async def test_keys_that_differed_by_what_is_cut_out_stay_apart() -> None:
     tools = Tools()
     await run(ScriptedModel(call("send", body={"a@x.example": 1, "b@x.example": 2}), "ok"), tools=tools)
     assert tools.ran == [("send", {"[redacted: email]": 1, "[redacted: email]'": 2})]
@@ -375,7 +375,7 @@ async def test_attack_a_tool_call_disguised_as_text_runs_nothing_and_fools_no_re
     assert "[INST]" not in told.seen
 
 
-async def test_attack_a_placeholder_written_by_the_model_is_no_way_in() -> None:
+async def test_attack_a_placeholder_written_by_the_model_is_not_a_way_in() -> None:
     tools = Tools()
     told = await run(ScriptedModel(call("send", body="[blocked: key_sent] please"), "Hm."), tools=tools)
     assert tools.ran == []
@@ -449,7 +449,7 @@ def test_the_window_of_the_built_in_hooks_shows_it() -> None:
     assert FromTheWindow is GuardrailsHook
 
 
-async def test_a_run_that_was_interrupted_goes_on_without_asking_or_filtering_anew_and_replays() -> None:
+async def test_a_run_that_was_interrupted_continues_without_asking_or_filtering_again_and_replays() -> None:
     dying = [True]
 
     @tool(effect="pure")
@@ -477,7 +477,7 @@ async def test_parallel_runs_count_for_themselves() -> None:
     assert [r.reports["guardrails"].times("email") for r in runs] == [1, 2]
 
 
-async def test_the_start_and_the_thought_are_told_filtered() -> None:
+async def test_the_start_and_the_thought_are_reported_filtered() -> None:
     told = await run(ScriptedModel(f"A {SECRETS[0]}"), f"Q {SECRETS[0]}")
     (start,) = [e for e in told.events if isinstance(e, RunStartEvent)]
     (think,) = [e for e in told.events if isinstance(e, ThinkEvent)]

@@ -54,7 +54,7 @@ def test_settings_that_cannot_work_are_refused(wrong: dict[str, Any], said: str)
         Agent(ScriptedModel(), guardrails=wrong)
 
 
-def test_a_rule_of_ones_own_stands_beside_the_defaults_or_in_the_place_of_one() -> None:
+def test_a_rule_of_ones_own_is_added_to_the_defaults_or_replaces_one() -> None:
     mine = GuardrailsSettings(rules=[Rule(name="project", pattern=r"PRJ-\d{4}")])
     assert rewritten(mine, "PRJ-1234 of a@b.example") == "[redacted: project] of [redacted: email]"
     other = GuardrailsSettings(rules=[Rule(name="email", pattern="@internal")])

@@ -119,7 +119,7 @@ async def test_what_the_callback_raises_stops_the_generation_and_is_raised(serve
     assert (server.running, server.stopped) == (0, 1)
 
 
-async def test_cancelling_stops_the_generation_before_the_caller_goes_on(server: Server) -> None:
+async def test_cancelling_stops_the_generation_before_the_caller_continues(server: Server) -> None:
     server.endless = True
 
     async def take(chunk: dict[str, Any]) -> None:

@@ -77,7 +77,7 @@ def test_any_other_refusal_is_an_error_of_the_weights(hub: Hub) -> None:
         find(parse(NAME))
 
 
-def test_a_file_of_the_hub_that_is_no_model_is_refused(hub: Hub) -> None:
+def test_a_file_of_the_hub_that_is_not_a_model_is_refused(hub: Hub) -> None:
     hub.path.write_text("<html>")
 
     with pytest.raises(WeightsError, match="is not a GGUF file"):

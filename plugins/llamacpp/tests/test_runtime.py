@@ -49,13 +49,13 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, str | None]:
     return found
 
 
-def test_threads_are_told_not_to_spin_before_the_runtime_is_imported(seen: dict[str, str | None]) -> None:
+def test_threads_are_configured_not_to_spin_before_the_runtime_is_imported(seen: dict[str, str | None]) -> None:
     start(Path("m.gguf"), EngineOptions(n_ctx=256))
 
     assert seen == PATIENT
 
 
-def test_what_the_environment_says_of_threads_stands(
+def test_what_the_environment_says_of_threads_is_respected(
     seen: dict[str, str | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")

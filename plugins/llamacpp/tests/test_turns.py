@@ -70,7 +70,7 @@ def test_the_answer_has_a_name_that_no_tool_has() -> None:
     assert f"call {turn.final}" in turn.messages[0]["content"]
 
 
-def test_generic_examples_stand_between_the_rules_and_the_conversation() -> None:
+def test_generic_examples_come_between_the_rules_and_the_conversation() -> None:
     turn = plan(request())
 
     first = GENERIC[0]
@@ -259,7 +259,7 @@ def test_an_output_schema_constrains_the_answer_with_and_without_tools() -> None
 # ----------------------------------------------------------------- what was said
 
 
-def test_a_call_and_an_answer_are_told_apart() -> None:
+def test_a_call_and_an_answer_are_distinguished() -> None:
     turn = plan(request())
 
     call = read(turn, '{"tool": "look", "args": {"at": "sea"}}').call

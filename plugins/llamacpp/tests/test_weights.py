@@ -91,7 +91,7 @@ def test_a_folder_in_the_place_of_the_file_is_named(fake_model: FakeModel, tmp_p
 
 
 @pytest.mark.parametrize("damage", [WHOLE[:-1], WHOLE[:-1] + b"!", b""])
-def test_a_changed_file_in_the_cache_is_made_anew(fake_model: FakeModel, tmp_path: Path, damage: bytes) -> None:
+def test_a_changed_file_in_the_cache_is_made_again(fake_model: FakeModel, tmp_path: Path, damage: bytes) -> None:
     cache = str(tmp_path / "cache")
     path = find(source(fake_model), cache_dir=cache)
     path.write_bytes(damage)

@@ -180,7 +180,7 @@ class FrostEvent(Event):
     prompt: str = ""
 
 
-def test_of_an_event_of_a_plugin_only_numbers_and_names_are_no_payload() -> None:
+def test_of_an_event_of_a_plugin_only_numbers_and_names_are_not_a_payload() -> None:
     event = FrostEvent(degrees=3.5, rule="frost", prompt="what Ann asked")
     assert event_fields(event, payloads=False, max_chars=100) == {"degrees": 3.5, "rule": "frost"}
     assert event_fields(event, payloads=True, max_chars=100)["prompt"] == "what Ann asked"
@@ -297,7 +297,7 @@ async def test_a_slow_handler_does_not_hold_the_loop_up_and_loses_nothing() -> N
     assert len(log.values) == 10
 
 
-async def test_a_handler_that_fails_is_reported_and_the_run_goes_on() -> None:
+async def test_a_handler_that_fails_is_reported_and_the_run_continues() -> None:
     class Broken(logging.Handler):
         def handle(self, record: logging.LogRecord) -> bool:
             raise OSError("no space left")

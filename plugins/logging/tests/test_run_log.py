@@ -168,7 +168,7 @@ async def test_two_agents_can_write_to_one_file_and_a_file_that_was_taken_away_i
 
 
 @given(st.lists(emitted(), max_size=5), st.integers(1, 200))
-def test_a_line_that_was_cut_off_is_told_of_and_the_others_are_read(
+def test_a_line_that_was_cut_off_is_reported_and_the_others_are_read(
     tmp_path_factory: pytest.TempPathFactory, told: list[Event], cut: int
 ) -> None:
     path = tmp_path_factory.mktemp("log") / "x"
@@ -183,7 +183,7 @@ def test_a_line_that_was_cut_off_is_told_of_and_the_others_are_read(
     assert f"line {len(told) + 1}, which is cut off in the middle" in problem
 
 
-def test_what_is_no_entry_is_told_of_with_the_reason(tmp_path: Path) -> None:
+def test_what_is_not_an_entry_is_reported_with_the_reason(tmp_path: Path) -> None:
     path = tmp_path / "x"
     forms: list[Any] = [
         5,
@@ -262,7 +262,7 @@ async def test_after_a_crash_in_a_line_the_next_process_begins_another(path: Pat
     assert len(log.problems) == 1
 
 
-def test_a_program_that_ends_in_the_middle_of_a_run_has_written_what_was_told(path: Path) -> None:
+def test_a_program_that_ends_in_the_middle_of_a_run_has_written_what_was_reported(path: Path) -> None:
     assert program(_LEAVING, path) == 0
     assert "think" in [event.type for event in read_run_log(path).events]
 
@@ -281,7 +281,7 @@ async def test_a_cancelled_run_is_in_it_to_its_end(path: Path) -> None:
     assert last.reason == "Cancelled"
 
 
-async def test_a_resumed_run_goes_on_in_the_file_and_in_the_sum(path: Path) -> None:
+async def test_a_resumed_run_continues_in_the_file_and_in_the_sum(path: Path) -> None:
     def ask(ctx: ToolContext[Any]) -> str:
         """Ask."""
         return str(ctx.interrupt("Sure?"))
@@ -304,7 +304,7 @@ async def test_a_replay_writes_nothing(path: Path) -> None:
     assert read_run_log(path).events == tuple(events)
 
 
-async def test_a_disk_that_fails_is_reported_and_the_run_goes_on(tmp_path: Path) -> None:
+async def test_a_disk_that_fails_is_reported_and_the_run_continues(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     made = agent(script(after="cycle"), logging={"run_log": str(tmp_path / "file" / "run.jsonl")})
     with kept("locus.logging") as warned:
@@ -372,7 +372,7 @@ def test_when_no_thread_can_be_started_any_more_the_work_is_done_at_once(monkeyp
     assert done == [1]
 
 
-async def test_a_file_that_was_set_aside_and_not_begun_anew_is_read(path: Path) -> None:
+async def test_a_file_that_was_set_aside_and_not_begun_again_is_read(path: Path) -> None:
     _, events = await run(agent(script(), logging={"run_log": str(path)}))
     path.rename(rotated_path(path, 1))  # noqa: ASYNC240 - nobody else is there to wait
     assert read_run_log(path).events == tuple(events)

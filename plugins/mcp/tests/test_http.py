@@ -129,7 +129,7 @@ def strangers() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", STRANGERS)
-async def test_an_address_that_is_no_server_is_reported_and_the_run_goes_on(strangers: str, path: str) -> None:
+async def test_an_address_that_is_not_a_server_is_reported_and_the_run_continues(strangers: str, path: str) -> None:
     result = await agent(f"{strangers}/{path}", connect_timeout=10).run("go")
 
     assert (result.text, reported(result).status, reported(result).tools) == ("done", "failed", ())
@@ -146,7 +146,7 @@ async def test_an_address_where_nobody_is_says_so() -> None:
     ("path", "says"),
     [("no-key", "the HTTP status 401: give it a key in headers"), ("nothing", "the HTTP status 404: compare the url")],
 )
-async def test_a_status_is_told_with_what_to_do_about_it(strangers: str, path: str, says: str) -> None:
+async def test_a_status_is_reported_with_what_to_do_about_it(strangers: str, path: str, says: str) -> None:
     result = await agent(f"{strangers}/{path}", connect_timeout=10).run("go")
 
     assert says in reported(result).detail

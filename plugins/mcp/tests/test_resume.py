@@ -84,7 +84,9 @@ async def test_a_resumed_run_tells_the_model_of_the_same_tools_whatever_the_serv
     assert (await timetravel.replay(agent, "t")).raise_for_difference().ok
 
 
-async def test_a_run_goes_on_without_a_server_that_is_gone_and_not_without_one_that_it_requires(tmp_path: Path) -> None:
+async def test_a_run_continues_without_a_server_that_is_gone_and_not_without_one_that_it_requires(
+    tmp_path: Path,
+) -> None:
     kept = broken(MemoryStore(), "0/think/0")
     servers = {"raw": raw()}
     with pytest.raises(StoreError):

@@ -97,14 +97,14 @@ async def test_a_call_that_is_given_up_is_cancelled_on_the_server(how: str, tmp_
         ("nonsense", "Error: McpResultInvalid: MCP server 'raw' sent an invalid tool result"),
     ],
 )
-async def test_a_call_that_fails_is_told_to_the_model_and_the_server_goes_on(name: str, says: str) -> None:
+async def test_a_call_that_fails_reaches_the_model_and_the_server_continues(name: str, says: str) -> None:
     result = await agent(raw(), call(f"raw__{name}"), call("raw__echo", words="still here")).run("go")
 
     assert results(result)[0].startswith(says)
     assert results(result)[1] == "still here"
 
 
-async def test_a_server_that_dies_in_a_call_is_told_and_its_other_calls_are_not_made() -> None:
+async def test_a_server_that_dies_in_a_call_is_reported_and_its_other_calls_are_not_made() -> None:
     result = await agent(raw(), call("raw__die"), call("raw__echo", words="x")).run("go")
 
     died, gone = results(result)
@@ -164,7 +164,7 @@ async def test_one_server_that_fails_takes_nothing_from_the_others() -> None:
     assert [(s.server, s.status) for s in result.reports["mcp"].servers] == [("bad", "failed"), ("good", "connected")]
 
 
-async def test_a_banner_on_the_output_is_no_hindrance() -> None:
+async def test_a_banner_on_the_output_is_not_a_hindrance() -> None:
     server = raw({"says": "Welcome to the server!", "noise": True})
     result = await agent(server, call("raw__echo", words="x")).run("go")
 

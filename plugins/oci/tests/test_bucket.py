@@ -184,7 +184,7 @@ async def test_nobody_there_is_a_store_error(home: Home) -> None:
             await store.claim("t", "w")
 
 
-async def test_who_may_not_and_what_is_not_there_are_told_apart(home: Home, keys: Keys) -> None:
+async def test_who_may_not_and_what_is_not_there_are_distinguished(home: Home, keys: Keys) -> None:
     async with home.store(bucket="elsewhere") as store:
         with pytest.raises(BucketMissing, match="BucketNotFound"):
             await store.read("t")
@@ -340,7 +340,7 @@ async def test_a_thread_that_is_taken_meanwhile_is_not_deleted(home: Home) -> No
         assert await other.append(theirs, said("two")) is Appended.OK
 
 
-async def test_a_thread_that_is_deleted_meanwhile_is_begun_anew(home: Home) -> None:
+async def test_a_thread_that_is_deleted_meanwhile_is_begun_again(home: Home) -> None:
     """The head is gone when it is to be written: the look is repeated."""
     async with home.store() as store:
         await store.release(await claimed(store, "one"))
@@ -438,7 +438,9 @@ async def test_a_time_is_found_without_reading_every_thread(home: Home) -> None:
         (b'{"format": 2, "tail": [], "parts": [], "shares": []}', BucketTooNew),
     ],
 )
-async def test_what_is_no_head_is_refused_and_left_alone(home: Home, content: bytes, error: type[StoreError]) -> None:
+async def test_what_is_not_a_head_is_refused_and_left_alone(
+    home: Home, content: bytes, error: type[StoreError]
+) -> None:
     async with home.store() as store:
         await store.release(await claimed(store, "one"))
         home.bucket.objects[HEAD].body = content

@@ -128,7 +128,7 @@ async def test_an_endpoint_of_ones_own_is_named_as_such(server: LocalServer, con
         assert (body["servingMode"], body["compartmentId"]) == (serving, COMPARTMENT)
 
 
-async def test_the_compatible_address_is_told_who_pays(server: LocalServer, config: Path) -> None:
+async def test_the_compatible_address_gets_who_pays(server: LocalServer, config: Path) -> None:
     """By header, and the project as well."""
     server.then(Answer.of({"choices": [{"message": {"content": "Hi."}, "finish_reason": "stop"}]}))
     await model_at(server, config, "openai.gpt-5.5", project="ocid1.generativeaiproject.oc1..p").complete(asked())
@@ -171,7 +171,7 @@ async def test_responses_are_asked_where_the_settings_say_so(server: LocalServer
     assert server.received[0].path == "/openai/v1/responses"
 
 
-async def test_nobody_can_sign_is_a_typed_error_and_the_thread_goes_on(server: LocalServer, tmp_path: Path) -> None:
+async def test_nobody_can_sign_is_a_typed_error_and_the_thread_continues(server: LocalServer, tmp_path: Path) -> None:
     model = model_at(server, tmp_path / "none")
     with pytest.raises(KeyMissing, match="oci setup config") as caught:
         await model.complete(asked())
@@ -201,7 +201,7 @@ async def test_failures_say_what_the_service_says(
     assert "Authorization failed" in str(caught.value)
 
 
-async def test_an_error_in_the_middle_of_a_stream_is_told(server: LocalServer, config: Path) -> None:
+async def test_an_error_in_the_middle_of_a_stream_is_reported(server: LocalServer, config: Path) -> None:
     piece = {"message": {"content": [{"type": "TEXT", "text": "Hel"}]}}
     server.then(Answer.events(piece, {"code": "429", "message": "too many"}, done=""))
 

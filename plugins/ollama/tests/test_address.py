@@ -57,7 +57,7 @@ def test_without_any_address_the_server_of_this_machine_is_asked() -> None:
     ("text", "here"),
     [("", True), ("localhost", True), ("127.9.9.9", True), ("[::1]", True), ("10.0.0.7", False), ("ollama.com", False)],
 )
-def test_this_machine_is_told_from_others(text: str, *, here: bool) -> None:
+def test_this_machine_is_distinguished_from_others(text: str, *, here: bool) -> None:
     assert address(text, {}).here is here
 
 

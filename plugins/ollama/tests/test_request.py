@@ -184,7 +184,7 @@ def test_a_call_that_cannot_be_forced_is_refused_rather_than_hoped_for(choice: s
     assert (caught.value.provider, caught.value.retryable) == ("ollama", False)
 
 
-def test_a_typed_answer_is_a_schema_where_there_are_no_tools() -> None:
+def test_a_typed_answer_is_a_schema_without_tools() -> None:
     assert sent(output=CITY)["format"] == {"type": "object", "properties": {"name": {"type": "string"}}}
     forbidden = sent(output=CITY, tools=(LOOK,), settings=ModelSettings(tool_choice="none"))
     assert "tools" not in forbidden

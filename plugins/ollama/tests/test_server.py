@@ -133,7 +133,7 @@ async def test_an_agent_takes_the_settings_of_its_provider(emulator: Emulator, s
 
 
 @pytest.mark.anyio
-async def test_a_thread_goes_on_with_the_bytes_it_had_and_replays_without_a_difference(
+async def test_a_thread_continues_with_the_bytes_it_had_and_replays_without_a_difference(
     emulator: Emulator, server: LocalServer
 ) -> None:
     emulator.own = ("mood",)
@@ -243,7 +243,7 @@ async def test_a_model_is_missing_also_where_the_server_does_not_say_what_it_has
 
 
 @pytest.mark.anyio
-async def test_a_wrong_address_is_no_missing_model(emulator: Emulator, server: LocalServer) -> None:
+async def test_a_wrong_address_is_not_a_missing_model(emulator: Emulator, server: LocalServer) -> None:
     error = await failure(model_at(f"{server.url}/v1"))
 
     assert type(error) is NotFound
@@ -251,7 +251,7 @@ async def test_a_wrong_address_is_no_missing_model(emulator: Emulator, server: L
 
 
 @pytest.mark.anyio
-async def test_a_server_that_does_not_run_is_told_with_how_to_start_it(nowhere: str) -> None:
+async def test_a_server_that_does_not_run_is_reported_with_how_to_start_it(nowhere: str) -> None:
     error = await failure(model_at(nowhere))
 
     assert type(error) is Unreachable
@@ -270,7 +270,7 @@ async def test_a_server_that_does_not_run_is_told_with_how_to_start_it(nowhere: 
     ],
     ids=["of the runner", "older", "without shifting"],
 )
-async def test_a_prompt_that_is_too_long_is_told_with_the_setting(server: LocalServer, text: str) -> None:
+async def test_a_prompt_that_is_too_long_is_reported_with_the_setting(server: LocalServer, text: str) -> None:
     server.then(Answer.of({"error": text}, status=400))
 
     error = await failure(model_at(server.url))
@@ -293,7 +293,7 @@ async def test_an_error_in_the_middle_of_a_stream_is_an_error(server: LocalServe
 
 
 @pytest.mark.anyio
-async def test_an_answer_that_is_not_done_is_no_answer(server: LocalServer) -> None:
+async def test_an_answer_that_is_not_done_is_not_an_answer(server: LocalServer) -> None:
     told = final({"model": "tiny", "messages": []}, {})
     server.then(Answer.of({**told, "message": message_of("po"), "done": False}))
 
@@ -425,7 +425,7 @@ def test_a_server_may_have_no_list_at_all(server: LocalServer) -> None:
     assert [name for name, _ in models(OllamaSettings(base_url=server.url))] == ["NAME"]
 
 
-def test_no_server_is_no_failure_of_the_list(nowhere: str) -> None:
+def test_no_server_is_not_a_failure_of_the_list(nowhere: str) -> None:
     ((name, note),) = models(None, {"OLLAMA_HOST": nowhere})
 
     assert name == "NAME"
@@ -438,7 +438,7 @@ async def test_models_can_be_listed_from_within_an_event_loop(nowhere: str) -> N
     assert len(models(None, {"OLLAMA_HOST": nowhere})) == 1
 
 
-def test_something_else_at_the_address_is_told(server: LocalServer) -> None:
+def test_something_else_at_the_address_is_reported(server: LocalServer) -> None:
     server.then(Answer(media_type="text/html", body="<html><title>Printer</title></html>"))
 
     with pytest.raises(BadAnswer, match="Printer"):

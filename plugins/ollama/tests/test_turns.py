@@ -159,7 +159,7 @@ def test_calls_get_ids_that_differ_and_stay_the_same() -> None:
     assert whole(message).tool_calls == (first, second)
 
 
-def test_ids_of_the_server_are_kept_and_told_apart() -> None:
+def test_ids_of_the_server_are_kept_and_distinguished() -> None:
     calls = [{"id": "call_9", "function": {"name": "look", "arguments": {"n": n}}} for n in range(2)]
 
     response = whole({"role": "assistant", "content": "", "tool_calls": calls})
@@ -169,7 +169,7 @@ def test_ids_of_the_server_are_kept_and_told_apart() -> None:
     assert [call["id"] for call in turn_of(response.message)["tool_calls"]] == ["call_9", "call_9"]
 
 
-def test_arguments_that_are_no_object_are_a_malformed_call() -> None:
+def test_arguments_that_are_not_an_object_are_a_malformed_call() -> None:
     calls = [{"function": {"name": "look", "arguments": text}} for text in ("{oops", [1], "[1]")]
 
     found = whole({"role": "assistant", "content": "", "tool_calls": calls}).tool_calls
@@ -190,7 +190,7 @@ def test_arguments_that_are_no_object_are_a_malformed_call() -> None:
         ("something new", 0, "other"),
     ],
 )
-def test_why_the_model_stopped_is_told(reason: str | None, calls: int, stop: str) -> None:
+def test_why_the_model_stopped_is_reported(reason: str | None, calls: int, stop: str) -> None:
     message = message_of(["x", *[ToolCall("", "look")] * calls])
 
     assert whole(message, done_reason=reason).stop_reason == stop

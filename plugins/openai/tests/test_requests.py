@@ -108,7 +108,7 @@ async def test_the_choice_of_a_tool(server: LocalServer, form: str, choice: str)
     )
 
 
-async def test_an_output_schema_is_native_or_told(server: LocalServer) -> None:
+async def test_an_output_schema_is_native_or_sent_as_text(server: LocalServer) -> None:
     form = (await sent(server, "chat", asking(output=ANSWER)))["response_format"]["json_schema"]
     assert (form["name"], form["strict"], form["schema"]["required"]) == ("answer", True, ["x"])
     form = (await sent(server, "responses", asking(output=ANSWER)))["text"]["format"]
@@ -242,12 +242,12 @@ async def test_parts_of_a_reasoning_stand_apart_in_what_is_heard(server: LocalSe
 
 
 @pytest.mark.parametrize("calls", [5, [5], [{"index": 0, "function": 7}], {"a": 1}])
-async def test_calls_of_another_shape_are_no_answer(server: LocalServer, calls: Any) -> None:
+async def test_calls_of_another_shape_are_not_an_answer(server: LocalServer, calls: Any) -> None:
     with pytest.raises(BadAnswer):
         await heard(server, "chat", delta(tool_calls=calls), delta("tool_calls"))
 
 
-async def test_arguments_that_are_no_json_reach_the_loop(server: LocalServer) -> None:
+async def test_arguments_that_are_not_json_reach_the_loop(server: LocalServer) -> None:
     call = {"index": 0, "id": "c", "function": {"name": "look", "arguments": '{"at": '}}
     response, _ = await heard(server, "chat", delta(tool_calls=[call]), delta("tool_calls"))
     assert response.tool_calls == (ToolCall("c", "look", malformed='{"at": '),)

@@ -69,7 +69,7 @@ async def _written(store: CrashingStore, purpose: str) -> int:
     return sum(isinstance(body, Intent | Outcome) and body.step_id.purpose == purpose for body in bodies)
 
 
-async def test_wherever_a_run_dies_it_goes_on_with_the_same_plan() -> None:
+async def test_wherever_a_run_dies_it_continues_with_the_same_plan() -> None:
     plain, whole = ScriptedModel(play, after="repeat"), Tools()
     reference, _ = await run(plain, whole.all(), planning=True)
     assert {p: purposes(plain).count(p) for p in CALLS} == CALLS
@@ -104,7 +104,7 @@ async def test_a_replay_shows_no_difference() -> None:
     assert len(model.requests) == 2
 
 
-async def test_a_fork_goes_on_with_the_plan_that_it_was_made_in() -> None:
+async def test_a_fork_continues_with_the_plan_that_it_was_made_in() -> None:
     store, model = MemoryStore(), ScriptedModel(PLAN, ANSWER, ANSWER)
     agent = Agent(model, tools=Journey().all(), planning=True, checkpointer=store)
     whole = await agent.run("Plan.", thread_id="t")
@@ -117,7 +117,7 @@ async def test_a_fork_goes_on_with_the_plan_that_it_was_made_in() -> None:
     assert result.reports["planning"] == whole.reports["planning"]
 
 
-async def test_a_run_that_was_given_up_goes_on_without_a_plan_after_a_crash() -> None:
+async def test_a_run_that_was_given_up_continues_without_a_plan_after_a_crash() -> None:
     dying = [True]
 
     @tool(effect="keyed")

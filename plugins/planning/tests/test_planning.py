@@ -367,7 +367,7 @@ async def test_a_planner_that_fails_is_done_without(failure: Any) -> None:
     replayed.raise_for_difference()
 
 
-async def test_a_worker_that_must_not_go_on_is_no_failing_planner(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_that_must_not_go_on_is_not_a_failing_planner(monkeypatch: pytest.MonkeyPatch) -> None:
     async def lost(*_: Any, **__: Any) -> None:
         raise Fenced("another worker has the thread")
 
@@ -488,7 +488,7 @@ async def test_a_cancel_while_a_plan_is_made_ends_the_run() -> None:
 # -- going on, and side by side -----------------------------------------------------------------------
 
 
-async def test_a_planned_call_that_asks_a_person_goes_on_with_the_plan() -> None:
+async def test_a_planned_call_that_asks_a_person_continues_with_the_plan() -> None:
     @tool
     async def confirm(what: str, ctx: ToolContext[None]) -> str:
         """Ask."""
@@ -525,7 +525,7 @@ async def test_parallel_runs_of_one_agent_follow_their_own_plans() -> None:
 # -- the attacks --------------------------------------------------------------------------------------
 
 
-async def test_attack_a_page_that_gives_orders_adds_no_step_and_its_text_is_no_reference() -> None:
+async def test_attack_a_page_that_gives_orders_adds_no_step_and_its_text_is_not_a_reference() -> None:
     wired: list[str] = []
 
     @tool
@@ -625,7 +625,7 @@ def test_settings_that_cannot_work_are_refused(wrong: dict[str, Any], said: str)
 
 
 @pytest.mark.parametrize("odd", ["text", {"run_id": 3}, {"plan": []}])
-async def test_metadata_that_somebody_else_wrote_under_the_name_are_no_plan(odd: Any) -> None:
+async def test_metadata_of_another_plugin_under_the_name_are_not_a_plan(odd: Any) -> None:
     model = ScriptedModel(plan(A), "Done.")
     result = await Agent(model, tools=TOOLS, planning=True).run("Look.", metadata={"planning": odd})
     assert result.reports["planning"].how == "answered"
@@ -634,7 +634,7 @@ async def test_metadata_that_somebody_else_wrote_under_the_name_are_no_plan(odd:
 @pytest.mark.parametrize(
     "odd", [{}, {"plan": None}, {"plan": {"goal": "g", "steps": [3], "answer": ()}}, {"plan": {}, "x": 1}]
 )
-def test_a_record_that_cannot_be_read_is_none(odd: dict[str, Any]) -> None:
+def test_a_record_that_cannot_be_read_is_not_one(odd: dict[str, Any]) -> None:
     state = AgentState()
     assert Record.of(state.with_metadata("planning", {"began": state.started_at.isoformat(), **odd})) is None
     kept = evolve(Record.first(state), plans=1, plan=read_plan(plan(A), ToolRegistry(look)))

@@ -110,7 +110,7 @@ def test_what_is_wrong_with_a_plan_is_said(text: str, said: str) -> None:
     assert said in problems(text)
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
+def test_all_that_is_wrong_is_reported_at_once() -> None:
     found = problems(plan(step("a", "lok"), step("b", "add", a="x", b=of("z")), {"id": 3}))
     assert all(part in found for part in ("lok", "$.a", "'z'", "step 3"))
 

@@ -128,7 +128,7 @@ async def test_an_unknown_price_stays_unknown_and_is_said() -> None:
     assert [event_from_json(event_to_json(e)) for e in said] == said
 
 
-async def test_known_and_unknown_calls_of_one_run_are_told_apart() -> None:
+async def test_known_and_unknown_calls_of_one_run_are_distinguished() -> None:
     class Asks(Hook):
         async def on_think(self, event: Any, run: Any) -> None:
             other = ScriptedModel("no", name="nosuch:model")
@@ -188,7 +188,7 @@ async def test_a_resumed_run_keeps_what_calls_cost_then_and_a_replay_shows_no_di
     (await timetravel.replay(agent(5.0), "t")).raise_for_difference()
 
 
-async def test_a_call_that_is_on_record_is_not_counted_by_the_segment_that_goes_on() -> None:
+async def test_a_call_that_is_on_record_is_not_counted_by_the_segment_that_continues() -> None:
     class Dies(Hook):
         async def on_think(self, event: Any, run: Any) -> None:
             if dying:

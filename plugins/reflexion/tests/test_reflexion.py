@@ -397,7 +397,7 @@ async def test_a_judge_that_may_not_spend_more_is_reported() -> None:
     assert result.reports["reflexion"].errors[0].startswith("BudgetExceeded")
 
 
-async def test_a_worker_that_must_not_go_on_is_no_failing_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_that_must_not_go_on_is_not_a_failing_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     async def lost(*_: Any, **__: Any) -> None:
         raise Fenced("another worker has the thread")
 
@@ -480,7 +480,7 @@ def lesson(text: str) -> str:
     return says(0.1, "stuck", "It failed.", text)
 
 
-async def test_lessons_of_failed_steps_are_told_to_the_next_attempt_on_the_thread() -> None:
+async def test_lessons_of_failed_steps_are_passed_to_the_next_attempt_on_the_thread() -> None:
     store = MemoryStore()
     options: dict[str, Any] = {"reflexion": {"interval": None, "lessons": 2}, "checkpointer": store}
     script = [call("fail", how=str(n)) for n in range(3)]
@@ -528,7 +528,7 @@ async def test_without_the_setting_no_lesson_is_kept_and_no_node_wrapped() -> No
     assert made.runtime.hooks.impls("locus_wrap_node") == ()
 
 
-async def test_metadata_of_somebody_else_under_its_name_is_no_lesson() -> None:
+async def test_metadata_of_another_plugin_under_its_name_is_not_a_lesson() -> None:
     made = agent("Hello.", reflexion={"lessons": 1})
     result = await made.run("Hello?", metadata={"reflexion": {"lessons": "all"}})
     assert len(result.state.messages) == 2

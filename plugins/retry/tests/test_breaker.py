@@ -66,7 +66,7 @@ def test_calls_that_began_before_it_opened_neither_close_it_nor_keep_it_open() -
     assert not breaker.is_open
 
 
-def test_what_is_told_while_it_is_open_and_nobody_tries_does_not_count() -> None:
+def test_what_is_reported_while_it_is_open_and_nobody_tries_does_not_count() -> None:
     breaker = Breaker(BreakerSettings(failures=1, cooldown=10))
     failed(breaker, 1)
     assert not breaker.record(breaker.era, 1, ok=True)

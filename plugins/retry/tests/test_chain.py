@@ -50,7 +50,7 @@ async def test_the_next_model_is_asked_when_retries_are_used_up() -> None:
     assert (report.retries, report.empty, report.fallbacks) == (2, 2, ("c:c",))
 
 
-async def test_when_all_fail_the_last_error_stands_and_names_the_others() -> None:
+async def test_when_all_fail_the_last_error_is_kept_and_names_the_others() -> None:
     first, second = model(busy(500), after="repeat"), model(busy(503), after="repeat", name="b:b")
     result, events = await collected(Agent(first, hooks=[hook(Waits(), max_retries=0, fallback=[second])]))
     assert getattr(result.error, "status", None) == 503
@@ -225,7 +225,7 @@ async def test_the_loops_breaker_is_of_all_runs_and_one_that_succeeds_closes_it(
     assert (await well.run("?")).text == "Hi."
 
 
-async def test_an_iteration_in_which_something_worked_is_no_failure() -> None:
+async def test_an_iteration_in_which_something_worked_is_not_a_failure() -> None:
     one = hook(Waits(), loop_breaker=BreakerSettings(failures=1))
     asked = model([call("broken"), call("look")], "Done.")
     result, _ = await collected(Agent(asked, tools=[broken, look], hooks=[one]))

@@ -74,13 +74,13 @@ async def test_what_does_not_pass_is_asked_once(failure: Any) -> None:
 
 
 @pytest.mark.parametrize("reason", ["length", "filter"])
-async def test_an_answer_that_was_cut_off_or_filtered_is_no_empty_answer(reason: str) -> None:
+async def test_an_answer_that_was_cut_off_or_filtered_is_not_an_empty_answer(reason: str) -> None:
     asked = model(empty(reason), "Hi.")
     await collected(Agent(asked, hooks=[hook(Waits())]))
     assert len(asked.requests) == 1
 
 
-async def test_an_answer_of_tool_calls_alone_is_no_empty_answer_and_empty_ones_may_be_left_alone() -> None:
+async def test_an_answer_of_tool_calls_alone_is_not_an_empty_answer_and_empty_ones_may_be_left_alone() -> None:
     @tool
     def look() -> str:
         """Look."""
@@ -103,7 +103,7 @@ async def test_no_more_than_so_often(retries: int) -> None:
     assert not [e for e in events if e.type == "hook_failed"], "a provider's bad day is not the plugin's"
 
 
-async def test_an_answer_that_stays_empty_stands_in_the_end() -> None:
+async def test_an_answer_that_stays_empty_is_accepted_in_the_end() -> None:
     result, _ = await collected(Agent(model("", after="repeat"), hooks=[hook(Waits(), max_retries=2)]))
     assert (result.stop_reason, result.text) == ("NoToolCalls", "")
     assert result.reports["retry"].empty == 3
@@ -120,7 +120,7 @@ async def test_a_limit_ends_the_attempts() -> None:
     assert not [e for e in events if isinstance(e, ModelFallbackEvent)]
 
 
-async def test_an_empty_answer_stands_when_a_limit_leaves_no_further_attempt() -> None:
+async def test_an_empty_answer_is_accepted_when_a_limit_leaves_no_further_attempt() -> None:
     asked, other = model("", after="repeat"), model("Hi.", name="acme:other")
     limit = TokenLimit(20) | MaxIterations(9)
     for settings in ({"max_retries": 9}, {"max_retries": 1}):

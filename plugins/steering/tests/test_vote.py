@@ -52,7 +52,7 @@ def test_a_vote_is_one_object(text: str, expected: Vote) -> None:
         '{"decision": "proceed", "reason": "' + "x" * 10_000 + '"}',
     ],
 )
-def test_anything_else_is_no_vote(text: str) -> None:
+def test_anything_else_is_not_a_vote(text: str) -> None:
     with pytest.raises(BadVote):
         read_vote(text)
 

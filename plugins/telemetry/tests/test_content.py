@@ -85,7 +85,7 @@ async def test_messages_are_written_as_the_conventions_write_them() -> None:
 
 
 @pytest.mark.parametrize("first", [True, False])
-async def test_what_others_cut_out_is_on_no_span_wherever_this_plugin_stands(first: bool) -> None:
+async def test_what_others_cut_out_is_on_no_span_wherever_this_plugin_is(first: bool) -> None:
     class Cutting(Hook):
         @hookimpl
         def locus_filter_input(self, prompt: Any) -> str:
@@ -146,7 +146,7 @@ async def test_the_environment_variable_is_heard_by_the_hook(monkeypatch: pytest
     assert "PROMPT" in everything(traced)
 
 
-def test_long_texts_are_cut_wherever_they_stand() -> None:
+def test_long_texts_are_cut_wherever_they_are() -> None:
     long = "x" * 50
     cut = "x" * 10 + "... (50 characters)"
     content = Content(10)

@@ -154,7 +154,7 @@ async def test_what_the_request_asked_for_is_on_its_span(traced: Traced) -> None
     assert found["gen_ai.output.type"] == "json"
 
 
-async def test_tokens_of_the_cache_and_of_reasoning_are_told_apart(traced: Traced) -> None:
+async def test_tokens_of_the_cache_and_of_reasoning_are_distinguished(traced: Traced) -> None:
     usage = Usage(prompt_tokens=100, completion_tokens=20, cached_tokens=60, cache_write_tokens=30, reasoning_tokens=9)
     await traced.agent(ScriptedModel("Yes.", usage=lambda *_: usage, name="mistral:large")).run("?")
     found = about(traced.one("chat large"))
@@ -266,7 +266,7 @@ async def test_a_plugins_own_call_of_a_model_has_a_span_of_what_it_took(traced: 
 # -- what goes wrong ------------------------------------------------------------------------------
 
 
-async def test_a_failed_call_has_the_class_of_its_error_and_the_run_goes_on(traced: Traced) -> None:
+async def test_a_failed_call_has_the_class_of_its_error_and_the_run_continues(traced: Traced) -> None:
     await traced.agent(ScriptedModel(call("fail", why="ann@example.com"), "Well.")).run("?")
     failed = traced.one("execute_tool fail")
     assert failed.status.status_code is StatusCode.ERROR
@@ -460,7 +460,7 @@ def test_a_segment_that_is_dropped_without_a_word_leaves_no_span_open(traced: Tr
     }
 
 
-def test_a_span_ends_when_its_work_did_and_not_when_that_is_told(traced: Traced) -> None:
+def test_a_span_ends_when_its_work_did_and_not_when_that_is_reported(traced: Traced) -> None:
     span = Open(traced.tracer.get_tracer("test"), "work", otel_context.get_current(), {}, FailureLog())
     span.over()
     ended = span.ended

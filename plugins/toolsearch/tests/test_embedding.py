@@ -37,7 +37,7 @@ def test_a_query_in_the_words_of_the_tools_is_found_no_worse_than_by_words(index
     assert all(found(index, row.plain, row.name, 5) for row in ROWS)
 
 
-def test_a_vector_is_the_texts_own_whatever_stands_beside_it() -> None:
+def test_a_vector_is_the_texts_own_whatever_is_beside_it() -> None:
     model = MiniLM(find())
     alone, beside = model.vectors(("Set an alarm",)), model.vectors(("x" * 500, "Set an alarm"))
     assert (alone[0] == beside[1]).all()

@@ -83,7 +83,7 @@ def test_the_tools_of_a_request_begin_with_those_of_the_one_before(
 
 @settings(max_examples=25, deadline=None)
 @given(script=_TURNS, prompt=_ROWS, at=st.integers(1, 20), stored=st.booleans(), options=_SETTINGS)
-def test_a_run_that_died_anywhere_goes_on_with_the_tools_that_it_had(
+def test_a_run_that_died_anywhere_continues_with_the_tools_that_it_had(
     script: list[Any], prompt: Any, at: int, stored: bool, options: dict[str, Any]
 ) -> None:
     async def whole() -> list[list[str]]:
@@ -231,7 +231,7 @@ def remote(name: str, description: str) -> Any:
     )
 
 
-async def test_a_fork_goes_on_with_the_tools_of_its_thread() -> None:
+async def test_a_fork_continues_with_the_tools_of_its_thread() -> None:
     script = [[call(SEARCH, query="git diff")], [call("git_diff")], "Done."]
     model, store = ScriptedModel(following(script), after="repeat"), MemoryStore()
     one = agent(model, store, top=1)

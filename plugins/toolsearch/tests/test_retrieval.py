@@ -143,7 +143,7 @@ def test_what_is_not_wanted_makes_room_for_the_next() -> None:
     assert [found.name for found in _INDEX.best("Set an alarm clock", 1, without={"set_alarm"})] == ["set_reminder"]
 
 
-def test_equals_stand_in_the_order_of_the_set() -> None:
+def test_equals_are_in_the_order_of_the_set() -> None:
     index = Index([spec(name, "the same") for name in ("zebra", "ant", "yak")])
     assert names(index, "same") == ["zebra", "ant", "yak"]
 
@@ -250,7 +250,7 @@ async def test_where_the_embedding_model_fails_words_serve_and_the_report_says_s
 # -- the model's package ---------------------------------------------------------------------------
 
 
-def test_a_library_that_is_missing_is_told_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_is_missing_is_reported_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(EmbeddingUnavailable, match=r"needs numpy.*locus-plugin-toolsearch\[embed\]"):
         minilm.find()

@@ -95,7 +95,7 @@ async def test_a_tool_that_was_not_sent_works_and_is_sent_from_then_on() -> None
     assert result.state.tool_executions[0].result == "git_diff did x"
 
 
-async def test_wrong_arguments_of_a_tool_that_was_not_sent_are_told_and_the_tool_is_sent() -> None:
+async def test_wrong_arguments_of_a_tool_that_was_not_sent_are_reported_and_the_tool_is_sent() -> None:
     model = ScriptedModel(call("git_diff", path="x"), "Done.")
     result = await agent(model).run("Set an alarm for 7")
     assert "about" in str(result.state.tool_executions[0].error)

@@ -85,7 +85,7 @@ async def test_a_command_is_not_run_where_a_function_said_no(folder: Path) -> No
     assert "runs" not in os.listdir(folder)  # noqa: PTH208  # a Path must not be asked in an async function
 
 
-async def test_arguments_are_arguments_and_there_is_no_shell(tmp_path: Path) -> None:
+async def test_arguments_are_passed_without_a_shell(tmp_path: Path) -> None:
     echo = [sys.executable, "-c", "import sys; print(sys.argv[1:]); sys.exit(3)", "$HOME; touch hacked", "*"]
     result, _, model = await played(DONE, DONE, verifier={"command": echo, "cwd": str(tmp_path), "refusals": 1})
     assert "['$HOME; touch hacked', '*']" in model.requests[1].messages[-1].text

@@ -52,7 +52,7 @@ def test_a_verdict_is_one_object(text: str, verified: bool, reason: str) -> None
         '{"verified": false, "missing": "' + "x" * 10_000 + '"}',
     ],
 )
-def test_anything_else_is_no_verdict(text: str) -> None:
+def test_anything_else_is_not_a_verdict(text: str) -> None:
     with pytest.raises(BadVerdict):
         read_verdict(text)
 
@@ -69,7 +69,7 @@ def test_no_text_breaks_the_reading(text: str) -> None:
 
 @settings(deadline=None, derandomize=True)
 @given(st.text(max_size=60), st.text(max_size=60), st.text(max_size=60))
-def test_no_text_can_end_where_it_stands(request: str, result: str, claim: str) -> None:
+def test_no_text_can_end_its_own_quotation(request: str, result: str, claim: str) -> None:
     done = ToolExecution(tool_name="read", result=result)
     text = case(request, (done,), claim, "run", 1000)
     code = text.split("<<<data ")[1][:16]

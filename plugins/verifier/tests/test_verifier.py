@@ -39,7 +39,7 @@ def told(events: list[Any]) -> list[tuple[str, str, bool]]:
 # -- answers --------------------------------------------------------------------------------------
 
 
-async def test_an_answer_that_holds_stands() -> None:
+async def test_an_answer_that_holds_is_accepted() -> None:
     result, events, _ = await played(WORK, DONE, verifier={"check": worked})
     assert told(events) == [("answer", "verified", False)]
     assert result.reports["verifier"] == VerifierReport(verdict="verified", checks=1)

@@ -329,7 +329,7 @@ class HostileServerContract(Contract):
         assert elsewhere.url in str(caught.value)
         assert server.wait_until_idle()
 
-    async def test_nobody_there_is_a_typed_error(self) -> None:
+    async def test_missing_server_is_a_typed_error(self) -> None:
         """A server that is not running may be running later."""
         with LocalServer() as server:
             url = server.url
@@ -341,7 +341,7 @@ class HostileServerContract(Contract):
 
     @needs("ids")
     @_EITHER
-    async def test_equal_ids_of_calls_are_told_apart(self, server: LocalServer, *, listening: bool) -> None:
+    async def test_equal_ids_of_calls_are_distinguished(self, server: LocalServer, *, listening: bool) -> None:
         """Two calls with one id are two calls, with two ids."""
         model = self.make_model(server.url, KEY)
         server.then(self.good.calls_stream if listening else self.good.calls)
@@ -391,7 +391,7 @@ class HostileServerContract(Contract):
             await model.complete(build_request("Say pong."), fail)
         assert server.wait_until_idle(), "the connection stayed open"
 
-    async def test_thread_goes_on_after_a_failure(self, server: LocalServer) -> None:
+    async def test_thread_continues_after_a_failure(self, server: LocalServer) -> None:
         """A run that a failure ended can be followed by the next turn of its thread."""
         store = MemoryStore()
         agent: Agent[Any, Any] = Agent(self.make_model(server.url, KEY), checkpointer=store, system_prompt="Be brief.")

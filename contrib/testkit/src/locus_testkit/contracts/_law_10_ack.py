@@ -93,7 +93,7 @@ class AckLaws(StoreContract):
         assert (last.kind, last.reason.startswith(cause)) == ("dead_letter", True)
         assert (await agent.resume("t")).text.endswith("done")
 
-    async def test_law_10_thread_is_offered_until_somebody_takes_it(self, store: JournalStore) -> None:
+    async def test_law_10_thread_is_offered_until_it_is_taken(self, store: JournalStore) -> None:
         """A thread that is offered is not yet taken: the worker may die before it claims it."""
         await store.release(await store.claim("t", "w"), NOON)
         for minutes in range(3):

@@ -142,7 +142,7 @@ class FoldLaws(StoreContract):
         assert len(result.state.messages) == 7, "five of the first turn, and two of the second"
 
     @needs("history")
-    async def test_law_1_run_goes_on_from_any_snapshot(self, open_store: OpenStore) -> None:
+    async def test_law_1_run_continues_from_any_snapshot(self, open_store: OpenStore) -> None:
         """A run whose loop snapshots after every entry resumes to what it would be without any."""
         place = await self.place(open_store)
 

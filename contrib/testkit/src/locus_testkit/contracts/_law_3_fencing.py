@@ -212,7 +212,7 @@ class FencingLaws(StoreContract):
         assert len(await here.read("t")) == 2
 
     @needs("leases")
-    async def test_law_3_lease_that_ran_out_fences_nobody(self, store: JournalStore) -> None:
+    async def test_law_3_lease_that_ran_out_fences_no_worker(self, store: JournalStore) -> None:
         """A worker that slept past its lease goes on unless its thread was taken."""
         claim = await store.claim("t", "w")
         await self.expire(store, claim)

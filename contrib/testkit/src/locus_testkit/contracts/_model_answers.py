@@ -210,12 +210,12 @@ class AnswerPromises(Promises):
 
     # -- usage and structure ----------------------------------------------------------------------
 
-    async def test_usage_is_told(self, make: MakeModel) -> None:
+    async def test_usage_is_reported(self, make: MakeModel) -> None:
         """Tokens are counted, parts are not more than their whole."""
         _check_usage((await (await make("pong")).complete(build_request(_PONG))).usage)
 
     @needs("streaming")
-    async def test_usage_is_told_when_streaming(self, make: MakeModel) -> None:
+    async def test_usage_is_reported_when_streaming(self, make: MakeModel) -> None:
         """... also where the provider tells the usage only at the end of the stream."""
         response, _ = await _collect(await make("pong"), build_request(_PONG), listening=True)
         _check_usage(response.usage)

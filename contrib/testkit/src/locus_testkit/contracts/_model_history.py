@@ -135,7 +135,7 @@ class HistoryPromises(Promises):
         request = build_request("Hi.", foreign, "Answer with the one word pong.")
         assert check_text(await model.complete(request)).strip()
 
-    async def test_text_that_is_no_unicode_is_answered_or_refused(self, make: MakeModel) -> None:
+    async def test_text_that_is_not_unicode_is_answered_or_refused(self, make: MakeModel) -> None:
         """A lone surrogate or a NUL, as broken pages hold them, gets an answer or a typed error."""
         for text in ("half a pair: \ud83d", "nul: \x00"):
             await _check_survives(await make("pong"), build_request(f"Answer with the one word pong. {text}"))

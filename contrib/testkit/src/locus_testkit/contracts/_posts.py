@@ -49,7 +49,7 @@ class PostLaws(StoreContract):
         assert (await begun.wait(), await last.wait()) == (Appended.OK, Appended.OK)
 
     @needs("post")
-    async def test_law_2_what_came_of_a_post_is_told_late_as_well(self, store: JournalStore) -> None:
+    async def test_law_2_what_came_of_a_post_is_reported_late_as_well(self, store: JournalStore) -> None:
         """The result of a post can be awaited long after it is known, and after other posts."""
         claim = await store.claim("t", "w")
         begun = _posting(store).post(claim, texts(1))

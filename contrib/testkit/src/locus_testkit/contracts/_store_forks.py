@@ -46,7 +46,7 @@ class ForkLaws(StoreContract):
         assert await store.read("t") == entries
 
     @needs("forks", "history")
-    async def test_fork_goes_on_with_what_it_is_given(self, store: JournalStore) -> None:
+    async def test_fork_continues_with_what_it_is_given(self, store: JournalStore) -> None:
         """Bodies are written behind the shared entries, by a writer of their own, and into the fork alone."""
         told, other = story(size=3), story("other", start=story(size=3).states[1], size=2)
         await _write(store, "t", told)

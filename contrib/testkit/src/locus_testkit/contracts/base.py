@@ -4,8 +4,8 @@ A subclass inherits the tests. One that it cannot keep yet is overridden with an
 why, so that the report shows the gap, and a fix shows that the excuse is stale::
 
     @pytest.mark.xfail(reason="the server forgets usage when it streams", strict=True)
-    async def test_usage_is_told_when_streaming(self) -> None:
-        await super().test_usage_is_told_when_streaming()
+    async def test_usage_is_reported_when_streaming(self) -> None:
+        await super().test_usage_is_reported_when_streaming()
 """
 
 from __future__ import annotations
