@@ -196,8 +196,8 @@ class AgentState:
         if values["_committed"]:
             values["_base"], values["_committed"] = self, False
         values.update(changes)
-        new = object.__new__(AgentState)
-        object.__setattr__(new, "__dict__", values)
+        new = _new(AgentState)
+        _set_values(new, values)
         return new
 
     def with_message(self, message: Message) -> AgentState:
@@ -467,5 +467,8 @@ class AgentState:
     def __setstate__(self, values: dict[str, Any]) -> None:
         self.__dict__.update(values)
 
+
+_new = object.__new__
+_set_values = vars(AgentState)["__dict__"].__set__
 
 declare_forms(lambda codec: codec.register_whole(AgentState))

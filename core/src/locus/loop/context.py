@@ -17,6 +17,7 @@ from locus.core.directives import Allow, Cancel, Directive, Interrupt, Reject, R
 from locus.core.ending import CONDITION_ERROR, Ending
 from locus.core.errors import BudgetExceeded, ConditionError, Fenced, ModelError, StepMismatch, StoreError, ThreadBusy
 from locus.core.events import Event, HookFailedEvent, ModelRestartEvent, RunStartEvent, stamp
+from locus.core.frozen import maker
 from locus.core.journal import BLANK
 from locus.core.step_id import REVIEW, STEP, THINK, StepId
 from locus.hooks.dispatch import (
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 __all__ = ["SegmentContext"]
 
 T = TypeVar("T")
+_request, _step_id = maker(ModelRequest), maker(StepId)
 
 
 class _Emission:
@@ -398,10 +400,10 @@ class SegmentContext:
             ModelError: it failed. Its usage so far is charged.
         """
         output = self.output.spec if self.output is not None else None
-        request = ModelRequest(
+        request = _request(
             messages=messages, tools=self.registry.specs, settings=self.settings, output=output, deadline=self.deadline
         )
-        step_id = StepId(self.state.iteration, THINK, 0, attempt)
+        step_id = _step_id(self.state.iteration, THINK, 0, attempt)
         return model_step(
             self, request, self.runtime.model, step_id=step_id, request_fingerprint=self.request_fingerprint
         )

@@ -8,6 +8,7 @@ from locus.core.directives import Cancel, Revise
 from locus.core.ending import MODEL_ERROR
 from locus.core.errors import ModelError, StepFailed
 from locus.core.events import ThinkEvent
+from locus.core.frozen import maker
 from locus.core.lazy import Lazy
 from locus.core.messages import Message, Usage, plugin_message
 from locus.core.state import AgentState, ReasoningStep, not_run
@@ -27,6 +28,8 @@ __all__ = ["execute", "reflect", "terminate", "think"]
 
 #: How often a hook's Retry may run one Think again.
 MAX_THINK_RETRIES = 3
+
+_reasoning_step = maker(ReasoningStep)
 
 
 async def think(state: AgentState, run: SegmentContext, given: Message | None = None) -> AgentState:
@@ -56,9 +59,10 @@ async def think(state: AgentState, run: SegmentContext, given: Message | None = 
                     continue
                 return run.failed(state, MODEL_ERROR, e)
             message = response.message
+        calls = message.tool_calls
         thought = message.reasoning or message.text
-        actions = tuple([c.name for c in message.tool_calls])
-        step = ReasoningStep(iteration=state.iteration, thought=thought, actions=actions)
+        actions = tuple([c.name for c in calls])
+        step = _reasoning_step(iteration=state.iteration, thought=thought, actions=actions)
         answered = state.with_answer(message, step, usage)
         run.state = answered
         if run.has_listener(ThinkEvent):
@@ -66,7 +70,7 @@ async def think(state: AgentState, run: SegmentContext, given: Message | None = 
                 ThinkEvent(
                     reasoning=message.reasoning or None,
                     text=message.text,
-                    tool_calls=message.tool_calls,
+                    tool_calls=calls,
                     replayed=replayed,
                 )
             )
@@ -76,7 +80,7 @@ async def think(state: AgentState, run: SegmentContext, given: Message | None = 
             before = state.charged(usage)
             await run.restarted()
             continue
-        if not message.tool_calls:
+        if not calls:
             return await _reviewed(answered, message, run)
         return answered
     return state
@@ -129,7 +133,8 @@ async def execute(state: AgentState, run: SegmentContext) -> AgentState:
         for call, outcome in zip(calls, outcomes, strict=True)
     ]
     state = state.with_results(messages, [o.execution for o in done])
-    return remember_for_thread(run.charged(state), done, run.registry)
+    state = run.charged(state)
+    return remember_for_thread(state, done, run.registry) if run.registry.remembers else state
 
 
 async def reflect(state: AgentState, run: SegmentContext) -> AgentState:

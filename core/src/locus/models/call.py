@@ -19,7 +19,7 @@ from attrs import evolve
 from locus.core.data import register_value
 from locus.core.errors import BudgetExceeded, ModelError, NotSerialisable, is_transient
 from locus.core.events import Event, ModelChunkEvent, ModelCompleteEvent, ModelErrorEvent
-from locus.core.frozen import fast_init, frozen
+from locus.core.frozen import fast_init, frozen, maker
 from locus.core.journal import ModelFailed
 from locus.core.lazy import Lazy
 from locus.core.messages import ASSISTANT, Message, Usage
@@ -66,6 +66,7 @@ def _from_data(data: Any) -> ModelCallResult:
     )
 
 
+_result = maker(ModelCallResult)
 register_value(ModelCallResult, "locus.called", _to_data, _from_data, plain=True)
 
 
@@ -243,7 +244,7 @@ class ModelCall:
         onion, buffers = self.run.model_onion(self) if self.purpose == "think" else (self, False)
         if onion is self:
             response = await self(self.request)
-            return ModelCallResult(response, self.usage, 1)
+            return _result(response, self.usage, 1)
         if buffers and self._on_chunk is not None:
             self._held, self._on_chunk = [], self._hold_chunk
         response = await onion(evolve(self.request, model=self.model))
@@ -288,7 +289,13 @@ class ModelCall:
         message = response.message
         if not isinstance(message, Message) or message.role is not ASSISTANT:
             raise ModelError(f"{self.model.name} returned {message!r:.80}; it answers with an assistant message")
-        await self._add_usage(response.usage, response.model)
+        used, (ask_price, unknown) = response.usage, self.run.rates
+        if used.cost is None and (ask_price or unknown is not None or getattr(self.model, "price", None) is not None):
+            await self._add_usage(used, response.model)
+        elif self.usage is _NOTHING:
+            self.usage = _counted(used)
+        else:
+            self.usage += _counted(used)
         if swapped:
             message = mark_writer(message, self.model.name)
             response = evolve(response, message=message)

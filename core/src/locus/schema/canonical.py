@@ -8,6 +8,7 @@ and not JSON because JSON has no NaN and no infinity: there they would need a se
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
+from functools import lru_cache
 from hashlib import blake2b
 from operator import itemgetter
 from typing import Any
@@ -25,7 +26,12 @@ def call_key(name: str, arguments: Any) -> str:
         arguments: plain data, or a msgspec Struct of it.
     """
     tool = name.encode("utf-8", "surrogatepass")
-    return blake2b(b"%d:%s" % (len(tool), tool) + canonical(arguments), digest_size=16).hexdigest()
+    return _hash(b"%d:%s" % (len(tool), tool) + canonical(arguments))
+
+
+@lru_cache(maxsize=2)  # of a call as the model made it, and with the defaults filled in: mostly the same
+def _hash(data: bytes) -> str:
+    return blake2b(data, digest_size=16).hexdigest()
 
 
 def _by_type(value: Any) -> str:

@@ -23,6 +23,7 @@ from locus.core.events import (
     ToolStartEvent,
 )
 from locus.core.executions import ToolExecution
+from locus.core.frozen import maker
 from locus.core.journal import Answered, Asked, Intent, Outcome
 from locus.core.step_id import CHILD, EXECUTE, STEP, StepId
 from locus.schema.canonical import call_key
@@ -47,6 +48,9 @@ __all__ = ["execute_calls"]
 MAX_TOOL_RETRIES = 3
 
 
+_execution, _outcome, _step_id = maker(ToolExecution), maker(CallOutcome), maker(StepId)
+
+
 @define(slots=True)
 class _Call:
     """One call on its way through the pipeline."""
@@ -54,11 +58,11 @@ class _Call:
     call: ToolCall
     step_id: StepId
     state: AgentState
+    # Of the arguments as the model gave them: the same, whatever has become of the tool since.
+    digest: str
+    key: str
     tool: Tool[..., Any] | None = None
     bound: Bound | None = None
-    key: str = ""
-    # Of the arguments as the model gave them: the same, whatever has become of the tool since.
-    digest: str = ""
     # The key that was recorded with its intent, before a crash.
     intended_key: str = ""
     outcome: CallOutcome | None = None
@@ -93,7 +97,7 @@ class _Call:
         started: bool = True,
         retryable: bool = False,
     ) -> CallOutcome:
-        execution = ToolExecution(
+        execution = _execution(
             tool_name=self.call.name,
             arguments=self.call.arguments,
             result=result,
@@ -105,7 +109,7 @@ class _Call:
             started=started,
             retryable=retryable,
         )
-        return CallOutcome(execution, content, self.usage)
+        return _outcome(execution, content, self.usage)
 
     def returned(self, value: Any, duration_ms: float) -> CallOutcome:
         content = result_content(value, self.tool)
@@ -148,12 +152,12 @@ async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallR
         Suspended: at least one call asks a person. The outcomes of the others are recorded.
     """
     work = [_prepare(i, call, state, run) for i, call in enumerate(calls)]
-    for c in work:
-        run.host.find_step(c.step_id, c.digest)  # raises for another program's steps, before anything is started
     if len(work) == 1:
         work[0].alone = True
         await _run_one(work[0], run)
     else:
+        for c in work:
+            run.host.find_step(c.step_id, c.digest)  # raises for another program's steps, before anything is started
         await _run_all(work, run)
     for _ in range(MAX_TOOL_RETRIES):
         asked = run.take_retry()
@@ -181,27 +185,22 @@ def _repeatable(c: _Call) -> bool:
 
 
 def _prepare(ordinal: int, call: ToolCall, state: AgentState, run: CallRun) -> _Call:
-    c = _Call(call, StepId(state.iteration, EXECUTE, ordinal), state)
-    c.digest = call_key(call.name, call.arguments if call.malformed is None else {"": call.malformed})
-    tool = run.registry.get(call.name)
+    digest = call_key(call.name, call.arguments if call.malformed is None else {"": call.malformed})
+    c = _Call(call, _step_id(state.iteration, EXECUTE, ordinal), state, digest, digest)
+    tool = c.tool = run.registry.get(call.name)
     if tool is None:
-        c.key = c.digest
         c.outcome = c.refused(run.registry.unknown(call.name))
-        return c
-    c.tool = tool
-    if call.malformed is not None:
-        c.key = c.digest
+    elif call.malformed is not None:
         c.outcome = c.refused(
             f"ArgumentError: the arguments of {call.name} are no JSON object: {call.malformed[:200]!r}; "
             "call it again with one"
         )
-        return c
-    bound = tool.bind(call.arguments)
-    if isinstance(bound, ArgumentError):
-        c.key = c.digest
-        c.outcome = c.refused(f"ArgumentError: {bound}")
-        return c
-    c.bound, c.key = bound, bound.key
+    else:
+        bound = tool.bind(call.arguments)
+        if isinstance(bound, ArgumentError):
+            c.outcome = c.refused(f"ArgumentError: {bound}")
+        else:
+            c.bound, c.key = bound, bound.key
     return c
 
 
@@ -231,8 +230,8 @@ async def _run_all(work: Sequence[_Call], run: CallRun) -> None:
             first = next(lead for lead in leaders if lead.key == c.key)
             if first.waiting:
                 c.waiting = True
-            elif first.outcome is not None and _stands(first.outcome.execution):
-                await _hit(c, first.outcome.execution, run, first.outcome.content)
+            elif first.outcome is not None and _is_final(first.outcome.execution):
+                await _reuse(c, first.outcome.execution, run, first.outcome.content)
             else:
                 todo.append(c)
 
@@ -253,11 +252,13 @@ async def _run_together(work: Sequence[_Call], run: CallRun) -> None:
         raise run.host.stop_error  # out of the handler: its own cause is what there is to tell
 
 
-def _stands(execution: ToolExecution) -> bool:
+def _is_final(execution: ToolExecution) -> bool:
     return execution.started and not execution.retryable
 
 
-async def _hit(c: _Call, earlier: ToolExecution, run: CallRun, content: str | tuple[Block, ...] | None = None) -> None:
+async def _reuse(
+    c: _Call, earlier: ToolExecution, run: CallRun, content: str | tuple[Block, ...] | None = None
+) -> None:
     execution = evolve(
         earlier,
         arguments=c.call.arguments,
@@ -283,51 +284,55 @@ async def _hit(c: _Call, earlier: ToolExecution, run: CallRun, content: str | tu
 
 async def _run_one(c: _Call, run: CallRun) -> None:
     """One call from its decision to its record; sets ``c.outcome`` or ``c.waiting``, or leaves both unset."""
-    step_id = c.at
-    found = run.host.find_step(step_id, c.digest)
+    step_id, host = c.at, run.host
+    found = host.find_step(step_id, c.digest)
     if type(found) is Outcome:
         c.outcome = found.value
-        await _complete(c, run, replayed=True)
+        await _emit_complete(c, run, replayed=True)
         return
-    if run.host.is_waiting(step_id):
+    if host.is_waiting(step_id):
         c.waiting = True
         return
-    lost = _is_lost(c, run, step_id, found)
-    if not lost and c.outcome is None and c.tool is not None and c.tool.idempotent:
-        earlier = _earlier(c, run)
-        if earlier is not None:
-            await _hit(c, earlier, run)
+    is_unknown = _is_unknown(c, run, step_id, found)
+    tool = c.tool
+    if not is_unknown:
+        if c.outcome is None and tool is not None and tool.idempotent:
+            earlier = _earlier(c, run)
+            if earlier is not None:
+                await _reuse(c, earlier, run)
+                return
+        if run.halted:
+            c.outcome = None
             return
-    if run.halted and not lost:
-        c.outcome = None
-        return
     try:
-        if lost:
-            _unknown(c, run, step_id)
+        if is_unknown:
+            _tell_unknown(c, run, step_id)
         elif (
             c.outcome is None
-            and (not run.decides or await _decided(c, run, step_id))
-            and (not run.has_listener(ToolStartEvent) or await _announced(c, run))
+            and (not run.decides or await _decide(c, run, step_id))
+            and (not run.has_listener(ToolStartEvent) or await _announce(c, run))
         ):
-            tool = c.tool
             assert tool is not None
-            if found is None and tool.effect != "pure":
-                key = c.key if tool.idempotent else ""
-                await run.host.intend(step_id, tool.effect, c.digest, key=key)
+            policy = tool.effect
+            if found is not None:
+                policy = "keyed"  # the intent on record allows it
+            if found is None and policy != "pure":
+                await host.intend(step_id, policy, c.digest, key=c.key if tool.idempotent else "")
             else:
-                await run.host.flush()
-            policy = tool.effect if found is None else "keyed"
-            body = partial(_wrapped if run.wraps_tools else _body, c, run, step_id, c.call)
-            c.outcome = await run.host.effects.run(step_id, body, policy, c.digest)
+                await host.flush()
+            body = partial(_run_wrapped if run.wraps_tools else _run_body, c, run, step_id, c.call)
+            c.outcome = await host.effects.run(step_id, body, policy, c.digest)
     except OutcomeUnknown:
-        _unknown(c, run, step_id)
+        _tell_unknown(c, run, step_id)
     except Interrupt as asking:
         await _ask(c, asking, run, step_id)
         return
     if c.outcome is not None:
-        when: When = "next" if c.alone and not run.has_listener(ToolCompleteEvent) else "now"
-        await run.host.settle(step_id, c.outcome, c.digest, when=when)
-        await _complete(c, run)
+        is_heard = run.has_listener(ToolCompleteEvent)
+        when: When = "next" if c.alone and not is_heard else "now"
+        await host.settle(step_id, c.outcome, c.digest, when=when)
+        if is_heard:
+            await _emit_complete(c, run)
 
 
 def _earlier(c: _Call, run: CallRun) -> ToolExecution | None:
@@ -337,14 +342,14 @@ def _earlier(c: _Call, run: CallRun) -> ToolExecution | None:
     return found
 
 
-async def _decided(c: _Call, run: CallRun, step_id: StepId) -> bool:
+async def _decide(c: _Call, run: CallRun, step_id: StepId) -> bool:
     """Ask the hooks; True when the call may run. Sets the outcome of a rejected call."""
     decision = await run.decide(c.call)
     if type(decision) is Allow:
         return True
     if isinstance(decision, Interrupt):
         c.question = "decide"
-        given = _answer(c, run, step_id)
+        given = _find_answer(c, run, step_id)
         if given is None:
             raise decision
         if _approves(given.answer):
@@ -368,7 +373,7 @@ def _approves(answer: Any) -> bool:
     )
 
 
-def _is_lost(c: _Call, run: CallRun, step_id: StepId, found: object) -> bool:
+def _is_unknown(c: _Call, run: CallRun, step_id: StepId, found: object) -> bool:
     """Whether nobody knows what came of a call that was begun before a crash; it is not begun again then.
 
     What was recorded with the intent counts, not what the code says now: the effect may have been declared another
@@ -380,13 +385,13 @@ def _is_lost(c: _Call, run: CallRun, step_id: StepId, found: object) -> bool:
     if found is not None or c.outcome is not None:
         return False
     c.question = "unknown"
-    return _answer(c, run, step_id) is not None
+    return _find_answer(c, run, step_id) is not None
 
 
-def _unknown(c: _Call, run: CallRun, step_id: StepId) -> None:
+def _tell_unknown(c: _Call, run: CallRun, step_id: StepId) -> None:
     if c.tool is not None and c.tool.ask_on_unknown and c.outcome is None and not run.halted:
         c.question = "unknown"
-        given = _answer(c, run, step_id)
+        given = _find_answer(c, run, step_id)
         if given is None:
             raise Interrupt(f"{c.call.name}{dict(c.call.arguments)}: {UNKNOWN}. What came of it?")
         c.outcome = c.returned(f"a person says: {given.answer}", 0.0)
@@ -394,7 +399,7 @@ def _unknown(c: _Call, run: CallRun, step_id: StepId) -> None:
         c.outcome = c.unknown()
 
 
-async def _announced(c: _Call, run: CallRun) -> bool:
+async def _announce(c: _Call, run: CallRun) -> bool:
     """Tell that the body is about to run; False when a hook refuses the call or ends the run."""
     directive = await run.emit(ToolStartEvent(tool_name=c.call.name, arguments=c.call.arguments, call_id=c.call.id))
     if type(directive) is Reject:
@@ -402,19 +407,19 @@ async def _announced(c: _Call, run: CallRun) -> bool:
     return type(directive) is not Reject and type(directive) is not Cancel
 
 
-async def _wrapped(c: _Call, run: CallRun, step_id: StepId, call: ToolCall) -> CallOutcome:
+async def _run_wrapped(c: _Call, run: CallRun, step_id: StepId, call: ToolCall) -> CallOutcome:
     """The body inside the onion."""
     try:
-        outcome = await run.wrapped(partial(_body, c, run, step_id))(call)
+        outcome = await run.wrapped(partial(_run_body, c, run, step_id))(call)
     except Exception as e:  # noqa: BLE001 - what a wrapper raises is the call's error
-        return _raised(c, e, run, 0.0)
+        return _fail(c, e, run, 0.0)
     if c.usage is not None and outcome.usage is not c.usage:  # the wrapper made an outcome of its own
         outcome = evolve(outcome, usage=c.usage)
     # A wrapper may have put blocks in the place of text.
     return outcome if isinstance(outcome.content, str) else c.place_media(outcome)
 
 
-async def _body(c: _Call, run: CallRun, step_id: StepId, call: ToolCall) -> CallOutcome:
+async def _run_body(c: _Call, run: CallRun, step_id: StepId, call: ToolCall) -> CallOutcome:
     """Enter the body: whatever it returns or raises becomes an outcome."""
     tool, bound = c.tool, c.bound
     assert tool is not None
@@ -441,7 +446,7 @@ async def _body(c: _Call, run: CallRun, step_id: StepId, call: ToolCall) -> Call
                 late = TimeoutError(f"the tool did not finish within {limit:.3g} s and was stopped")
                 return c.raised(late, (time.perf_counter() - began) * 1000)
     except (Exception, SystemExit) as e:  # noqa: BLE001 - whatever a body raises is its call's error
-        return _raised(c, e, run, (time.perf_counter() - began) * 1000)
+        return _fail(c, e, run, (time.perf_counter() - began) * 1000)
     except (Interrupt, BaseExceptionGroup) as e:
         asking = question(e)
         if asking is None:
@@ -450,7 +455,7 @@ async def _body(c: _Call, run: CallRun, step_id: StepId, call: ToolCall) -> Call
                 raise
             return c.raised(failed, (time.perf_counter() - began) * 1000)
         c.question = str(c.answered)
-        given = None if asking is c.raised_by_context else _answer(c, run, step_id)
+        given = None if asking is c.raised_by_context else _find_answer(c, run, step_id)
         if given is None:
             raise asking from None
         # The body raised the question itself and cannot receive an answer: the answer is its result.
@@ -462,14 +467,14 @@ async def _body(c: _Call, run: CallRun, step_id: StepId, call: ToolCall) -> Call
     return c.returned(value, (time.perf_counter() - began) * 1000)
 
 
-def _raised(c: _Call, error: BaseException, run: CallRun, duration_ms: float) -> CallOutcome:
+def _fail(c: _Call, error: BaseException, run: CallRun, duration_ms: float) -> CallOutcome:
     """The error as the call's, unless this worker must not go on: then nothing came of the call yet."""
     if run.host.stop_error is not None:
         raise run.host.stop_error
     return c.raised(error, duration_ms)
 
 
-def _answer(c: _Call, run: CallRun, step_id: StepId) -> Answered | None:
+def _find_answer(c: _Call, run: CallRun, step_id: StepId) -> Answered | None:
     answers = run.host.answers(step_id)
     if not answers:
         return None
@@ -492,7 +497,7 @@ async def _ask(c: _Call, asking: Interrupt, run: CallRun, step_id: StepId) -> No
     )
 
 
-async def _complete(c: _Call, run: CallRun, *, replayed: bool = False) -> None:
+async def _emit_complete(c: _Call, run: CallRun, *, replayed: bool = False) -> None:
     if c.outcome is not None and run.has_listener(ToolCompleteEvent):
         execution = c.outcome.execution
         await run.emit(
@@ -538,7 +543,7 @@ class _BodyContext(ToolContext[Any]):
 
     def interrupt(self, question: str, *, options: Sequence[str] = ()) -> Any:
         self._c.question = str(self._c.answered)
-        given = _answer(self._c, self._run, self._step_id)
+        given = _find_answer(self._c, self._run, self._step_id)
         if given is not None:
             self._c.answered += 1
             return given.answer

@@ -8,7 +8,7 @@ from attrs import evolve
 
 from locus.core.data import register_value
 from locus.core.executions import ToolExecution
-from locus.core.frozen import fast_init, frozen
+from locus.core.frozen import fast_init, frozen, maker
 from locus.core.journal import EXECUTE, Outcome, StepId
 from locus.core.lazy import Lazy
 from locus.core.messages import SYSTEM, TOOL, Block, Message, ToolCall, ToolResult, Usage
@@ -41,6 +41,9 @@ UNKNOWN = (
 )
 
 
+_result, _message = maker(ToolResult), maker(Message)
+
+
 def _unknown_result(call: ToolCall) -> Message:
     """The tool message for a call that was begun and whose outcome nobody knows."""
     return Message(TOOL, ToolResult(call.id, f"Error: {UNKNOWN}", is_error=True, name=call.name))
@@ -63,11 +66,8 @@ class CallOutcome:
 
     def message(self, call: ToolCall) -> Message:
         """The tool message that answers the call."""
-        execution = self.execution
-        return Message(
-            role=TOOL,
-            content=(ToolResult(call.id, self.content, execution.error is not None, call.name),),
-        )
+        result = _result(call.id, self.content, self.execution.error is not None, call.name)
+        return _message(TOOL, (result,))
 
 
 def _to_data(outcome: CallOutcome) -> Any:
