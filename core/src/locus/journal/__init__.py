@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from locus.journal.history import read_history as read_history
     from locus.journal.host import JournalHost as JournalHost
     from locus.journal.memory import MemoryStore as MemoryStore
+    from locus.journal.recovery import LIMITS as LIMITS
     from locus.journal.snapshots import SnapshotAdapter as SnapshotAdapter
     from locus.journal.store import Appended as Appended
     from locus.journal.store import Claim as Claim
@@ -31,6 +32,7 @@ _MODULES = {
     "locus.journal.history": ("History", "HistoryEntry", "read_entries", "read_history"),
     "locus.journal.host": ("JournalHost",),
     "locus.journal.memory": ("MemoryStore",),
+    "locus.journal.recovery": ("LIMITS",),
     "locus.journal.snapshots": ("SnapshotAdapter",),
     "locus.journal.store": (
         "Appended",

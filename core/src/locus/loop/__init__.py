@@ -1,1 +1,30 @@
-"""The machine: a pure router, four nodes, one driver."""
+"""The machine: a pure router, four nodes, one driver; here is what an engine or a replay drives it with."""
+
+from typing import TYPE_CHECKING
+
+from locus.core.lazy import exports
+
+if TYPE_CHECKING:
+    from locus.core.directives import Suspended as Suspended
+    from locus.loop.budget import tightened as tightened
+    from locus.loop.context import SegmentContext as SegmentContext
+    from locus.loop.input import thread_name as thread_name
+    from locus.loop.runtime import AgentRuntime as AgentRuntime
+    from locus.loop.runtime import NodeFunction as NodeFunction
+    from locus.loop.transition import advance_node as advance_node
+    from locus.models.request_fingerprint import request_fingerprint as request_fingerprint
+    from locus.tools.session_tools import restore as restore
+
+_MODULES = {
+    "locus.core.directives": ("Suspended",),
+    "locus.loop.budget": ("tightened",),
+    "locus.loop.context": ("SegmentContext",),
+    "locus.loop.input": ("thread_name",),
+    "locus.loop.runtime": ("AgentRuntime", "NodeFunction"),
+    "locus.loop.transition": ("advance_node",),
+    "locus.models.request_fingerprint": ("request_fingerprint",),
+    "locus.tools.session_tools": ("restore",),
+}
+
+__all__ = [name for names in _MODULES.values() for name in names]
+__getattr__, __dir__ = exports(__name__, _MODULES)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from locus.core.lazy import exports
 
 if TYPE_CHECKING:
+    from locus.models.call import ChildUsage as ChildUsage
     from locus.models.call import ModelCallResult as ModelCallResult
     from locus.models.handoff import get_writer as get_writer
     from locus.models.handoff import make_portable as make_portable
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from locus.models.protocol import get_model as get_model
 
 _MODULES = {
-    "locus.models.call": ("ModelCallResult",),
+    "locus.models.call": ("ModelCallResult", "ChildUsage"),
     "locus.models.handoff": ("get_writer", "make_portable", "mark_writer"),
     "locus.models.output": ("OutputError", "OutputSchema", "output_schema"),
     "locus.models.prices": ("PriceSource",),

@@ -17,7 +17,7 @@ from locus.core.errors import CheckpointError, CheckpointTooNew, Fenced, Journal
 from locus.core.journal import BLANK, END, FORK, START, Body, Fold, Transition, entry_from_json, entry_to_json
 from locus.core.state import SCHEMA
 from locus.journal import Appended, read_entries
-from locus.loop.input import thread_name
+from locus.loop import thread_name
 from locus.loop.router import Node
 from locus_plugin_timetravel.histories import Source, store_of
 from locus_plugin_timetravel.json_text import canonical, decode, encode

@@ -15,7 +15,7 @@ from uuid import uuid4
 from attrs import evolve
 
 from locus.core.journal import END, FORK, Asked, Body, Intent, Outcome, StateDelta, StepId, Transition
-from locus.loop.input import thread_name
+from locus.loop import thread_name
 from locus.loop.router import Node
 from locus_plugin_timetravel.histories import Source, store_of
 from locus_plugin_timetravel.pages import newest_transition, nth_transition, steps_after

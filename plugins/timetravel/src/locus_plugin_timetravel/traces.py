@@ -1,14 +1,13 @@
 """`NodeTrace`: what a journal says about one node's work.
 
-That a hook asked for another try, that the run was cancelled and that a model failed are entries of their own. When
-the spending of a plugin was charged to the state is not on record: it follows from the state, see `NodeTrace.charges`.
+That a hook asked for another try, that the run was cancelled and that a model failed are entries of their own; where a
+hook diverted the run, and what was left uncharged, a transition says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from itertools import accumulate
 from typing import Any
 
 from attrs import frozen
@@ -16,7 +15,6 @@ from attrs import frozen
 from locus.core.journal import (
     BLANK,
     END,
-    EXECUTE,
     SEGMENT,
     START,
     THINK,
@@ -34,9 +32,7 @@ from locus.core.journal import (
 )
 from locus.core.messages import Role, Usage
 from locus.core.state import AgentState
-from locus.loop.router import Node
-from locus.models import ModelCallResult
-from locus.models.call import ChildUsage
+from locus.models import ChildUsage, ModelCallResult
 
 __all__ = ["NodeTrace", "Spending", "TraceReader", "attempt_of", "node_traces"]
 
@@ -103,29 +99,25 @@ class NodeTrace:
     # -- Think ------------------------------------------------------------------------------------
 
     @cached_property
+    def _own_steps(self) -> tuple[Outcome | ModelFailed, ...]:
+        steps = (b for b in self.bodies if isinstance(b, Outcome | ModelFailed) and b.run_id == self.run_id)
+        return tuple(b for b in steps if attempt_of(b.step_id, self.before.iteration) is not None)
+
+    @cached_property
     def attempts(self) -> tuple[int, ...]:
-        """The attempts at the model that were answered, from 0."""
-        return tuple(k for i in self._outcomes if (k := attempt_of(i, self.before.iteration)) is not None)
+        """The attempts at the model that were answered or failed, from 0."""
+        return tuple(b.step_id.attempt for b in self._own_steps)
 
     @cached_property
     def failure(self) -> str | None:
         """What the model failed with when Think gave up, or None when it did not."""
-        own = [
-            b for b in self.bodies if isinstance(b, ModelFailed) and b.run_id == self.run_id and self._own(b.step_id)
-        ]
-        last = own[-1] if own else None
-        if last is None or last.step_id in self._retries or any(k > last.step_id.attempt for k in self.attempts):
-            return None
-        return last.error
+        last = self._own_steps[-1] if self._own_steps else None
+        return last.error if isinstance(last, ModelFailed) and last.step_id not in self._retries else None
 
     @cached_property
     def gave_up(self) -> bool:
         """Whether the run ended because the model failed, and for no better reason."""
         return self.failure is not None and self.transition is not None and self.transition.why == "ModelError"
-
-    def retried(self, attempt: int) -> bool:
-        """Whether a hook asked for another try after an attempt at the model."""
-        return any(attempt_of(step_id, self.before.iteration) == attempt for step_id in self._retries)
 
     @cached_property
     def answered(self) -> bool:
@@ -134,63 +126,28 @@ class NodeTrace:
 
     @cached_property
     def spending(self) -> Spending:
-        """The steps that spent something, in order: plugins' calls and child runs, and between them Think's own.
+        """The steps that spent something, in order: plugins' calls, child runs, and attempts at the model.
 
-        Think's answers bring their own charge, so that nothing stands beside their names.
+        The answers of the model bring their own charge: they have their place among the others, and no usage here.
         """
         found: list[tuple[StepId, Usage]] = []
-        for step_id, outcome in self._outcomes.items():
-            if self._own(step_id):
-                found.append((step_id, Usage()))
-            elif isinstance(outcome.value, ModelCallResult | ChildUsage):
-                found.append((step_id, outcome.value.usage))
+        for body in self.bodies:
+            if not isinstance(body, Outcome | ModelFailed) or body.run_id != self.run_id:
+                continue
+            if isinstance(body, ModelFailed):
+                found.append((body.step_id, body.usage or Usage()))
+            elif attempt_of(body.step_id, self.before.iteration) is not None:
+                found.append((body.step_id, Usage()))
+            elif isinstance(body.value, ModelCallResult | ChildUsage):
+                found.append((body.step_id, body.value.usage))
         return tuple(found)
 
-    def charges(self, carried: Spending) -> tuple[list[tuple[StepId, Usage]], Spending, Usage]:
-        """What was spent by others than Think's answers: what is charged here, what later, and what nobody tells of.
-
-        What the state has as spent says where the one ends and the other begins: what a hook spends after the last
-        look at it enters the state with the next node.
-
-        Args:
-            carried: what was spent before, and not charged.
-        """
-        answers = [
-            o.value.usage for i, o in self._outcomes.items() if isinstance(o.value, ModelCallResult) and self._own(i)
-        ]
-        room = self.after.usage - self.before.usage - sum(answers, Usage())
-        due = [*carried, *self.spending]
-        totals = accumulate((usage for _, usage in due), initial=Usage())
-        end, here = 0, Usage()
-        for end, total in enumerate(totals):
-            if total.total_tokens > room.total_tokens:
-                end -= 1
-                break
-            here = total
-        return due[:end], tuple(due[end:]), room - here
-
-    def _own(self, step_id: StepId) -> bool:
-        return attempt_of(step_id, self.before.iteration) is not None
-
-    # -- Execute ----------------------------------------------------------------------------------
-
-    def rerun(self, times: int) -> bool:
-        """Whether a hook had failed calls run again for the ``times``-th time."""
-        return any(i.root.node == EXECUTE and i.root.attempt == times - 1 for i in self._retries)
-
-    # -- where it went ----------------------------------------------------------------------------
-
-    def diverted(self, proposed: str) -> str | None:
-        """The node that a hook named in place of the router's, or None."""
-        made = self.transition
-        if made is None or made.next_node == proposed:
-            return None
-        if made.next_node != Node.TERMINATE:
-            return made.next_node if made.why == f"instead of {proposed}" else None
-        if made.why == "Diverted":
-            return Node.TERMINATE
-        # Only Think is entered where the condition lets it, and is a stop otherwise.
-        return Node.THINK if made.satisfied and proposed != Node.THINK else None
+    @cached_property
+    def charged(self) -> Usage:
+        """What of that is in the state after the transition; the rest was left for the next node."""
+        total = sum((usage for _, usage in self.spending), Usage())
+        left = self.transition.uncharged if self.transition is not None else None
+        return total if left is None else total - left
 
     # -- the end ----------------------------------------------------------------------------------
 

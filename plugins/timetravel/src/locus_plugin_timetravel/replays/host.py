@@ -1,47 +1,89 @@
-"""`ReplayHost`: stands where the journal's host stands, answers from the record and compares in place of writing.
+"""`ReplayHost`: the journal host of a replay. It finds what is on record like any host, compares, and writes nothing.
 
-What is not in the record as such, `NodeTrace` reads from it: when a hook asked for another try, when the run was
-cancelled, that a model failed.
+A node is replayed as a resume would go on with it that finds all of its steps on record: answers, failures, what hooks
+had tried again and what people answered are read by the kernel's own host. Two things are left. An effect that is not
+on record must not happen: `RecordedEffects` says so. And what a resume need not know is told here at the right time:
+the clock, what plugins had spent, and a cancel.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
+from uuid import uuid4
 
-from locus.core.errors import JournalError, ModelError, OutcomeUnknown, ReplayDiffers, StepFailed
+from locus.core.errors import JournalError, ReplayDiffers
 from locus.core.fingerprint import PARTS, bare, parts_of
-from locus.core.journal import REVIEW, Body, Outcome, delta
-from locus.core.messages import Usage
-from locus.journal import Claim, InProcess, JournalHost
+from locus.core.journal import BLANK, REVIEW, Body, Outcome, delta
+from locus.journal import Claim, JournalHost
 from locus.loop.router import Node
-from locus.tools.outcome import CallOutcome
 from locus_plugin_timetravel.difference import Difference, differing_field, same
-from locus_plugin_timetravel.text import call_text
 from locus_plugin_timetravel.traces import Spending, attempt_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from datetime import datetime
 
     from locus.core.events import Ending
-    from locus.core.journal import Step, StepId
-    from locus.core.messages import ToolCall
+    from locus.core.journal import Policy, Step, StepId, Transition
+    from locus.core.messages import Usage
     from locus.core.state import AgentState
     from locus.journal import JournalStore
-    from locus.journal.writes import When
-    from locus_plugin_timetravel.replays.run import RecordedClock, ReplayRun
+    from locus_plugin_timetravel.replays.run import ReplayRun
     from locus_plugin_timetravel.traces import NodeTrace
 
-__all__ = ["EndOfRecord", "ReplayHost"]
-
-_NOTHING = Usage()
+__all__ = ["EndOfRecord", "RecordedClock", "ReplayHost"]
 
 
 class EndOfRecord(JournalError):
     """The journal leaves a node in the middle, and this is where."""
 
 
+class RecordedClock:
+    """Shows the time of a committed state."""
+
+    __slots__ = ("_state",)
+
+    def __init__(self) -> None:
+        self._state: AgentState = BLANK
+
+    def show(self, state: AgentState) -> None:
+        """Stop at the time at which a state was committed."""
+        self._state = state
+
+    def now(self) -> datetime:
+        """The time of the commit."""
+        return self._state.updated_at
+
+    def monotonic(self) -> float:
+        """The seconds that the run had been at work by then."""
+        return self._state.active_seconds
+
+
+class RecordedEffects:
+    """The effects of a replay: none takes place. A host asks for one that has no result on record.
+
+    Args:
+        clock: shows the time of the record.
+        refuse: raises the difference.
+    """
+
+    __slots__ = ("_refuse", "now")
+
+    def __init__(self, clock: RecordedClock, refuse: Callable[[StepId, str], NoReturn]) -> None:
+        self.now, self._refuse = clock.now, refuse
+
+    async def run(self, step_id: StepId, fn: Callable[[], Awaitable[Any]], policy: Policy, digest: str) -> Any:
+        """Refuse: the journal has no such effect."""
+        self._refuse(step_id, digest)
+
+    @staticmethod
+    def new_id() -> str:
+        """A random UUID: what a replay makes is kept nowhere."""
+        return str(uuid4())
+
+
 class ReplayHost(JournalHost):
-    """The journal's host of a replay: it writes nothing, and raises `ReplayDiffers` at the first difference.
+    """The journal's host of a replay; it raises `ReplayDiffers` at the first difference.
 
     Args:
         store: where the thread is kept.
@@ -49,27 +91,12 @@ class ReplayHost(JournalHost):
         clock: shows the time of the record.
     """
 
-    __slots__ = (
-        "_again",
-        "_asked_for",
-        "_attempt",
-        "_called",
-        "_carried",
-        "_due",
-        "_left",
-        "_rounds",
-        "_suspect",
-        "_unexplained",
-        "clock",
-        "run",
-        "trace",
-    )
+    __slots__ = ("_asked_for", "_attempt", "_due", "_repeated", "_rest", "clock", "run", "trace")
 
     def __init__(self, store: JournalStore, thread_id: str, clock: RecordedClock) -> None:
-        super().__init__(store, Claim(thread_id=thread_id, token="", head=0), InProcess(clock.now))
+        effects = RecordedEffects(clock, self._refuse)
+        super().__init__(store, Claim(thread_id=thread_id, token="", head=0), effects)
         self.clock = clock
-        # What was spent by then and is charged to the next node.
-        self._carried: Spending = ()
         self.trace: NodeTrace
         self.run: ReplayRun
 
@@ -79,66 +106,73 @@ class ReplayHost(JournalHost):
         """Be ready for a node: what it had on record, the time it began, what others had spent by then."""
         self.trace, self.run, self.stop_error = trace, run, None
         self._clear_node()
-        # A node that was run twice by what wraps it has written its steps twice.
-        self._again: dict[StepId, list[Outcome]] = {}
         for body in trace.bodies:
             self._enter(body)
+        # A node that was run twice by what wraps it has written its steps twice.
+        self._repeated: dict[StepId, list[Outcome]] = {}
+        for body in trace.bodies:
             if isinstance(body, Outcome) and body.run_id == self.run_id:
-                self._again.setdefault(body.step_id, []).append(body)
-        self._steps.update((i, outcomes[0]) for i, outcomes in self._again.items() if len(outcomes) > 1)
-        # What is charged here, what to the next node, and what attempts have spent that came to nothing. A segment that
-        # was resumed does not know what was spent before its node.
-        self._due, self._left, self._unexplained = trace.charges(self._carried)
+                self._repeated.setdefault(body.step_id, []).append(body)
+        self._steps.update((i, outcomes[0]) for i, outcomes in self._repeated.items())
         self._asked_for: list[StepId] = []
-        # The attempt at the model that was asked for last, and how often calls were asked to run again.
-        self._attempt, self._rounds, self._called = -1, 0, False
-        # A model call that the record does not have: it failed then, or it is new.
-        self._suspect: Difference | None = None
+        #: The attempt at the model that was asked for last.
+        self._attempt = -1
+        #: What plugins spent, as far as it is not charged yet, in order; and what of it the node leaves uncharged.
+        self._due: Spending = trace.spending
+        self._rest = trace.charged
         self.clock.show(trace.before)
-        run.take_up(trace)
-        if not (self._ahead if trace.node == Node.THINK else self._due):
+        run.enter_trace(trace)
+        if trace.last is not None and trace.last.uncharged is not None:
+            run.charge(trace.last.uncharged)
+        if not (self._is_ahead if trace.node == Node.THINK else self._due):
             self.clock.show(trace.after)
         if run.halted:
             self.spend()
 
     def pass_by(self, trace: NodeTrace) -> None:
-        """Take a transition as it stands: no node made it."""
-        for body in trace.bodies:
-            self._enter(body)
+        """Take a transition as it is: no node made it."""
         assert trace.transition is not None
         self._enter_transition(trace.transition)
         self.state = trace.after
-        self._carried = trace.spending
 
     def spend(self, until: StepId | None = None) -> None:
-        """Charge what the record has as spent, up to a step and including it; None = all of it."""
-        ids = [step_id for step_id, _ in self._due]
-        if until is not None and until not in ids:
+        """Charge what plugins spent, up to a step and including it; None = all that the node charges."""
+        if until is None:
+            self.run.charge(self._rest)
+            self._due, self._rest = (), self._rest - self._rest
             return
-        end = len(ids) if until is None else ids.index(until) + 1
-        now, self._due = self._due[:end], self._due[end:]
-        for _, usage in now:
-            if usage != _NOTHING:
-                self.run.charge(usage)
+        ids = [step_id for step_id, _ in self._due]
+        end = ids.index(until) + 1 if until in ids else 0
+        for _, usage in self._due[:end]:
+            self.run.charge(usage)
+            self._rest -= usage
+        self._due = self._due[end:]
 
     @property
-    def _ahead(self) -> bool:
+    def _is_ahead(self) -> bool:
         """Whether the model was still to be asked, with an answer or in vain."""
-        trace = self.trace
-        return any(k > self._attempt for k in trace.attempts) or (trace.failure is not None and not self._called)
+        return any(k > self._attempt for k in self.trace.attempts)
 
-    def differs(self, step: StepId | str, recorded: Any, actual: Any) -> ReplayDiffers:
-        """Stop here, by raising this; the first difference that was suspected is the one to tell."""
-        trace = self.trace
-        found = Difference(n=trace.n, node=str(trace.node), step=str(step), recorded=recorded, actual=actual)
-        error = ReplayDiffers(self.claim.thread_id, self._suspect or found)
+    def differs(self, step: StepId | str, recorded: Any, actual: Any) -> JournalError:
+        """What to raise where code and record part: the difference, or `EndOfRecord` behind the end of the record."""
+        if self.stop_error is not None:
+            return self.stop_error
+        trace, thread_id = self.trace, self.claim.thread_id
+        error: JournalError
+        if trace.transition is None and recorded is None:
+            error = EndOfRecord(f"the journal of thread {thread_id!r} ends here")
+        else:
+            found = Difference(n=trace.n, node=str(trace.node), step=str(step), recorded=recorded, actual=actual)
+            error = ReplayDiffers(thread_id, found)
         self.stop(error)
         return error
 
-    def _ended(self) -> EndOfRecord:
-        error = EndOfRecord(f"thread {self.claim.thread_id!r} was left here")
-        self.stop(error)
-        return error
+    def missing_call(self, call: str) -> JournalError:
+        """What to raise for a call that is about to be run and is not on record."""
+        return self.differs(self._asked_for[-1], None, call)
+
+    def _refuse(self, step_id: StepId, digest: str) -> NoReturn:
+        raise self.differs(step_id, None, bare(digest) or "asked for")
 
     # -- steps ------------------------------------------------------------------------------------
 
@@ -151,6 +185,26 @@ class ReplayHost(JournalHost):
         elif self.trace.node == Node.EXECUTE and self.trace.cancelled is not None:
             self.run.cancel(self.trace.cancelled)  # a call that was not run any more
         return found
+
+    async def step(self, step_id: StepId, fn: Callable[[], Awaitable[Any]], policy: Policy, digest: str = "") -> Any:
+        """The recorded result, at the time and with the spending of the record."""
+        try:
+            return await super().step(step_id, fn, policy, digest)
+        finally:
+            self._leave_step(step_id)
+
+    def _leave_step(self, step_id: StepId) -> None:
+        again = self._repeated.get(step_id, [])
+        if len(again) > 1:
+            again.pop(0)
+            self._steps[step_id] = again[0]
+        self.spend(step_id)
+        attempt = attempt_of(step_id, self.trace.before.iteration)
+        if attempt is not None:
+            self._attempt = attempt
+            if not self._is_ahead:
+                # A run that ended because its model failed had reached no limit of time when it failed.
+                self.clock.show(self.trace.before if self.trace.gave_up else self.trace.after)
 
     def _compare(self, step_id: StepId, recorded: str, actual: str) -> None:
         if recorded == actual:
@@ -166,51 +220,8 @@ class ReplayHost(JournalHost):
             if then.get(letter) != now.get(letter):
                 raise self.differs(step_id, f"{what} {then.get(letter, 'none')}", f"{what} {now.get(letter, 'none')}")
 
-    async def step(self, step_id: StepId, fn: Callable[[], Awaitable[Any]], policy: Any, digest: str = "") -> Any:
-        """The recorded result."""
-        found = self.find_step(step_id, digest)
-        attempt = attempt_of(step_id, self.trace.before.iteration)
-        if attempt is not None:
-            self._attempt = attempt
-        if isinstance(found, Outcome):
-            self._used(step_id, think=attempt is not None)
-            if found.error is not None:
-                raise StepFailed(found.error)
-            return found.value
-        if self.trace.transition is None:
-            raise self._ended()
-        if policy == "model":
-            raise self._unanswered(step_id, digest, think=attempt is not None)
-        if found is not None and policy == "once":
-            raise OutcomeUnknown(str(step_id))
-        raise self.differs(step_id, None, "asked for")
-
-    def _used(self, step_id: StepId, *, think: bool) -> None:
-        if len(self._again.get(step_id, ())) > 1:
-            self._again[step_id].pop(0)
-            self._steps[step_id] = self._again[step_id][0]
-        self.spend(step_id)
-        if think and not self._ahead:
-            self.clock.show(self.trace.after)
-
-    def _unanswered(self, step_id: StepId, digest: str, *, think: bool) -> ModelError:
-        # A model call that fails leaves no step behind; whether it did shows in what the node made of it.
-        trace = self.trace
-        if not think or trace.failure is None:
-            asked = Difference(n=trace.n, node=str(trace.node), step=str(step_id), recorded=None, actual=bare(digest))
-            self._suspect = self._suspect or asked
-        if think:
-            self.run.charge(self._unexplained)
-            self._unexplained = _NOTHING
-            self._called = not any(k > self._attempt for k in trace.attempts)
-            if not self._ahead:
-                self.spend()
-                # Where the failure is the reason, no limit of time had passed when it came.
-                self.clock.show(trace.before if trace.gave_up else trace.after)
-        return ModelError(trace.failure if think and trace.failure is not None else "the record has no answer")
-
     async def settle(
-        self, step_id: StepId, value: Any, digest: str = "", error: str | None = None, *, when: When = "now"
+        self, step_id: StepId, value: Any, digest: str = "", error: str | None = None, *, when: Any = "now"
     ) -> None:
         """Compare what came of a step at once."""
         await super().settle(step_id, value, digest, error)
@@ -220,51 +231,27 @@ class ReplayHost(JournalHost):
 
     async def _append(self, *bodies: Body) -> None:
         # The code comes to something that the record does not have, and would write it.
-        if self.trace.transition is None:
-            raise self._ended()
         body = bodies[0]
-        value = getattr(body, "value", None)
-        told = value.content if isinstance(value, CallOutcome) else type(body).__name__
-        raise self.differs(getattr(body, "step_id", type(body).__name__), None, told)
+        came_to = getattr(getattr(body, "value", None), "content", type(body).__name__)
+        raise self.differs(getattr(body, "step_id", type(body).__name__), None, came_to)
 
-    # -- what hooks and people decided ------------------------------------------------------------
+    # -- a cancel, and the end of a node ----------------------------------------------------------
 
-    def unheard_of(self, call: ToolCall) -> JournalError:
-        """A call is about to be run that the record does not have."""
-        if self.trace.transition is None:
-            return self._ended()
-        return self.differs(self._asked_for[-1], None, call_text(call.name, call.arguments))
-
-    def retried(self) -> bool:
-        """Whether a hook asked for another try here."""
-        trace = self.trace
-        if trace.node == Node.EXECUTE:
-            self._rounds += 1
-            return trace.rerun(self._rounds)
-        return trace.node == Node.THINK and self._attempt >= 0 and trace.retried(self._attempt)
-
-    def before_call(self, run: ReplayRun) -> None:
+    def before_call(self) -> None:
         """Right before the model is asked: cancelled here, if it was."""
-        trace = self.trace
-        if trace.node != Node.THINK or self._ahead:
-            return
-        self.spend()
-        if trace.cancelled is not None:
-            run.cancel(trace.cancelled)
+        if self.trace.node == Node.THINK and not self._is_ahead:
+            self.spend()
+            if self.trace.cancelled is not None:
+                self.run.cancel(self.trace.cancelled)
 
-    def closed(self, run: ReplayRun) -> None:
+    def leave(self) -> None:
         """The node is done: cancelled by now, if it was, and every verdict on record was asked for."""
-        trace = self.trace
         self.spend()
-        if trace.cancelled is not None:
-            run.cancel(trace.cancelled)
+        if self.trace.cancelled is not None:
+            self.run.cancel(self.trace.cancelled)
         for step_id, found in self._steps.items():
             if step_id.node == REVIEW and step_id not in self._asked_for:
                 raise self.differs(step_id, getattr(found, "value", None), None)
-
-    def diverted(self, node: str, state: AgentState, proposed: str) -> str | None:
-        """The route that a hook decided on."""
-        return self.trace.diverted(proposed)
 
     # -- the transition ---------------------------------------------------------------------------
 
@@ -282,28 +269,39 @@ class ReplayHost(JournalHost):
         request_id: str = "",
         active_seconds: float = 0.0,
         iteration: int = 0,
-        when: When = "now",
+        when: Any = "now",
     ) -> AgentState:
         """Compare the transition with the recorded one, and go on from that."""
         if self.stop_error is not None:
             raise self.stop_error
         made, after = self.trace.transition, self.trace.after
-        satisfied, error = ((), None) if ending is None else (ending.satisfied, ending.error_text)
         if made is None:
-            raise self._ended()
-        if next_node != made.next_node:
+            raise self.differs("the next node", None, next_node)
+        if made.instead_of:
+            # The router's choice is compared; what a hook put in its place is on record.
+            expected = (made.instead_of, made.next_node) if self.trace.cancelled is not None else (made.instead_of,)
+            iteration = new.iteration + (made.next_node == Node.THINK)
+        else:
+            expected = (made.next_node,)
+        if next_node not in expected:
             raise self.differs("the next node", _route(made.next_node, made.why), _route(next_node, why))
-        if next_node in (Node.TERMINATE, "end") and (why, satisfied) != (made.why, made.satisfied):
-            raise self.differs("the reason", (made.why, *made.satisfied), (why, *satisfied))
-        if self.trace.failure is None and not same(made.error, error):
-            raise self.differs("the error", made.error, error)
-        change = delta(old, new)
-        found = differing_field(after, new.with_iteration(iteration), made.delta, change)
+        if not made.instead_of:
+            self._compare_ending(made, next_node, why, ending)
+        found = differing_field(after, new.with_iteration(iteration), made.delta, delta(old, new))
         if found is not None:
             raise self.differs(*found)
         self._enter_transition(made)
-        self.state, self._carried = after, self._left
+        self.state = after
         return after
+
+    def _compare_ending(self, made: Transition, next_node: str, why: str, ending: Ending | None) -> None:
+        satisfied = () if ending is None else ending.satisfied
+        if next_node in (Node.TERMINATE, "end") and (why, satisfied) != (made.why, made.satisfied):
+            raise self.differs("the reason", (made.why, *made.satisfied), (why, *satisfied))
+        error = None if ending is None else ending.error_text
+        # A model's error is recorded by its text; here it is of another class.
+        if self.trace.failure is None and not same(made.error, error):
+            raise self.differs("the error", made.error, error)
 
 
 def _route(next_node: str, why: str) -> str:

@@ -11,32 +11,26 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from locus.core import thaw
-from locus.core.directives import Suspended
-from locus.core.errors import LocusError, ReplayDiffers
+from locus.core.errors import LocusError, ReplayDiffers, StepFailed
+from locus.core.events import Ending
 from locus.core.journal import FORK, START
 from locus.core.messages import Role
 from locus.core.termination import TerminationCondition, condition_from_json
-from locus.journal import read_entries
-from locus.journal.recovery import LIMITS
-from locus.loop.budget import tightened
+from locus.journal import LIMITS, read_entries
+from locus.loop import Suspended, advance_node, request_fingerprint, restore, tightened
 from locus.loop.router import Node
-from locus.loop.thread import recorded_ending
-from locus.loop.transition import advance_node
 from locus.models import output_schema
-from locus.models.request_fingerprint import request_fingerprint
-from locus.options import RunOptions
-from locus.tools.session_tools import restore
 from locus_plugin_timetravel.difference import Difference, same
 from locus_plugin_timetravel.histories import store_of
-from locus_plugin_timetravel.replays.host import EndOfRecord, ReplayHost
-from locus_plugin_timetravel.replays.run import RecordedClock, ReplayRun, replay_runtime
+from locus_plugin_timetravel.replays.host import EndOfRecord, RecordedClock, ReplayHost
+from locus_plugin_timetravel.replays.run import ReplayRun, replay_runtime
 from locus_plugin_timetravel.traces import node_traces
 
 if TYPE_CHECKING:
     from locus import Agent
     from locus.core.messages import Message
     from locus.journal import JournalStore
-    from locus.loop.runtime import AgentRuntime
+    from locus.loop import AgentRuntime
     from locus.models import ModelSettings
     from locus_plugin_timetravel.traces import NodeTrace
 
@@ -109,9 +103,8 @@ async def replay(
         ConfigError, NothingToResume, JournalError: as for `history`. A difference is not an exception.
     """
     store = store_of(agent)
-    options = RunOptions(deps=deps, model_settings=model_settings, output_schema=output_schema, termination=termination)
     entries = await read_entries(store, thread_id)
-    walk, checked = _Walk(agent.runtime, store, thread_id, options), 0
+    walk, checked = _Walk(agent.runtime, store, thread_id, deps, model_settings, output_schema, termination), 0
     for trace in node_traces(entries):
         found = await walk.check(trace)
         if found is not None:
@@ -123,9 +116,19 @@ async def replay(
 class _Walk:
     """A replay on its way along the node_traces of a thread."""
 
-    def __init__(self, runtime: AgentRuntime, store: JournalStore, thread_id: str, options: RunOptions) -> None:
-        self._runtime, self._thread_id, self._options = runtime, thread_id, options
-        self._output = None if options.output_schema is None else output_schema(options.output_schema)
+    def __init__(
+        self,
+        runtime: AgentRuntime,
+        store: JournalStore,
+        thread_id: str,
+        deps: Any,
+        settings: ModelSettings | None,
+        schema: Any,
+        termination: TerminationCondition | None,
+    ) -> None:
+        self._runtime, self._thread_id, self._deps, self._termination = runtime, thread_id, deps, termination
+        self._settings = runtime.settings if settings is None else settings.over(runtime.settings)
+        self._output = None if schema is None else output_schema(schema)
         self._host = ReplayHost(store, thread_id, RecordedClock())
         self._run: ReplayRun
         # The runtime of the segment with its nodes as plugins wrap them, or None where nobody does.
@@ -155,7 +158,8 @@ class _Walk:
         self._host.enter(trace, run)
         last = trace.last
         if trace.node == Node.TERMINATE and last is not None:
-            run.stop = recorded_ending(last)
+            error = None if last.error is None else StepFailed(last.error)
+            run.stop = Ending(last.why, last.satisfied, last.detail, error)
         try:
             await advance_node(run, trace.before, Node(trace.node))
         except ReplayDiffers as e:
@@ -191,13 +195,11 @@ class _Walk:
             except LocusError as e:
                 return self._differs(trace, str(note.step_id), thaw(note.value), f"cannot be read: {e}")
             runtime = tightened(runtime, *limits) if limits else runtime
-        host, output = self._host, self._output
+        host = self._host
         self._bare = replay_runtime(runtime, runtime.unwrapped(), host)
         wraps = runtime.hooks.impls("locus_wrap_node")
         self._wrapped = replay_runtime(runtime, runtime.nodes, host) if wraps else None
-        options = self._options
-        settings = None if options.model_settings is None else options.model_settings.over(runtime.settings)
-        run = ReplayRun(self._bare, self._thread_id, deps=options.deps, settings=settings, output=output)
+        run = ReplayRun(self._bare, self._thread_id, deps=self._deps, settings=self._settings, output=self._output)
         run.host = host
         state = trace.after if trace.node == START else trace.before
         try:
@@ -211,8 +213,8 @@ class _Walk:
 
     def _limits(self, noted: object) -> tuple[TerminationCondition, ...]:
         forms = thaw(noted)
-        if not forms and self._options.termination is not None:
-            return (self._options.termination,)  # a function without a name: the record says only that there was one
+        if not forms and self._termination is not None:
+            return (self._termination,)  # a function without a name: the record says only that there was one
         return tuple(condition_from_json(form) for form in forms)
 
     @staticmethod

@@ -1,90 +1,58 @@
-"""The live part of a replay: `ReplayRun` stands where the run stands, between the same nodes, router and driver.
+"""`ReplayRun`: what nodes and plugins see of a run while it is replayed.
 
 No model is called and no tool's body entered; observers, deciders and the wrappers of calls are not asked, because what
-they decided is in the record. Time is the record's.
+they decided is in the record.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, frozen
+from attrs import define, evolve, field, frozen
 
 from locus.core.fingerprint import bare
-from locus.core.journal import BLANK, CALL, REVIEW, StepId
-from locus.hooks.health import STRIKES
-from locus.hooks.table import HookTable, Impl
-from locus.loop.context import SegmentContext
-from locus.loop.router import Node
+from locus.core.journal import CALL, REVIEW, StepId
+from locus.loop import SegmentContext
+from locus_plugin_timetravel.text import call_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from locus.core.events import Event
     from locus.core.messages import ToolCall, Usage
     from locus.core.state import AgentState
-    from locus.loop.runtime import AgentRuntime, NodeFunction
+    from locus.loop import AgentRuntime, NodeFunction
+    from locus.loop.router import Node
     from locus.models import Model, ModelRequest, ModelResponse
     from locus_plugin_timetravel.replays.host import ReplayHost
     from locus_plugin_timetravel.traces import NodeTrace
 
-__all__ = ["RecordedClock", "ReplayRun", "replay_runtime"]
+__all__ = ["ReplayRun", "replay_runtime"]
 
-_ACCEPT = None
+#: Hooks that have decided already, or that only watch.
+_ON_RECORD = ("locus_on_", "locus_decide_", "locus_filter_", "locus_wrap_model_", "locus_wrap_tool_")
 
-
-class RecordedClock:
-    """Shows the time of a committed state."""
-
-    __slots__ = ("_state",)
-
-    def __init__(self) -> None:
-        self._state: AgentState = BLANK
-
-    def show(self, state: AgentState) -> None:
-        """Stand still at the time at which a state was committed."""
-        self._state = state
-
-    def now(self) -> datetime:
-        """The time of the commit."""
-        return self._state.updated_at
-
-    def monotonic(self) -> float:
-        """The seconds that the run had been at work by then."""
-        return self._state.active_seconds
+#: After how many failures a hook is not asked any more; a failing reviewer is on record as one that lets pass.
+_QUARANTINED_AFTER = 3
 
 
+@define(eq=False, repr=False)
 class ReplayRun(SegmentContext):
-    """The live part of a replay: nobody hears of it, and whom it would ask is answered for by the record."""
+    """A segment of a run that answers from the record."""
 
-    __slots__ = ("_next", "_verdicts")
+    host: ReplayHost = field(default=None, init=False)
+    #: How often each reviewer has let an answer pass.
+    _verdicts: Counter[str] = field(factory=Counter, init=False)
+    #: The step that a plugin's model call is about to be.
+    _next: StepId = field(default=StepId(0, CALL), init=False)
 
-    host: ReplayHost
-
-    def __init__(self, runtime: AgentRuntime, thread_id: str, **what: Any) -> None:
-        super().__init__(runtime, thread_id, **what)
-        #: How often each reviewer has let an answer pass.
-        self._verdicts: Counter[str] = Counter()
-        # The step that a plugin's model call is about to be.
-        self._next = StepId(0, CALL)
-
-    def take_up(self, trace: NodeTrace) -> None:
+    def enter_trace(self, trace: NodeTrace) -> None:
         """A node begins, as if nothing had been tried before."""
         self.stop, self._cancel, self._pending = None, None, None
         self.state = trace.before
         self.elapsed()
         if trace.cancelled is not None and trace.idle:
             self.cancel(trace.cancelled)
-
-    def show_to(self, sink: Any) -> None:
-        """Show nothing to anybody."""
-        self.sink = None
-        self.has_listener = _to_nobody
-
-    async def emit(self, event: Event) -> None:
-        """Tell nobody."""
 
     @property
     def decides(self) -> bool:
@@ -93,15 +61,11 @@ class ReplayRun(SegmentContext):
 
     async def decide(self, call: ToolCall) -> Any:
         """A call without a record."""
-        raise self.host.unheard_of(call)
-
-    def take_retry(self) -> bool:
-        """Whether a hook asked for another try then."""
-        return self.host.retried()
+        raise self.host.missing_call(call_text(call.name, call.arguments))
 
     def over_budget(self, state: AgentState) -> bool:
         """As in a run, at the time and with the cancellation of the record."""
-        self.host.before_call(self)
+        self.host.before_call()
         return super().over_budget(state)
 
     async def call_model(self, request: ModelRequest, *, model: Any = None, purpose: str) -> ModelResponse:
@@ -126,10 +90,10 @@ class ReplayRun(SegmentContext):
     async def hook_step(self, name: str, fn: Callable[[], Awaitable[Any]]) -> Any:
         """A reviewer's recorded verdict."""
         step_id = StepId(self.state.iteration, REVIEW, name=name)
-        if self.host.find_unchecked(step_id) is None and self._verdicts[name] >= STRIKES:
-            return _ACCEPT  # it failed so often that it was not asked any more
+        if self.host.find_unchecked(step_id) is None and self._verdicts[name] >= _QUARANTINED_AFTER:
+            return None
         verdict = await super().hook_step(name, fn)
-        self._verdicts[name] += verdict == _ACCEPT
+        self._verdicts[name] += verdict is None
         return verdict
 
 
@@ -140,24 +104,17 @@ class _Named:
     name: str
 
 
-def _to_nobody(event: type[Event]) -> bool:
-    return False
-
-
 def replay_runtime(runtime: AgentRuntime, nodes: Mapping[Node, NodeFunction], host: ReplayHost) -> AgentRuntime:
-    """An agent's runtime as a replay runs it: on the record's time, with the routes that hooks decided on.
+    """An agent's runtime as a replay runs it: on the record's time, with the hooks that make states.
 
     Args:
         runtime: the agent's wiring.
         nodes: its nodes, with or without what plugins wrap around them.
         host: the record.
     """
-    hooks = runtime.hooks
-    if runtime.diverts:
-        name = "locus_decide_route"
-        hooks = HookTable({**hooks.hooks, name: (Impl(call=host.diverted, plugin="", hook=name),)})
+    kept = {name: impls for name, impls in runtime.hooks.hooks.items() if not name.startswith(_ON_RECORD)}
     closing = {node: _closing(function, host) for node, function in nodes.items()}
-    return evolve(runtime, hooks=hooks, nodes=closing, clock=host.clock)
+    return evolve(runtime, hooks=evolve(runtime.hooks, hooks=kept), nodes=closing, clock=host.clock)
 
 
 def _closing(function: NodeFunction, host: ReplayHost) -> NodeFunction:
@@ -167,7 +124,7 @@ def _closing(function: NodeFunction, host: ReplayHost) -> NodeFunction:
         except Exception:
             host.spend()
             raise
-        host.closed(run)
+        host.leave()
         return new
 
     return node
