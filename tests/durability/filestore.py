@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 from uuid import uuid4
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from locus.core.errors import ThreadBusy
 from locus.core.journal import Body, Entry, Transition, entry_from_json, entry_to_json
@@ -160,9 +160,9 @@ class FileStore:
         with self._open(thread_id) as (journal, file):
             if journal.worker is not None and self.now().isoformat() < journal.until:
                 raise ThreadBusy(thread_id, journal.worker, journal.since)
-            token = uuid4().hex
+            token, is_abandoned = uuid4().hex, journal.worker is not None
             self.write(file, {"is": "claim", "token": token, "worker": worker, "since": self.now().isoformat()})
-            return _claim(thread_id, token, journal)
+            return evolve(_claim(thread_id, token, journal), is_abandoned=is_abandoned)
 
     def allows(self, journal: Journal, claim: Claim) -> bool:
         """Whether a claim may write."""

@@ -70,6 +70,7 @@ def judge(
     wrong += _one_run(bodies)
     wrong += _kept(entries, log, thread)
     wrong += _effects(state, bodies, log, thread, stalled=stalled)
+    wrong += _told(bodies, log, thread)
     repeated = len(log.lines("model")) - asked
     if repeated > faults:
         wrong.append(f"effects: {repeated} model calls were repeated for {faults} faults")
@@ -181,6 +182,18 @@ def _kept(entries: Sequence[Entry], log: Log, thread: str) -> list[str]:
         if lost:
             wrong.append(f"journal: {lost.total()} acknowledged entries of {writer} are not there")
     return wrong
+
+
+def _told(bodies: Sequence[Body], log: Log, thread: str) -> list[str]:
+    """The end is told, as new once at most, and it is the one in the journal; a later telling says that it is one."""
+    ends = [body for body in bodies if isinstance(body, Transition) and body.next_node == END]
+    if not ends:
+        return []
+    told = [line for line in log.lines("end") if line["thread"] == thread and line["reason"] == ends[-1].why]
+    if not told:
+        return ["events: nobody was told of the end"]
+    news = sum(not line["replayed"] for line in told)
+    return [f"events: the end was told as new {news} times"] if news > 1 else []
 
 
 # -- the effects ---------------------------------------------------------------------------------------

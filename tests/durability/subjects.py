@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import ClassVar
 
+from attrs import evolve
 from tests.durability.filestore import FileStore
 from tests.durability.points import Points
 
@@ -69,12 +70,21 @@ class Subject:
 class _Surviving(MemoryStore):
     """Memory that outlives the processes, and knows when they have died."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._abandoned = set[str]()
+
     def bury(self) -> None:
-        for thread in self._threads.values():
-            thread.held = None
+        for thread_id, thread in self._threads.items():
+            if thread.held is not None:
+                thread.held = None
+                self._abandoned.add(thread_id)
 
     async def claim(self, thread_id: str, worker: str) -> Claim:
-        return await super().claim(thread_id, worker)
+        claim = await super().claim(thread_id, worker)
+        is_abandoned = thread_id in self._abandoned
+        self._abandoned.discard(thread_id)
+        return evolve(claim, is_abandoned=is_abandoned)
 
 
 class _Begun:

@@ -40,6 +40,7 @@ EVERYWHERE = {
     "hook: before it sleeps",
     "hook: before it waits",
     "hook: after it waited",
+    "hook: terminate",
 }
 INSIDE = {
     "sqlite": {

@@ -24,14 +24,18 @@ from locus import (
     Retry,
     RetryableToolError,
     Revise,
+    TerminateEvent,
     ThinkEvent,
     ToolCompleteEvent,
     ToolContext,
     tool,
 )
+from locus.core.directives import Suspended
 from locus.core.errors import ModelError
+from locus.core.journal import Asked, StepId
 from locus.core.messages import Message, Role, TextBlock, ThinkingBlock, ToolCall, Usage
 from locus.journal.effects import Clock
+from locus.journal.host import JournalHost
 from locus.journal.store import JournalStore
 from locus.models.protocol import ModelRequest, ModelResponse, OnChunk
 from locus.plugin import hookimpl
@@ -135,6 +139,10 @@ class Deciding(Hook):
         self.world.log.add("told", call=str(event.arguments.get("id")), replayed=event.replayed)
         return Retry() if "busy" in (event.error or "") else None
 
+    async def on_terminate(self, event: TerminateEvent) -> None:
+        self.world.points.reach("hook: terminate")
+        self.world.log.add("end", thread=event.thread_id, reason=event.reason, replayed=event.replayed)
+
     @hookimpl
     async def locus_review_answer(self, answer: Message, state: Any, run: Any) -> Any:
         if not self.reviews or state.revisions:
@@ -157,11 +165,22 @@ class Deciding(Hook):
 
         reflected = await run.step("reflect", think, effect="pure")
         self.world.points.reach("hook: before it sleeps")
-        await run.host.sleep_until(run.host.effects.now())
+        await run.host.flush()
+        await anyio.lowlevel.checkpoint()
         self.world.points.reach("hook: before it waits")
-        said = await run.host.wait("gate", f"go on after {state.iteration}?")
+        said = await _answer(run.host, "gate", f"go on after {state.iteration}?")
         self.world.points.reach("hook: after it waited")
         return state.with_metadata("reflected", (reflected, said))
+
+
+async def _answer(host: JournalHost, name: str, question: str) -> Any:
+    """The answer that a person gave to a question of the node under way; asks it first."""
+    step_id = StepId(host.state.iteration, "wait", name=name)
+    given = host.answers(step_id)
+    if given:
+        return given[0].answer
+    await host.ask(Asked(run_id=host.run_id, interrupt_id=name, step_id=step_id, question=question))
+    raise Suspended
 
 
 class World:

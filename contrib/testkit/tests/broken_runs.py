@@ -394,6 +394,11 @@ class ForgetsForksToo(Complete):
         return await super().delete(thread_id, head=head)
 
 
+class SaysThatNobodyDied(Complete):
+    async def claim(self, thread_id: str, worker: str) -> Claim:
+        return evolve(await super().claim(thread_id, worker), is_abandoned=False)
+
+
 #: Which tests of the contract each of them must fail.
 BROKEN: dict[Callable[[], Any], tuple[str, ...]] = {
     LosesIntents: (
@@ -466,6 +471,7 @@ BROKEN: dict[Callable[[], Any], tuple[str, ...]] = {
     OffersOnce: ("test_law_10_thread_is_offered_until_it_is_taken",),
     RoundsTimes: ("test_law_8_times_come_back_to_the_microsecond",),
     ForgetsTheWorkDone: ("test_law_8_downtime_counts_for_no_limit",),
+    SaysThatNobodyDied: ("test_law_10_end_that_nobody_heard_of_is_emitted",),
     ShowsTheLastWriteLate: ("test_law_10_acknowledged_entries_are_there_at_once",),
     ForksNothing: ("test_thread_is_forked_or_that_is_refused",),
     ForksInTwoWrites: ("test_cancelled_fork_is_whole_or_not_there",),

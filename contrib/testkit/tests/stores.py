@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 import anyio.lowlevel
+from attrs import evolve
 
 from locus.core.journal import Body
 from locus.journal import Appended, Claim, JournalStore, MemoryStore
@@ -68,9 +69,10 @@ class Complete(MemoryStore):
         self.lapsed.add(claim.token)
 
     async def claim(self, thread_id: str, worker: str) -> Claim:
-        if self.holder(thread_id) in self.lapsed:
+        is_abandoned = self.holder(thread_id) in self.lapsed
+        if is_abandoned:
             self._threads[thread_id].held = None
-        return await super().claim(thread_id, worker)
+        return evolve(await super().claim(thread_id, worker), is_abandoned=is_abandoned)
 
     async def threads(self, query: ThreadQuery | None = None) -> tuple[ThreadInfo, ...]:
         lapsed = [(t, t.held) for t in self._threads.values() if t.held is not None and t.held.token in self.lapsed]

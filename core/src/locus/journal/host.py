@@ -11,8 +11,7 @@ What holds at every moment, whatever the store:
 - Nothing is written behind an entry that is missing. The first failure stops the host, for good: `state` and `last` go
   back to what is stored, and every later write raises that failure, whichever task makes it. The next claim starts
   from the store.
-- The store's answer decides who owns the thread, no clock does. An append of which nobody knows whether it was stored
-  counts as lost; the next claim shows.
+- The store's answer decides who owns the thread, no clock does. What may or may not be stored counts as lost.
 
 Tried and rejected: a write for each intent, outcome and transition (four an iteration; two do, because each effect is
 preceded by one). A test before each write whether the run may still write (every iteration pays for it; `stop` replaces
@@ -29,13 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from locus.core.errors import (
-    JournalError,
-    ModelError,
-    NotSerialisable,
-    OutcomeUnknown,
-    StepFailed,
-)
+from locus.core.errors import JournalError, ModelError, NotSerialisable, OutcomeUnknown, StepFailed
 from locus.core.fingerprint import bare
 from locus.core.frozen import freeze, maker
 from locus.core.journal import (
@@ -80,7 +73,7 @@ from locus.journal.writes import (
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
-    from typing import NoReturn
+    from typing import NoReturn, Self
 
     from locus.core.ending import Ending
     from locus.core.messages import Usage
@@ -92,6 +85,8 @@ __all__ = ["JournalHost"]
 
 _NO_DELTA = StateDelta()
 _intent, _outcome, _transition = maker(Intent), maker(Outcome), maker(Transition)
+#: Seconds that a store gets to say whether the end of a run is stored, after a cancel.
+_PATIENCE = 5.0
 
 
 class JournalHost:
@@ -149,9 +144,11 @@ class JournalHost:
         self._interrupted: dict[StepId, Intent] = {}
         self._answers: dict[str, Answered] = {}
         self.run_id, self.segment = "", 0
+        #: How many entries the newest snapshot has folded.
+        self._cached = 0
         if claim.snapshot is not None:
+            self._cached = claim.snapshot.at
             self._enter_transition(claim.snapshot.last)
-        self._cached = claim.snapshot.at if claim.snapshot is not None else 0
         #: What is written together with the next entry.
         self._deferred: tuple[Body, ...] = ()
         #: Whether that holds what a model said.
@@ -163,14 +160,12 @@ class JournalHost:
         self._keeps_history = store.keeps_history
         self._store_post: Callable[..., Posted] | None = getattr(store, "post", None) if self._keeps_history else None
         self._snapshot_every = store.snapshot_every if self._keeps_history else None
-        check_chain(claim.thread_id, claim.entries, 0 if claim.snapshot is None else claim.snapshot.at)
+        check_chain(claim.thread_id, claim.entries, self._cached)
         for entry in claim.entries:
             self._enter(entry.body)
 
     @classmethod
-    async def open(
-        cls, store: JournalStore, thread_id: str, worker: str, effects: Effects | None = None
-    ) -> JournalHost:
+    async def open(cls, store: JournalStore, thread_id: str, worker: str, effects: Effects | None = None) -> Self:
         """Claim a thread and fold its entries.
 
         Raises:
@@ -188,7 +183,7 @@ class JournalHost:
             raise
 
     @classmethod
-    async def peek(cls, store: JournalStore, thread_id: str) -> JournalHost | None:
+    async def peek(cls, store: JournalStore, thread_id: str) -> Self | None:
         """The journal of a thread, without taking it; None when it is empty.
 
         Raises:
@@ -296,13 +291,12 @@ class JournalHost:
 
     async def _write_apart(self, held: tuple[Body, ...], bodies: tuple[Body, ...], error: NotSerialisable) -> None:
         """Write what had waited without what came next. Where it is to blame itself, the run cannot go on."""
-        if bodies:
-            try:
+        try:
+            if bodies:
                 await self._append(*held)
-            except NotSerialisable as e:
-                error = e
-            else:
                 return
+        except NotSerialisable as e:
+            error = e
         self._fail(error, f"save {describe_bodies(held)}")
 
     def stop(self, error: JournalError) -> None:
@@ -323,7 +317,7 @@ class JournalHost:
             (self.state, self.last), self._deferred, self._durable = self._durable, (), None
         self._pending_writes = []
 
-    def _fail(self, error: Exception, doing: str) -> NoReturn:
+    def _fail(self, error: Exception, doing: str = "") -> NoReturn:
         if isinstance(error, JournalError):
             self.stop(error)
             raise error
@@ -336,9 +330,7 @@ class JournalHost:
 
     def _lose_claim(self, got: Appended) -> NoReturn:
         # UNKNOWN is not guessed at: the run stops here, and the next claim tells what was stored.
-        error = fenced_error(self.claim.thread_id, got)
-        self.stop(error)
-        raise error
+        self._fail(fenced_error(self.claim.thread_id, got))
 
     def find_step(self, step_id: StepId, digest: str = "") -> Step | None:
         """What the journal says about a step of the node under way.
@@ -350,9 +342,7 @@ class JournalHost:
             return None
         found = self._steps.get(step_id)
         if found is not None and found.digest != digest and bare(found.digest) != bare(digest):
-            error = mismatch_error(step_id, found.digest, digest)
-            self.stop(error)
-            raise error
+            self._fail(mismatch_error(step_id, found.digest, digest))
         return found
 
     def find_unchecked(self, step_id: StepId) -> Step | None:
@@ -377,14 +367,9 @@ class JournalHost:
         return left is not None and (left.policy == "keyed" or any(i.parent == step_id for i in self._steps))
 
     @property
-    def outcomes(self) -> tuple[Outcome, ...]:
-        """What the journal says of the steps of the node under way that have ended."""
-        return tuple(s for s in self._steps.values() if isinstance(s, Outcome))
-
-    @property
-    def failures(self) -> tuple[ModelFailed, ...]:
-        """What the journal says of the model calls of the node under way that have failed."""
-        return tuple(s for s in self._steps.values() if isinstance(s, ModelFailed))
+    def steps(self) -> tuple[Step, ...]:
+        """What the journal says about the steps of the node under way, the last of each."""
+        return tuple(self._steps.values())
 
     def record_retry(self, step_id: StepId, reason: str) -> None:
         """Record, with what is written next, that a hook asked for another try."""
@@ -392,7 +377,7 @@ class JournalHost:
         self.defer(Retried(run_id=self.run_id, step_id=step_id, reason=reason))
 
     def defer(self, body: Body) -> None:
-        """Have an entry written together with what is written next."""
+        """Write an entry together with the next one."""
         if self.stop_error is None:
             self._deferred += (body,)
 
@@ -529,6 +514,9 @@ class JournalHost:
                 await self._append(transition)
             except NotSerialisable as e:  # the run cannot go on without it
                 self._fail(e, f"save {describe_bodies((transition,))}")
+            except anyio.get_cancelled_exc_class():
+                await self._find_end(transition, state)
+                raise
         else:
             self._deferred, self._has_model_answer = (), False  # the state holds what the model said
             self.head += 1
@@ -536,6 +524,9 @@ class JournalHost:
                 kept = await self._store_snapshot(self.claim, self.head, state, transition)
             except Exception as e:  # noqa: BLE001  a store is somebody else's code
                 self._fail(e, f"save the state after {describe_bodies((transition,))}")
+            except anyio.get_cancelled_exc_class():
+                await self._find_end(transition, state)
+                raise
             if not kept:
                 self._lose_claim(Appended.FENCED)
         self._enter_transition(transition)
@@ -547,6 +538,22 @@ class JournalHost:
                 await self._store_snapshot(self.claim, self.head, state, transition)
             self._cached = self.head
         return state
+
+    async def _find_end(self, transition: Transition, state: AgentState) -> None:
+        """After a cancel that came while the end of a run was written: ask the store whether it is there.
+
+        Nothing may be written behind it, no pause either; where the store does not say, nothing is written at all.
+        """
+        if transition.next_node != END:
+            return
+        found = None
+        with anyio.move_on_after(_PATIENCE, shield=True), contextlib.suppress(JournalError):
+            found = await type(self).peek(self.store, self.claim.thread_id)
+        if found is None:
+            self.stop(fenced_error(self.claim.thread_id, Appended.UNKNOWN))
+        elif found.open_node is None and found.run_id == self.run_id:
+            self._enter_transition(transition)
+            self.state, self.head = state, found.head
 
     async def ask(self, question: Asked) -> None:
         """Write a question to a person."""

@@ -63,7 +63,7 @@ def dead_letter(claim: Claim) -> str | None:
 def cause(host: JournalHost) -> str:
     """How often an open run broke off where it is, and what was under way there."""
     state, node, made = host.state, host.open_node, count_attempts(host.claim)
-    done = {outcome.step_id for outcome in host.outcomes}
+    done = {step.step_id for step in host.steps if isinstance(step, Outcome)}
     calls = [c.name for i, c in enumerate(state.unanswered) if StepId(state.iteration, EXECUTE, i) not in done]
     at_work = f", calling {', '.join(calls)}" if node == EXECUTE and calls else ""
     times = f"{made} attempts in a row" if made > 1 else "the attempt"

@@ -70,6 +70,8 @@ class Claim:
         head: number of the newest entry, 0 for a new thread.
         snapshot: the newest cached fold, or None.
         entries: the entries after the snapshot, oldest first.
+        is_abandoned: whether the worker that held the thread last is gone and did not give it back, where the store
+            knows. Of a run that has ended, nobody may have heard the end then.
     """
 
     thread_id: str
@@ -77,6 +79,7 @@ class Claim:
     head: int
     snapshot: Snapshot | None = None
     entries: tuple[Entry, ...] = field(default=(), repr=False)
+    is_abandoned: bool = False
 
 
 @frozen(kw_only=True)

@@ -213,7 +213,7 @@ class AgentRuntime:
                 # The child's own journal remembers it: a finished child is not run again, an asking one still asks.
                 active.host = before
                 ended = ended_before(before, answered=answers is not None)
-                if ended is not None:
+                if ended is not None and not before.claim.is_abandoned:
                     return _result(active, ended, None)
             self.active.add(active)
             try:

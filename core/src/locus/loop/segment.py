@@ -31,7 +31,7 @@ from locus.core.directives import Cancel, Suspended
 from locus.core.ending import INTERRUPTED, JOURNAL_ERROR, Ending
 from locus.core.errors import DeadLetter, JournalError, NothingToResume, NotSerialisable
 from locus.core.events import InterruptEvent, RunStartEvent
-from locus.core.journal import BLANK, END, START
+from locus.core.journal import BLANK, END, START, ModelFailed, Outcome
 from locus.core.messages import Message, Role
 from locus.core.state import AgentState
 from locus.core.step_id import SEGMENT, THINK, StepId
@@ -39,6 +39,7 @@ from locus.hooks.review import filter_input
 from locus.journal import recovery
 from locus.journal.host import JournalHost
 from locus.journal.recovery import LIMITS, is_last_turn, with_request_id
+from locus.loop.context import SegmentContext
 from locus.loop.router import Node
 from locus.loop.sessions import RunSessions
 from locus.loop.thread import (
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from locus.journal.store import JournalStore
-    from locus.loop.context import SegmentContext
     from locus.models.protocol import Model
 
 __all__ = ["run_segment"]
@@ -80,7 +80,12 @@ async def run_segment(run: SegmentContext, store: JournalStore, segment: Segment
     run.host, run.state = host, host.state
     async with AsyncExitStack() as stack:
         stack.push_async_exit(partial(_give_back, host))
-        if is_last_turn(host, segment.request_id):
+        is_same_turn = is_last_turn(host, segment.request_id)
+        if host.claim.is_abandoned and host.last is not None and host.open_node is None:
+            missed = await _emit_missed_end(run, is_wanted=is_same_turn or _is_resume(host, segment))
+            if missed is not None:
+                return missed
+        if is_same_turn:
             ended = ended_before(host, answered=False)
             if ended is not None:
                 return ended
@@ -182,9 +187,13 @@ async def _ensure_begun(run: SegmentContext, segment: Segment) -> None:
 # -- beginning ------------------------------------------------------------------------------------
 
 
+def _is_resume(host: JournalHost, segment: Segment) -> bool:
+    return segment.is_resumed or (segment.one_run and host.last is not None)
+
+
 async def _begin(run: SegmentContext, segment: Segment, sessions: RunSessions) -> tuple[AgentState, Node]:
     host = run.host
-    if segment.is_resumed or (segment.one_run and host.last is not None):
+    if _is_resume(host, segment):
         return await _resume(run, segment, sessions)
     run_id, now = host.effects.new_id(), host.effects.now()
     state = segment.seed
@@ -267,14 +276,12 @@ async def _resume(run: SegmentContext, segment: Segment, sessions: RunSessions) 
     await host.resume()
     if answers:
         await host.answer(answers)
-    for outcome in host.outcomes:
+    for step in host.steps:
         # What recorded steps have spent is charged here, once; a replay of them charges nothing. (Think's own call
         # is charged with its answer.)
-        if isinstance(outcome.value, ModelCallResult | ChildUsage) and outcome.step_id.node != THINK:
-            run.charge(outcome.value.usage)
-    for failure in host.failures:
-        if failure.usage is not None:
-            run.charge(failure.usage)
+        spent = step.value if isinstance(step, Outcome) and step.step_id.node != THINK else step
+        if isinstance(spent, ModelCallResult | ChildUsage | ModelFailed) and spent.usage is not None:
+            run.charge(spent.usage)
     if last is not None and last.uncharged is not None:
         run.charge(last.uncharged)
     run.elapsed()
@@ -309,7 +316,7 @@ async def _record_options(run: SegmentContext, state: AgentState, number: int) -
         await host.annotate(StepId(0, SEGMENT, number, name=LIMITS), limits)
 
 
-async def _start_event(run: SegmentContext, prompt: str, *, resumed: bool) -> None:
+async def _start_event(run: SegmentContext, prompt: str, *, resumed: bool, replayed: bool = False) -> None:
     start = None
     if run.has_listener(RunStartEvent):
         start = RunStartEvent(
@@ -318,11 +325,35 @@ async def _start_event(run: SegmentContext, prompt: str, *, resumed: bool) -> No
             model=run.runtime.model.name,
             resumed=resumed,
             plugins=run.runtime.versions,
+            replayed=replayed,
         )
     await run.begin(start)
 
 
 # -- ending ------------------------------------------------------------------------------------------
+
+
+async def _emit_missed_end(run: SegmentContext, *, is_wanted: bool) -> SegmentResult | None:
+    """Emit the end of a run whose worker died between the last append and the event, or right after it.
+
+    Args:
+        run: the segment.
+        is_wanted: whether that run is what the caller asks for. Else a new turn begins: hooks get the end of the run
+            before, the consumer does not.
+
+    Returns:
+        How it ended, where that is wanted.
+    """
+    host, hearing = run.host, run
+    assert host.last is not None
+    if not is_wanted:
+        hearing = SegmentContext(run.runtime, run.thread_id, deps=run.deps, parent=run.parent)
+        hearing.host, hearing.state = host, host.state
+        hearing.show_to(None)
+    ending = recorded_ending(host.last)
+    await _start_event(hearing, "", resumed=True, replayed=True)
+    await emit_end(hearing, host.state, ending, replayed=True)
+    return SegmentResult(state=host.state, ending=ending) if is_wanted else None
 
 
 async def _pause(run: SegmentContext) -> SegmentResult:
@@ -357,7 +388,7 @@ async def _cancelled(run: SegmentContext, segment: Segment) -> None:
         host, last = run.host, run.host.last
         if last is not None and last.next_node == END and last.run_id == host.run_id:
             # It had ended when the cancellation came.
-            await emit_end(run, host.state, Ending(last.why, last.satisfied))
+            await emit_end(run, host.state, recorded_ending(last))
             return
         ending = Ending.cancelled(run.cancelled)
         if _show_committed(run):

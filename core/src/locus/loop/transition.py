@@ -162,8 +162,8 @@ async def _finish(run: SegmentContext, old: AgentState, new: AgentState) -> Agen
     return await commit(run, old, new, TERMINATE, END, ending.reason)
 
 
-async def emit_end(run: SegmentContext, state: AgentState, ending: Ending) -> None:
-    """The last event of a segment."""
+async def emit_end(run: SegmentContext, state: AgentState, ending: Ending, *, replayed: bool = False) -> None:
+    """The last event of a segment; replayed where it describes the end of an earlier one."""
     run.ended = True
     last = state.last_assistant
     await run.emit(
@@ -177,5 +177,6 @@ async def emit_end(run: SegmentContext, state: AgentState, ending: Ending) -> No
             final_confidence=state.confidence,
             usage=state.usage,
             error=ending.error_text,
+            replayed=replayed,
         )
     )

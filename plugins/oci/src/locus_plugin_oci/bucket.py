@@ -158,7 +158,7 @@ class OCIBucketBackend:
         """
         future = self._begin(lambda engine: engine.journals.claim(thread_id, worker))
         try:
-            head, batches = await wait_for(future)
+            head, batches, is_abandoned = await wait_for(future)
         except Exception:
             raise
         except BaseException:
@@ -170,12 +170,12 @@ class OCIBucketBackend:
         except BaseException:
             self._begin(lambda engine: engine.journals.release(thread_id, head.token, None))
             raise
-        return Claim(thread_id=thread_id, token=head.token, head=head.count, entries=entries)
+        return Claim(thread_id=thread_id, token=head.token, head=head.count, entries=entries, is_abandoned=is_abandoned)
 
     def _release_unclaimed(self, future: Future[Any]) -> None:
         if future.cancelled() or future.exception() is not None:
             return
-        head, _ = future.result()
+        head, _, _ = future.result()
         with contextlib.suppress(StoreClosed):
             self._begin(lambda engine: engine.journals.release(head.thread, head.token, None))
 

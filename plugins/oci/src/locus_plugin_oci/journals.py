@@ -191,8 +191,8 @@ class Journals:
 
     # -- claims -------------------------------------------------------------------------------------
 
-    async def claim(self, thread_id: str, worker: str) -> tuple[Head, tuple[Batch, ...]]:
-        """Take a thread; the head has the token.
+    async def claim(self, thread_id: str, worker: str) -> tuple[Head, tuple[Batch, ...], bool]:
+        """Take a thread; the head has the token. Also whether a worker that is gone still held it.
 
         Raises:
             ThreadBusy: a live worker holds it.
@@ -202,23 +202,24 @@ class Journals:
         try:
             await self._settle()
             async with self.turn(thread_id):
-                seen = await self._take(thread_id, worker)
+                seen, is_abandoned = await self._take(thread_id, worker)
                 try:
                     batches = await self._all(seen.head)
                 except BaseException:
                     await self._give_back(seen.head.token, thread_id, None)
                     raise
-            return seen.head, batches
+            return seen.head, batches, is_abandoned
         finally:
             self._claiming -= 1
 
-    async def _take(self, thread_id: str, worker: str) -> Seen:
-        token = uuid4().hex
+    async def _take(self, thread_id: str, worker: str) -> tuple[Seen, bool]:
+        token, is_abandoned = uuid4().hex, False
         for _ in range(_TRIES):
             seen = await self.see(thread_id)
             if seen is None or seen.head.token != token:
                 if seen is not None and await self.alive(seen):
                     raise busy(seen.head)
+                is_abandoned = seen is not None and bool(seen.head.token)
                 made = await self._read_taken(thread_id, worker, token, seen)
                 if made is None:
                     continue
@@ -226,7 +227,7 @@ class Journals:
                     await self._forget_pulse(seen.head.pulse)
                 seen = made
             self._held[token] = _HeldThread(thread_id, seen)
-            return seen
+            return seen, is_abandoned
         raise StoreError(f"thread {thread_id!r} changes too often to be claimed", store="oci")
 
     async def _read_taken(self, thread_id: str, worker: str, token: str, seen: Seen | None) -> Seen | None:

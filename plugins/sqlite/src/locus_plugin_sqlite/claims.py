@@ -55,13 +55,18 @@ def find_holder(session: Session, worker: int | None, token: str) -> str | None:
 
 def busy_error(session: Session, name: str) -> ThreadBusy | None:
     """The refusal for a thread that a live worker holds."""
+    return _holder(session, name)[0]
+
+
+def _holder(session: Session, name: str) -> tuple[ThreadBusy | None, bool]:
+    """The refusal for a thread that a live worker holds, and whether a dead one does."""
     row = session.db.execute("SELECT worker, token, holder, since FROM threads WHERE name=?", (name,)).fetchone()
     if row is None:
-        return None
+        return None, False
     where = find_holder(session, row[0], row[1])
     if where is None:
-        return None
-    return ThreadBusy(name, describe_holder(row[2], where), from_micros(row[3]).isoformat())
+        return None, row[0] is not None
+    return ThreadBusy(name, describe_holder(row[2], where), from_micros(row[3]).isoformat()), False
 
 
 def describe_holder(holder: str, where: str) -> str:
@@ -74,7 +79,7 @@ def describe_holder(holder: str, where: str) -> str:
 class Claiming(Operation[Claim | None]):
     """Take a thread."""
 
-    __slots__ = ("_found", "_name", "_settled", "_who", "token")
+    __slots__ = ("_found", "_is_abandoned", "_name", "_settled", "_who", "token")
     # After a power cut nobody is left whom it would have to fence.
     durable = False
 
@@ -84,13 +89,14 @@ class Claiming(Operation[Claim | None]):
         #: Known before it is taken, so that whoever stops waiting can have it given back.
         self.token = uuid4().hex
         self._found: Journal | None = None
+        self._is_abandoned = False
         self._settled: tuple[str, ...] = ()
 
     def apply(self, session: Session) -> None:
         """Take it, and read what stands in it."""
         check_version(session.db, session.path)
         self._settled = session.write_owed()
-        refusal = busy_error(session, self._name)
+        refusal, self._is_abandoned = _holder(session, self._name)
         if refusal is not None:
             raise refusal
         db, now = session.db, session.now()
@@ -115,7 +121,7 @@ class Claiming(Operation[Claim | None]):
         if held is None or found is None:
             return  # given back in the same transaction
         try:
-            self.result = build_claim(found, self.token)
+            self.result = build_claim(found, self.token, is_abandoned=self._is_abandoned)
         except BaseException:
             # Nobody will know of this claim.
             session.owed[self.token] = (self._name, None)
@@ -129,17 +135,18 @@ class Claiming(Operation[Claim | None]):
         session.held.pop(self.token, None)
 
 
-def build_claim(found: Journal, token: str) -> Claim:
+def build_claim(found: Journal, token: str, *, is_abandoned: bool) -> Claim:
     """What a claim shows of a thread.
 
     Raises:
         EntryDamaged: it is not what was written.
     """
     if not found.chunks:
-        return Claim(thread_id=found.name, token=token, head=found.head, entries=tuple(found.entries(1)))
+        entries = tuple(found.entries(1))
+        return Claim(thread_id=found.name, token=token, head=found.head, entries=entries, is_abandoned=is_abandoned)
     at = found.at
     state = fold(BLANK, found.deltas())
-    last, *entries = found.entries(at) or (None,)
+    last, *rest = found.entries(at) or (None,)
     if last is None or not isinstance(last.body, Transition):
         raise EntryDamaged(found.path, found.name, at, "has a snapshot and is not a transition")
     return Claim(
@@ -147,7 +154,8 @@ def build_claim(found: Journal, token: str) -> Claim:
         token=token,
         head=found.head,
         snapshot=Snapshot(at, state, last.body),
-        entries=tuple(entries),
+        entries=tuple(rest),
+        is_abandoned=is_abandoned,
     )
 
 
@@ -167,23 +175,25 @@ def find_thread(session: Session, name: str) -> ThreadRow | None:
 class Peeking(Operation[Claim | None]):
     """What a claim would show."""
 
-    __slots__ = ("_found", "_name")
+    __slots__ = ("_found", "_is_abandoned", "_name")
     writes = False
 
     def __init__(self, name: str) -> None:
         super().__init__(None)
         self._name = name
         self._found: Journal | None = None
+        self._is_abandoned = False
 
     def apply(self, session: Session) -> None:
         """Read what stands in it."""
         row = find_thread(session, self._name)
+        _, self._is_abandoned = _holder(session, self._name)
         self._found = None if row is None or not row.head else read_journal(session.db, session.path, row, None)
 
     def finish(self, session: Session) -> None:
         """Decode that."""
         if self._found is not None:
-            self.result = build_claim(self._found, "")
+            self.result = build_claim(self._found, "", is_abandoned=self._is_abandoned)
 
 
 class Renewing(Operation[bool]):

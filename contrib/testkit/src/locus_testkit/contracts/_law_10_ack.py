@@ -9,15 +9,16 @@ from datetime import timedelta
 
 import pytest
 
-from locus import Agent
-from locus.core.errors import DeadLetter
+from locus import Agent, Hook, TerminateEvent
+from locus.core.errors import DeadLetter, NothingToResume
 from locus.core.journal import Paused, Resumed
-from locus.journal import JournalStore
-from locus_testkit.contracts._runs import Case, Crash, Talk, World, crash_each_write
+from locus.journal import JournalHost, JournalStore
+from locus_testkit.contracts._runs import Case, Crash, Process, Talk, World, crash_each_write
 from locus_testkit.contracts._samples import NOON, bodies_of, fold_claim, steps_since, story, texts
 from locus_testkit.contracts._store import OpenStore, StoreContract, add, tell
 from locus_testkit.contracts.features import needs
-from locus_testkit.scripted_model import call
+from locus_testkit.crashes import is_crash
+from locus_testkit.scripted_model import ScriptedModel, call
 
 __all__ = ["AckLaws"]
 
@@ -59,6 +60,39 @@ class AckLaws(StoreContract):
             wanted = [body for one in case.processes for body in one.arrived]
             assert bodies == wanted, case.dead_process.crash
             assert wanted[: len(case.dead_process.acknowledged)] == case.dead_process.acknowledged
+
+    @needs("leases")
+    async def test_law_10_end_that_nobody_heard_of_is_emitted(self, open_store: OpenStore) -> None:
+        """A process died between the last append and the event about it: whoever claims the thread next emits it."""
+        here, there = await self.handles(open_store)
+        heard: list[TerminateEvent] = []
+
+        class Hears(Hook):
+            def on_terminate(self, event: TerminateEvent) -> None:
+                heard.append(event)
+
+        def agent(store: JournalStore) -> Agent[object, object]:
+            return Agent(ScriptedModel("done", "more"), checkpointer=store, hooks=[Hears()])
+
+        for at in range(1, 10):
+            thread_id, process = f"t{at}", Process(here, Crash(at, stored=True))
+            with pytest.raises(BaseException) as died:  # noqa: PT011  a crash is not an Exception
+                await agent(process).run("Do it.", thread_id=thread_id)
+            assert is_crash(died.value)
+            await self.abandon(here, process.claims[-1])
+            held = await there.peek(thread_id)
+            assert held is not None
+            if JournalHost(there, held).open_node is None:
+                break
+        assert heard == []
+        result = await agent(there).resume(thread_id)
+        assert (result.text, result.stop_reason) == ("done", "NoToolCalls")
+        assert [(e.reason, e.final_message, e.run_id, e.replayed) for e in heard] == [
+            ("NoToolCalls", "done", result.run_id, True)
+        ]
+        with pytest.raises(NothingToResume):
+            await agent(there).resume(thread_id)
+        assert len(heard) == 1
 
     @needs("history")
     async def test_law_10_attempts_are_counted_in_the_journal(self, open_store: OpenStore) -> None:
