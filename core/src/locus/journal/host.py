@@ -56,10 +56,7 @@ from locus.core.step_id import StepId
 from locus.journal.effects import Effects, InProcess
 from locus.journal.store import Appended, Claim, JournalStore, check_chain
 from locus.journal.writes import (
-    ENDED,
     KEPT_BUSY,
-    LEFT_OPEN,
-    NOT_BEGUN,
     UNCHANGED,
     PendingWrite,
     describe_bodies,
@@ -68,7 +65,7 @@ from locus.journal.writes import (
     refuse,
     release_unreadable,
     report_errors,
-    store_error,
+    write_error,
 )
 
 if TYPE_CHECKING:
@@ -85,8 +82,6 @@ __all__ = ["JournalHost"]
 
 _NO_DELTA = StateDelta()
 _intent, _outcome, _transition = maker(Intent), maker(Outcome), maker(Transition)
-#: Seconds that a store gets to say whether the end of a run is stored, after a cancel.
-_PATIENCE = 5.0
 
 
 class JournalHost:
@@ -144,7 +139,6 @@ class JournalHost:
         self._interrupted: dict[StepId, Intent] = {}
         self._answers: dict[str, Answered] = {}
         self.run_id, self.segment = "", 0
-        #: How many entries the newest snapshot has folded.
         self._cached = 0
         if claim.snapshot is not None:
             self._cached = claim.snapshot.at
@@ -323,8 +317,7 @@ class JournalHost:
             raise error
         self._roll_back()
         begun = self.last is not None and self.last.run_id == self.run_id
-        meaning = NOT_BEGUN if not begun else ENDED if self.open_node is None else LEFT_OPEN
-        failure = store_error(self.store, self.claim.thread_id, doing, error, meaning)
+        failure = write_error(self.store, self.claim.thread_id, doing, error, self.open_node if begun else "")
         self.stop(failure)
         raise failure from error
 
@@ -540,14 +533,14 @@ class JournalHost:
         return state
 
     async def _find_end(self, transition: Transition, state: AgentState) -> None:
-        """After a cancel that came while the end of a run was written: ask the store whether it is there.
+        """After a cancel that came while the end of a run was written: ask the store, 5 seconds long, if it is there.
 
         Nothing may be written behind it, no pause either; where the store does not say, nothing is written at all.
         """
         if transition.next_node != END:
             return
         found = None
-        with anyio.move_on_after(_PATIENCE, shield=True), contextlib.suppress(JournalError):
+        with anyio.move_on_after(5, shield=True), contextlib.suppress(JournalError):
             found = await type(self).peek(self.store, self.claim.thread_id)
         if found is None:
             self.stop(fenced_error(self.claim.thread_id, Appended.UNKNOWN))

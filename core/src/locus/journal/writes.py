@@ -24,10 +24,7 @@ if TYPE_CHECKING:
     from locus.journal.store import Appended, Claim, JournalStore, Posted
 
 __all__ = [
-    "ENDED",
     "KEPT_BUSY",
-    "LEFT_OPEN",
-    "NOT_BEGUN",
     "UNCHANGED",
     "WHEN_BEFORE",
     "PendingWrite",
@@ -39,6 +36,7 @@ __all__ = [
     "release_unreadable",
     "report_errors",
     "store_error",
+    "write_error",
 ]
 
 #: When an entry must be written. ``"now"``: before the call returns. ``"meanwhile"``: it is begun, and the loop goes
@@ -104,6 +102,15 @@ def store_error(store: JournalStore, thread_id: str, doing: str, error: Exceptio
     name = type(store).__name__
     what = f"{type(error).__name__}: {error}"
     return StoreError(f"thread {thread_id!r}: {name} could not {doing}: {what}; {meaning}", store=name)
+
+
+def write_error(store: JournalStore, thread_id: str, doing: str, error: Exception, node: str | None) -> StoreError:
+    """The failure of a write, for a person; arguments as in `store_error`, and ``node``.
+
+    Args:
+        node: where the run goes on by what is stored; None = it has ended, ``""`` = nothing of it is stored.
+    """
+    return store_error(store, thread_id, doing, error, ENDED if node is None else LEFT_OPEN if node else NOT_BEGUN)
 
 
 def describe_bodies(bodies: Iterable[Body]) -> str:
