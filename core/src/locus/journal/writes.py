@@ -105,9 +105,13 @@ def store_error(store: JournalStore, thread_id: str, doing: str, error: Exceptio
 
 
 def write_error(store: JournalStore, thread_id: str, doing: str, error: Exception, node: str | None) -> StoreError:
-    """The failure of a write, for a person; arguments as in `store_error`, and ``node``.
+    """The failure of a write, for a person.
 
     Args:
+        store: the store.
+        thread_id: the thread.
+        doing: what was to be done.
+        error: what was raised.
         node: where the run goes on by what is stored; None = it has ended, ``""`` = nothing of it is stored.
     """
     return store_error(store, thread_id, doing, error, ENDED if node is None else LEFT_OPEN if node else NOT_BEGUN)

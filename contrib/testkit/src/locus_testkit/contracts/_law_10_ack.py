@@ -63,7 +63,7 @@ class AckLaws(StoreContract):
 
     @needs("leases")
     async def test_law_10_end_that_nobody_heard_of_is_emitted(self, open_store: OpenStore) -> None:
-        """A process died between the last append and the event about it: whoever claims the thread next emits it."""
+        """A process died between the last append and the event about it: the next claim of the thread emits it."""
         here, there = await self.handles(open_store)
         heard: list[TerminateEvent] = []
 
