@@ -23,7 +23,8 @@ from locus.core.errors import (
 from locus.core.messages import MediaBlock, TextBlock
 from locus.core.state import SCHEMA
 from locus.core.termination import MaxIterations
-from locus.journal import MemoryStore, SnapshotAdapter
+from locus.journal import MemoryStore
+from locus_kit.snapshots import SnapshotAdapter
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio

@@ -24,9 +24,10 @@ from locus import (
 from locus.core.errors import OutcomeUnknown, StepFailed
 from locus.core.journal import Intent, Outcome
 from locus.core.messages import ToolCall
-from locus.journal import MemoryStore, SnapshotAdapter
+from locus.journal import MemoryStore
 from locus.plugin import RunContext, hookimpl
 from locus_kit.reflect import EveryIterations
+from locus_kit.snapshots import SnapshotAdapter
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio

@@ -26,9 +26,10 @@ from locus import (
 from locus.core.directives import Allow, Decision
 from locus.core.messages import MediaBlock, TextBlock, ToolCall
 from locus.core.termination import ToolCalled
-from locus.journal import MemoryStore, SnapshotAdapter
+from locus.journal import MemoryStore
 from locus.plugin import hookimpl
 from locus.tools.definition import Tool
+from locus_kit.snapshots import SnapshotAdapter
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio

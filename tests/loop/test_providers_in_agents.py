@@ -28,9 +28,10 @@ from locus.core.errors import (
     SettingsError,
     UnknownName,
 )
-from locus.journal import MemoryStore, SnapshotAdapter
+from locus.journal import MemoryStore
 from locus.plugin import RunContext
 from locus.plugins.discovery import Catalogue
+from locus_kit.snapshots import SnapshotAdapter
 from locus_testkit import ScriptedModel, call
 from locus_testkit.discovery import TemporaryPlugins
 
@@ -41,7 +42,7 @@ pytestmark = pytest.mark.anyio
 PROVIDER = """
 import json
 from attrs import frozen
-from locus.journal import SnapshotAdapter
+from locus_kit.snapshots import SnapshotAdapter
 from locus_testkit import ScriptedModel
 
 @frozen
@@ -343,7 +344,7 @@ PROGRAM = """
 import json, os, pathlib, sys
 import anyio
 from locus import Agent, tool
-from locus.journal import SnapshotAdapter
+from locus_kit.snapshots import SnapshotAdapter
 from locus_testkit import ScriptedModel, call
 
 place, mode, backend = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3]

@@ -8,7 +8,8 @@ import pytest
 
 from locus.core.errors import JournalError, NothingToResume, ThreadBusy
 from locus.core.journal import BLANK, Body, Entry, Intent, StateDelta, StepId, Transition, fold
-from locus.journal import Appended, JournalStore, MemoryStore, SnapshotAdapter
+from locus.journal import Appended, JournalStore, MemoryStore
+from locus_kit.snapshots import SnapshotAdapter
 
 pytestmark = pytest.mark.anyio
 

@@ -17,9 +17,10 @@ from locus import Agent, Hook, HookFailedEvent, Role, ToolCall, ToolContext, too
 from locus.core.errors import Fenced, JournalError, OutcomeUnknown, StoreError, ThreadBusy
 from locus.core.journal import Body, Intent, Outcome, Paused, StepId, Transition
 from locus.core.state import AgentState
-from locus.journal import MemoryStore, SnapshotAdapter
+from locus.journal import MemoryStore
 from locus.journal.store import Appended, Claim
 from locus.plugin import hookimpl
+from locus_kit.snapshots import SnapshotAdapter
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio

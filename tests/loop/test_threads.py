@@ -13,9 +13,10 @@ from locus import Agent, AgentState, Hook, Message, Role, RunStartEvent, Termina
 from locus.core.errors import ConfigError, NothingToResume, ThreadBusy
 from locus.core.journal import Paused
 from locus.core.termination import TimeLimit, TokenLimit, ToolCalled
-from locus.journal import MemoryStore, SnapshotAdapter
+from locus.journal import MemoryStore
 from locus.plugin import hookimpl
 from locus_kit.reflect import EveryIterations
+from locus_kit.snapshots import SnapshotAdapter
 from locus_testkit import ScriptedModel, call
 from locus_testkit.clock import FakeClock
 

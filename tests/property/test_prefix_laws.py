@@ -23,9 +23,10 @@ from tests.property.loop_world import World, awkward_scripts, calls, polite_scri
 from locus import Agent, AgentState, Hook, Message, ModelRequest, Retry, Revise, Role, ThinkEvent
 from locus.core.codec import encode
 from locus.core.messages import RawBlock, TextBlock, ThinkingBlock, ToolCall
-from locus.journal import MemoryStore, SnapshotAdapter
+from locus.journal import MemoryStore
 from locus.journal.store import JournalStore
 from locus.plugin import RunContext, hookimpl
+from locus_kit.snapshots import SnapshotAdapter
 from locus_plugin_conversation import SlidingWindowManager
 from locus_testkit import ScriptedModel, Turn, call
 from locus_testkit import strategies as values

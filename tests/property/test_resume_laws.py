@@ -38,9 +38,9 @@ from locus import (
 from locus.core.errors import NothingToResume
 from locus.core.journal import BLANK, END, Outcome, Transition, entry_from_json, entry_to_json, fold
 from locus.core.messages import ToolCall
-from locus.journal import SnapshotAdapter
 from locus.journal.store import JournalStore
 from locus.tools.definition import Tool
+from locus_kit.snapshots import SnapshotAdapter
 from locus_testkit import ScriptedModel, SimulatedCrash, Turn, call, is_crash
 
 both_backends = pytest.mark.parametrize("backend", ["asyncio", "trio"])

@@ -45,10 +45,11 @@ from locus.core.termination import (
     TokenLimit,
     ToolCalled,
 )
-from locus.journal import MemoryStore, SnapshotAdapter
+from locus.journal import MemoryStore
 from locus.models import OnChunk
 from locus.plugin import Plugin, RunContext, StashKey, hookimpl
 from locus.tools import Tool
+from locus_kit.snapshots import SnapshotAdapter
 from locus_testkit import ScriptedModel, call
 
 # --- tools ---------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ from typing import Any
 
 import anyio.lowlevel
 
-from locus.journal import MemoryStore, SnapshotAdapter
+from locus.journal import MemoryStore
+from locus_kit.snapshots import SnapshotAdapter
 from locus_testkit import JournalStoreContract, StoreFeatures
 
 

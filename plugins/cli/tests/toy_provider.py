@@ -16,10 +16,11 @@ from attrs import frozen
 from locus.core.errors import ModelError
 from locus.core.events import Event
 from locus.core.messages import Role, ThinkingBlock, Usage
-from locus.journal import JournalStore, MemoryStore, SnapshotAdapter
+from locus.journal import JournalStore, MemoryStore
 from locus.models.protocol import ModelRequest
 from locus.plugin import Hook, Plugin, hookimpl
 from locus.plugins.secret import Secret
+from locus_kit.snapshots import SnapshotAdapter
 from locus_testkit import ScriptedModel, Turn, call, never
 
 

@@ -1,4 +1,4 @@
-"""What plugins share: checks of settings, parts of a judge's prompt, strict parsing of its answer, tools of others.
+"""What plugins share: checks of settings, what judges need, tools of others, retention of threads, stores.
 
 Each module is imported by its own name, because a provider that checks its settings needs nothing of a judge.
 """

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from locus.journal.host import JournalHost as JournalHost
     from locus.journal.memory import MemoryStore as MemoryStore
     from locus.journal.recovery import LIMITS as LIMITS
-    from locus.journal.snapshots import SnapshotAdapter as SnapshotAdapter
     from locus.journal.store import Appended as Appended
     from locus.journal.store import Claim as Claim
     from locus.journal.store import JournalStore as JournalStore
@@ -33,7 +32,6 @@ _MODULES = {
     "locus.journal.host": ("JournalHost",),
     "locus.journal.memory": ("MemoryStore",),
     "locus.journal.recovery": ("LIMITS",),
-    "locus.journal.snapshots": ("SnapshotAdapter",),
     "locus.journal.store": (
         "Appended",
         "Claim",

@@ -128,7 +128,7 @@ def _store(
     if store is not None and not has_all_of(store, JournalStore):
         raise ConfigError(
             f"checkpointer must have the methods of JournalStore, got {store!r}; wrap what saves and loads dicts "
-            "in locus.journal.SnapshotAdapter(save, load)"
+            "in a SnapshotAdapter(save, load) of locus-kit"
         )
     made: JournalStore | None = store
     return made
