@@ -13,7 +13,7 @@ from locus.config import Config
 from locus.core.errors import ConfigError, PluginError
 from locus.plugin import Plugin
 from locus.plugins.discovery import Catalogue
-from locus_plugin_cli.offers import choose, offers
+from locus_plugin_cli.model_choice import choose_model, list_offers
 from locus_plugin_cli.project import Project
 
 Locus = Callable[..., Any]
@@ -61,10 +61,10 @@ def project(*manifests: Plugin, model: str | None = None) -> Project:
 def test_what_the_user_says_wins_in_order() -> None:
     here = project(provider("high", default_model=high), model="file:one")
 
-    assert choose("option:one", here, {"LOCUS_MODEL": "env:one"}).model == "option:one"
-    assert choose(None, here, {"LOCUS_MODEL": "env:one"}).model == "env:one"
-    assert choose(None, here, {}).model == "file:one"
-    assert choose(None, project(provider("high", default_model=high)), {}).why == "HIGH_KEY is set"
+    assert choose_model("option:one", here, {"LOCUS_MODEL": "env:one"}).model == "option:one"
+    assert choose_model(None, here, {"LOCUS_MODEL": "env:one"}).model == "env:one"
+    assert choose_model(None, here, {}).model == "file:one"
+    assert choose_model(None, project(provider("high", default_model=high)), {}).why == "HIGH_KEY is set"
 
 
 def test_highest_priority_wins_and_silence_is_no_offer() -> None:
@@ -72,35 +72,35 @@ def test_highest_priority_wins_and_silence_is_no_offer() -> None:
         provider("a", default_model=silent), provider("high", default_model=high), provider("b", default_model=low)
     )
 
-    assert choose(None, here, {}).model == "high:one"
+    assert choose_model(None, here, {}).model == "high:one"
 
 
 def test_embedded_model_is_the_last_resort() -> None:
     here = project(provider("llamacpp"), provider("other", default_model=silent))
 
-    assert choose(None, here, {}).model == "llamacpp:qwen2.5-coder-1.5b"
+    assert choose_model(None, here, {}).model == "llamacpp:qwen2.5-coder-1.5b"
 
 
 def test_nothing_installed_says_what_to_install() -> None:
     with pytest.raises(ConfigError, match=r"pip install 'locus-plugin-llamacpp\[qwen-1.5b\]'"):
-        choose(None, project(), {})
+        choose_model(None, project(), {})
 
 
 def test_providers_without_a_default_are_named() -> None:
     with pytest.raises(ConfigError, match="--model other:NAME"):
-        choose(None, project(provider("other")), {})
+        choose_model(None, project(provider("other")), {})
 
 
 @pytest.mark.parametrize("function", [nonsense, broken])
 def test_default_that_makes_no_sense_names_its_plugin(function: Callable[..., Any]) -> None:
     with pytest.raises(PluginError, match="plugin 'bad'"):
-        choose(None, project(provider("bad", default_model=function)), {})
+        choose_model(None, project(provider("bad", default_model=function)), {})
 
 
 def test_offers_are_listed_and_one_broken_provider_breaks_no_other() -> None:
     here = project(provider("high", models=rows), provider("bad", models=broken), provider("odd", models=odd))
 
-    found = {offer.model: offer for offer in offers(here)}
+    found = {offer.model: offer for offer in list_offers(here)}
 
     assert found["high:one"].note == "the first"
     assert found["high:two"].note == "the second"

@@ -11,7 +11,7 @@ from attrs import frozen
 from locus import Agent, AgentResult, Run
 from locus.core.errors import StoreError
 from locus_plugin_cli import status
-from locus_plugin_cli.person import ask, present
+from locus_plugin_cli.approval_prompt import ask_person, is_person_present
 from locus_plugin_cli.session import Session
 from locus_plugin_cli.stopper import Stopper
 from locus_plugin_cli.view.base import View
@@ -61,7 +61,7 @@ class Conversation:
         self.system: str | None = None
         self._agent: Agent[Any, Any] = session.agent()
         self._view = view
-        self._asks = asks and present()
+        self._asks = asks and is_person_present()
 
     def speak_as(self, system: str) -> None:
         """Another system prompt from the next turn on.
@@ -81,7 +81,7 @@ class Conversation:
             JournalError: the thread is busy.
             OutputClosed: whoever read the output is gone; the run was cancelled.
         """
-        told = self.session.remembered(self.system)
+        told = self.session.metadata(self.system)
         return self._turn(lambda: self._agent.run(prompt, thread_id=self.session.thread, metadata=told))
 
     def resume(self, answer: Any = None, *, max_attempts: int | None = None) -> Turn:
@@ -105,14 +105,14 @@ class Conversation:
         except StoreError as e:
             if tally.began:
                 raise
-            journals.do_without(e)
+            journals.warn_and_use_memory(e)
             self._agent = self.session.agent(self.system)
             result = journals.run(self._segment(start(), tally, stopper))
         # There is something in it now that must not get lost.
         journals.insist()
         while result is not None and result.interrupts and self._asks and not stopper.pressed:
             try:
-                answers = ask(result.interrupts)
+                answers = ask_person(result.interrupts)
             except (EOFError, KeyboardInterrupt) as e:
                 stopped = isinstance(e, KeyboardInterrupt)
                 break

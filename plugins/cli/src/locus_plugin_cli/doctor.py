@@ -12,14 +12,14 @@ from locus.core.errors import LocusError, SettingsError
 from locus.hooks import HookManager
 from locus.plugin import Plugin
 from locus.plugins import PluginRequest, activate, load, redacted, scrubbed
-from locus_plugin_cli import foreign
+from locus_plugin_cli import shadowing
 from locus_plugin_cli.checks import check_config
-from locus_plugin_cli.failures import told
-from locus_plugin_cli.offers import choose, unusable
+from locus_plugin_cli.failures import explain_error
+from locus_plugin_cli.model_choice import choose_model, why_unusable
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.text import one_line
 
-__all__ = ["Finding", "findings"]
+__all__ = ["Finding", "examine"]
 
 
 @frozen
@@ -39,9 +39,9 @@ class Finding:
     trace: str = ""
 
 
-def findings(project: Project) -> list[Finding]:
+def examine(project: Project) -> list[Finding]:
     """What is wrong with the installation, the plugins and the configuration, and what is not."""
-    found = [Finding("kernel", problem) for problem in foreign.problems()] or [Finding("kernel")]
+    found = [Finding("kernel", problem) for problem in shadowing.find_shadows()] or [Finding("kernel")]
     manifests = []
     for report in project.catalogue.status():
         if report.status != "available":
@@ -65,7 +65,7 @@ def _plugin(project: Project, manifest: Plugin) -> list[Finding]:
         try:
             work()
         except LocusError as e:
-            problems.append(Finding(name, told(e)[1].replace("\n", "; "), trace=_trace(e)))
+            problems.append(Finding(name, explain_error(e)[1].replace("\n", "; "), trace=_trace(e)))
 
     for reference in (*manifest.provides.values(), *manifest.compat_paths.values()):
         attempt(lambda reference=reference: load(name, reference))  # type: ignore[misc]
@@ -79,9 +79,9 @@ def _plugin(project: Project, manifest: Plugin) -> list[Finding]:
         if name in table:
             pass  # the configuration is judged as a whole, below
         else:
-            note = f"needs settings: {told(e)[1].replace(chr(10), '; ')}"
+            note = f"needs settings: {explain_error(e)[1].replace(chr(10), '; ')}"
     except LocusError as e:
-        problems.append(Finding(name, told(e)[1], trace=_trace(e)))
+        problems.append(Finding(name, explain_error(e)[1], trace=_trace(e)))
     unknown = [after for after in manifest.after if after not in project.catalogue.names()]
     if unknown:
         note = "; ".join(filter(None, [note, f"comes after {', '.join(unknown)}, which is not installed"]))
@@ -109,7 +109,7 @@ def _configuration(project: Project) -> list[Finding]:
         try:
             reports = project.hooks().reports
         except LocusError as e:
-            wrong += [Finding("configuration", line) for line in told(e)[1].splitlines()]
+            wrong += [Finding("configuration", line) for line in explain_error(e)[1].splitlines()]
         else:
             # What the file names has been looked at; this is what the environment names.
             wrong += [
@@ -122,10 +122,10 @@ def _configuration(project: Project) -> list[Finding]:
 
 def _default(project: Project) -> Finding:
     try:
-        chosen = choose(None, project, os.environ)
+        chosen = choose_model(None, project, os.environ)
     except LocusError as e:
         return Finding("default model", note=one_line(str(e)))
-    return Finding("default model", unusable(chosen, project), note=f"{redacted(chosen.model)} ({chosen.why})")
+    return Finding("default model", why_unusable(chosen, project), note=f"{redacted(chosen.model)} ({chosen.why})")
 
 
 def _trace(error: BaseException) -> str:

@@ -21,7 +21,7 @@ from locus.plugins import scrubbed
 from locus_plugin_cli import status
 from locus_plugin_cli.text import one_line
 
-__all__ = ["show_trace", "told", "why"]
+__all__ = ["explain_error", "explain_result", "show_trace"]
 
 #: What is wrong before anything ran, and can be put right by whoever typed the command.
 _USAGE = (ConfigError, PluginError, InputError, NothingToResume, InterruptMismatch)
@@ -30,7 +30,7 @@ _USAGE = (ConfigError, PluginError, InputError, NothingToResume, InterruptMismat
 _TYPED = "call resume(thread_id)", "type `locus threads resume`"
 
 
-def told(error: BaseException) -> tuple[int, str]:
+def explain_error(error: BaseException) -> tuple[int, str]:
     """The exit status and the text for an exception; several lines only for several wrong settings."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
@@ -46,7 +46,7 @@ def told(error: BaseException) -> tuple[int, str]:
     return status.FAILED, scrubbed(f"{kind}: {one_line(str(error))}{notes}; --debug shows where")
 
 
-def why(result: AgentResult[Any]) -> str:
+def explain_result(result: AgentResult[Any]) -> str:
     """Why a run failed, in one line."""
     error = result.error
     if error is None:

@@ -11,8 +11,8 @@ from attrs import evolve
 
 from locus.core.errors import NothingToResume, StoreError, closest
 from locus.journal import JournalHost, JournalStore
-from locus_plugin_cli.keeping import Kept, do_without
-from locus_plugin_cli.stopper import putting_away
+from locus_plugin_cli.stopper import ignoring_one_interrupt
+from locus_plugin_cli.thread_store import StoreChoice, warn_and_use_memory
 
 __all__ = ["Journals"]
 
@@ -26,7 +26,7 @@ class Journals:
         kept: the store.
     """
 
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: StoreChoice) -> None:
         self.kept = kept
         # One loop for all that a command does: what a store or a provider keeps open belongs to a loop.
         self._runner = asyncio.Runner()
@@ -38,7 +38,7 @@ class Journals:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with putting_away():
+        with ignoring_one_interrupt():
             try:
                 close = getattr(self.store, "aclose", None)
                 if close is not None:
@@ -60,7 +60,7 @@ class Journals:
         if self.kept.lasting:
             self.kept = evolve(self.kept, asked=True)
 
-    def do_without(self, error: StoreError) -> None:
+    def warn_and_use_memory(self, error: StoreError) -> None:
         """Go on in memory where nobody asked for the store.
 
         Raises:
@@ -68,7 +68,7 @@ class Journals:
         """
         if self.kept.asked or not self.kept.lasting:
             raise error
-        self.kept = do_without(error)
+        self.kept = warn_and_use_memory(error)
 
     def found(self, thread_id: str) -> JournalHost:
         """What stands in a thread.

@@ -10,11 +10,11 @@ from typing import Any
 
 import click
 
-from locus_plugin_cli.given import Given
+from locus_plugin_cli.common_options import CommonOptions
 
 __all__ = ["Root", "resolve"]
 
-_CONTRIBUTED = "locus_plugin_cli.contributed"
+_CONTRIBUTED = "locus_plugin_cli.plugin_commands"
 
 
 def resolve(reference: str) -> Any:
@@ -33,13 +33,13 @@ class Root(click.Group):
         """The commands of the plugins that are switched on, by name; asked for once."""
         known: dict[str, click.Command] | None = ctx.meta.get(_CONTRIBUTED)
         if known is None:
-            ask = resolve("locus_plugin_cli.contributed:commands")
-            known = ctx.meta[_CONTRIBUTED] = ask(ctx.ensure_object(Given), frozenset(self.table))
+            ask = resolve("locus_plugin_cli.plugin_commands:load_commands")
+            known = ctx.meta[_CONTRIBUTED] = ask(ctx.ensure_object(CommonOptions), frozenset(self.table))
         return known
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Every command that can be used here."""
-        return [*self.table, *(sorted(self.contributed(ctx)) if _configured(ctx.ensure_object(Given)) else ())]
+        return [*self.table, *(sorted(self.contributed(ctx)) if _configured(ctx.ensure_object(CommonOptions)) else ())]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name, imported now; None when there is none."""
@@ -56,7 +56,7 @@ class Root(click.Group):
             return super().resolve_command(ctx, args)
         except click.exceptions.NoSuchCommand as e:
             name = e.command_name
-            if resolve("locus_plugin_cli.contributed:is_plugin")(name):
+            if resolve("locus_plugin_cli.plugin_commands:is_plugin")(name):
                 told = f"a plugin of that name is installed: locus -p {name} {name} switches it on"
                 raise click.UsageError(f"No such command {name!r}; {told}", ctx=ctx) from None
             known = [*self.table, *self.contributed(ctx)]
@@ -71,7 +71,7 @@ class Root(click.Group):
             formatter.write_dl(rows)
 
 
-def _configured(given: Given) -> bool:
+def _configured(given: CommonOptions) -> bool:
     """Whether any plugin may be switched on at all: a guess that costs nothing, where knowing imports the kernel."""
     if given.plugins or given.config or os.environ.get("LOCUS_PLUGINS"):
         return True

@@ -16,9 +16,9 @@ from typing import Any, NoReturn, TextIO
 
 import click
 
-from locus_plugin_cli import foreign, status
-from locus_plugin_cli.full import is_full
-from locus_plugin_cli.given import Given, common_options
+from locus_plugin_cli import shadowing, status
+from locus_plugin_cli.common_options import CommonOptions, common_options
+from locus_plugin_cli.disk_full import is_full
 from locus_plugin_cli.lazy import Root, resolve
 
 __all__ = ["invoke", "main", "root"]
@@ -72,7 +72,7 @@ root.table = {
 
 def invoke(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit status; every error is one line on standard error."""
-    given = Given()
+    given = CommonOptions()
     output = sys.stdout
     try:
         returned = root.main(list(arguments), prog_name="locus", standalone_mode=False, obj=given)
@@ -121,11 +121,11 @@ def _failed(error: Exception, *, debug: bool) -> int:
         # The kernel itself is missing or covered by a stranger, so nothing of it can explain the error.
         if debug:
             traceback.print_exception(error)
-        _say(f"{error}; {foreign.verdict()}")
+        _say(f"{error}; {shadowing.explain_missing_kernel()}")
         return status.USAGE
     if debug:
         resolve("locus_plugin_cli.failures:show_trace")(error)
-    code, text = resolve("locus_plugin_cli.failures:told")(error)
+    code, text = resolve("locus_plugin_cli.failures:explain_error")(error)
     _say(text)
     return int(code)
 

@@ -12,44 +12,44 @@ from attrs import evolve
 from locus.core.errors import NothingToResume
 from locus.journal import JournalHost
 from locus_plugin_cli import status
+from locus_plugin_cli.approval_prompt import parse_answers
+from locus_plugin_cli.common_options import CommonOptions
 from locus_plugin_cli.conversation import Conversation, Turn
-from locus_plugin_cli.failures import show_trace, why
-from locus_plugin_cli.given import Given
+from locus_plugin_cli.failures import explain_result, show_trace
+from locus_plugin_cli.interrupted_threads import mention_interrupted
 from locus_plugin_cli.journals import Journals
-from locus_plugin_cli.keeping import Kept, keeping
 from locus_plugin_cli.options import AgentOptions
 from locus_plugin_cli.output import say
 from locus_plugin_cli.overview import find_resumable
-from locus_plugin_cli.person import answers_of
 from locus_plugin_cli.project import Project
-from locus_plugin_cli.remembered import as_begun
+from locus_plugin_cli.saved_options import restore_options
 from locus_plugin_cli.session import Session
-from locus_plugin_cli.stopper import putting_away
-from locus_plugin_cli.stranded import mention
-from locus_plugin_cli.text import one_line, shortened
+from locus_plugin_cli.stopper import ignoring_one_interrupt
+from locus_plugin_cli.text import one_line, shorten
+from locus_plugin_cli.thread_store import StoreChoice, choose_store
 from locus_plugin_cli.view.base import JsonView, QuietView, View
 from locus_plugin_cli.view.text import TextView
 
-__all__ = ["Shown", "new_turn", "opened", "resume_thread"]
+__all__ = ["Shown", "open_journals", "resume_thread", "run_turn"]
 
 #: What goes to the output: the live view, events as JSON, or the answer alone.
 Shown = Literal["text", "json", "quiet"]
 
 
-def opened(options: AgentOptions, project: Project) -> Journals:
+def open_journals(options: AgentOptions, project: Project) -> Journals:
     """Where a command that begins turns keeps them.
 
     Raises:
         ConfigError, PluginError: the store that was asked for cannot be made.
     """
-    journals = Journals(keeping(options.checkpointer, project, keep=not options.no_keep))
+    journals = Journals(choose_store(options.checkpointer, project, keep=not options.no_keep))
     if options.thread is not None:
         # Without what was said before, a turn of it would be another one.
         journals.insist()
     return journals
 
 
-def new_turn(given: Given, options: AgentOptions, shown: Shown, prompt: str) -> int:
+def run_turn(given: CommonOptions, options: AgentOptions, shown: Shown, prompt: str) -> int:
     """Run an agent on a prompt; gives the exit status.
 
     Args:
@@ -59,27 +59,27 @@ def new_turn(given: Given, options: AgentOptions, shown: Shown, prompt: str) -> 
         prompt: the user's turn.
     """
     project = Project.of(given)
-    with opened(options, project) as journals:
+    with open_journals(options, project) as journals:
         if shown == "text":
-            mention(journals, options.thread)
+            mention_interrupted(journals, options.thread)
         conversation = _conversation(Session.open(options, project, journals), shown)
         return _concluded(conversation, conversation.say(prompt), given, shown)
 
 
-def resume_thread(given: Given, options: AgentOptions, shown: Shown, answers: Sequence[str]) -> int:
+def resume_thread(given: CommonOptions, options: AgentOptions, shown: Shown, answers: Sequence[str]) -> int:
     """Go on with the open run of a thread, with the options that it was begun with where none are typed.
 
     Args:
         given: the common options.
         options: what makes the agent; without a thread the newest that can be resumed goes on.
         shown: what goes to the output.
-        answers: as typed, see `answers_of`.
+        answers: as typed, see `parse_answers`.
 
     Returns:
         The exit status.
     """
-    answer = answers_of(answers)
-    with Journals(keeping(options.checkpointer, Project.of(given), needed=True, writes=False)) as journals:
+    answer = parse_answers(answers)
+    with Journals(choose_store(options.checkpointer, Project.of(given), needed=True, writes=False)) as journals:
         thread = options.thread
         if thread is None:
             thread = journals.run(find_resumable(journals.store, answered=answer is not None))
@@ -90,12 +90,12 @@ def resume_thread(given: Given, options: AgentOptions, shown: Shown, answers: Se
         host = journals.found(thread)
         if host.open_node is None:
             raise NothingToResume(_over(host, thread, journals.kept))
-        options, project = as_begun(host.state, evolve(options, thread=thread), given)
+        options, project = restore_options(host.state, evolve(options, thread=thread), given)
         conversation = _conversation(Session.open(options, project, journals), shown)
         return _concluded(conversation, conversation.resume(answer), given, shown)
 
 
-def _over(host: JournalHost, thread: str, kept: Kept) -> str:
+def _over(host: JournalHost, thread: str, kept: StoreChoice) -> str:
     state = "is empty" if host.last is None else f"ended with {host.last.why or 'an answer'}"
     store = () if kept.text is None else ("--checkpointer", kept.text)
     command = shlex.join(["locus", "run", "--thread", thread, *store, "PROMPT"])
@@ -111,8 +111,8 @@ def _conversation(session: Session, shown: Shown) -> Conversation:
     return Conversation(session, view, asks=shown == "text")
 
 
-def _concluded(conversation: Conversation, turn: Turn, given: Given, shown: Shown) -> int:
-    with putting_away():
+def _concluded(conversation: Conversation, turn: Turn, given: CommonOptions, shown: Shown) -> int:
+    with ignoring_one_interrupt():
         _conclude(turn, conversation.session, debug=given.debug, shown=shown == "text")
     return turn.status
 
@@ -130,7 +130,7 @@ def _conclude(turn: Turn, session: Session, *, debug: bool, shown: bool) -> None
     elif result.failed:
         if debug:
             show_trace(result.error)
-        say(f"the run failed: {why(result)}")
+        say(f"the run failed: {explain_result(result)}")
     elif result.interrupts:
         _waiting(turn, session)
     elif turn.status == status.FAILED:
@@ -144,7 +144,7 @@ def _waiting(turn: Turn, session: Session) -> None:
     questions = turn.result.interrupts
     for question in questions:
         choice = f" [{' | '.join(question.options)}]" if question.options else ""
-        say(f"asks ({question.interrupt_id}): {shortened(question.question)}{choice}")
+        say(f"asks ({question.interrupt_id}): {shorten(question.question)}{choice}")
     if session.kept:
         answers = [f"{q.interrupt_id}=ANSWER" for q in questions] if len(questions) > 1 else ["ANSWER"]
         words = [word for answer in answers for word in ("--answer", answer)]

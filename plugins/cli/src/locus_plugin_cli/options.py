@@ -13,7 +13,7 @@ from attrs import fields, frozen
 from locus.core.errors import ConfigError
 from locus.models import ModelSettings
 from locus.plugins import redacted
-from locus_plugin_cli.filled import FILLED, Amount
+from locus_plugin_cli.parameter_types import NOT_BLANK, Amount
 
 __all__ = ["AgentOptions", "agent_options", "checkpointer_option", "resuming_options"]
 
@@ -115,25 +115,25 @@ def _packing(function: Command, chosen: Sequence[Callable[[Command], Command]]) 
 #: ``--checkpointer``, for every command that looks at what is kept.
 checkpointer_option: Callable[[Command], Command] = click.option(
     "--checkpointer",
-    type=FILLED,
+    type=NOT_BLANK,
     metavar="PLUGIN:REST",
     help="Where conversations are kept; default: [agent] checkpointer, else a file of yours.",
 )
 
 _KEEPING: tuple[Callable[[Command], Command], ...] = (
-    click.option("--thread", type=FILLED, metavar="ID", help="The conversation to begin or to continue."),
+    click.option("--thread", type=NOT_BLANK, metavar="ID", help="The conversation to begin or to continue."),
     checkpointer_option,
     click.option("--no-keep", is_flag=True, help="Keep nothing: the conversation ends with this command."),
 )
 
 _MAKING: tuple[Callable[[Command], Command], ...] = (
     click.option(
-        "-m", "--model", type=FILLED, metavar="PROVIDER:NAME", help="The model; `locus models` lists what there is."
+        "-m", "--model", type=NOT_BLANK, metavar="PROVIDER:NAME", help="The model; `locus models` lists what there is."
     ),
     click.option(
         "-t",
         "--tools",
-        type=FILLED,
+        type=NOT_BLANK,
         metavar="FILE.py|MODULE",
         multiple=True,
         help="Tools: what is marked with @tool, else the functions with a docstring; repeatable.",

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from locus_plugin_cli import status
-from locus_plugin_cli.text import safe
+from locus_plugin_cli.text import escape_controls
 
 __all__ = ["Output", "OutputClosed", "print_json", "print_rows", "say"]
 
@@ -48,7 +48,7 @@ class Output(Console):
     def piece(self, text: str, style: str = "") -> None:
         """Write text where the last ended."""
         # A segment and no `Text`, which would turn tabs into blanks.
-        self.print(Segments([Segment(safe(text), self.get_style(style))]), end="")
+        self.print(Segments([Segment(escape_controls(text), self.get_style(style))]), end="")
 
 
 def print_json(value: Any) -> None:
@@ -74,7 +74,7 @@ def print_rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for name in header:
         table.add_column(name, overflow="fold", no_wrap=name != header[-1])
     for row in rows:
-        table.add_row(*(Text(safe(cell)) for cell in row))
+        table.add_row(*(Text(escape_controls(cell)) for cell in row))
     out.print(table, soft_wrap=False)
 
 

@@ -12,9 +12,9 @@ from locus.core.errors import JournalError, LocusError, StoreError
 from locus.core.journal import FORK, Asked, Body, Paused
 from locus.journal import JournalHost, JournalStore, ThreadInfo, ThreadQuery
 from locus.journal.listing import about, about_state, page, parent_thread, progress, status_of
-from locus_plugin_cli.text import clock, one_line
+from locus_plugin_cli.text import format_time, one_line
 
-__all__ = ["as_json", "detail_of", "find_resumable", "is_resumable", "list_threads", "sentence"]
+__all__ = ["as_json", "describe_status", "detail_of", "find_resumable", "is_resumable", "list_threads"]
 
 #: The statuses of threads that ``resume`` goes on with.
 _RESUMABLE = ("waiting", "crashed", "paused", "dead_letter")
@@ -95,7 +95,7 @@ async def find_resumable(store: JournalStore, *, answered: bool) -> str | None:
     return next(iter([*ready, *waiting]), None)
 
 
-def sentence(info: ThreadInfo, detail: str = "") -> str:
+def describe_status(info: ThreadInfo, detail: str = "") -> str:
     """How a thread is, on one line.
 
     Args:
@@ -103,7 +103,7 @@ def sentence(info: ThreadInfo, detail: str = "") -> str:
         detail: see `detail_of`.
     """
     if info.status == "running":
-        since = f" since {clock(info.since)}" if info.since is not None else ""
+        since = f" since {format_time(info.since)}" if info.since is not None else ""
         return f"running: {one_line(info.holder or '')}{since}"
     if not detail:
         return _SENTENCES[info.status]

@@ -7,7 +7,7 @@ from attrs import evolve, field, frozen
 from locus.config import Config, load_config
 from locus.hooks import HookManager
 from locus.plugins import Activation, Catalogue, activate
-from locus_plugin_cli.given import Given
+from locus_plugin_cli.common_options import CommonOptions
 
 __all__ = ["Project"]
 
@@ -26,11 +26,11 @@ class Project:
 
     @property
     def switches(self) -> tuple[str, ...]:
-        """What ``-p`` and ``--no-plugins`` say, see `Given.switches`."""
+        """What ``-p`` and ``--no-plugins`` say, see `CommonOptions.switches`."""
         return self.config.cli
 
     @classmethod
-    def of(cls, given: Given) -> Project:
+    def of(cls, given: CommonOptions) -> Project:
         """The project that a command line is about.
 
         Raises:

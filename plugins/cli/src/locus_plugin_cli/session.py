@@ -15,11 +15,11 @@ from locus import Agent
 from locus.models import Model, get_model
 from locus_kit.loading import load_tools
 from locus_plugin_cli.journals import Journals
-from locus_plugin_cli.offers import choose
+from locus_plugin_cli.model_choice import choose_model
 from locus_plugin_cli.options import AgentOptions
 from locus_plugin_cli.output import say
 from locus_plugin_cli.project import Project
-from locus_plugin_cli.remembered import KEY, remembered
+from locus_plugin_cli.saved_options import KEY, options_to_save
 from locus_plugin_cli.text import one_line
 
 __all__ = ["AGENT", "Session"]
@@ -63,7 +63,7 @@ class Session:
         """
         # Tools first: a typing mistake in a file should not cost the loading of a model.
         tools = tuple(tool for reference in dict.fromkeys(options.tools) for tool in _tools(reference))
-        chosen = choose(options.model, project, os.environ)
+        chosen = choose_model(options.model, project, os.environ)
         return cls(
             options=options,
             project=project,
@@ -104,14 +104,14 @@ class Session:
                 say(f"warning: without {one_line(report.name)} ({report.status}): {one_line(report.detail)}")
         return agent
 
-    def remembered(self, system: str | None = None) -> dict[str, Any]:
+    def metadata(self, system: str | None = None) -> dict[str, Any]:
         """What the conversation is to remember of this command, as metadata of a run.
 
         Args:
             system: the system prompt in place of that of the options.
         """
         given = system is not None or self.options.system is not None
-        return {KEY: remembered(self.options, self.project, self.chosen, system=given)}
+        return {KEY: options_to_save(self.options, self.project, self.chosen, system=given)}
 
     def command(self, *more: str) -> str:
         """The command that takes another turn of this conversation.

@@ -20,7 +20,7 @@ import anyio
 from locus import Run
 from locus_plugin_cli import status
 
-__all__ = ["Stopper", "putting_away"]
+__all__ = ["Stopper", "ignoring_one_interrupt"]
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class Stopper:
 
 
 @contextmanager
-def putting_away() -> Iterator[None]:
+def ignoring_one_interrupt() -> Iterator[None]:
     """While a command that is over puts its things away: one more Ctrl-C changes nothing, the next ends the process."""
     presses = iter((False, True))
 

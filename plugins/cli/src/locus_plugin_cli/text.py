@@ -11,7 +11,18 @@ from locus.core import encode_data
 from locus.core.errors import NotSerialisable
 from locus.core.messages import Usage
 
-__all__ = ["ago", "called", "clock", "dollars", "one_line", "safe", "seconds", "shortened", "size", "tokens"]
+__all__ = [
+    "escape_controls",
+    "format_age",
+    "format_bytes",
+    "format_call",
+    "format_cost",
+    "format_ms",
+    "format_time",
+    "format_tokens",
+    "one_line",
+    "shorten",
+]
 
 _VALUE_CHARS = 80
 _CALL_CHARS = 240
@@ -27,26 +38,26 @@ def _visible(code: int) -> str:
 _CONTROLS = {code: _visible(code) for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
-def safe(text: str) -> str:
+def escape_controls(text: str) -> str:
     """The text with control characters made visible; lines and tabs stay."""
     return text.replace("\r\n", "\n").translate(_CONTROLS)
 
 
 def one_line(text: str) -> str:
     """The text on one line: every run of blanks and line ends is one blank."""
-    return safe(" ".join(text.split()))
+    return escape_controls(" ".join(text.split()))
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """The beginning of a result, at most a few lines, with how much is left out."""
     text = text.strip()
     lines = text[:_RESULT_CHARS].splitlines()[:_RESULT_LINES]
     shown = "\n".join(lines)
     left = len(text) - len(shown)
-    return safe(shown) + (f" ... ({left:,} more characters)" if left > 0 else "")
+    return escape_controls(shown) + (f" ... ({left:,} more characters)" if left > 0 else "")
 
 
-def called(name: str, arguments: Mapping[str, Any]) -> str:
+def format_call(name: str, arguments: Mapping[str, Any]) -> str:
     """A call as one would write it: ``add(a=1, b="two")``, cut where it is long."""
     inside = ", ".join(f"{one_line(str(key))}={_value(value)}" for key, value in arguments.items())
     return one_line(_cut(f"{name}({inside})", _CALL_CHARS))
@@ -63,7 +74,7 @@ def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[: limit - 4]} ..."
 
 
-def seconds(milliseconds: float) -> str:
+def format_ms(milliseconds: float) -> str:
     """A duration in the unit that suits it."""
     if milliseconds < 10:
         return f"{milliseconds:.1f} ms"
@@ -75,7 +86,7 @@ def seconds(milliseconds: float) -> str:
     return f"{minutes} min {rest} s"
 
 
-def ago(at: datetime) -> str:
+def format_age(at: datetime) -> str:
     """How long ago something was, roughly."""
     passed = max(0.0, (datetime.now(UTC) - at).total_seconds())
     for unit, name in ((86_400, "d"), (3_600, "h"), (60, "min")):
@@ -84,26 +95,26 @@ def ago(at: datetime) -> str:
     return f"{passed:.0f} s ago"
 
 
-def clock(at: datetime) -> str:
+def format_time(at: datetime) -> str:
     """A time as the clocks here show it, with its date where that is another day."""
     here = at.astimezone()
     today = datetime.now(UTC).astimezone().date()
     return f"{here:%H:%M:%S}" if here.date() == today else f"{here:%Y-%m-%d %H:%M:%S}"
 
 
-def tokens(usage: Usage) -> str:
+def format_tokens(usage: Usage) -> str:
     """All tokens of some calls, the cached ones, and the dollars where they are known."""
     cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""
-    cost = dollars(usage)
+    cost = format_cost(usage)
     return f"{usage.total_tokens:,} tokens{cached}{f', {cost}' if cost else ''}"
 
 
-def dollars(usage: Usage) -> str:
+def format_cost(usage: Usage) -> str:
     """``"$0.0012"``, or ``""`` where no price is known."""
     return f"${usage.cost:.4f}" if usage.cost else ""
 
 
-def size(count: int) -> str:
+def format_bytes(count: int) -> str:
     """A number of bytes in the unit that suits it."""
     if count < 1000:
         return f"{count} bytes"

@@ -12,20 +12,20 @@ import click
 from locus.core.errors import InputError, LocusError, closest
 from locus.core.messages import Usage
 from locus_plugin_cli import status
+from locus_plugin_cli.approval_prompt import is_person_present
+from locus_plugin_cli.common_options import CommonOptions, common_options
 from locus_plugin_cli.conversation import Conversation
-from locus_plugin_cli.failures import show_trace, told, why
-from locus_plugin_cli.full import is_full
-from locus_plugin_cli.given import Given, common_options
-from locus_plugin_cli.one_turn import opened
+from locus_plugin_cli.disk_full import is_full
+from locus_plugin_cli.failures import explain_error, explain_result, show_trace
+from locus_plugin_cli.interrupted_threads import mention_interrupted
+from locus_plugin_cli.message_input import read_message
+from locus_plugin_cli.one_turn import open_journals
 from locus_plugin_cli.options import AgentOptions, agent_options
 from locus_plugin_cli.output import say
-from locus_plugin_cli.person import present
 from locus_plugin_cli.project import Project
-from locus_plugin_cli.reader import read_message
 from locus_plugin_cli.session import Session
-from locus_plugin_cli.stranded import mention
-from locus_plugin_cli.text import one_line, safe, tokens
-from locus_plugin_cli.view.tally import counted
+from locus_plugin_cli.text import escape_controls, format_tokens, one_line
+from locus_plugin_cli.view.tally import count_of
 from locus_plugin_cli.view.text import TextView
 
 __all__ = ["chat"]
@@ -52,16 +52,16 @@ def chat(ctx: click.Context, *, options: AgentOptions) -> int:
     Exit status: 0; 1 when a turn failed and the input was no terminal; 2 when the command line, the
     configuration or a plugin is wrong.
     """
-    given = ctx.ensure_object(Given)
+    given = ctx.ensure_object(CommonOptions)
     project = Project.of(given)
-    with opened(options, project) as journals:
-        mention(journals, options.thread)
+    with open_journals(options, project) as journals:
+        mention_interrupted(journals, options.thread)
         session = Session.open(options, project, journals)
         conversation = Conversation(session, TextView(sys.stdout, header=False), asks=True)
         talk = _Talk(conversation, debug=given.debug)
         click.echo(f"{session.model.name}; /help says what can be typed, Ctrl-D leaves", err=True)
         code = talk.go_on()
-        if present() and journals.kept.lasting and talk.said_anything:
+        if is_person_present() and journals.kept.lasting and talk.said_anything:
             words = ["locus", "chat", "--thread", conversation.session.thread, *conversation.session.options.words()]
             say(f"go on with: {shlex.join(words)}")
         return code
@@ -89,7 +89,7 @@ class _Talk:
                 if not self._step():
                     break
             except EOFError:
-                if present():
+                if is_person_present():
                     click.echo()
                 break
             except KeyboardInterrupt:
@@ -97,7 +97,7 @@ class _Talk:
                 click.echo("\n(Ctrl-D or /quit leaves)")
             except UnicodeDecodeError as e:
                 raise InputError(f"the input is no {e.encoding} text: {e.reason} at position {e.start}") from None
-        return status.FAILED if self._failed and not present() else status.OK
+        return status.FAILED if self._failed and not is_person_present() else status.OK
 
     def _step(self) -> bool:
         """Read one message and answer it, or obey it; False to leave."""
@@ -115,14 +115,14 @@ class _Talk:
         except Exception as e:
             if isinstance(e, click.ClickException) or is_full(e):
                 raise
-            self._wrong(told(e)[1], e)
+            self._wrong(explain_error(e)[1], e)
             return
         self._usage += turn.tally.usage
         self._turns += 1
         if turn.stopped:
             say(f"stopped by Ctrl-C after {turn.tally.sentence()}")
         elif turn.result is not None and turn.result.failed:
-            self._wrong(f"the turn failed: {why(turn.result)}", turn.result.error)
+            self._wrong(f"the turn failed: {explain_result(turn.result)}", turn.result.error)
         elif turn.result is not None and turn.result.interrupts:
             say("the question is still open; another message leaves it unanswered")
 
@@ -141,7 +141,7 @@ class _Talk:
             case "help":
                 click.echo(_HELP)
             case "tokens":
-                click.echo(f"{counted(self._turns, 'turn')}, {tokens(self._usage)}")
+                click.echo(f"{count_of(self._turns, 'turn')}, {format_tokens(self._usage)}")
             case "system":
                 self._set_system(rest.strip())
             case "new":
@@ -157,12 +157,12 @@ class _Talk:
 
     def _set_system(self, text: str) -> None:
         if not text:
-            click.echo(safe(self._system_now() or "(none)"))
+            click.echo(escape_controls(self._system_now() or "(none)"))
             return
         try:
             self._conversation.speak_as(text)
         except LocusError as e:
-            self._wrong(told(e)[1], e)
+            self._wrong(explain_error(e)[1], e)
 
     def _system_now(self) -> str | None:
         session = self._conversation.session

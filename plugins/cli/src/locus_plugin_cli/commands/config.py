@@ -18,9 +18,9 @@ from locus.core.errors import LocusError
 from locus.plugins import Layer, Secret, plugin_settings, redacted, scrubbed
 from locus_plugin_cli import status
 from locus_plugin_cli.checks import check_config
-from locus_plugin_cli.failures import told
-from locus_plugin_cli.given import Given, common_options
-from locus_plugin_cli.offers import choose, unusable
+from locus_plugin_cli.common_options import CommonOptions, common_options
+from locus_plugin_cli.failures import explain_error
+from locus_plugin_cli.model_choice import choose_model, why_unusable
 from locus_plugin_cli.output import Output, print_json, say
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.text import one_line
@@ -45,7 +45,7 @@ def check(ctx: click.Context, *, as_json: bool) -> int:
 
     Exit status: 0, or 2 when something is wrong.
     """
-    given = ctx.ensure_object(Given)
+    given = ctx.ensure_object(CommonOptions)
     read, wrong = read_config(given.config)
     project = Project(attrs.evolve(read, cli=given.switches))
     checked = check_config(project.config, project.catalogue, os.environ)
@@ -53,7 +53,9 @@ def check(ctx: click.Context, *, as_json: bool) -> int:
     try:
         project.hooks()
     except LocusError as e:
-        problems += [line for line in told(e)[1].splitlines() if line not in {one_line(known) for known in problems}]
+        problems += [
+            line for line in explain_error(e)[1].splitlines() if line not in {one_line(known) for known in problems}
+        ]
     problems += _model_problems(project)
     effective = _effective(project)
     if as_json:
@@ -84,7 +86,7 @@ def _effective(project: Project) -> dict[str, Any]:
 
 def _model_problems(project: Project) -> list[str]:
     try:
-        problem = unusable(choose(None, project, os.environ), project)
+        problem = why_unusable(choose_model(None, project, os.environ), project)
     except LocusError:
         return []  # that none is chosen here is no mistake
     return [problem] if problem else []
@@ -92,7 +94,7 @@ def _model_problems(project: Project) -> list[str]:
 
 def _model(project: Project) -> str:
     try:
-        chosen = choose(None, project, os.environ)
+        chosen = choose_model(None, project, os.environ)
     except LocusError as e:
         return f"none: {one_line(str(e))}"
     return f"{redacted(chosen.model)} ({chosen.why})"

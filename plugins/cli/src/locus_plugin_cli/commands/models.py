@@ -9,9 +9,9 @@ import click
 from locus.core.errors import LocusError
 from locus.plugins import redacted
 from locus_plugin_cli import status
-from locus_plugin_cli.failures import told
-from locus_plugin_cli.given import Given, common_options
-from locus_plugin_cli.offers import Chosen, choose, offers
+from locus_plugin_cli.common_options import CommonOptions, common_options
+from locus_plugin_cli.failures import explain_error
+from locus_plugin_cli.model_choice import ChosenModel, choose_model, list_offers
 from locus_plugin_cli.output import print_json, print_rows, say
 from locus_plugin_cli.project import Project
 
@@ -28,14 +28,14 @@ def models(ctx: click.Context, *, as_json: bool) -> int:
     A provider that does not list its models is one line, `provider:...`. Exit status: 0, or 2 when the
     configuration is wrong.
     """
-    project = Project.of(ctx.ensure_object(Given))
-    found = offers(project)
-    default: Chosen | None = None
+    project = Project.of(ctx.ensure_object(CommonOptions))
+    found = list_offers(project)
+    default: ChosenModel | None = None
     problem = ""
     try:
-        default = choose(None, project, os.environ)
+        default = choose_model(None, project, os.environ)
     except LocusError as e:
-        problem = told(e)[1]
+        problem = explain_error(e)[1]
     if as_json:
         print_json(
             {

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from locus_plugin_cli import status
-from locus_plugin_cli.given import Given, common_options
+from locus_plugin_cli.common_options import CommonOptions, common_options
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.scaffold import KINDS, check_name, write_project
 
@@ -39,7 +39,7 @@ def new(ctx: click.Context, *, name: str, kinds: tuple[str, ...], folder: str | 
     NAME is the one name of the plugin: its entry point, its table in locus.toml, its keyword of Agent, and for
     a provider what stands before the colon. Exit status: 0, or 2 when the name or the folder cannot be used.
     """
-    check_name(name, Project.of(ctx.ensure_object(Given)).catalogue.names())
+    check_name(name, Project.of(ctx.ensure_object(CommonOptions)).catalogue.names())
     target = Path(folder) if folder else Path(f"locus-plugin-{name.replace('_', '-')}")
     written = write_project(name, kinds, target)
     click.echo(f"wrote {target}:")

@@ -11,12 +11,12 @@ import click
 from locus.core.errors import LocusError
 from locus.hooks import HookManager
 from locus_plugin_cli import status
-from locus_plugin_cli.doctor import findings
-from locus_plugin_cli.failures import told
-from locus_plugin_cli.given import Given, common_options
+from locus_plugin_cli.common_options import CommonOptions, common_options
+from locus_plugin_cli.doctor import examine
+from locus_plugin_cli.failures import explain_error
 from locus_plugin_cli.output import Output, print_json, print_rows, say
+from locus_plugin_cli.plugin_listing import describe_plugin, list_calls, list_plugins
 from locus_plugin_cli.project import Project
-from locus_plugin_cli.survey import calls, described, listed
 
 __all__ = ["plugins"]
 
@@ -37,15 +37,15 @@ def plugins(ctx: click.Context, *, as_json: bool, verbose: bool) -> int:
     if ctx.invoked_subcommand is not None:
         ctx.meta["json"], ctx.meta["verbose"] = as_json, verbose
         return status.OK
-    project = Project.of(ctx.ensure_object(Given))
+    project = Project.of(ctx.ensure_object(CommonOptions))
     code, manager = status.OK, HookManager()
     try:
         manager = project.hooks()
     except LocusError as e:
-        code, text = status.USAGE, told(e)[1]
+        code, text = status.USAGE, explain_error(e)[1]
         for line in text.splitlines():
             say(line)
-    rows = listed(project, manager)
+    rows = list_plugins(project, manager)
     if as_json:
         print_json([attrs.asdict(row) for row in rows])
         return code
@@ -65,7 +65,7 @@ def plugins(ctx: click.Context, *, as_json: bool, verbose: bool) -> int:
 @click.pass_context
 def show(ctx: click.Context, *, name: str, as_json: bool) -> int:
     """Show what the plugin NAME says of itself: hooks, settings, what it provides."""
-    known = described(Project.of(ctx.ensure_object(Given)), name)
+    known = describe_plugin(Project.of(ctx.ensure_object(CommonOptions)), name)
     if as_json or ctx.meta.get("json"):
         print_json(known)
         return status.OK
@@ -99,7 +99,7 @@ def _setting(field: dict[str, Any]) -> str:
 @click.pass_context
 def order(ctx: click.Context, *, hook: str, as_json: bool) -> int:
     """Show which plugins are called for HOOK, in order; of wrappers the first is the outermost."""
-    found = calls(Project.of(ctx.ensure_object(Given)).hooks(), hook)
+    found = list_calls(Project.of(ctx.ensure_object(CommonOptions)).hooks(), hook)
     if as_json or ctx.meta.get("json"):
         print_json(found)
         return status.OK
@@ -122,7 +122,7 @@ def doctor(ctx: click.Context, *, as_json: bool, verbose: bool) -> int:
 
     Exit status: 0 all is well; 1 something is wrong.
     """
-    found = findings(Project.of(ctx.ensure_object(Given)))
+    found = examine(Project.of(ctx.ensure_object(CommonOptions)))
     code = status.FAILED if any(finding.problem for finding in found) else status.OK
     if as_json or ctx.meta.get("json"):
         print_json([attrs.asdict(finding) for finding in found])

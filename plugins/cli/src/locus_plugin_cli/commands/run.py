@@ -7,8 +7,8 @@ import sys
 import click
 
 from locus.core.errors import InputError
-from locus_plugin_cli.given import Given, common_options
-from locus_plugin_cli.one_turn import Shown, new_turn, resume_thread
+from locus_plugin_cli.common_options import CommonOptions, common_options
+from locus_plugin_cli.one_turn import Shown, resume_thread, run_turn
 from locus_plugin_cli.options import AgentOptions, agent_options
 
 __all__ = ["run"]
@@ -49,11 +49,11 @@ def run(
     3 it waits for an answer; 130 Ctrl-C; 141 whoever read the output went away.
     """
     _check(ctx, prompt, options, as_json=as_json, quiet=quiet, resume=resume, answers=answers)
-    given = ctx.ensure_object(Given)
+    given = ctx.ensure_object(CommonOptions)
     shown: Shown = "json" if as_json else "quiet" if quiet else "text"
     if prompt is None:
         return resume_thread(given, options, shown, answers)
-    return new_turn(given, options, shown, _prompt(prompt))
+    return run_turn(given, options, shown, _prompt(prompt))
 
 
 def _check(

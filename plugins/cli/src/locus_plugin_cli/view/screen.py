@@ -16,7 +16,7 @@ from typing import Any, TextIO, cast
 from rich.cells import cell_len, set_cell_size
 
 from locus_plugin_cli.output import Output
-from locus_plugin_cli.text import safe, seconds
+from locus_plugin_cli.text import escape_controls, format_ms
 
 __all__ = ["Screen"]
 
@@ -145,7 +145,7 @@ class Screen:
         if not label or not self._fresh or passed < _DELAY:
             return
         self._frame += 1
-        text = f"{_FRAMES[self._frame % len(_FRAMES)]} {safe(label)}  {seconds(passed * 1000)}"
+        text = f"{_FRAMES[self._frame % len(_FRAMES)]} {escape_controls(label)}  {format_ms(passed * 1000)}"
         width = max(1, self._console.width - 1)
         shown = set_cell_size(text, width) if cell_len(text) > width else text
         self._raw(f"{_CLEAR}\x1b[2m{shown}\x1b[0m")

@@ -13,12 +13,12 @@ from locus.core.events import (
     ToolStartEvent,
 )
 from locus.core.messages import Usage
-from locus_plugin_cli.text import tokens
+from locus_plugin_cli.text import format_tokens
 
-__all__ = ["Tally", "counted"]
+__all__ = ["Tally", "count_of"]
 
 
-def counted(number: int, noun: str) -> str:
+def count_of(number: int, noun: str) -> str:
     """``"1 tool call"``, ``"2 tool calls"``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
@@ -63,13 +63,13 @@ class Tally:
 
     def sentence(self) -> str:
         """What was done, in one line."""
-        parts = [counted(self.iterations, "iteration")]
+        parts = [count_of(self.iterations, "iteration")]
         if self.ran:
             names = ", ".join(name if n == 1 else f"{name} x{n}" for name, n in self.ran.items())
-            parts.append(f"{counted(self.ran.total(), 'tool call')} ran ({names})")
+            parts.append(f"{count_of(self.ran.total(), 'tool call')} ran ({names})")
         else:
             parts.append("no tool ran")
         if self.under_way:
             parts.append(f"broken off: {', '.join(self.under_way)}")
-        parts.append(tokens(self.usage))
+        parts.append(format_tokens(self.usage))
         return ", ".join(parts)

@@ -25,9 +25,9 @@ from locus.core.events import (
     ToolProgressEvent,
     ToolStartEvent,
 )
-from locus_plugin_cli.text import called, one_line, seconds, shortened, tokens
+from locus_plugin_cli.text import format_call, format_ms, format_tokens, one_line, shorten
 from locus_plugin_cli.view.screen import Screen
-from locus_plugin_cli.view.tally import counted
+from locus_plugin_cli.view.tally import count_of
 
 __all__ = ["TextView"]
 
@@ -135,7 +135,7 @@ class TextView:
         if event.purpose == "think":
             self._last = event
             return
-        self._line(event, f"{event.purpose}: {tokens(event.usage)}, {seconds(event.duration_ms)}", _DIM)
+        self._line(event, f"{event.purpose}: {format_tokens(event.usage)}, {format_ms(event.duration_ms)}", _DIM)
 
     def _model_error(self, event: ModelErrorEvent) -> None:
         self._error = f"{event.error_type}: {event.error}"
@@ -158,7 +158,7 @@ class TextView:
             cached = f" ({use.cached_tokens:,} cached)" if use.cached_tokens else ""
             cut = ", cut at the limit" if done.stop_reason == "length" else ""
             text = (
-                f"{use.prompt_tokens:,} tokens in{cached}, {use.completion_tokens:,} out, {seconds(done.duration_ms)}"
+                f"{use.prompt_tokens:,} tokens in{cached}, {use.completion_tokens:,} out, {format_ms(done.duration_ms)}"
             )
             self._line(event, f"  {text}{cut}", _DIM)
 
@@ -166,7 +166,7 @@ class TextView:
 
     def _tool_start(self, event: ToolStartEvent) -> None:
         self._started.add((event.run_id, event.tool_name, event.call_id))
-        self._line(event, f"{self._arrow} {called(event.tool_name, event.arguments)}", _CALL)
+        self._line(event, f"{self._arrow} {format_call(event.tool_name, event.arguments)}", _CALL)
         self._screen.status(f"{event.tool_name} is running")
 
     def _tool_progress(self, event: ToolProgressEvent) -> None:
@@ -179,17 +179,17 @@ class TextView:
         began = key in self._started
         self._started.discard(key)
         # A call that was refused never started, so its arguments have not been shown.
-        name = event.tool_name if began else called(event.tool_name, event.arguments)
-        took = f" ({seconds(event.duration_ms)})" if began else ""
+        name = event.tool_name if began else format_call(event.tool_name, event.arguments)
+        took = f" ({format_ms(event.duration_ms)})" if began else ""
         if event.error is not None:
-            self._line(event, f"{self._back} {name} failed{took}: {shortened(event.error)}", _BAD)
+            self._line(event, f"{self._back} {name} failed{took}: {shorten(event.error)}", _BAD)
         else:
-            self._line(event, f"{self._back} {name}{took}: {shortened(event.result or '')}", _GOOD)
+            self._line(event, f"{self._back} {name}{took}: {shorten(event.result or '')}", _GOOD)
         self._screen.status("tools are running" if self._started else "")
 
     def _cache_hit(self, event: ToolCacheHitEvent) -> None:
         said = event.error if event.error is not None else event.result or ""
-        text = f"{called(event.tool_name, event.arguments)} (not run again): {shortened(said)}"
+        text = f"{format_call(event.tool_name, event.arguments)} (not run again): {shorten(said)}"
         self._line(event, f"{self._back} {text}", _BAD if event.error is not None else _GOOD)
 
     # -- the rest ---------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ class TextView:
         values = {
             field.name: getattr(event, field.name) for field in fields(type(event)) if field.name not in _ENVELOPE
         }
-        self._line(event, called(event.type, values), _DIM)
+        self._line(event, format_call(event.type, values), _DIM)
 
     def _terminate(self, event: TerminateEvent) -> None:
         self._screen.status("")
@@ -219,9 +219,9 @@ class TextView:
             why = event.error
         parts = [
             f"{event.reason}{f' ({one_line(why)})' if why else ''}",
-            counted(event.iterations_used, "iteration"),
-            counted(event.total_tool_calls, "tool call"),
-            tokens(event.usage),
+            count_of(event.iterations_used, "iteration"),
+            count_of(event.total_tool_calls, "tool call"),
+            format_tokens(event.usage),
         ]
         self._line(event, f"stopped: {', '.join(parts)}", _BAD if event.error is not None else _DIM)
 

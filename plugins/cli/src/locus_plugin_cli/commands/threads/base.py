@@ -10,11 +10,11 @@ from attrs import evolve
 from locus_plugin_cli import status
 from locus_plugin_cli.commands.threads.listing import DEFAULT_LIMIT, print_threads
 from locus_plugin_cli.commands.threads.needing import NeedingGroup
-from locus_plugin_cli.given import Given, common_options
+from locus_plugin_cli.common_options import CommonOptions, common_options
 from locus_plugin_cli.journals import Journals
-from locus_plugin_cli.keeping import keeping
 from locus_plugin_cli.options import AgentOptions, Command, checkpointer_option
 from locus_plugin_cli.project import Project
+from locus_plugin_cli.thread_store import choose_store
 
 __all__ = ["as_json_option", "journals_of", "threads", "wants_json", "with_store"]
 
@@ -82,7 +82,7 @@ def journals_of(ctx: click.Context, checkpointer: str | None, *, writes: bool = 
         ConfigError, PluginError: there is none, or it cannot be made.
     """
     text = checkpointer if checkpointer is not None else ctx.meta.get(_STORE)
-    return Journals(keeping(text, Project.of(ctx.ensure_object(Given)), needed=True, writes=writes))
+    return Journals(choose_store(text, Project.of(ctx.ensure_object(CommonOptions)), needed=True, writes=writes))
 
 
 def with_store(ctx: click.Context, options: AgentOptions) -> AgentOptions:

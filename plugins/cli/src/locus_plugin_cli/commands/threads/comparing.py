@@ -15,13 +15,13 @@ from locus.journal import History, read_history
 from locus.schema import safe_repr
 from locus_plugin_cli import status
 from locus_plugin_cli.commands.threads.base import as_json_option, journals_of, threads, wants_json, with_store
-from locus_plugin_cli.filled import FILLED
-from locus_plugin_cli.given import Given, common_options
+from locus_plugin_cli.common_options import CommonOptions, common_options
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.lazy import resolve
 from locus_plugin_cli.options import AgentOptions, checkpointer_option, resuming_options
 from locus_plugin_cli.output import Output, print_json
-from locus_plugin_cli.remembered import as_begun
+from locus_plugin_cli.parameter_types import NOT_BLANK
+from locus_plugin_cli.saved_options import restore_options
 from locus_plugin_cli.session import Session
 from locus_plugin_cli.text import one_line
 
@@ -29,7 +29,7 @@ __all__ = ["diff", "replay"]
 
 
 @threads.command(short_help="Run the code against a thread, without a model or a tool.")
-@click.argument("thread_id", type=FILLED, metavar="ID")
+@click.argument("thread_id", type=NOT_BLANK, metavar="ID")
 @resuming_options
 @as_json_option
 @common_options
@@ -43,7 +43,7 @@ def replay(ctx: click.Context, *, thread_id: str, options: AgentOptions, as_json
     """
     options = evolve(with_store(ctx, options), thread=thread_id)
     with journals_of(ctx, options.checkpointer) as journals:
-        begun, project = as_begun(journals.found(thread_id).state, options, ctx.ensure_object(Given))
+        begun, project = restore_options(journals.found(thread_id).state, options, ctx.ensure_object(CommonOptions))
         agent = Session.open(begun, project, journals).agent()
         found = journals.run(resolve("locus.timetravel:replay")(agent, thread_id))
     first = found.difference
@@ -74,8 +74,8 @@ def _print_replay(thread_id: str, found: Any, out: Output) -> None:
 
 
 @threads.command(short_help="Show two threads side by side, and where they part.")
-@click.argument("thread_a", type=FILLED, metavar="A")
-@click.argument("thread_b", type=FILLED, metavar="B")
+@click.argument("thread_a", type=NOT_BLANK, metavar="A")
+@click.argument("thread_b", type=NOT_BLANK, metavar="B")
 @as_json_option
 @checkpointer_option
 @common_options

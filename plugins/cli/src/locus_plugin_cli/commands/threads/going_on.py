@@ -10,18 +10,18 @@ from attrs import evolve
 
 from locus_plugin_cli import status
 from locus_plugin_cli.commands.threads.base import as_json_option, journals_of, threads, wants_json, with_store
-from locus_plugin_cli.filled import FILLED
-from locus_plugin_cli.given import Given, common_options
+from locus_plugin_cli.common_options import CommonOptions, common_options
 from locus_plugin_cli.lazy import resolve
 from locus_plugin_cli.one_turn import Shown, resume_thread
 from locus_plugin_cli.options import AgentOptions, checkpointer_option, resuming_options
 from locus_plugin_cli.output import Output, print_json, say
+from locus_plugin_cli.parameter_types import NOT_BLANK
 
 __all__ = ["fork", "resume"]
 
 
 @threads.command(short_help="Go on with the open run of a thread.")
-@click.argument("thread_id", type=FILLED, metavar="ID")
+@click.argument("thread_id", type=NOT_BLANK, metavar="ID")
 @click.option(
     "--answer",
     "answers",
@@ -47,17 +47,17 @@ def resume(
         raise click.UsageError("--json and --quiet exclude each other", ctx)
     shown: Shown = "json" if as_json else "quiet" if quiet else "text"
     chosen = evolve(with_store(ctx, options), thread=thread_id)
-    return resume_thread(ctx.ensure_object(Given), chosen, shown, answers)
+    return resume_thread(ctx.ensure_object(CommonOptions), chosen, shown, answers)
 
 
 @threads.command(short_help="Make another thread out of the beginning of one.")
-@click.argument("thread_id", type=FILLED, metavar="ID")
+@click.argument("thread_id", type=NOT_BLANK, metavar="ID")
 @click.option(
     "--at", type=click.IntRange(min=1), metavar="N", help="The last transition that both have; default: the newest."
 )
 @click.option(
     "--into",
-    type=FILLED,
+    type=NOT_BLANK,
     metavar="NAME",
     help="The new thread's id; default: the old one with a few letters behind it.",
 )

@@ -10,8 +10,8 @@ from locus_plugin_cli import status
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.output import Output, print_rows, say
 from locus_plugin_cli.overview import as_json as thread_as_json
-from locus_plugin_cli.overview import list_threads, sentence
-from locus_plugin_cli.text import ago, one_line
+from locus_plugin_cli.overview import describe_status, list_threads
+from locus_plugin_cli.text import format_age, one_line
 
 __all__ = ["DEFAULT_LIMIT", "print_threads"]
 
@@ -46,5 +46,5 @@ def print_threads(journals: Journals, *, as_json: bool, limit: int | None) -> in
 
 
 def _row(info: ThreadInfo) -> tuple[str, ...]:
-    last = ago(info.updated_at) if info.updated_at is not None else "-"
-    return one_line(info.thread_id), last, sentence(info), one_line(info.title) or "-"
+    last = format_age(info.updated_at) if info.updated_at is not None else "-"
+    return one_line(info.thread_id), last, describe_status(info), one_line(info.title) or "-"

@@ -13,24 +13,28 @@ import click
 
 from locus.core.errors import CheckpointError, InputError, JournalError, ThreadBusy
 from locus_plugin_cli import status
+from locus_plugin_cli.approval_prompt import is_person_present
 from locus_plugin_cli.commands.threads.base import as_json_option, journals_of, threads, wants_json
-from locus_plugin_cli.failures import told
-from locus_plugin_cli.filled import FILLED
-from locus_plugin_cli.given import common_options
+from locus_plugin_cli.common_options import common_options
+from locus_plugin_cli.failures import explain_error
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.lazy import resolve
 from locus_plugin_cli.options import checkpointer_option
 from locus_plugin_cli.output import Output, OutputClosed, print_json, say
-from locus_plugin_cli.person import present
-from locus_plugin_cli.text import one_line, size
+from locus_plugin_cli.parameter_types import NOT_BLANK
+from locus_plugin_cli.text import format_bytes, one_line
 
 __all__ = ["delete", "export", "import_", "vacuum"]
 
 
 @threads.command(short_help="Write a thread as JSON lines.")
-@click.argument("thread_id", type=FILLED, metavar="ID")
+@click.argument("thread_id", type=NOT_BLANK, metavar="ID")
 @click.option(
-    "-o", "--output", type=FILLED, metavar="FILE", help="The file to write, whole or not at all; default: the output."
+    "-o",
+    "--output",
+    type=NOT_BLANK,
+    metavar="FILE",
+    help="The file to write, whole or not at all; default: the output.",
 )
 @checkpointer_option
 @common_options
@@ -80,8 +84,8 @@ def _write_file(path: Path, lines: Iterable[str]) -> None:
 
 
 @threads.command("import", short_help="Read a thread from JSON lines.")
-@click.argument("source", type=FILLED, metavar="FILE")
-@click.option("--into", type=FILLED, metavar="NAME", help="Another id than the thread had.")
+@click.argument("source", type=NOT_BLANK, metavar="FILE")
+@click.option("--into", type=NOT_BLANK, metavar="NAME", help="Another id than the thread had.")
 @as_json_option
 @checkpointer_option
 @common_options
@@ -120,7 +124,7 @@ def _lines(source: str) -> list[str]:
 
 
 @threads.command(short_help="Forget threads.")
-@click.argument("thread_ids", type=FILLED, metavar="ID...", nargs=-1, required=True)
+@click.argument("thread_ids", type=NOT_BLANK, metavar="ID...", nargs=-1, required=True)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @as_json_option
 @checkpointer_option
@@ -140,7 +144,7 @@ def delete(
         for name in names:
             if name not in known:
                 raise journals.unknown(name)
-        if not yes and (as_json or not present()):
+        if not yes and (as_json or not is_person_present()):
             raise click.UsageError("this forgets them for good; say --yes", ctx)
         if not yes and not click.confirm(f"Forget {', '.join(map(one_line, names))}?", err=True):
             say("nothing was deleted")
@@ -159,7 +163,7 @@ def _deleted(journals: Journals, names: Iterable[str]) -> Iterator[str]:
             if journals.run(journals.store.delete(name)):
                 yield name
         except ThreadBusy as e:
-            say(told(e)[1])
+            say(explain_error(e)[1])
 
 
 @threads.command(short_help="Give the room of deleted threads back to the disk.")
@@ -179,5 +183,5 @@ def vacuum(ctx: click.Context, *, as_json: bool, checkpointer: str | None) -> in
     if wants_json(ctx, as_json=as_json):
         print_json({"freed_bytes": found})
     else:
-        Output(sys.stdout).piece("done\n" if found is None else f"{size(max(0, found))} freed\n")
+        Output(sys.stdout).piece("done\n" if found is None else f"{format_bytes(max(0, found))} freed\n")
     return status.OK

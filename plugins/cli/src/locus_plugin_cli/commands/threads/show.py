@@ -16,15 +16,23 @@ from locus.core.messages import Message, Role, Usage, text_of
 from locus.journal import History, HistoryEntry, ThreadInfo, read_history
 from locus_plugin_cli import status
 from locus_plugin_cli.commands.threads.base import as_json_option, journals_of, threads, wants_json
-from locus_plugin_cli.filled import FILLED
-from locus_plugin_cli.given import common_options
+from locus_plugin_cli.common_options import common_options
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.options import checkpointer_option
 from locus_plugin_cli.output import Output, print_json
 from locus_plugin_cli.overview import as_json as thread_as_json
-from locus_plugin_cli.overview import detail_of, list_threads, sentence
-from locus_plugin_cli.text import called, clock, one_line, safe, seconds, shortened, tokens
-from locus_plugin_cli.view.tally import counted
+from locus_plugin_cli.overview import describe_status, detail_of, list_threads
+from locus_plugin_cli.parameter_types import NOT_BLANK
+from locus_plugin_cli.text import (
+    escape_controls,
+    format_call,
+    format_ms,
+    format_time,
+    format_tokens,
+    one_line,
+    shorten,
+)
+from locus_plugin_cli.view.tally import count_of
 
 __all__ = ["show"]
 
@@ -32,7 +40,7 @@ _DIM, _CALL, _GOOD, _BAD = "dim", "cyan", "green", "bold red"
 
 
 @threads.command(short_help="Show what happened on a thread.")
-@click.argument("thread_id", type=FILLED, metavar="ID")
+@click.argument("thread_id", type=NOT_BLANK, metavar="ID")
 @click.option("--messages", is_flag=True, help="The conversation too, in full.")
 @as_json_option
 @checkpointer_option
@@ -69,9 +77,9 @@ def _info(journals: Journals, thread_id: str) -> ThreadInfo:
 
 
 def _print(info: ThreadInfo, detail: str, questions: Sequence[Asked], past: History, out: Output) -> None:
-    runs = counted(sum(m.node == START for m in past), "run")
-    out.piece(f"thread {one_line(info.thread_id)}: {sentence(info, detail)}\n")
-    out.piece(f"{runs}, {counted(len(past), 'transition')}, {tokens(past.usage)}\n")
+    runs = count_of(sum(m.node == START for m in past), "run")
+    out.piece(f"thread {one_line(info.thread_id)}: {describe_status(info, detail)}\n")
+    out.piece(f"{runs}, {count_of(len(past), 'transition')}, {format_tokens(past.usage)}\n")
     before: datetime | None = None
     for moment in past:
         _print_moment(moment, before, out)
@@ -80,27 +88,27 @@ def _print(info: ThreadInfo, detail: str, questions: Sequence[Asked], past: Hist
         out.piece(f"      left in the middle: {one_line(intent)}\n", _BAD)
     for question in questions:
         choice = f" [{' | '.join(question.options)}]" if question.options else ""
-        out.piece(f"asks ({question.interrupt_id}): {shortened(question.question)}{safe(choice)}\n")
+        out.piece(f"asks ({question.interrupt_id}): {shorten(question.question)}{escape_controls(choice)}\n")
 
 
 def _print_moment(moment: HistoryEntry, before: datetime | None, out: Output) -> None:
-    when = clock(moment.at)
+    when = format_time(moment.at)
     if before is not None and moment.node not in (START, FORK):
-        when = seconds(max(0.0, (moment.at - before).total_seconds() * 1000))
-    spent = f", {tokens(moment.usage)}" if moment.usage.total_tokens or moment.usage.cost else ""
+        when = format_ms(max(0.0, (moment.at - before).total_seconds() * 1000))
+    spent = f", {format_tokens(moment.usage)}" if moment.usage.total_tokens or moment.usage.cost else ""
     why = f" ({one_line(moment.why)})" if moment.why else ""
     out.piece(f"{moment.n:>4}  {moment.node} -> {moment.next_node}{why}{spent}, {when}\n", _DIM)
     for message in moment.messages:
         if message.role is not Role.TOOL and message.role is not Role.SYSTEM and message.text:
-            out.piece(f"      {message.role.value}: {_indented(shortened(message.text))}\n")
+            out.piece(f"      {message.role.value}: {_indented(shorten(message.text))}\n")
         for call in message.tool_calls:
-            out.piece(f"      -> {called(call.name, call.arguments)}\n", _CALL)
+            out.piece(f"      -> {format_call(call.name, call.arguments)}\n", _CALL)
     for done in moment.calls:
-        took = " (not run again)" if done.cache_hit else f" ({seconds(done.duration_ms)})" if done.started else ""
+        took = " (not run again)" if done.cache_hit else f" ({format_ms(done.duration_ms)})" if done.started else ""
         if done.error is not None:
-            out.piece(f"      <- {one_line(done.tool_name)} failed{took}: {_indented(shortened(done.error))}\n", _BAD)
+            out.piece(f"      <- {one_line(done.tool_name)} failed{took}: {_indented(shorten(done.error))}\n", _BAD)
         else:
-            text = _indented(shortened(done.result or ""))
+            text = _indented(shorten(done.result or ""))
             out.piece(f"      <- {one_line(done.tool_name)}{took}: {text}\n", _GOOD)
     for child in moment.children:
         out.piece(f"      child run: {one_line(child)}\n", _DIM)
@@ -117,7 +125,7 @@ def _under_way(past: History) -> list[str]:
     ended = {b.step_id for b in past.pending if isinstance(b, Outcome)}
     left = [b.step_id for b in past.pending if isinstance(b, Intent) and b.step_id not in ended]
     calls = past.state.unanswered if left else ()
-    named = {StepId(past.state.iteration, "execute", i): called(c.name, c.arguments) for i, c in enumerate(calls)}
+    named = {StepId(past.state.iteration, "execute", i): format_call(c.name, c.arguments) for i, c in enumerate(calls)}
     return [named.get(step, str(step)) for step in dict.fromkeys(left)]
 
 
@@ -128,7 +136,7 @@ def _print_messages(messages: tuple[Message, ...], out: Output) -> None:
         if message.text:
             out.piece(message.text.rstrip("\n") + "\n")
         for call in message.tool_calls:
-            out.piece(f"-> {called(call.name, call.arguments)}\n")
+            out.piece(f"-> {format_call(call.name, call.arguments)}\n")
         for result in message.tool_results:
             out.piece(text_of(result.content).rstrip("\n") + "\n")
 

@@ -11,15 +11,15 @@ from typing import Any, TypeVar
 
 import click
 
-from locus_plugin_cli.filled import FILLED
+from locus_plugin_cli.parameter_types import NOT_BLANK
 
-__all__ = ["Given", "common_options"]
+__all__ = ["CommonOptions", "common_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass
-class Given:
+class CommonOptions:
     """The options that all commands share, as they stand on the command line; ``ctx.obj`` of every command.
 
     Args:
@@ -42,7 +42,7 @@ class Given:
 
 def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     """Note an option, wherever on the line it stands: before the command or behind it."""
-    given = ctx.ensure_object(Given)
+    given = ctx.ensure_object(CommonOptions)
     if param.name == "plugins":
         given.plugins += value
     elif value is not None and value is not False:
@@ -50,14 +50,14 @@ def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
 
 
 def common_options(function: F) -> F:
-    """Add the options of `Given` to a command or a group."""
+    """Add the options of `CommonOptions` to a command or a group."""
     # Eager options are handled in the order of the line, so `locus -p audit --help` knows what audit adds.
     for option in (
         click.option(
             "-p",
             "--plugin",
             "plugins",
-            type=FILLED,
+            type=NOT_BLANK,
             metavar="NAME",
             multiple=True,
             expose_value=False,
@@ -75,7 +75,7 @@ def common_options(function: F) -> F:
         ),
         click.option(
             "--config",
-            type=FILLED,
+            type=NOT_BLANK,
             metavar="PATH",
             expose_value=False,
             is_eager=True,

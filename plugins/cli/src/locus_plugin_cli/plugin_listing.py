@@ -16,7 +16,7 @@ from locus.plugins import PluginReport, load
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.text import one_line
 
-__all__ = ["Row", "calls", "described", "known_hooks", "listed"]
+__all__ = ["Row", "describe_plugin", "find_hooks", "list_calls", "list_plugins"]
 
 
 @frozen(kw_only=True)
@@ -42,7 +42,7 @@ class Row:
     trace: str = ""
 
 
-def listed(project: Project, manager: HookManager) -> list[Row]:
+def list_plugins(project: Project, manager: HookManager) -> list[Row]:
     """Every installed plugin, and every one that was asked for and is not installed.
 
     Args:
@@ -73,7 +73,7 @@ def _row(project: Project, report: PluginReport) -> Row:
     )
 
 
-def described(project: Project, name: str) -> dict[str, Any]:
+def describe_plugin(project: Project, name: str) -> dict[str, Any]:
     """Everything that one plugin's manifest says, with its settings and the hooks it implements.
 
     Raises:
@@ -164,7 +164,7 @@ def _notes(cls: type) -> dict[str, str]:
 # -- hooks ----------------------------------------------------------------------------------------
 
 
-def known_hooks() -> dict[str, HookInfo]:
+def find_hooks() -> dict[str, HookInfo]:
     """Every hook by name, those for the events that are registered now included."""
     hooks = dict(HOOKS)
     for event_type in event_types():
@@ -173,7 +173,7 @@ def known_hooks() -> dict[str, HookInfo]:
     return hooks
 
 
-def calls(manager: HookManager, hook: str) -> list[dict[str, Any]]:
+def list_calls(manager: HookManager, hook: str) -> list[dict[str, Any]]:
     """Who is called for a hook, in order.
 
     Args:
@@ -183,7 +183,7 @@ def calls(manager: HookManager, hook: str) -> list[dict[str, Any]]:
     Raises:
         UnknownName: there is no such hook.
     """
-    hooks = known_hooks()
+    hooks = find_hooks()
     name = hook if hook in hooks else f"locus_{hook}"
     if name not in hooks:
         raise UnknownName("hook", hook, hooks)

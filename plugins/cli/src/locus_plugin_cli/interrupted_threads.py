@@ -15,12 +15,12 @@ from locus.core.errors import StoreError
 from locus.journal import JournalStore, ThreadInfo, ThreadQuery
 from locus.journal.listing import parent_thread
 from locus_plugin_cli.journals import Journals
-from locus_plugin_cli.keeping import Kept, state_folder
 from locus_plugin_cli.output import say
 from locus_plugin_cli.session import AGENT
-from locus_plugin_cli.text import ago
+from locus_plugin_cli.text import format_age
+from locus_plugin_cli.thread_store import StoreChoice, state_folder
 
-__all__ = ["mention"]
+__all__ = ["mention_interrupted"]
 
 #: How old what is mentioned may be.
 _FRESH = timedelta(days=7)
@@ -29,7 +29,7 @@ _FRESH = timedelta(days=7)
 _REMEMBERED = 400
 
 
-def mention(journals: Journals, besides: str | None) -> None:
+def mention_interrupted(journals: Journals, besides: str | None) -> None:
     """Say on standard error that a run of this command stopped in the middle, once for each time that one does.
 
     Where the store cannot be used and nobody asked for it, that is said instead, and the command goes on without.
@@ -46,7 +46,7 @@ def mention(journals: Journals, besides: str | None) -> None:
     try:
         found = journals.run(_interrupted(journals.store, besides))
     except StoreError as e:
-        journals.do_without(e)
+        journals.warn_and_use_memory(e)
         return
     except Exception:  # noqa: BLE001  this line is a courtesy; whoever uses the store next hears what is wrong
         return
@@ -58,7 +58,7 @@ def mention(journals: Journals, besides: str | None) -> None:
     words = ["locus", "run", "--thread", newest.thread_id, "--resume"]
     if journals.kept.text is not None:
         words += ["--checkpointer", journals.kept.text]
-    when = f" {ago(newest.updated_at)}" if newest.updated_at is not None else ""
+    when = f" {format_age(newest.updated_at)}" if newest.updated_at is not None else ""
     more = f" ({others} more: locus threads)" if others else ""
     say(f"thread {newest.thread_id} stopped in the middle{when}; go on with: {shlex.join(words)}{more}")
     _tell([*told, *(mark for mark in marks if mark not in told)])
@@ -77,7 +77,7 @@ async def _interrupted(store: JournalStore, besides: str | None) -> list[ThreadI
 # -- what was said before -------------------------------------------------------------------------
 
 
-def _mark(kept: Kept, thread: ThreadInfo) -> str:
+def _mark(kept: StoreChoice, thread: ThreadInfo) -> str:
     # With its head: what goes on and dies again is mentioned again.
     return json.dumps([kept.name, thread.thread_id, thread.head])
 

@@ -13,16 +13,16 @@ from locus.core.errors import StoreError
 from locus.journal import ThreadInfo
 from locus_kit.retention import ENDED, forget, prunable
 from locus_plugin_cli import status
+from locus_plugin_cli.approval_prompt import is_person_present
 from locus_plugin_cli.commands.threads.base import as_json_option, journals_of, threads, wants_json
-from locus_plugin_cli.filled import SPAN
-from locus_plugin_cli.given import common_options
+from locus_plugin_cli.common_options import common_options
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.options import checkpointer_option
 from locus_plugin_cli.output import Output, print_json, say
 from locus_plugin_cli.overview import list_threads
-from locus_plugin_cli.person import present
-from locus_plugin_cli.text import ago, one_line, shortened, size
-from locus_plugin_cli.view.tally import counted
+from locus_plugin_cli.parameter_types import SPAN
+from locus_plugin_cli.text import format_age, format_bytes, one_line, shorten
+from locus_plugin_cli.view.tally import count_of
 
 __all__ = ["prune"]
 
@@ -75,10 +75,10 @@ def prune(
             _print_chosen(chosen, as_json=as_json)
             return status.OK
         if not yes:
-            if as_json or not present():
-                raise click.UsageError(f"this forgets {counted(len(chosen), 'thread')} for good; say --yes", ctx)
+            if as_json or not is_person_present():
+                raise click.UsageError(f"this forgets {count_of(len(chosen), 'thread')} for good; say --yes", ctx)
             _print_chosen(chosen, as_json=False)
-            if not click.confirm(f"Forget {counted(len(chosen), 'thread')}?", err=True):
+            if not click.confirm(f"Forget {count_of(len(chosen), 'thread')}?", err=True):
                 say("nothing was deleted")
                 return status.FAILED
         gone = journals.run(forget(journals.store, chosen))
@@ -88,8 +88,11 @@ def prune(
         return status.OK
     Output(sys.stdout).piece("".join(f"deleted {one_line(info.thread_id)}\n" for info in gone))
     if len(gone) < len(chosen):
-        say(f"{counted(len(chosen) - len(gone), 'thread')} went on meanwhile, and kept")
-    say(f"{counted(len(gone), 'thread')} deleted" + (f", {size(room)} given back to the disk" if room > 0 else ""))
+        say(f"{count_of(len(chosen) - len(gone), 'thread')} went on meanwhile, and kept")
+    say(
+        f"{count_of(len(gone), 'thread')} deleted"
+        + (f", {format_bytes(room)} given back to the disk" if room > 0 else "")
+    )
     return status.OK
 
 
@@ -106,8 +109,8 @@ def _print_chosen(chosen: Sequence[ThreadInfo], *, as_json: bool) -> None:
         return
     for info in chosen:
         assert info.updated_at is not None
-        title = f": {shortened(info.title)}" if info.title else ""
-        Output(sys.stdout).piece(f"{one_line(info.thread_id)}\t{info.status} {ago(info.updated_at)}{title}\n")
+        title = f": {shorten(info.title)}" if info.title else ""
+        Output(sys.stdout).piece(f"{one_line(info.thread_id)}\t{info.status} {format_age(info.updated_at)}{title}\n")
     if not chosen:
         say("no thread ended so long ago")
 

@@ -13,12 +13,12 @@ from attrs import asdict
 from locus.core.errors import ConfigError
 from locus_plugin_cli import status
 from locus_plugin_cli.commands.threads.base import as_json_option, journals_of, threads, wants_json
-from locus_plugin_cli.given import common_options
+from locus_plugin_cli.common_options import common_options
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.options import checkpointer_option
 from locus_plugin_cli.output import Output, print_json, say
 from locus_plugin_cli.text import one_line
-from locus_plugin_cli.view.tally import counted
+from locus_plugin_cli.view.tally import count_of
 
 __all__ = ["backup", "salvage", "verify"]
 
@@ -45,7 +45,7 @@ def verify(ctx: click.Context, *, as_json: bool, checkpointer: str | None) -> in
         for each in found.damage:
             say(one_line(each.message))
         verdict = "damaged" if found.damage else "in good order"
-        Output(sys.stdout).piece(f"{counted(found.threads, 'thread')}, {_entries(found.entries)}: {verdict}\n")
+        Output(sys.stdout).piece(f"{count_of(found.threads, 'thread')}, {_entries(found.entries)}: {verdict}\n")
         if found.damage:
             say("`locus threads salvage NEW.db` saves what can be read")
     return status.FAILED if found.damage else status.OK
@@ -73,7 +73,7 @@ def salvage(ctx: click.Context, *, into: Path, as_json: bool, checkpointer: str 
         for each in made.damage:
             say(one_line(each.message))
         entries = _entries(sum(made.entries.values()))
-        Output(sys.stdout).piece(f"saved {counted(len(made.entries), 'thread')}, {entries} to {into}\n")
+        Output(sys.stdout).piece(f"saved {count_of(len(made.entries), 'thread')}, {entries} to {into}\n")
     return status.FAILED if made.damage else status.OK
 
 

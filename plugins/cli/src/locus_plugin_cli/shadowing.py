@@ -11,13 +11,13 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
-__all__ = ["problems", "verdict"]
+__all__ = ["explain_missing_kernel", "find_shadows"]
 
 _PACKAGE = "locus"
 _OWNER = "locus-core"
 
 
-def problems(path: Iterable[str] | None = None) -> list[str]:
+def find_shadows(path: Iterable[str] | None = None) -> list[str]:
     """What else installs, or stands in the way of, the package of the kernel; one sentence each.
 
     Args:
@@ -27,9 +27,9 @@ def problems(path: Iterable[str] | None = None) -> list[str]:
     return [*_rivals(places), *_shadows(places)]
 
 
-def verdict() -> str:
+def explain_missing_kernel() -> str:
     """What to do when the kernel cannot be imported."""
-    found = problems()
+    found = find_shadows()
     if found:
         return "; ".join(found)
     return f"the kernel is missing or damaged: pip install --force-reinstall {_OWNER}"

@@ -17,11 +17,11 @@ from locus.config import load_config
 from locus.core.messages import Role
 from locus.core.state import AgentState
 from locus.plugins import redacted
-from locus_plugin_cli.given import Given
+from locus_plugin_cli.common_options import CommonOptions
 from locus_plugin_cli.options import AgentOptions
 from locus_plugin_cli.project import Project
 
-__all__ = ["KEY", "as_begun", "remembered"]
+__all__ = ["KEY", "options_to_save", "restore_options"]
 
 #: The key in ``state.metadata``.
 KEY = "locus.cli"
@@ -35,7 +35,7 @@ _PLAIN: Mapping[str, type | tuple[type, ...]] = {
 }
 
 
-def remembered(options: AgentOptions, project: Project, model: str, *, system: bool) -> dict[str, Any]:
+def options_to_save(options: AgentOptions, project: Project, model: str, *, system: bool) -> dict[str, Any]:
     """What to keep, as plain data.
 
     Args:
@@ -66,7 +66,7 @@ def _anywhere(reference: str) -> str:
     return str(Path(reference).absolute()) if reference.endswith(".py") else reference
 
 
-def as_begun(state: AgentState, options: AgentOptions, given: Given) -> tuple[AgentOptions, Project]:
+def restore_options(state: AgentState, options: AgentOptions, given: CommonOptions) -> tuple[AgentOptions, Project]:
     """The options and the project with which a thread goes on: what is typed now, else what it remembers.
 
     Args:
@@ -92,7 +92,7 @@ def as_begun(state: AgentState, options: AgentOptions, given: Given) -> tuple[Ag
     return evolve(options, **changes), _project(kept, given)
 
 
-def _project(kept: Mapping[str, Any], given: Given) -> Project:
+def _project(kept: Mapping[str, Any], given: CommonOptions) -> Project:
     path, folder = given.config or kept["config"], kept["folder"]
     if path is not None and (given.config or Path(path).is_file()):
         config = load_config(path)

@@ -21,7 +21,7 @@ from locus_plugin_cli.output import say
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.text import one_line
 
-__all__ = ["ENV", "Kept", "do_without", "keeping", "state_folder"]
+__all__ = ["ENV", "StoreChoice", "choose_store", "state_folder", "warn_and_use_memory"]
 
 #: Names the folder for what this command keeps.
 ENV = "LOCUS_STATE"
@@ -31,7 +31,7 @@ _INSTALL = "pip install locus-plugin-sqlite for one that does, or name a store w
 
 
 @frozen(kw_only=True)
-class Kept:
+class StoreChoice:
     """A store, and how it came to be this one.
 
     Args:
@@ -50,7 +50,7 @@ class Kept:
     asked: bool = False
 
     @classmethod
-    def in_memory(cls) -> Kept:
+    def in_memory(cls) -> StoreChoice:
         """Journals that end with this command."""
         return cls(store=MemoryStore(), name="memory", lasting=False)
 
@@ -70,9 +70,9 @@ def state_folder(environ: Mapping[str, str] = os.environ, platform: str = sys.pl
     return Path(environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "locus"
 
 
-def keeping(
+def choose_store(
     text: str | None, project: Project, *, keep: bool = True, needed: bool = False, writes: bool = True
-) -> Kept:
+) -> StoreChoice:
     """Where this command keeps conversations, or finds them.
 
     Args:
@@ -88,14 +88,14 @@ def keeping(
     """
     if text is not None:
         shown = redacted(text)
-        return Kept(store=_made(text, f"--checkpointer {shown}", project), name=shown, text=shown, asked=True)
+        return StoreChoice(store=_made(text, f"--checkpointer {shown}", project), name=shown, text=shown, asked=True)
     if not keep:
-        return Kept.in_memory()
+        return StoreChoice.in_memory()
     configured = project.config.agent.get("checkpointer")
     if configured is not None:
         shown = redacted(configured)
         where = f"[agent] checkpointer = {shown!r} in {project.config.source}"
-        return Kept(store=_made(configured, where, project, project.config.folder), name=shown, asked=True)
+        return StoreChoice(store=_made(configured, where, project, project.config.folder), name=shown, asked=True)
     try:
         found = _default(project, make=writes)
     except SettingsError:
@@ -103,20 +103,20 @@ def keeping(
     except (LocusError, OSError, RuntimeError) as e:
         if needed:
             raise
-        return do_without(e)
+        return warn_and_use_memory(e)
     if found is None and needed:
         raise ConfigError(f"nothing keeps conversations here: no installed plugin takes a file for them; {_INSTALL}")
-    return found or Kept.in_memory()
+    return found or StoreChoice.in_memory()
 
 
-def do_without(error: Exception) -> Kept:
+def warn_and_use_memory(error: Exception) -> StoreChoice:
     """Go on without a store that nobody asked for; says so."""
     said = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.filename else str(error)
     say(f"warning: this conversation is not kept: {one_line(said)}")
-    return Kept.in_memory()
+    return StoreChoice.in_memory()
 
 
-def _default(project: Project, *, make: bool) -> Kept | None:
+def _default(project: Project, *, make: bool) -> StoreChoice | None:
     """The user's own file, or None where no plugin keeps such files."""
     takers = project.catalogue.takes("checkpointer", Path(_FILE).suffix)
     if not takers:
@@ -130,7 +130,7 @@ def _default(project: Project, *, make: bool) -> Kept | None:
     if make:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / _FILE
-    return Kept(store=_made(f"{takers[0]}:{path}", str(path), project), name=str(path))
+    return StoreChoice(store=_made(f"{takers[0]}:{path}", str(path), project), name=str(path))
 
 
 def _made(text: str, where: str, project: Project, folder: Path | None = None) -> JournalStore:

@@ -14,12 +14,12 @@ import click
 from locus.core.errors import LocusError, PluginError
 from locus.hooks import Contribution
 from locus.plugins import Catalogue, load
-from locus_plugin_cli.failures import told
-from locus_plugin_cli.given import Given
+from locus_plugin_cli.common_options import CommonOptions
+from locus_plugin_cli.failures import explain_error
 from locus_plugin_cli.output import say
 from locus_plugin_cli.project import Project
 
-__all__ = ["commands", "is_plugin"]
+__all__ = ["is_plugin", "load_commands"]
 
 
 def is_plugin(name: str) -> bool:
@@ -27,7 +27,7 @@ def is_plugin(name: str) -> bool:
     return name in Catalogue().names()
 
 
-def commands(given: Given, taken: Collection[str]) -> dict[str, click.Command]:
+def load_commands(given: CommonOptions, taken: Collection[str]) -> dict[str, click.Command]:
     """The contributed commands by name; what is wrong is one line on standard error each, and left out.
 
     Args:
@@ -69,5 +69,5 @@ def _command(contribution: Contribution) -> click.Command:
 
 
 def _warn(error: LocusError) -> None:
-    for line in told(error)[1].splitlines():
+    for line in explain_error(error)[1].splitlines():
         say(f"warning: {line}")

@@ -21,7 +21,7 @@ from locus.plugins import Layer, load, plugin_settings, scheme_of
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.text import one_line
 
-__all__ = ["ENV", "Chosen", "Offer", "choose", "offers", "providers", "unusable"]
+__all__ = ["ENV", "ChosenModel", "Offer", "choose_model", "find_providers", "list_offers", "why_unusable"]
 
 ENV = "LOCUS_MODEL"
 
@@ -31,7 +31,7 @@ _INSTALL = "pip install 'locus-plugin-llamacpp[qwen-1.5b]' for a model that runs
 
 
 @frozen
-class Chosen:
+class ChosenModel:
     """A model, and who chose it."""
 
     model: str
@@ -55,7 +55,7 @@ class Offer:
     problem: str = ""
 
 
-def choose(option: str | None, project: Project, environ: Mapping[str, str]) -> Chosen:
+def choose_model(option: str | None, project: Project, environ: Mapping[str, str]) -> ChosenModel:
     """The model of an agent.
 
     Args:
@@ -67,19 +67,19 @@ def choose(option: str | None, project: Project, environ: Mapping[str, str]) -> 
         ConfigError: nothing chooses one; the message says what to install.
     """
     if option:
-        return Chosen(option, "--model")
+        return ChosenModel(option, "--model")
     if environ.get(ENV):
-        return Chosen(environ[ENV], ENV)
+        return ChosenModel(environ[ENV], ENV)
     configured = project.config.agent.get("model")
     if configured:
-        return Chosen(configured, f"[agent] model in {project.config.source}")
+        return ChosenModel(configured, f"[agent] model in {project.config.source}")
     found = sorted(_defaults(project, environ), key=lambda row: (-row[0], row[1]))
     if found:
         return found[0][2]
     scheme = _EMBEDDED.partition(":")[0]
-    names = [m.name for m in providers(project)]
+    names = [m.name for m in find_providers(project)]
     if scheme in names:
-        return Chosen(_EMBEDDED, "no other is configured, and no provider's key is in the environment")
+        return ChosenModel(_EMBEDDED, "no other is configured, and no provider's key is in the environment")
     if names:
         raise ConfigError(
             f"no model is chosen, and none of the installed providers ({', '.join(names)}) has a default here; "
@@ -88,11 +88,11 @@ def choose(option: str | None, project: Project, environ: Mapping[str, str]) -> 
     raise ConfigError(f"no model is chosen and no provider is installed; {_INSTALL}, or install another provider")
 
 
-def unusable(chosen: Chosen, project: Project) -> str:
+def why_unusable(chosen: ChosenModel, project: Project) -> str:
     """Why nobody here can make the chosen model, as far as its provider's name tells; ``""`` when somebody can.
 
     Args:
-        chosen: from `choose`.
+        chosen: from `choose_model`.
         project: the configuration and the installed plugins.
     """
     try:
@@ -102,14 +102,14 @@ def unusable(chosen: Chosen, project: Project) -> str:
     return ""
 
 
-def providers(project: Project) -> tuple[Plugin, ...]:
+def find_providers(project: Project) -> tuple[Plugin, ...]:
     """The installed plugins that provide models, by name."""
     return tuple(m for m in project.catalogue.manifests() if "model" in m.provides)
 
 
-def offers(project: Project) -> list[Offer]:
+def list_offers(project: Project) -> list[Offer]:
     """What all providers offer; one that fails to say is one line with its problem."""
-    return [offer for manifest in providers(project) for offer in _offers(manifest, project)]
+    return [offer for manifest in find_providers(project) for offer in _offers(manifest, project)]
 
 
 def _offers(manifest: Plugin, project: Project) -> list[Offer]:
@@ -133,7 +133,7 @@ def _offer(name: str, row: Any) -> Offer:
     return Offer(provider=name, model=model if model.startswith(f"{name}:") else f"{name}:{model}", note=note)
 
 
-def _defaults(project: Project, environ: Mapping[str, str]) -> Iterable[tuple[int, str, Chosen]]:
+def _defaults(project: Project, environ: Mapping[str, str]) -> Iterable[tuple[int, str, ChosenModel]]:
     for manifest in project.catalogue.manifests():
         reference = manifest.provides.get("default_model")
         if reference is None:
@@ -144,7 +144,7 @@ def _defaults(project: Project, environ: Mapping[str, str]) -> Iterable[tuple[in
         if not (isinstance(answer, tuple) and [type(part) for part in answer] == [int, str, str]):
             raise PluginError(manifest.name, f"{reference} said {answer!r:.80}; it must say (priority, model, why)")
         priority, model, why = answer
-        yield priority, manifest.name, Chosen(model, why)
+        yield priority, manifest.name, ChosenModel(model, why)
 
 
 def _asked(plugin: str, reference: str, argument: object) -> Any:

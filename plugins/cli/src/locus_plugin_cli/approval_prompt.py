@@ -11,20 +11,20 @@ import click
 
 from locus.core.errors import InterruptMismatch, closest
 from locus.core.journal import Asked
-from locus_plugin_cli.text import safe
+from locus_plugin_cli.text import escape_controls
 
-__all__ = ["answers_of", "ask", "present"]
+__all__ = ["ask_person", "is_person_present", "parse_answers"]
 
 #: How an answer names its question: the id of an interrupt, then "=".
 _NAMED = re.compile(r"(\d+/[^=]+)=(.*)", re.DOTALL)
 
 
-def present() -> bool:
+def is_person_present() -> bool:
     """Whether somebody sits in front of both ends."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def ask(questions: Sequence[Asked]) -> dict[str, str]:
+def ask_person(questions: Sequence[Asked]) -> dict[str, str]:
     """The answers by interrupt id, read from the terminal.
 
     Raises:
@@ -36,9 +36,9 @@ def ask(questions: Sequence[Asked]) -> dict[str, str]:
 
 def _ask(question: Asked) -> str:
     asker = f" ({question.tool_name})" if question.tool_name else ""
-    click.echo(safe(f"? {question.question}{asker}"))
+    click.echo(escape_controls(f"? {question.question}{asker}"))
     for number, option in enumerate(question.options, 1):
-        click.echo(safe(f"  {number}. {option}"))
+        click.echo(escape_controls(f"  {number}. {option}"))
     while True:
         try:
             said = input("> ").strip()
@@ -68,7 +68,7 @@ def _understood(said: str, options: Sequence[str]) -> str | None:
     return None
 
 
-def answers_of(given: Sequence[str]) -> Any:
+def parse_answers(given: Sequence[str]) -> Any:
     """What ``--answer`` says: one plain answer, or answers by interrupt id (``ID=TEXT``), or None.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-__all__ = ["FILLED", "SPAN", "Amount"]
+__all__ = ["NOT_BLANK", "SPAN", "Amount"]
 
 
 class _Filled(click.ParamType[str]):
@@ -24,7 +24,7 @@ class _Filled(click.ParamType[str]):
         return text
 
 
-FILLED = _Filled()
+NOT_BLANK = _Filled()
 
 
 class _Span(click.ParamType[timedelta]):
