@@ -16,7 +16,7 @@ import pytest
 from attrs import field
 
 from locus.core.errors import LocusError
-from locus.core.frozen import frozen
+from locus.core.frozen import fast_init, frozen, maker
 
 NAN = float("nan")
 
@@ -322,3 +322,70 @@ def test_the_first_instance_leaves_the_description_of_the_class_to_its_first_use
     assert type(vars(cls)["__attrs_attrs__"]).__name__ == "_Added"
     assert [a.name for a in attrs.fields(cls)] == ["a", "c", "d", "e", "f", "g", "_h", "i", "b", "total"]
     assert vars(cls)["__init__"](cls(1), 2) is None
+
+
+class Fast:
+    a: int
+    b: tuple[int, ...] = field(default=(), converter=tuple)
+    c: str = field(default="D", converter=lower, kw_only=True)
+    d: list[int] = field(factory=list)
+    e: int = field(default=-3, converter=abs, init=False)
+    _f: int = 4
+
+
+@pytest.mark.parametrize("make", [lambda cls: cls, maker], ids=["called", "made by a function"])
+@pytest.mark.parametrize("options", [{}, {"kw_only": True}], ids=["in order", "by name"])
+@pytest.mark.parametrize(
+    "given",
+    [{"a": 1}, {"a": 1, "b": [2], "c": "E", "d": [3], "f": 5}, {}, {"a": 1, "e": 2}, {"a": 1, "b": 2}],
+    ids=lambda given: "".join(given),
+)
+def test_an_instance_is_made_fast_of_its_arguments_as_with_attrs(
+    make: Callable[[Any], Any], options: dict[str, Any], given: dict[str, Any]
+) -> None:
+    theirs = chained(Base, Fast, by=attrs.frozen, **options)
+    ours = fast_init(chained(Base, Fast, by=frozen, **options))
+    try:
+        expected = theirs(**given)
+    except TypeError:
+        with pytest.raises(TypeError):
+            make(ours)(**given)
+        return
+
+    value = make(ours)(**given)
+
+    assert type(value) is ours
+    assert attrs.asdict(value) == attrs.asdict(expected)
+    assert repr(value) == repr(expected)
+    assert pickle.loads(pickle.dumps(FastPoint(1, y=2))) == FastPoint(1, y=2) == maker(FastPoint)(1, 2)
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        value.a = 2
+
+
+@fast_init
+@frozen
+class FastPoint:
+    x: int
+    y: int = 0
+
+
+def test_a_subclass_of_a_class_that_is_made_fast_is_made_like_any_other() -> None:
+    class Sub(FastPoint):
+        pass
+
+    @frozen
+    class Made(FastPoint):
+        z: int = 0
+
+    assert (type(Sub(1)), Sub(1).y, Made(1, 2, 3).z) == (Sub, 0, 3)
+    assert str(inspect.signature(FastPoint)) == "(x: 'int', y: 'int' = 0) -> None"
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        Sub(1).x = 2  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("cls", [Kinds, Checked, Named, Computed])
+def test_a_class_that_does_more_than_set_fields_is_not_made_fast(cls: type) -> None:
+    with pytest.raises(TypeError, match="leave its __init__ to attrs"):
+        fast_init(chained(cls, by=frozen))
+    with pytest.raises(TypeError, match="leave its __init__ to attrs"):
+        fast_init(chained(Fast, by=attrs.frozen))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
-from functools import wraps
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
@@ -124,12 +123,49 @@ class _Added:
 #: The fields that each class adds to those of its bases, by name: annotation, default or `attrs.field`, keyword-only.
 _OWN_FIELDS: dict[type, dict[str, tuple[Any, Any, bool]]] = {}
 
+_NOTHING = attrs.NOTHING
 _FIELD: Any = type(attrs.field())
 _FACTORY: Any = type(attrs.Factory(list))
 
 
-def _written_init(cls: Any) -> Any:
-    """The ``__init__`` that attrs would write; None where more is asked of it than to set and convert fields."""
+#: The classes with a fast ``__init__``, and what makes their instances, which is written with it.
+_MAKERS: dict[Any, Any] = {}
+
+
+def fast_init(cls: Class) -> Class:
+    """Give a frozen class an ``__init__`` that costs a third: for the values that every iteration makes several of.
+
+    The one that attrs writes has to go around the ``__setattr__`` of the class for each field. This one lets the new
+    object be one of a twin class that is not frozen, sets its fields like those of any object, and freezes it by giving
+    it its class. The default of a field is converted once.
+
+    Raises:
+        TypeError: `frozen` did not make the class, or its ``__init__`` does more than set fields: it has validators
+            or ``__attrs_post_init__``.
+    """
+    if cls not in _OWN_FIELDS or _plain_fields(cls) is None or hasattr(cls, "__attrs_post_init__"):
+        raise TypeError(f"making a {cls.__qualname__} is more than setting fields; leave its __init__ to attrs")
+    _MAKERS[cls] = None
+    return cls
+
+
+def maker(cls: Callable[P, V]) -> Callable[P, V]:
+    """A function that makes what a `fast_init` class makes, with the same arguments, in half the time.
+
+    A call of a class carries its arguments through a tuple and a dict; that of a function does not.
+    """
+    if _MAKERS[cls] is None:
+        cls.__init__ = _written_init(cls)  # type: ignore[method-assign]
+    made: Callable[P, V] = _MAKERS[cls]
+    return made
+
+
+def _plain_fields(cls: Any) -> list[tuple[Any, ...]] | None:
+    """The fields of a class, in order; None where more is asked of one than to be set, converted or made.
+
+    Returns:
+        Of each its name, annotation, default, factory, converter, whether ``__init__`` takes it, and only by keyword.
+    """
     fields: dict[str, tuple[Any, Any, bool]] = {}
     for base in reversed(cls.__mro__):
         for name, own in _OWN_FIELDS.get(base, {}).items():
@@ -137,42 +173,70 @@ def _written_init(cls: Any) -> Any:
             fields[name] = own
         if "__attrs_attrs__" in vars(base) and base not in _OWN_FIELDS:
             return None
-    known: dict[str, Any] = {"_bound": object.__setattr__.__get__, "_NOTHING": attrs.NOTHING}
-    parameters: dict[bool, list[str]] = {False: [], True: []}
-    annotations: dict[str, Any] = {}
-    lines = ["_set = _bound(self)"]
-    for name, (annotation, given, kw_only) in fields.items():
-        default, convert, init = given, None, True
-        if type(given) is _FIELD:
-            default, convert, init = given._default, given.converter, given.init
+    found = []
+    for name, (annotation, default, kw_only) in fields.items():
+        factory, converter, is_taken = None, None, True
+        if type(default) is _FIELD:
+            given = default
+            default, converter, is_taken = given._default, given.converter, given.init
             kw_only = kw_only if given.kw_only is None else given.kw_only
-            if given._validator is not None or given.alias is not None or isinstance(convert, attrs.Converter):
+            if given._validator is not None or given.alias is not None or isinstance(converter, attrs.Converter):
                 return None
-        alias = name.lstrip("_")
-        value = alias if init else f"_default_{name}"
-        known[f"_default_{name}"] = default
         if isinstance(default, _FACTORY):
             if default.takes_self:
                 return None
-            known |= {f"_make_{name}": default.factory, f"_default_{name}": attrs.NOTHING}
-            value = f"_make_{name}() if {alias} is _NOTHING else {alias}" if init else f"_make_{name}()"
-        if convert is not None:
-            known[f"_convert_{name}"] = convert
-            value = f"_convert_{name}({value})"
-            hints = {k: v for k, v in getattr(convert, "__annotations__", {}).items() if k != "return"}
+            factory, default = default.factory, _NOTHING
+        if converter is not None:
+            hints = {k: v for k, v in getattr(converter, "__annotations__", {}).items() if k != "return"}
             annotation = next(iter(hints.values()), None)
-        if init:
-            parameters[kw_only].append(alias if default is attrs.NOTHING else f"{alias}=_default_{name}")
+        found.append((name, annotation, default, factory, converter, is_taken, kw_only))
+    return found
+
+
+def _written_init(cls: Any) -> Any:
+    """The ``__init__`` that attrs would write, or the faster one; None for a class that is left to attrs."""
+    fields = _plain_fields(cls)
+    if fields is None:
+        return None
+    known: dict[str, Any] = {"_bound": object.__setattr__.__get__, "_NOTHING": _NOTHING}
+    values: dict[str, str] = {}
+    parameters: dict[bool, list[str]] = {False: [], True: []}
+    annotations: dict[str, Any] = {"return": None}
+    for name, annotation, default, factory, converter, is_taken, kw_only in fields:
+        alias = name.lstrip("_")
+        value = alias if is_taken else f"_default_{name}"
+        known |= {f"_default_{name}": default, f"_make_{name}": factory, f"_convert_{name}": converter}
+        if factory is not None:
+            value = f"_make_{name}() if {alias} is _NOTHING else {alias}" if is_taken else f"_make_{name}()"
+        if converter is not None:
+            value = f"_convert_{name}({value})"
+            if is_taken and cls in _MAKERS and default is not _NOTHING:
+                known[f"_converted_{name}"] = converter(default)
+                value = f"_converted_{name} if {alias} is _default_{name} else {value}"
+        if is_taken:
+            is_needed = default is _NOTHING and factory is None
+            parameters[kw_only].append(alias if is_needed else f"{alias}=_default_{name}")
             annotations |= {} if annotation is None else {alias: annotation}
-        if init or default is not attrs.NOTHING:
-            lines.append(f"_set({name!r}, {value})")
+        if is_taken or default is not _NOTHING or factory is not None:
+            values[name] = value
+    body = ["_set = _bound(self)", *(f"_set({name!r}, {value})" for name, value in values.items())]
     if hasattr(cls, "__attrs_post_init__"):
-        lines.append("self.__attrs_post_init__()")
-    named = ["*", *parameters[True]] if parameters[True] else []
-    head = f"def __init__({', '.join(['self', *parameters[False], *named])}):"
-    exec("\n    ".join([head, *lines]), known)  # noqa: S102 - made of the names of fields, as in attrs
+        body.append("self.__attrs_post_init__()")
+    takes = ", ".join([*parameters[False], *(["*", *parameters[True]] if parameters[True] else [])])
+    source = [f"def __init__(self, {takes}):", *body]
+    if cls in _MAKERS:
+        thawed = {"__slots__": (), "__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
+        known |= {"_cls": cls, "_twin": type(cls.__name__, (cls,), thawed), "_new": object.__new__}
+        known["_become"] = vars(object)["__class__"].__set__  # past the class's own `__setattr__`
+        fast = [*(f"self.{name} = {value}" for name, value in values.items()), "self.__class__ = _cls"]
+        slow = "; ".join([*body, "return"])
+        source = [source[0], f"if type(self) is not _cls: {slow}", "_become(self, _twin)", *fast]
+        make = [f"def make({takes}):", "self = _new(_twin)", *fast, "return self"]
+        exec("\n    ".join(make), known)  # noqa: S102 - made of the names of fields, as in attrs
+        _MAKERS[cls] = known["make"]
+    exec("\n    ".join(source), known)  # noqa: S102 - see above
     made = known["__init__"]
-    made.__annotations__ = {**annotations, "return": None}
+    made.__annotations__ = annotations
     made.__qualname__, made.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
     return made
 
@@ -230,74 +294,6 @@ def _repr(self: Any) -> str:
     shown = ((a.name, getattr(self, a.name), a.repr) for a in attrs.fields(cls) if a.repr)
     listed = ", ".join(f"{name}={repr(value) if how is True else how(value)}" for name, value, how in shown)
     return f"{cls.__qualname__.rpartition('>.')[2]}({listed})"
-
-
-#: Gives an object another class, past the class's own ``__setattr__``.
-_become = vars(object)["__class__"].__set__
-
-
-def fast_init(cls: Class) -> Class:
-    """Give a frozen class an ``__init__`` that costs a third: for the values that every iteration makes several of.
-
-    The one that attrs writes has to go around the ``__setattr__`` of the class for each field. This one lets the new
-    object be one of a twin class that is not frozen, sets its fields like those of any object, and freezes it by giving
-    it its class. The default of a field is converted once. Subclasses that are not made by attrs are left to attrs.
-
-    Raises:
-        TypeError: the class does more when it is made: it has validators, factories or ``__attrs_post_init__``.
-    """
-    made: Any = cls.__init__  # type: ignore[misc]
-    thawed = {"__slots__": (), "__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
-    known = {"cls": cls, "twin": type(cls.__name__, (cls,), thawed), "made": made}
-    known |= {"become": _become, "new": object.__new__}
-    parameters, given, body = ["self"], [], ""
-    for a in sorted(attrs.fields(cls), key=lambda a: bool(a.kw_only)):
-        if a.validator is not None or type(a.default) is attrs.Factory or hasattr(cls, "__attrs_post_init__"):
-            raise TypeError(f"making a {cls.__qualname__} is more than setting fields; leave its __init__ to attrs")
-        name, default, value = a.alias, f"default_{a.name}", a.alias if a.init else f"default_{a.name}"
-        known |= {default: a.default, f"convert_{a.name}": a.converter}
-        if a.converter is not None:
-            value = f"convert_{a.name}({name})"
-            if a.default is not attrs.NOTHING:
-                known[f"converted_{a.name}"] = a.converter(a.default)
-                value = f"converted_{a.name} if {name} is {default} else {value}"
-        body += f"self.{a.name} = {value}; "
-        if a.init:
-            if a.kw_only and "*" not in parameters:
-                parameters.append("*")
-            parameters.append(name if a.default is attrs.NOTHING else f"{name}={default}")
-            given.append(f"{name}={name}")
-    source = f"""
-def __init__({", ".join(parameters)}):
-    if type(self) is not cls:
-        made(self, {", ".join(given)})
-        return
-    become(self, twin)
-    {body}
-    self.__class__ = cls
-
-def make({", ".join(parameters[1:])}):
-    self = new(twin)
-    {body}
-    self.__class__ = cls
-    return self
-"""
-    exec(source, known)  # noqa: S102 - made of the names of fields, as in attrs
-    cls.__init__ = wraps(made)(known["__init__"])  # type: ignore[misc]
-    _MAKERS[cls] = known["make"]
-    return cls
-
-
-_MAKERS: dict[Any, Any] = {}
-
-
-def maker(cls: Callable[P, V]) -> Callable[P, V]:
-    """A function that makes what a `fast_init` class makes, with the same arguments, in half the time.
-
-    A call of a class carries its arguments through a tuple and a dict; that of a function does not.
-    """
-    made: Callable[P, V] = _MAKERS[cls]
-    return made
 
 
 class FrozenDict(dict[K, V]):
