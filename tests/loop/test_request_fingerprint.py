@@ -16,8 +16,8 @@ from locus.core.fingerprint import bare, fingerprint, parts_of, short_hash
 from locus.core.journal import Outcome
 from locus.core.termination import CustomCondition, MaxIterations
 from locus.journal import MemoryStore
+from locus.models.call import request_fingerprint
 from locus.models.protocol import OutputSpec
-from locus.models.request_fingerprint import request_fingerprint
 from locus.plugin import hookimpl
 from locus.tools.registry import ToolRegistry
 from locus_testkit import ScriptedModel, call

@@ -358,7 +358,7 @@ async def asynchronous(_: object) -> bool:
         (lambda: ToolCalled(""), "must be the name of a tool, got ''"),
         (lambda: ToolCalled(["submit"]), "name of a tool"),  # type: ignore[arg-type]
         (lambda: ToolCalled("submit", require_success=1), "True or False"),  # type: ignore[arg-type]
-        (lambda: TextMention("(unclosed"), "no regular expression: missing"),
+        (lambda: TextMention("(unclosed"), r"must be a regular expression, got '\(unclosed': missing"),
         (lambda: TextMention(re.compile("x")), "must be a string"),  # type: ignore[arg-type]
         (lambda: NoProgress(1), "2 or more"),
         (lambda: CustomCondition(is_done, name=""), r"CustomCondition\(name\) must be .* got ''"),

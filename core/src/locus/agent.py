@@ -190,7 +190,7 @@ class Agent(AgentKeywords[Deps, Out]):
             thread_id: only the runs of that thread.
 
         Returns:
-            How many runs were told; runs that start later are not concerned.
+            How many runs that is; runs that start later are not affected.
         """
         return self._runtime.cancel(reason, run_id, thread_id)
 

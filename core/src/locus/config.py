@@ -150,7 +150,7 @@ def load_config(
 def read_config(
     path: str | Path | None = None, *, start: str | Path | None = None, environ: Mapping[str, str] | None = None
 ) -> tuple[Config, tuple[str, ...]]:
-    """What can be read of a configuration, and every entry that is wrong; for those who tell all of it at once.
+    """What can be read of a configuration, and every entry that is wrong, to report all of it at once.
 
     Args:
         path: the file; when None the nearest directory from ``start`` upwards that has one is taken.

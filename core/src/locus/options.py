@@ -143,7 +143,7 @@ class AgentOptions:
 
     @classmethod
     def keywords(cls) -> tuple[str, ...]:
-        """The keywords that the kernel knows; for the nearest one to a keyword that nobody knows."""
+        """The keywords that the kernel knows; for the nearest one to an unknown keyword."""
         return tuple(each.name for each in fields(cls) if each.name != "plugin_keywords")
 
 

@@ -3,7 +3,7 @@
 Awaited, it runs inline in the caller's task. Iterated, it is driven by a task of its own and handed over event by
 event: the run waits at each event until the consumer asks for the next (a burst of chunks may run a little ahead), so
 a slow consumer slows the run, and a consumer that leaves at ``ToolStartEvent`` leaves before the body is entered.
-It is a class and no async generator: a generator that nobody closes would run its cleanup in a task of its own.
+It is a class and not an async generator: a generator that is not closed would run its cleanup in a task of its own.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class _RunTask(Generic[Out]):
             raise error
 
     def spawn(self) -> None:
-        """Start as a task that belongs to nobody but this object."""
+        """Start as a task that only this object owns."""
         on_trio, home = _home()
         self.home = home
         if on_trio:
@@ -346,7 +346,7 @@ class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
     ) -> None:
         await self.aclose()
         assert self._entered is not None
-        # The group is no business of the block's: an error of the block leaves it as it is, in no group.
+        # The block does not see the group: an error of the block leaves it as it is, in no exception group.
         await self._entered.__aexit__(None, None, None)
         self._entered = None
         if kind is None and self._task is not None:

@@ -1,17 +1,16 @@
 """What conditions answer: why one holds, how far it is from holding, and what it guarantees.
 
-What a condition promises: the ceiling beyond which a run never starts another model call.
+The ceiling that it guarantees is the one beyond which a run never starts another model call.
 
 A promise is pointwise: "every state at or beyond the limit satisfies the condition". That is what makes the
 arithmetic sound without knowing which other leaves stay satisfied: an Or keeps the first promise of its
 branches, an And only what all of them promise.
-
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from attrs import asdict
 
@@ -148,14 +147,7 @@ class Bounds:
 
 def any_of(branches: Iterable[Bounds]) -> Bounds:
     """What an Or promises: the least of what its branches do."""
-    given = tuple(branches)
-    return Bounds(
-        iterations=_least([b.iterations for b in given]),
-        tokens=_least([b.tokens for b in given]),
-        seconds=_least([b.seconds for b in given]),
-        dollars=_least([b.dollars for b in given]),
-        guarantees_halt=any(b.guarantees_halt for b in given),
-    )
+    return _joined(tuple(branches), _least, any)
 
 
 def all_of(branches: Iterable[Bounds]) -> Bounds:
@@ -164,23 +156,25 @@ def all_of(branches: Iterable[Bounds]) -> Bounds:
     Halting needs no common unit: in a run that goes on for ever each halting branch is satisfied from some
     point on, so all of them are.
     """
-    given = tuple(branches)
+    return _joined(tuple(branches), _greatest, all)
+
+
+def _joined(
+    given: tuple[Bounds, ...], pick: Callable[[Sequence[Any]], Any], quantify: Callable[[Iterable[bool]], bool]
+) -> Bounds:
     return Bounds(
-        iterations=_greatest([b.iterations for b in given]),
-        tokens=_greatest([b.tokens for b in given]),
-        seconds=_greatest([b.seconds for b in given]),
-        dollars=_greatest([b.dollars for b in given]),
-        guarantees_halt=all(b.guarantees_halt for b in given),
+        iterations=pick([b.iterations for b in given]),
+        tokens=pick([b.tokens for b in given]),
+        seconds=pick([b.seconds for b in given]),
+        dollars=pick([b.dollars for b in given]),
+        guarantees_halt=quantify(b.guarantees_halt for b in given),
     )
 
 
-T = TypeVar("T", int, Bound)
-
-
-def _least(given: Sequence[T | None]) -> T | None:
+def _least(given: Sequence[Any]) -> Any:
     return min((g for g in given if g is not None), default=None)
 
 
-def _greatest(given: Sequence[T | None]) -> T | None:
+def _greatest(given: Sequence[Any]) -> Any:
     known = [g for g in given if g is not None]
     return max(known) if len(known) == len(given) else None

@@ -289,7 +289,7 @@ class CostLimit(TerminationCondition):
 
 
 def _answer(state: AgentState) -> Message | None:
-    """The assistant message that would stand as the final one: the newest message, asking for no tool."""
+    """The assistant message that would be the final one: the newest message, asking for no tool."""
     if state.pending_revision or not state.messages:
         return None
     last = state.messages[-1]
@@ -420,7 +420,7 @@ def _regex(value: str) -> str:
     try:
         re.compile(value)
     except re.error as e:
-        raise ValueError(f"TextMention(regex) is {value!r}, no regular expression: {e}; see re.escape") from e
+        raise ValueError(f"TextMention(regex) must be a regular expression, got {value!r}: {e}; see re.escape") from e
     return value
 
 
@@ -539,7 +539,7 @@ class NoProgress(TerminationCondition):
         return count
 
     def check(self, state: AgentState) -> bool:
-        """Whether that many identical calls stand at the end."""
+        """Whether the last calls are that many identical ones."""
         needed = self._needed(state)
         return 2 <= needed <= len(state.tool_executions) and self._repeated(state, needed) == needed
 

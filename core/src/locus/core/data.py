@@ -39,7 +39,7 @@ _HOMES = {
 def register_value(
     cls: type[T], tag: str, to_data: Callable[[T], Any], from_data: Callable[[Any], T], *, plain: bool = False
 ) -> None:
-    """Let values of a class stand in ``metadata`` and other free-form data.
+    """Allow values of a class in ``metadata`` and other free-form data.
 
     Args:
         cls: the exact class; subclasses are registered on their own.

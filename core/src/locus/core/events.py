@@ -74,7 +74,7 @@ class Event:
         segment: which call of ``run`` or ``resume`` this is, counted from 0.
         seq: position within the segment, counted from 1; 0 means not emitted.
         timestamp: UTC, when it was emitted.
-        replayed: it tells what the journal holds, nothing happened now.
+        replayed: it shows what is in the journal; nothing happened now.
     """
 
     type: ClassVar[str] = "event"
@@ -364,7 +364,7 @@ class CheckpointEvent(Event):
 @register_event
 @frozen(kw_only=True)
 class HookFailedEvent(Event):
-    """A hook raised, hung past its timeout, or returned nonsense. Never told to the culprit.
+    """A hook raised, exceeded its timeout, or returned an invalid result. The hook itself does not get it.
 
     Args:
         plugin: whose hook it was.
@@ -385,7 +385,7 @@ class TerminateEvent(Event):
 
     Args:
         reason: the condition's name, such as ``"NoToolCalls"`` or ``"ToolCalled AND ConfidenceMet"``;
-            ``"JournalError"`` when this worker must not go on: the run is left open and raises what ``error`` tells.
+            ``"JournalError"`` when this worker must not go on: the run is left open and raises the ``error``.
         satisfied: the leaves that were satisfied.
         final_message: the text of the answer, or ``""``.
         error: what went wrong, or None.

@@ -1,8 +1,8 @@
-"""Fingerprints: a few letters for what a model is told again in every request of a run.
+"""Fingerprints: a few letters for the parts that every request of a run repeats.
 
-They stand behind the digest of a model step, ``scripted:model:3#p1f0c22a9t77d0e1b2``, one part for the system prompt
+They follow the digest of a model step, ``scripted:model:3#p1f0c22a9t77d0e1b2``, one part for the system prompt
 (p), the tools (t), the settings (s) and the output schema (o). A replay reads them to say what was changed; a resume
-passes them over, because an answer that was given stands, whatever the next question will look like.
+ignores them, because a recorded answer is kept, whatever the next request will look like.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def short_hash(text: str) -> str:
 
 
 def fingerprint(parts: Mapping[str, str]) -> str:
-    """The parts by letter, as they stand behind a digest."""
+    """The parts by letter, in the form that follows a digest."""
     return "#" + "".join(f"{letter}{value}" for letter, value in parts.items())
 
 

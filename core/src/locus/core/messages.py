@@ -252,7 +252,7 @@ class Message:
 
 
 def plugin_message(plugin: str, text: str) -> Message:
-    """What a plugin tells the model in the course of a run: a reflection, a plan.
+    """What a plugin says to the model in the course of a run: a reflection, a plan.
 
     Providers know no role for it, so it has the user's; `Message.plugin` tells it from the user's own words. The text
     must say so as well, because the model sees nothing else.

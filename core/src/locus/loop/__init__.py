@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from locus.loop.runtime import AgentRuntime as AgentRuntime
     from locus.loop.runtime import NodeFunction as NodeFunction
     from locus.loop.transition import advance_node as advance_node
-    from locus.models.request_fingerprint import request_fingerprint as request_fingerprint
+    from locus.models.call import request_fingerprint as request_fingerprint
     from locus.tools.session_tools import restore as restore
 
 _MODULES = {
@@ -22,7 +22,7 @@ _MODULES = {
     "locus.loop.input": ("thread_name",),
     "locus.loop.runtime": ("AgentRuntime", "NodeFunction"),
     "locus.loop.transition": ("advance_node",),
-    "locus.models.request_fingerprint": ("request_fingerprint",),
+    "locus.models.call": ("request_fingerprint",),
     "locus.tools.session_tools": ("restore",),
 }
 

@@ -53,8 +53,7 @@ from locus.loop.thread import (
     with_system,
 )
 from locus.loop.transition import advance_node, commit, emit_end
-from locus.models.call import ChildUsage, ModelCallResult
-from locus.models.request_fingerprint import request_fingerprint
+from locus.models.call import ChildUsage, ModelCallResult, request_fingerprint
 from locus.tools.cancellation import cancellations, is_cancellation
 
 if TYPE_CHECKING:

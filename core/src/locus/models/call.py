@@ -14,30 +14,33 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
-from attrs import evolve
+from attrs import astuple, evolve
 
-from locus.core.data import register_value
+from locus.core.data import encode_data, register_value
 from locus.core.errors import BudgetExceeded, ModelError, NotSerialisable, is_transient
 from locus.core.events import Event, ModelChunkEvent, ModelCompleteEvent, ModelErrorEvent
+from locus.core.fingerprint import fingerprint, short_hash
 from locus.core.frozen import fast_init, frozen, maker
 from locus.core.journal import ModelFailed
 from locus.core.lazy import Lazy
 from locus.core.messages import ASSISTANT, Message, Usage
 from locus.models.handoff import make_portable, mark_writer
 from locus.models.prices import add_cost
-from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, OnChunk
+from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, ModelSettings, OnChunk, OutputSpec
 from locus.tools.cancellation import is_failure
 
 if TYPE_CHECKING:
     from locus.core import codec
     from locus.core.directives import Directive
+    from locus.core.state import AgentState
     from locus.core.step_id import StepId
     from locus.journal.effects import Clock
     from locus.journal.host import JournalHost
+    from locus.tools.registry import ToolRegistry
 else:
     codec = Lazy("locus.core.codec")
 
-__all__ = ["ChildUsage", "ModelCall", "ModelCallResult", "ModelRun", "hash_request", "model_step"]
+__all__ = ["ChildUsage", "ModelCall", "ModelCallResult", "hash_request", "model_step", "request_fingerprint"]
 
 
 @fast_init
@@ -107,6 +110,46 @@ def _hashed(message: Message) -> bytes:
     except NotSerialisable:
         form = repr(message)
     return blake2b(form.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+_DEFAULT_SETTINGS = ModelSettings()
+
+
+def request_fingerprint(
+    state: AgentState,
+    system: Message | None,
+    tools: ToolRegistry,
+    settings: ModelSettings,
+    output: OutputSpec | None,
+) -> str:
+    """The fingerprint of what all requests of a segment repeat: the system prompt, the tools, the settings, the schema.
+
+    Worked out once a segment, and only where a journal is kept: it is recorded with each answer.
+
+    Args:
+        state: what the segment begins with.
+        system: the agent's system prompt; it counts where it is the conversation's.
+        tools: the agent's tools.
+        settings: the agent's, with the run's over them.
+        output: the schema of the answer, or None.
+    """
+    parts = {}
+    if system is not None and state.messages and state.messages[0] == system:
+        parts["p"] = short_hash(system.text)
+    if len(tools):
+        parts["t"] = tools.digest
+    if settings != _DEFAULT_SETTINGS:
+        parts["s"] = short_hash(_json(astuple(settings, recurse=False)))
+    if output is not None:
+        parts["o"] = short_hash(_json([output.name, output.schema, output.strict]))
+    return fingerprint(parts)
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(encode_data(value))
+    except NotSerialisable:  # a provider's extras may be anything; an address in a repr would differ in each process
+        return json.dumps(value, default=lambda other: type(other).__qualname__, skipkeys=True)
 
 
 def _counted(usage: Usage) -> Usage:

@@ -36,7 +36,7 @@ _VALUE = "value"
 
 
 class OutputError(LocusError):
-    """An answer does not follow its schema; the message tells a model how to repair it.
+    """An answer does not follow its schema; the message says to a model how to repair it.
 
     Args:
         name: of the schema.
@@ -54,7 +54,7 @@ class OutputSchema(Protocol[T_co]):
 
     @property
     def spec(self) -> OutputSpec:
-        """What the model is told; providers want the schema of an object."""
+        """What the request carries; providers want the schema of an object."""
         ...
 
     def parse(self, answer: Any, /) -> T_co:
