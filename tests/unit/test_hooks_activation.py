@@ -18,7 +18,7 @@ from locus.core.errors import (
     UnknownName,
 )
 from locus.hooks.manager import HookManager
-from locus.plugins.activation import Activation, PluginRequest, activate, listed, select
+from locus.plugins.activation import Activation, PluginRequest, activate, select, split_names
 from locus.plugins.discovery import Catalogue
 from locus.plugins.manifest import Plugin
 from locus.plugins.settings import Layer
@@ -90,7 +90,7 @@ def test_each_layer_may_switch_on_and_off_what_weaker_ones_said() -> None:
     selection = select(
         [
             ("config", ("a", "b", "c")),
-            ("environment", listed(" no:a , d ,, ")),
+            ("environment", split_names(" no:a , d ,, ")),
             ("command line", ("no:d", "e")),
             ("code", ("d", "no:b")),
         ]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus.core.errors import PluginError
-from locus.plugins.activation import in_order
+from locus.plugins.activation import order_plugins
 
 NAMES = st.sampled_from("abcdefgh")
 
@@ -21,7 +21,7 @@ def acyclic(draw: st.DrawFn) -> dict[str, list[str]]:
 
 @given(acyclic(), st.lists(NAMES, unique=True))
 def test_whatever_comes_after_something_does_so(after: dict[str, list[str]], configured: list[str]) -> None:
-    order = in_order(after, configured)
+    order = order_plugins(after, configured)
 
     assert sorted(order) == sorted(after)
     assert all(order.index(earlier) < order.index(name) for name in after for earlier in after[name])
@@ -34,7 +34,7 @@ def test_the_order_does_not_depend_on_how_the_names_are_handed_in(
     items = list(after.items())
     random.shuffle(items)  # type: ignore[attr-defined]
 
-    assert in_order(dict(items), configured) == in_order(after, configured)
+    assert order_plugins(dict(items), configured) == order_plugins(after, configured)
 
 
 @given(st.lists(NAMES, unique=True), st.lists(NAMES, unique=True))
@@ -43,20 +43,20 @@ def test_without_constraints_the_configured_order_holds_and_the_name_decides_the
 ) -> None:
     wanted = [name for name in configured if name in names]
 
-    assert in_order(dict.fromkeys(names, ()), configured) == (*wanted, *sorted(set(names) - set(wanted)))
+    assert order_plugins(dict.fromkeys(names, ()), configured) == (*wanted, *sorted(set(names) - set(wanted)))
 
 
 def test_what_is_not_there_does_not_hold_anybody_up() -> None:
-    assert in_order({"audit": ["absent"]}) == ("audit",)
+    assert order_plugins({"audit": ["absent"]}) == ("audit",)
 
 
 def test_a_circle_is_refused_and_shown_without_those_who_merely_wait_for_it() -> None:
     after = {"a": ["c"], "b": ["a"], "c": ["b"], "waits": ["a"], "free": ()}
 
     with pytest.raises(PluginError, match="circular: a after c after b after a"):
-        in_order(after)
+        order_plugins(after)
 
 
 def test_a_plugin_that_comes_after_itself_is_a_circle() -> None:
     with pytest.raises(PluginError, match="circular: a after a"):
-        in_order({"a": ["a"]})
+        order_plugins({"a": ["a"]})

@@ -13,7 +13,7 @@ from locus import Agent, ConfigError
 from locus.config import AgentDefaults, load_config, read_config
 from locus.plugin import Plugin
 from locus.plugins.discovery import Catalogue
-from locus.plugins.secret import redacted, scrubbed
+from locus.plugins.secret import redact, scrub
 from locus_testkit import ScriptedModel
 
 SECRET = "s3cr3t"
@@ -42,7 +42,7 @@ def fail(rest: str, settings: object) -> Any:
     ],
 )
 def test_passwords_are_hidden_and_the_rest_is_shown(text: str, shown: str) -> None:
-    assert redacted(text) == shown
+    assert redact(text) == shown
 
 
 @pytest.mark.parametrize(
@@ -60,19 +60,19 @@ def test_passwords_are_hidden_and_the_rest_is_shown(text: str, shown: str) -> No
     ],
 )
 def test_what_holds_no_password_is_shown_as_it_is(text: str) -> None:
-    assert redacted(text) == text
-    assert scrubbed(text) == text
+    assert redact(text) == text
+    assert scrub(text) == text
 
 
 @given(before=st.text(), user=st.from_regex(r"[a-z]{0,8}", fullmatch=True), secret=st.text(min_size=1))
 def test_whatever_a_password_consists_of_it_is_gone(before: str, user: str, secret: str) -> None:
-    assert redacted(f"{before}x://{user}:{secret}@host").endswith(":***@host")
+    assert redact(f"{before}x://{user}:{secret}@host").endswith(":***@host")
 
 
 def test_in_prose_a_password_ends_with_its_word() -> None:
     text = "no route to pg://user:s3cr3t@host/db?token=s3cr3t and key=1 is wrong"
 
-    assert scrubbed(text) == "no route to pg://user:***@host/db?token=*** and key=1 is wrong"
+    assert scrub(text) == "no route to pg://user:***@host/db?token=*** and key=1 is wrong"
 
 
 @pytest.mark.parametrize(

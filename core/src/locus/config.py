@@ -30,7 +30,7 @@ from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen, thaw
 from locus.core.lazy import Lazy
 from locus.plugins.activation import PluginRequest
 from locus.plugins.manifest import Plugin
-from locus.plugins.secret import redacted, shown_values
+from locus.plugins.secret import redact, show_values
 from locus.plugins.settings import Layer, structure
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _at_least_one(_: object, attribute: Any, value: int | None) -> None:
 
 
 def _shown(value: str | None) -> str:
-    return repr(value if value is None else redacted(value))
+    return repr(value if value is None else redact(value))
 
 
 @frozen(kw_only=True)
@@ -98,7 +98,7 @@ class Config:
     enabled: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
     plugin_settings: FrozenDict[str, Layer] = field(default=EMPTY, converter=freeze)
-    agent: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze, repr=shown_values)
+    agent: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze, repr=show_values)
     env: str = ""
     cli: tuple[str, ...] = ()
 
@@ -200,7 +200,7 @@ def _plugins(
             tables[key] = Layer(source, f"{prefix}.{key}", value)
         else:
             near = "; did you mean 'enabled'?" if closest(key, ["enabled"]) else ""
-            shown = f"{redacted(repr(thaw(value))):.60}"
+            shown = f"{redact(repr(thaw(value))):.60}"
             problems.append(f"{source}: {prefix}.{key} is {shown}; expected a table of that plugin's settings{near}")
     return enabled, tables
 

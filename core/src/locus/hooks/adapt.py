@@ -32,24 +32,24 @@ class Adapted:
     Attributes:
         opts: pluggy's options of each implementation.
         direct: for a method of a `Hook`, the method itself and how many arguments it takes.
-        shown: the name as it is written in the source, for messages.
+        names: of each, the name as it is written in the source, for messages.
     """
 
     def __init__(self, source: object, name: str) -> None:
         self.source, self.name = source, name
         self.opts: dict[str, Any] = {}
         self.direct: dict[str, tuple[Callable[..., Any], int]] = {}
-        self.shown: dict[str, str] = {}
+        self.names: dict[str, str] = {}
 
     def add(self, written: str, hook: str, function: Callable[..., Any], opts: Any) -> None:
         """Take one implementation in."""
         if opts.get("wrapper") or opts.get("hookwrapper"):
             raise HookSpecError(self.name, f"{written} is marked as a wrapper; implement locus_wrap_... instead")
         if hook in self.opts:
-            raise HookSpecError(self.name, f"{self.shown[hook]} and {written} implement the same hook; keep one")
+            raise HookSpecError(self.name, f"{self.names[hook]} and {written} implement the same hook; keep one")
         setattr(self, hook, function)
         self.opts[hook] = {**opts, "specname": None}
-        self.shown[hook] = written
+        self.names[hook] = written
 
 
 def name_of(hook: object) -> str:
@@ -111,13 +111,13 @@ def _add_method(adapted: Adapted, written: str, opts: Any) -> None:
     method = getattr(adapted.source, written)
     if not callable(method):
         return
-    takes = _takes(method, written, adapted.name)
+    takes = _count_arguments(method, written, adapted.name)
     hook = _DECIDES.get(written, observer_hook(written.removeprefix(_SHORT)))
     adapted.add(written, hook, _decide if written in _DECIDES else _observe, _MARKED if opts is None else opts)
     adapted.direct[hook] = (method, takes)
 
 
-def _takes(method: Callable[..., Any], written: str, name: str) -> int:
+def _count_arguments(method: Callable[..., Any], written: str, name: str) -> int:
     """How many arguments to pass: 1, or 2 with the run."""
     parameters = inspect.signature(method).parameters.values()
     positional = [p for p in parameters if p.kind in (_KINDS.POSITIONAL_ONLY, _KINDS.POSITIONAL_OR_KEYWORD)]

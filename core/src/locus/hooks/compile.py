@@ -42,7 +42,7 @@ from locus.core.errors import HookSpecError, PluginError, closest
 from locus.core.events import event_types
 from locus.core.frozen import frozen
 from locus.hooks.adapt import Adapted, adapt, name_of
-from locus.hooks.contribute import EVENTS, Contribution, contributed_by
+from locus.hooks.contribute import EVENTS, Contribution, collect_from
 from locus.hooks.dispatch import timed
 from locus.hooks.specs import HOOKS, HookInfo, observer_info
 from locus.hooks.table import PROJECT, HookTable, Impl, observer_hook
@@ -167,7 +167,7 @@ class _Compiler:
             for one in adapted:
                 function = getattr(one, EVENTS, None)
                 if function is not None:  # before anything is checked: its other hooks may be about these events
-                    self._contribute(contributed_by(Impl(call=function, plugin=entry.name, hook=EVENTS)), EVENTS)
+                    self._contribute(collect_from(Impl(call=function, plugin=entry.name, hook=EVENTS)), EVENTS)
         except PluginError as e:
             self._drop(entry, e)
             return False
@@ -190,7 +190,7 @@ class _Compiler:
         try:
             for index, adapted in enumerate(self._adapted[entry.name]):
                 impls += self._compile(entry, index, adapted)
-            contributed = {impl.hook: contributed_by(impl) for impl in impls if impl.hook in _AT_BUILD}
+            contributed = {impl.hook: collect_from(impl) for impl in impls if impl.hook in _AT_BUILD}
         except PluginError as e:
             for adapted in self._adapted[entry.name]:
                 if self.checker.is_registered(adapted):
@@ -220,9 +220,9 @@ class _Compiler:
 
     def _explain(self, adapted: Adapted, error: pluggy.PluginValidationError) -> HookSpecError:
         """Which hook is wrong, and what was meant."""
-        for hook, written in adapted.shown.items():
+        for hook, written in adapted.names.items():
             if hook in self.infos:
-                _positional(getattr(adapted, hook), self.infos[hook], written, adapted.name)
+                _pass_by_position(getattr(adapted, hook), self.infos[hook], written, adapted.name)
             elif not adapted.opts[hook].get("optionalhook"):
                 return HookSpecError(adapted.name, f"{written} is not a hook; {self._meant(written)}")
         return HookSpecError(adapted.name, " ".join(str(error).split()))
@@ -258,22 +258,22 @@ def _compile_impl(info: HookInfo, impl: HookImpl, entry: _Entry, index: int) -> 
         HookSpecError: it is a generator, or async where only sync works, or takes an argument that the hook has not.
     """
     adapted: Adapted = impl.plugin  # type: ignore[assignment]
-    shown = adapted.shown[info.name]
+    label = adapted.names[info.name]
     method, takes = adapted.direct.get(info.name, (None, 0))
     function = impl.function if method is None else method
-    _refuse_generators(function if info.family == "session" else inspect.unwrap(function), shown, entry.name)
+    _refuse_generators(function if info.family == "session" else inspect.unwrap(function), label, entry.name)
     is_async = _is_async(function)
     if is_async and info.name == _CHUNKS:
-        raise HookSpecError(entry.name, f"{shown} is async; a listener of chunks must be sync: it is called per token")
+        raise HookSpecError(entry.name, f"{label} is async; a listener of chunks must be sync: it is called per token")
     if is_async and info.family == "register":
-        raise HookSpecError(entry.name, f"{shown} is async; it is called while an agent is built and must be sync")
+        raise HookSpecError(entry.name, f"{label} is async; it is called while an agent is built and must be sync")
     if is_async and info.family == "session":
         raise HookSpecError(
             entry.name,
-            f"{shown} is async; it returns an async context manager: make it one with contextlib.asynccontextmanager",
+            f"{label} is async; it returns an async context manager: make it one with contextlib.asynccontextmanager",
         )
     if method is None:
-        call = _positional(function, info, shown, entry.name)
+        call = _pass_by_position(function, info, label, entry.name)
     else:
         call = function if takes == 2 else _first(function)
     source = adapted.source
@@ -294,11 +294,11 @@ def _compile_impl(info: HookInfo, impl: HookImpl, entry: _Entry, index: int) -> 
     )
 
 
-def _refuse_generators(function: Callable[..., Any], shown: str, name: str) -> None:
+def _refuse_generators(function: Callable[..., Any], label: str, name: str) -> None:
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise HookSpecError(
             name,
-            f"{shown} is a generator; write a plain function, and use locus_wrap_... to put code around something, "
+            f"{label} is a generator; write a plain function, and use locus_wrap_... to put code around something, "
             "or locus_run_session with contextlib.asynccontextmanager to hold something open",
         )
 
@@ -317,7 +317,7 @@ def _seconds(value: Any, name: str) -> float | None:
     return float(value)
 
 
-def _positional(function: Callable[..., Any], info: HookInfo, shown: str, name: str) -> Callable[..., Any]:
+def _pass_by_position(function: Callable[..., Any], info: HookInfo, label: str, name: str) -> Callable[..., Any]:
     """A callable that takes all of a hook's arguments by position and passes on the ones that were named.
 
     Raises:
@@ -329,7 +329,7 @@ def _positional(function: Callable[..., Any], info: HookInfo, shown: str, name: 
     skipped = False  # a parameter keeps its default, so those behind it must be passed by name
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (_KINDS.VAR_POSITIONAL, _KINDS.VAR_KEYWORD):
-            raise HookSpecError(name, f"{shown} takes {parameter}; name the arguments it uses, of ({', '.join(gives)})")
+            raise HookSpecError(name, f"{label} takes {parameter}; name the arguments it uses, of ({', '.join(gives)})")
         if parameter.name in gives:
             if skipped or parameter.kind is _KINDS.KEYWORD_ONLY:
                 by_name[parameter.name] = gives.index(parameter.name)
@@ -338,7 +338,7 @@ def _positional(function: Callable[..., Any], info: HookInfo, shown: str, name: 
         elif parameter.default is _KINDS.empty:
             near = closest(parameter.name, gives)
             hint = f"; did you mean {near!r}?" if near else ""
-            raise HookSpecError(name, f"{shown} takes {parameter.name!r}; the hook has ({', '.join(gives)}){hint}")
+            raise HookSpecError(name, f"{label} takes {parameter.name!r}; the hook has ({', '.join(gives)}){hint}")
         else:
             skipped = True
     return _adapter(function, len(gives), by_place, by_name)

@@ -10,7 +10,7 @@ from locus.core.events import Event, register_event
 from locus.core.frozen import frozen
 from locus.hooks.table import Impl
 
-__all__ = ["EVENTS", "Contribution", "contributed_by"]
+__all__ = ["EVENTS", "Contribution", "collect_from"]
 
 #: The hook that is asked before the others: these may be about the events that it registers.
 EVENTS = "locus_register_events"
@@ -27,7 +27,7 @@ class Contribution:
     value: Any
 
 
-def contributed_by(impl: Impl) -> tuple[Contribution, ...]:
+def collect_from(impl: Impl) -> tuple[Contribution, ...]:
     """What one implementation of a ``locus_register_...`` hook contributes.
 
     Raises:

@@ -50,9 +50,9 @@ __all__ = [
     "onion",
     "refuse_result",
     "suppress_own_events",
-    "suppressed",
-    "suppressing",
+    "suppressions",
     "timed",
+    "with_suppressions",
 ]
 
 T = TypeVar("T")
@@ -75,7 +75,7 @@ _CALLER: ContextVar[str] = ContextVar("locus_caller", default="")
 _SUPPRESSED: ContextVar[tuple[tuple[object, str], ...]] = ContextVar("locus_suppressed", default=())
 
 #: The plugins that get no events now, each with the run in which that is so.
-suppressed = _SUPPRESSED.get
+suppressions = _SUPPRESSED.get
 
 
 async def as_caller(plugin: str, awaitable: Awaitable[T]) -> T:
@@ -89,8 +89,8 @@ async def as_caller(plugin: str, awaitable: Awaitable[T]) -> T:
 
 
 @contextmanager
-def suppressing(those: tuple[tuple[object, str], ...]) -> Iterator[None]:
-    """Emit now what happened when `suppressed` returned these: they do not get it."""
+def with_suppressions(those: tuple[tuple[object, str], ...]) -> Iterator[None]:
+    """Emit now what happened when `suppressions` returned these: they do not get it."""
     before = _SUPPRESSED.get()
     _SUPPRESSED.set(those)
     try:
@@ -103,7 +103,7 @@ def suppressing(those: tuple[tuple[object, str], ...]) -> Iterator[None]:
 def suppress_own_events(run: object) -> Iterator[None]:
     """Keep the events of the run from the plugin whose hook is at work."""
     plugin, before = _CALLER.get(), _SUPPRESSED.get()
-    with suppressing((*before, (run, plugin)) if plugin else before):
+    with with_suppressions((*before, (run, plugin)) if plugin else before):
         yield
 
 
@@ -141,7 +141,7 @@ async def call_hook(impl: Impl, *arguments: Any) -> Any:
     if impl.is_async:
         return await as_caller(impl.plugin, answer)
     if answer is not None and hasattr(answer, "__await__"):
-        return await as_caller(impl.plugin, within(impl.timeout, answer))
+        return await as_caller(impl.plugin, limit_time(impl.timeout, answer))
     return answer
 
 
@@ -171,7 +171,7 @@ async def ask_isolated(
         return Cancel(f"guard {impl.plugin} failed") if impl.guard else None
 
 
-async def within(seconds: float | None, awaitable: Awaitable[Any]) -> Any:
+async def limit_time(seconds: float | None, awaitable: Awaitable[Any]) -> Any:
     """The result of an awaitable, unless it takes longer than that.
 
     Raises:
@@ -188,7 +188,7 @@ def timed(function: Callable[..., Awaitable[Any]], seconds: float) -> Callable[.
     """An async function that fails when it takes longer than that."""
 
     async def call(*arguments: Any) -> Any:
-        return await within(seconds, function(*arguments))
+        return await limit_time(seconds, function(*arguments))
 
     return call
 
@@ -298,7 +298,7 @@ async def notify(
     strictest: Any = None
     failed: list[HookFailedEvent] | None = None
     muted = health.quarantined
-    muted_now = suppressed()
+    muted_now = suppressions()
     culprit = event.plugin if type(event) is HookFailedEvent else None
     for impl in impls:
         if (muted and impl in muted) or impl.plugin == culprit:
@@ -334,7 +334,7 @@ async def _directive(impl: Impl, answer: Any, event: Event) -> Cancel | Retry | 
             if close is not None:  # a coroutine that is never awaited would warn
                 close()
             refuse_result(answer, "None or a directive: a listener of chunks must be sync")
-        answer = await as_caller(impl.plugin, within(impl.timeout, answer))
+        answer = await as_caller(impl.plugin, limit_time(impl.timeout, answer))
     if answer is None or type(answer) is Continue:
         return None
     if type(answer) not in _DIRECTIVES:
@@ -472,15 +472,15 @@ def _layer(
         call_next = _Inner(inner)
         try:
             arguments = (call_next, *before, value, *after)
-            result = await (_call(impl, arguments) if impl.timeout is None else _timed(impl, call_next, arguments))
+            result = await (_call(impl, arguments) if impl.timeout is None else _timed_call(impl, call_next, arguments))
             if not isinstance(result, returns):
                 raise PluginError(impl.plugin, f"{impl.hook} returned {result!r:.80}; return what call_next returned")
         except BaseException as e:
-            if e is not call_next.escaped:
+            if e is not call_next.error:
                 await attribute_error(impl, e, health)
             raise
         finally:
-            call_next.escaped = None  # an error that is kept must not keep its own traceback alive through this
+            call_next.error = None  # an error that is kept must not keep its own traceback alive through this
         wrapped: R = result
         return wrapped
 
@@ -490,14 +490,14 @@ def _layer(
 class _Inner:
     """What a wrapper gets as ``call_next``: remembers what came out of it, and stops the wrapper's clock."""
 
-    __slots__ = ("_clock", "_inner", "_left", "_running", "escaped")
+    __slots__ = ("_clock", "_inner", "_left", "_under_way", "error")
 
     def __init__(self, inner: Core[Any, Any]) -> None:
         self._inner = inner
         self._clock: anyio.CancelScope | None = None
         self._left = 0.0
-        self._running = 0
-        self.escaped: BaseException | None = None
+        self._under_way = 0
+        self.error: BaseException | None = None
 
     def clock(self, scope: anyio.CancelScope) -> None:
         """The scope whose deadline is put off while the core is at work."""
@@ -506,19 +506,19 @@ class _Inner:
     async def __call__(self, value: Any) -> Any:
         clock = self._clock
         if clock is not None:
-            if not self._running:
+            if not self._under_way:
                 self._left = clock.deadline - anyio.current_time()
                 clock.deadline = math.inf
-            self._running += 1
+            self._under_way += 1
         try:
             return await as_caller("", self._inner(value))  # what is wrapped is not the wrapper's
         except BaseException as e:
-            self.escaped = e
+            self.error = e
             raise
         finally:
             if clock is not None:
-                self._running -= 1
-                if not self._running:
+                self._under_way -= 1
+                if not self._under_way:
                     clock.deadline = anyio.current_time() + self._left
 
 
@@ -528,7 +528,7 @@ async def _call(impl: Impl, arguments: tuple[Any, ...]) -> Any:
     return await as_caller(impl.plugin, answer) if hasattr(answer, "__await__") else answer
 
 
-async def _timed(impl: Impl, call_next: _Inner, arguments: tuple[Any, ...]) -> Any:
+async def _timed_call(impl: Impl, call_next: _Inner, arguments: tuple[Any, ...]) -> Any:
     assert impl.timeout is not None
     with anyio.move_on_after(impl.timeout) as scope:
         call_next.clock(scope)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from locus.core.errors import PluginError
 from locus.core.frozen import EMPTY, frozen
 from locus.core.lazy import Lazy
-from locus.hooks.contribute import Contribution, contributed_by
+from locus.hooks.contribute import Contribution, collect_from
 from locus.hooks.table import NO_HOOKS, HookTable
 from locus.plugins.report import PluginReport
 
@@ -76,7 +76,7 @@ class HookManager:
         errors: list[PluginError] = []
         for impl in self.table.impls(hook):
             try:
-                found += contributed_by(impl)
+                found += collect_from(impl)
             except PluginError as e:
                 errors.append(e)
         return tuple(found), tuple(errors)

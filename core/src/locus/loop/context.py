@@ -26,8 +26,8 @@ from locus.hooks.dispatch import (
     notify,
     onion,
     suppress_own_events,
-    suppressed,
-    suppressing,
+    suppressions,
+    with_suppressions,
 )
 from locus.hooks.health import HookHealth
 from locus.hooks.hook import Stash
@@ -280,7 +280,7 @@ class SegmentContext:
         if start is not None:
             await self.emit(start)
         for event, those in early or ():
-            with suppressing(those):
+            with with_suppressions(those):
                 await self.emit(event)
 
     async def emit(self, event: Event) -> Directive | None:
@@ -295,7 +295,7 @@ class SegmentContext:
         if self._early is not None:
             if event.seq or any(each is event for each, _ in self._early):
                 raise ValueError(f"this {type(event).__name__} was emitted already; make a new one")
-            self._early.append((event, suppressed()))
+            self._early.append((event, suppressions()))
             return None
         self._seq = seq = self._seq + 1
         host, iteration = self.host, self.state.iteration + 1
@@ -344,23 +344,23 @@ class SegmentContext:
         """Ask the deciders about a call."""
         return await decide_tool_call(self.runtime.hooks.impls("locus_decide_tool_call"), call, self, self.health)
 
-    async def filtered(self, message: str, call: ToolCall) -> str:
+    async def filter_progress(self, message: str, call: ToolCall) -> str:
         """What a body says of its progress, as it may be told."""
         return await filter_progress(
             self.runtime.hooks.impls("locus_filter_progress"), message, call, self, self.health
         )
 
     @property
-    def decides(self) -> bool:
+    def has_deciders(self) -> bool:
         """Whether anybody decides about calls."""
-        return self.runtime.decides
+        return self.runtime.has_deciders
 
     @property
-    def wraps_tools(self) -> bool:
+    def has_tool_wrappers(self) -> bool:
         """Whether anybody wraps tool bodies."""
-        return self.runtime.wraps_tools
+        return self.runtime.has_tool_wrappers
 
-    def wrapped(
+    def wrap_tool_call(
         self, core: Callable[[ToolCall], Awaitable[CallOutcome]]
     ) -> Callable[[ToolCall], Awaitable[CallOutcome]]:
         """The onion around a tool body."""

@@ -126,8 +126,8 @@ class AgentRuntime:
     )
     #: Whether a plugin may divert routes, decides about tool calls, wraps tool bodies.
     diverts: bool = field(init=False, default=_has("locus_decide_route"))
-    decides: bool = field(init=False, default=_has("locus_decide_tool_call"))
-    wraps_tools: bool = field(init=False, default=_has("locus_wrap_tool_call"))
+    has_deciders: bool = field(init=False, default=_has("locus_decide_tool_call"))
+    has_tool_wrappers: bool = field(init=False, default=_has("locus_wrap_tool_call"))
 
     @classmethod
     def wire(cls, **parts: Any) -> AgentRuntime:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from locus.plugins.report import Status as Status
     from locus.plugins.report import run_report as run_report
     from locus.plugins.secret import Secret as Secret
-    from locus.plugins.secret import redacted as redacted
-    from locus.plugins.secret import scrubbed as scrubbed
-    from locus.plugins.secret import shown_values as shown_values
+    from locus.plugins.secret import redact as redact
+    from locus.plugins.secret import scrub as scrub
+    from locus.plugins.secret import show_values as show_values
     from locus.plugins.settings import Layer as Layer
     from locus.plugins.settings import structure as structure
 
@@ -33,7 +33,7 @@ _MODULES = {
     "locus.plugins.manifest": ("load",),
     "locus.plugins.providers": ("plugin_settings", "provide", "scheme_of"),
     "locus.plugins.report": ("HookFailure", "PluginReport", "RunReport", "Status", "run_report"),
-    "locus.plugins.secret": ("Secret", "redacted", "scrubbed", "shown_values"),
+    "locus.plugins.secret": ("Secret", "redact", "scrub", "show_values"),
     "locus.plugins.settings": ("Layer", "structure"),
 }
 

@@ -21,7 +21,7 @@ from locus.plugins.discovery import Catalogue, pip_hint, report_of
 from locus.plugins.manifest import Plugin, load
 from locus.plugins.providers import plugin_settings
 from locus.plugins.report import PluginReport
-from locus.plugins.secret import redacted
+from locus.plugins.secret import redact
 from locus.plugins.settings import Layer
 
 __all__ = [
@@ -31,9 +31,9 @@ __all__ = [
     "PluginRequest",
     "Selection",
     "activate",
-    "in_order",
-    "listed",
+    "order_plugins",
     "select",
+    "split_names",
 ]
 
 
@@ -128,7 +128,7 @@ def activate(
     layers: list[tuple[Origin, Sequence[str]]] = [
         ("config", wanted.enabled),
         ("required", wanted.required),
-        ("environment", listed(wanted.env)),
+        ("environment", split_names(wanted.env)),
         ("command line", wanted.cli),
         ("code", named),
     ]
@@ -159,9 +159,9 @@ def _keywords(
     for keyword, value in keywords.items():
         if keyword in names:
             switches[keyword] = value is not False
-            asked[keyword] = _meaning(keyword, value)
+            asked[keyword] = _read_keyword(keyword, value)
         else:
-            plugin, setting = _declared(keyword, catalogue, options)
+            plugin, setting = _find_declared(keyword, catalogue, options)
             declared.setdefault(plugin, []).append(Layer(f"Agent({keyword}=...)", "", {setting: value}))
     for plugin, layers in declared.items():
         if switches.setdefault(plugin, True) is False:
@@ -171,7 +171,7 @@ def _keywords(
     return asked, [name if on else f"no:{name}" for name, on in switches.items()]
 
 
-def _meaning(name: str, value: Any) -> _CodeSettings:
+def _read_keyword(name: str, value: Any) -> _CodeSettings:
     if isinstance(value, bool):
         return _CodeSettings()
     if value is None:
@@ -181,7 +181,7 @@ def _meaning(name: str, value: Any) -> _CodeSettings:
     return _CodeSettings(instance=value)
 
 
-def _declared(keyword: str, catalogue: Catalogue, options: tuple[str, ...]) -> tuple[str, str]:
+def _find_declared(keyword: str, catalogue: Catalogue, options: tuple[str, ...]) -> tuple[str, str]:
     """The plugin that declares a keyword, and the setting that it sets."""
     manifests = catalogue.manifests()
     found = [(m.name, m.keywords[keyword]) for m in manifests if keyword in m.keywords]
@@ -210,7 +210,7 @@ class _Chooser:
         self._asked, self._environ = asked, environ
         code = [item for item in wanted.plugins if isinstance(item, str)]
         #: What somebody asked for; switched off by somebody stronger it need not be installed.
-        self._named = {*wanted.enabled, *wanted.required, *listed(wanted.env), *wanted.cli, *code}
+        self._named = {*wanted.enabled, *wanted.required, *split_names(wanted.env), *wanted.cli, *code}
         self._reports: list[PluginReport] = []
         self._problems: list[str] = []
 
@@ -222,7 +222,7 @@ class _Chooser:
                 manifests[name] = self._catalogue.manifest(name)
             except LocusError as e:
                 self._refuse(name, origin, e, guard=False)
-        order = in_order({name: manifest.after for name, manifest in manifests.items()}, configured)
+        order = order_plugins({name: manifest.after for name, manifest in manifests.items()}, configured)
         active = [plugin for name in order if (plugin := self._make(manifests[name])) is not None]
         if self._problems:
             raise SettingsError(self._problems)
@@ -269,7 +269,7 @@ class _Chooser:
             try:
                 made = evolve(made, **{key: value})
             except (ValueError, TypeError) as e:
-                raise SettingsError([f"{source}: {key} is {redacted(repr(value)):.60}: {e}"]) from e
+                raise SettingsError([f"{source}: {key} is {redact(repr(value)):.60}: {e}"]) from e
         instance: object = made
         return instance
 
@@ -325,7 +325,7 @@ _NOT = "no:"
 _ALL = "*"
 
 
-def listed(text: str) -> tuple[str, ...]:
+def split_names(text: str) -> tuple[str, ...]:
     """The items of a comma-separated list, such as ``LOCUS_PLUGINS``; blanks around them do not count."""
     return tuple(item for part in text.split(",") if (item := part.strip()))
 
@@ -381,7 +381,7 @@ def select(layers: Iterable[tuple[Origin, Sequence[str]]]) -> Selection:
 # -- in which order ----------------------------------------------------------------------------------
 
 
-def in_order(after: Mapping[str, Iterable[str]], configured: Sequence[str] = ()) -> tuple[str, ...]:
+def order_plugins(after: Mapping[str, Iterable[str]], configured: Sequence[str] = ()) -> tuple[str, ...]:
     """The names in the order in which their hooks are called.
 
     Args:

@@ -44,7 +44,7 @@ def forward_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list
         offers = _offers()
         mine = [(plugin, to) for plugin, path, offered, to in offers if path == package and offered == name]
         if not mine:
-            raise AttributeError(_missing(package, name, offers))
+            raise AttributeError(_describe_missing(package, name, offers))
         if len(mine) > 1:
             rivals = " and ".join(sorted(plugin for plugin, _ in mine))
             raise ImportError(f"{package}.{name} is offered by more than one plugin: {rivals}; uninstall one")
@@ -77,10 +77,10 @@ def find_module(fullname: str) -> ModuleSpec | None:
     if name.startswith("_") or not (name.islower() or parent in _PACKAGES):
         return None
     offers = _offers()
-    if any(_within(path, (fullname,)) for _, path, _, _ in offers):
+    if any(_is_within(path, (fullname,)) for _, path, _, _ in offers):
         return ModuleSpec(fullname, _Loader(), origin="the installed plugins", is_package=True)
     if parent == _KERNEL or parent in _PACKAGES:
-        raise ImportError(_missing(parent, name, offers), name=fullname)
+        raise ImportError(_describe_missing(parent, name, offers), name=fullname)
     return None
 
 
@@ -108,7 +108,7 @@ def _offers() -> list[Offer]:
     for manifest in Catalogue().manifests():
         for offered, reference in manifest.compat_paths.items():
             path, _, name = offered.partition(":")
-            if _within(path, _PACKAGES) or not _is_of_kernel(path):
+            if _is_within(path, _PACKAGES) or not _is_of_kernel(path):
                 offers.append((manifest.name, path, name, reference))
     return offers
 
@@ -127,11 +127,11 @@ def _is_of_kernel(path: str) -> bool:
     return True
 
 
-def _within(path: str, packages: Iterable[str]) -> bool:
+def _is_within(path: str, packages: Iterable[str]) -> bool:
     return any(path == package or path.startswith(f"{package}.") for package in packages)
 
 
-def _missing(package: str, name: str, offers: list[Offer]) -> str:
+def _describe_missing(package: str, name: str, offers: list[Offer]) -> str:
     """What is missing, the nearest name that is offered, and how names get there."""
     text = f"cannot import {name!r} from {package!r}: no installed plugin offers it"
     by_name = {offered: f"{path}.{offered} of plugin {plugin!r}" for plugin, path, offered, _ in offers}

@@ -80,7 +80,7 @@ class Catalogue:
 
     def extended(self, manifests: Sequence[Plugin]) -> Catalogue:
         """A catalogue with these manifests on top, which hide installed ones of the same names."""
-        return Catalogue(self._found, {**self._given, **{m.name: _checked(m) for m in manifests}})
+        return Catalogue(self._found, {**self._given, **{m.name: _check(m) for m in manifests}})
 
     def names(self) -> tuple[str, ...]:
         """The names of all plugins, sorted; nothing of a plugin is imported."""
@@ -120,7 +120,7 @@ class Catalogue:
 
     def manifests(self) -> tuple[Plugin, ...]:
         """The manifests that can be loaded, by name; the others are in `status`."""
-        return tuple(m for m in map(self._known, self.names()) if m is not None)
+        return tuple(m for m in map(self._loadable, self.names()) if m is not None)
 
     def provides(self, kind: str, scheme: str) -> str:
         """The reference to the factory that a plugin provides.
@@ -147,7 +147,7 @@ class Catalogue:
         """The names of the plugins that provide a kind, and to which files whose names end so belong."""
         return tuple(m.name for m in self.manifests() if kind in m.provides and suffix in m.suffixes)
 
-    def _known(self, name: str) -> Plugin | None:
+    def _loadable(self, name: str) -> Plugin | None:
         try:
             return self.manifest(name)
         except PluginError:
@@ -172,8 +172,8 @@ class Catalogue:
     def _load(self, name: str) -> Plugin:
         found = self._scan()[name]
         if len(found) > 1:
-            listed = " and ".join(sorted(map(str, found)))
-            raise PluginError(name, f"more than one distribution provides it: {listed}; uninstall all but one")
+            both = " and ".join(sorted(map(str, found)))
+            raise PluginError(name, f"more than one distribution provides it: {both}; uninstall all but one")
         reference = re.sub(r"\s*\[.*", "", found[0].reference).replace(" ", "")
         manifest = load(name, reference)
         if not isinstance(manifest, Plugin):
@@ -194,7 +194,7 @@ def _entry_points() -> Iterable[Any]:
     return points
 
 
-def _checked(manifest: Plugin) -> Plugin | PluginError:
+def _check(manifest: Plugin) -> Plugin | PluginError:
     try:
         _check_api(manifest)
     except PluginIncompatible as e:

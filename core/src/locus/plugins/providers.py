@@ -14,7 +14,7 @@ from locus.core.errors import ConfigError, PluginLoadError, SettingsError
 from locus.core.frozen import EMPTY
 from locus.plugins.discovery import Catalogue
 from locus.plugins.manifest import Plugin, load
-from locus.plugins.secret import redacted
+from locus.plugins.secret import redact
 from locus.plugins.settings import Layer, structure
 
 __all__ = ["plugin_settings", "provide", "scheme_of"]
@@ -32,22 +32,22 @@ def scheme_of(kind: str, text: str) -> tuple[str, str]:
     """
     scheme, colon, rest = text.partition(":")
     if not colon or not scheme:
-        better = redacted(rest or text or kind)
+        better = redact(rest or text or kind)
         raise ConfigError(
-            f"{kind} {redacted(text)!r} names no plugin; write 'plugin:{better}', with the name of the plugin "
+            f"{kind} {redact(text)!r} names no plugin; write 'plugin:{better}', with the name of the plugin "
             "that provides it, one of those that `locus plugins` lists"
         )
     return scheme, rest
 
 
-def _chosen(kind: str, given: str | os.PathLike[str], known: Catalogue) -> tuple[str, str]:
+def _choose(kind: str, given: str | os.PathLike[str], known: Catalogue) -> tuple[str, str]:
     text = os.fspath(given)
     if isinstance(given, str) and ":" in text:
         return scheme_of(kind, text)
     if isinstance(given, str) and text in known.names():
         raise ConfigError(f"{kind} {text!r} is the name of a plugin alone; write '{text}:NAME', with what it provides")
     suffix = PurePath(text).suffix
-    shown = redacted(text)
+    shown = redact(text)
     takers = known.takes(kind, suffix) if suffix else ()
     if len(takers) == 1:
         return takers[0], text
@@ -62,7 +62,7 @@ def _chosen(kind: str, given: str | os.PathLike[str], known: Catalogue) -> tuple
     )
 
 
-def _placed(kind: str, rest: str, manifest: Plugin, folder: Path | None) -> str:
+def _place(kind: str, rest: str, manifest: Plugin, folder: Path | None) -> str:
     """The text for the factory, a relative path in it seen from a folder."""
     # A plugin that keeps files says how they end, and what it is given names one: a model's name alone need not.
     a_file = manifest.suffixes if kind != "model" else PurePath(rest).suffix in manifest.suffixes
@@ -101,7 +101,7 @@ def provide(
         Exception: whatever the factory raises, with a note that names the plugin.
     """
     known = Catalogue() if catalogue is None else catalogue
-    scheme, rest = _chosen(kind, text, known)
+    scheme, rest = _choose(kind, text, known)
     reference = known.provides(kind, scheme)
     manifest = known.manifest(scheme)
     given = settings.get(scheme)
@@ -113,9 +113,9 @@ def provide(
     if not callable(factory):
         raise PluginLoadError(scheme, f"{reference} is {factory!r:.80}; a provided {kind} must be a callable")
     try:
-        return factory(_placed(kind, rest, manifest, folder), made)
+        return factory(_place(kind, rest, manifest, folder), made)
     except Exception as e:
-        e.add_note(f"while plugin {scheme!r} made the {kind} {redacted(os.fspath(text))!r}")
+        e.add_note(f"while plugin {scheme!r} made the {kind} {redact(os.fspath(text))!r}")
         raise
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, NoReturn
 
-__all__ = ["Secret", "redacted", "scrubbed", "shown_values"]
+__all__ = ["Secret", "redact", "scrub", "show_values"]
 
 
 class Secret:
@@ -70,7 +70,7 @@ def _whole() -> tuple[re.Pattern[str], ...]:
 
 
 @cache
-def _within() -> tuple[re.Pattern[str], ...]:
+def _in_prose() -> tuple[re.Pattern[str], ...]:
     # In prose it ends with the word.
     return (
         re.compile(r"(//[^\s:/@'\"]*:)\S*@"),
@@ -78,26 +78,26 @@ def _within() -> tuple[re.Pattern[str], ...]:
     )
 
 
-def redacted(text: str) -> str:
+def redact(text: str) -> str:
     """The text that names a store or a model, such as ``"pg://user:***@host/db?token=***"``.
 
     Args:
         text: nothing but that, however it is written: passwords of a user, and parameters called after a secret.
     """
-    return _hidden(text, _whole())
+    return _hide(text, _whole())
 
 
-def scrubbed(text: str) -> str:
+def scrub(text: str) -> str:
     """The same for prose and tracebacks in which such texts may stand."""
-    return _hidden(text, _within())
+    return _hide(text, _in_prose())
 
 
-def shown_values(values: Mapping[str, Any]) -> str:
+def show_values(values: Mapping[str, Any]) -> str:
     """The `repr` of a table in which such texts may stand."""
-    return repr({key: redacted(value) if isinstance(value, str) else value for key, value in values.items()})
+    return repr({key: redact(value) if isinstance(value, str) else value for key, value in values.items()})
 
 
-def _hidden(text: str, patterns: tuple[re.Pattern[str], ...]) -> str:
+def _hide(text: str, patterns: tuple[re.Pattern[str], ...]) -> str:
     for pattern in patterns:
         text = pattern.sub(lambda found: f"{found[1]}{_HIDDEN}{'@' if found[0].endswith('@') else ''}", text)
     return text

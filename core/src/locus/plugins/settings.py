@@ -19,7 +19,7 @@ import attrs
 from locus.core.errors import ConfigError, SettingsError, closest
 from locus.core.frozen import freeze, frozen, thaw
 from locus.core.lazy import Lazy
-from locus.plugins.secret import Secret, redacted, shown_values
+from locus.plugins.secret import Secret, redact, show_values
 
 if TYPE_CHECKING:
     import cattrs
@@ -43,7 +43,7 @@ class Layer:
 
     source: str
     path: str
-    values: Mapping[str, Any] = attrs.field(repr=shown_values)
+    values: Mapping[str, Any] = attrs.field(repr=show_values)
 
 
 def structure(cls: type[T], layers: Sequence[Layer], environ: Mapping[str, str] | None = None) -> T:
@@ -91,30 +91,30 @@ class _Wrong(Exception):
         super().__init__(problems)
 
 
-def _wrong(value: Any, cls: Any, expected: str, near: Iterable[str] = ()) -> NoReturn:
+def _refuse(value: Any, cls: Any, expected: str, near: Iterable[str] = ()) -> NoReturn:
     """Refuse a value; what might be a secret is not shown."""
     hint = closest(value, near) if isinstance(value, str) else None
-    text = f"is {_shown(value, cls)}; expected {expected}"
+    text = f"is {_show(value, cls)}; expected {expected}"
     raise _Wrong([((), f"{text}; did you mean {hint!r}?" if hint else text)])
 
 
-def _shown(value: Any, cls: Any) -> str:
-    if _secret(cls):
+def _show(value: Any, cls: Any) -> str:
+    if _holds_secret(cls):
         return f"a {type(value).__name__} (not shown)"
-    text = redacted(repr(thaw(value)))  # a list as a list, although it was frozen on the way
+    text = redact(repr(thaw(value)))  # a list as a list, although it was frozen on the way
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _secret(cls: Any) -> bool:
-    return cls is Secret or any(_secret(part) for part in get_args(cls))
+def _holds_secret(cls: Any) -> bool:
+    return cls is Secret or any(_holds_secret(part) for part in get_args(cls))
 
 
-def _expected(cls: Any) -> str:
+def _describe(cls: Any) -> str:
     """A type, in the words of somebody who writes a configuration file."""
     if get_origin(cls) is Literal:
         return "one of " + ", ".join(map(repr, get_args(cls)))
     if get_origin(cls) in (Union, UnionType):
-        return " or ".join(_expected(part) for part in get_args(cls) if part is not type(None))
+        return " or ".join(_describe(part) for part in get_args(cls) if part is not type(None))
     bare = get_origin(cls) or cls
     if isinstance(bare, type):
         if issubclass(bare, Enum):
@@ -177,19 +177,19 @@ class _Reader:
         if cls is float and type(value) is int:
             return float(value)
         if type(value) is not cls:
-            _wrong(value, cls, _expected(cls))
+            _refuse(value, cls, _describe(cls))
         return value
 
     def _path(self, value: Any, cls: Any) -> Path:
         if not isinstance(value, str | Path) or value == "":
-            _wrong(value, cls, _expected(cls))
+            _refuse(value, cls, _describe(cls))
         return Path(value).expanduser()
 
     def _read_secret(self, value: Any, cls: Any) -> Secret:
         if isinstance(value, Secret):
             return value
         if not isinstance(value, Mapping) or set(value) != {"env"} or not isinstance(value["env"], str):
-            _wrong(value, cls, f"{_expected(cls)} (in code: Secret(text))")
+            _refuse(value, cls, f"{_describe(cls)} (in code: Secret(text))")
         name = value["env"]
         text = self._environ.get(name, "")
         if not text:
@@ -202,13 +202,13 @@ class _Reader:
         for choice in choices:
             if type(choice) is type(value) and choice == value:
                 return choice
-        return _wrong(value, cls, _expected(cls), [c for c in choices if isinstance(c, str)])
+        return _refuse(value, cls, _describe(cls), [c for c in choices if isinstance(c, str)])
 
     def _enum(self, value: Any, cls: Any) -> Any:
         for member in cls:
             if value is member or (type(member.value) is type(value) and member.value == value):
                 return member
-        return _wrong(value, cls, _expected(cls), [m.value for m in cls if isinstance(m.value, str)])
+        return _refuse(value, cls, _describe(cls), [m.value for m in cls if isinstance(m.value, str)])
 
     def _union(self, value: Any, cls: Any) -> Any:
         members = [part for part in get_args(cls) if part is not type(None)]
@@ -226,16 +226,16 @@ class _Reader:
                 # For a table, an error inside it says more than the error that it matches no member of the union.
                 if isinstance(value, Mapping) and attrs.has(member) and sum(map(attrs.has, members)) == 1:
                     raise wrong from None
-        return _wrong(value, cls, _expected(cls))
+        return _refuse(value, cls, _describe(cls))
 
     def _list(self, value: Any, cls: Any) -> Any:
         bare = get_origin(cls) or cls
         if not isinstance(value, list | tuple | set | frozenset):
-            _wrong(value, cls, _expected(cls))
+            _refuse(value, cls, _describe(cls))
         kinds = get_args(cls)
         if bare is tuple and kinds and kinds[-1] is not ...:
             if len(value) != len(kinds):
-                _wrong(value, cls, f"a list of exactly {len(kinds)}")
+                _refuse(value, cls, f"a list of exactly {len(kinds)}")
             each: Sequence[Any] = kinds
         else:
             each = [kinds[0] if kinds else Any] * len(value)
@@ -245,18 +245,18 @@ class _Reader:
 
     def _table(self, value: Any, cls: Any) -> Any:
         if not isinstance(value, Mapping):
-            _wrong(value, cls, _expected(cls))
+            _refuse(value, cls, _describe(cls))
         kinds = get_args(cls) or (str, Any)
         odd = [key for key in value if not isinstance(key, kinds[0] if isinstance(kinds[0], type) else str)]
         if odd:
-            _wrong(odd[0], cls, "keys of type " + getattr(kinds[0], "__name__", str(kinds[0])))
+            _refuse(odd[0], cls, "keys of type " + getattr(kinds[0], "__name__", str(kinds[0])))
         found = self._all((key, item, kinds[1]) for key, item in value.items())
         return found if (get_origin(cls) or cls) is dict else freeze(found)
 
     def _instance(self, value: Any, cls: Any) -> Any:
         bare = get_origin(cls) or cls
         if bare is type(None) or not isinstance(value, bare):
-            _wrong(value, cls, _expected(cls))
+            _refuse(value, cls, _describe(cls))
         return value
 
     def _attrs(self, value: Any, cls: Any) -> Any:
@@ -264,9 +264,9 @@ class _Reader:
         if isinstance(value, bare):
             return value
         if not isinstance(value, Mapping):
-            _wrong(value, cls, "a table")
+            _refuse(value, cls, "a table")
         fields = {field.alias: field for field in _fields(bare)}
-        problems: list[_Fault] = [((str(key),), _unknown(str(key), fields)) for key in value if key not in fields]
+        problems: list[_Fault] = [((str(key),), _unknown_key(str(key), fields)) for key in value if key not in fields]
         made: dict[str, Any] = {}
         for key, field in fields.items():
             if key in value:
@@ -275,14 +275,14 @@ class _Reader:
                 except _Wrong as wrong:
                     problems += [((key, *path), text) for path, text in wrong.problems]
             elif field.default is attrs.NOTHING:
-                problems.append(((key,), f"is missing; expected {_expected(field.type)}"))
-        problems += _invalid(fields, made)
+                problems.append(((key,), f"is missing; expected {_describe(field.type)}"))
+        problems += _find_invalid(fields, made)
         if problems:
             raise _Wrong(problems)
         try:
             return bare(**made)
         except (ValueError, TypeError) as e:  # a rule about several fields at once
-            raise _Wrong([((), _said(e))]) from e
+            raise _Wrong([((), _message_of(e))]) from e
 
     def _all(self, items: Iterable[tuple[Any, Any, Any]]) -> dict[Any, Any]:
         found: dict[Any, Any] = {}
@@ -316,13 +316,13 @@ def _fields(cls: Any) -> list[Any]:
     return [field for field in attrs.fields(cls) if field.init]
 
 
-def _unknown(key: str, known: Iterable[str]) -> str:
+def _unknown_key(key: str, known: Iterable[str]) -> str:
     near = closest(key, known)
     hint = f"did you mean {near!r}?" if near else f"known: {', '.join(sorted(known))}"
     return f"is not a setting; {hint}"
 
 
-def _invalid(fields: Mapping[str, Any], made: Mapping[str, Any]) -> list[_Fault]:
+def _find_invalid(fields: Mapping[str, Any], made: Mapping[str, Any]) -> list[_Fault]:
     """What the fields' own validators say, all of them: attrs itself stops at the first and names no field."""
     probe = SimpleNamespace(**{fields[key].name: value for key, value in made.items()})
     problems: list[_Fault] = []
@@ -336,7 +336,7 @@ def _invalid(fields: Mapping[str, Any], made: Mapping[str, Any]) -> list[_Fault]
         except AttributeError:
             continue  # it looks at a field that is wrong itself; the class is asked when that one is right
         except (ValueError, TypeError) as e:
-            problems.append(((key,), f"is {_shown(value, field.type)}: {_said(e)}"))
+            problems.append(((key,), f"is {_show(value, field.type)}: {_message_of(e)}"))
     return problems
 
 
@@ -344,6 +344,6 @@ def _simple(converter: Callable[[Any], Any] | None) -> bool:
     return callable(converter) and not isinstance(converter, attrs.Converter)
 
 
-def _said(error: Exception) -> str:
+def _message_of(error: Exception) -> str:
     # The validators of attrs put the attribute and the value behind their message.
     return str(error.args[0]) if error.args else type(error).__name__

@@ -62,12 +62,12 @@ class CallRun(Protocol):
         ...
 
     @property
-    def decides(self) -> bool:
+    def has_deciders(self) -> bool:
         """Whether anybody decides about calls."""
         ...
 
     @property
-    def wraps_tools(self) -> bool:
+    def has_tool_wrappers(self) -> bool:
         """Whether anybody wraps tool bodies."""
         ...
 
@@ -97,11 +97,11 @@ class CallRun(Protocol):
         """Ask the deciders about a call."""
         ...
 
-    async def filtered(self, message: str, call: ToolCall) -> str:
+    async def filter_progress(self, message: str, call: ToolCall) -> str:
         """What a body says of its progress, as it may be told."""
         ...
 
-    def wrapped(
+    def wrap_tool_call(
         self, core: Callable[[ToolCall], Awaitable[CallOutcome]]
     ) -> Callable[[ToolCall], Awaitable[CallOutcome]]:
         """The onion around a body."""

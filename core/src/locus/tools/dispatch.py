@@ -27,7 +27,7 @@ from locus.core.frozen import maker
 from locus.core.journal import Answered, Asked, Intent, Outcome
 from locus.core.step_id import CHILD, EXECUTE, STEP, StepId
 from locus.schema.canonical import call_key
-from locus.tools.body import enter, failures, question, time_limit
+from locus.tools.body import enter_body, find_question, split_failures, time_limit
 from locus.tools.cancellation import is_foreign_cancellation
 from locus.tools.context import ToolContext
 from locus.tools.definition import ArgumentError, Bound, Tool
@@ -84,10 +84,10 @@ class _Call:
         """The step of the attempt under way."""
         return self.step_id if not self.attempt else self.step_id.at_attempt(self.attempt)
 
-    def refused(self, error: str) -> CallOutcome:
-        return self._ended(None, f"Error: {error}", error, 0.0, started=False)
+    def refusal(self, error: str) -> CallOutcome:
+        return self._outcome_of(None, f"Error: {error}", error, 0.0, started=False)
 
-    def _ended(
+    def _outcome_of(
         self,
         result: str | None,
         content: str | tuple[Block, ...],
@@ -111,24 +111,24 @@ class _Call:
         )
         return _outcome(execution, content, self.usage)
 
-    def returned(self, value: Any, duration_ms: float) -> CallOutcome:
+    def result_of(self, value: Any, duration_ms: float) -> CallOutcome:
         content = result_content(value, self.tool)
         if isinstance(content, str):
-            return self._ended(content, content, None, duration_ms)
+            return self._outcome_of(content, content, None, duration_ms)
         text = "".join(getattr(b, "text", "") for b in content)
-        return self.place_media(self._ended(text, content, None, duration_ms))
+        return self.place_media(self._outcome_of(text, content, None, duration_ms))
 
     def place_media(self, outcome: CallOutcome) -> CallOutcome:
         """The outcome with the place of its blocks, which later hits are given again from the conversation."""
         return place_media(outcome, self.state, self.step_id.ordinal)
 
-    def raised(self, error: BaseException, duration_ms: float) -> CallOutcome:
+    def failure(self, error: BaseException, duration_ms: float) -> CallOutcome:
         text = error_text(error)
         retryable = isinstance(error, RetryableToolError)
-        return self._ended(None, f"Error: {text}", text, duration_ms, retryable=retryable)
+        return self._outcome_of(None, f"Error: {text}", text, duration_ms, retryable=retryable)
 
-    def unknown(self) -> CallOutcome:
-        return self._ended(None, f"Error: {UNKNOWN}", UNKNOWN, 0.0)
+    def unknown_outcome(self) -> CallOutcome:
+        return self._outcome_of(None, f"Error: {UNKNOWN}", UNKNOWN, 0.0)
 
     def idempotency_key(self, run: CallRun) -> str:
         tool = self.tool
@@ -163,7 +163,7 @@ async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallR
         asked = run.take_retry()
         if not asked and not run.host.retried_steps:
             break
-        again = [c for c in work if c.at in run.host.retried_steps or (asked and _repeatable(c))]
+        again = [c for c in work if c.at in run.host.retried_steps or (asked and _is_repeatable(c))]
         if not again:
             break
         for c in again:
@@ -177,7 +177,7 @@ async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallR
     return [c.outcome for c in work]
 
 
-def _repeatable(c: _Call) -> bool:
+def _is_repeatable(c: _Call) -> bool:
     done = c.outcome
     if done is None or done.execution.error is None or c.tool is None or not done.execution.started:
         return False
@@ -189,16 +189,16 @@ def _prepare(ordinal: int, call: ToolCall, state: AgentState, run: CallRun) -> _
     c = _Call(call, _step_id(state.iteration, EXECUTE, ordinal), state, digest, digest)
     tool = c.tool = run.registry.get(call.name)
     if tool is None:
-        c.outcome = c.refused(run.registry.unknown(call.name))
+        c.outcome = c.refusal(run.registry.unknown(call.name))
     elif call.malformed is not None:
-        c.outcome = c.refused(
+        c.outcome = c.refusal(
             f"ArgumentError: the arguments of {call.name} are no JSON object: {call.malformed[:200]!r}; "
             "call it again with one"
         )
     else:
         bound = tool.bind(call.arguments)
         if isinstance(bound, ArgumentError):
-            c.outcome = c.refused(f"ArgumentError: {bound}")
+            c.outcome = c.refusal(f"ArgumentError: {bound}")
         else:
             c.bound, c.key = bound, bound.key
     return c
@@ -297,7 +297,7 @@ async def _run_one(c: _Call, run: CallRun) -> None:
     tool = c.tool
     if not is_unknown:
         if c.outcome is None and tool is not None and tool.idempotent:
-            earlier = _earlier(c, run)
+            earlier = _find_earlier(c, run)
             if earlier is not None:
                 await _reuse(c, earlier, run)
                 return
@@ -309,7 +309,7 @@ async def _run_one(c: _Call, run: CallRun) -> None:
             _tell_unknown(c, run, step_id)
         elif (
             c.outcome is None
-            and (not run.decides or await _decide(c, run, step_id))
+            and (not run.has_deciders or await _decide(c, run, step_id))
             and (not run.has_listener(ToolStartEvent) or await _announce(c, run))
         ):
             assert tool is not None
@@ -320,7 +320,7 @@ async def _run_one(c: _Call, run: CallRun) -> None:
                 await host.intend(step_id, policy, c.digest, key=c.key if tool.idempotent else "")
             else:
                 await host.flush()
-            body = partial(_run_wrapped if run.wraps_tools else _run_body, c, run, step_id, c.call)
+            body = partial(_run_wrapped if run.has_tool_wrappers else _run_body, c, run, step_id, c.call)
             c.outcome = await host.effects.run(step_id, body, policy, c.digest)
     except OutcomeUnknown:
         _tell_unknown(c, run, step_id)
@@ -335,7 +335,7 @@ async def _run_one(c: _Call, run: CallRun) -> None:
             await _emit_complete(c, run)
 
 
-def _earlier(c: _Call, run: CallRun) -> ToolExecution | None:
+def _find_earlier(c: _Call, run: CallRun) -> ToolExecution | None:
     found = c.state.find_execution(c.key)
     if found is None and c.tool is not None and c.tool.idempotent == "thread":
         found = find_in_thread(c.state, c.call, c.key)
@@ -354,9 +354,9 @@ async def _decide(c: _Call, run: CallRun, step_id: StepId) -> bool:
             raise decision
         if _approves(given.answer):
             return True
-        c.outcome = c.refused(f"Rejected: a person refused this call: {given.answer}")
+        c.outcome = c.refusal(f"Rejected: a person refused this call: {given.answer}")
     elif type(decision) is Reject:
-        c.outcome = c.refused(f"Rejected: {decision.reason or 'a policy refuses this call'}")
+        c.outcome = c.refusal(f"Rejected: {decision.reason or 'a policy refuses this call'}")
     else:
         run.cancel(getattr(decision, "reason", ""))
     return False
@@ -394,23 +394,23 @@ def _tell_unknown(c: _Call, run: CallRun, step_id: StepId) -> None:
         given = _find_answer(c, run, step_id)
         if given is None:
             raise Interrupt(f"{c.call.name}{dict(c.call.arguments)}: {UNKNOWN}. What came of it?")
-        c.outcome = c.returned(f"a person says: {given.answer}", 0.0)
+        c.outcome = c.result_of(f"a person says: {given.answer}", 0.0)
     else:
-        c.outcome = c.unknown()
+        c.outcome = c.unknown_outcome()
 
 
 async def _announce(c: _Call, run: CallRun) -> bool:
     """Tell that the body is about to run; False when a hook refuses the call or ends the run."""
     directive = await run.emit(ToolStartEvent(tool_name=c.call.name, arguments=c.call.arguments, call_id=c.call.id))
     if type(directive) is Reject:
-        c.outcome = c.refused(f"Rejected: {directive.reason or 'a hook refuses this call'}")
+        c.outcome = c.refusal(f"Rejected: {directive.reason or 'a hook refuses this call'}")
     return type(directive) is not Reject and type(directive) is not Cancel
 
 
 async def _run_wrapped(c: _Call, run: CallRun, step_id: StepId, call: ToolCall) -> CallOutcome:
     """The body inside the onion."""
     try:
-        outcome = await run.wrapped(partial(_run_body, c, run, step_id))(call)
+        outcome = await run.wrap_tool_call(partial(_run_body, c, run, step_id))(call)
     except Exception as e:  # noqa: BLE001 - what a wrapper raises is the call's error
         return _fail(c, e, run, 0.0)
     if c.usage is not None and outcome.usage is not c.usage:  # the wrapper made an outcome of its own
@@ -427,7 +427,7 @@ async def _run_body(c: _Call, run: CallRun, step_id: StepId, call: ToolCall) -> 
     if call is not c.call:  # a wrapper changed the arguments
         rebound = tool.bind(call.arguments)
         if isinstance(rebound, ArgumentError):
-            return c.refused(f"ArgumentError: {rebound}")
+            return c.refusal(f"ArgumentError: {rebound}")
         bound = rebound
     context: _BodyContext | None = None
     if tool.context_parameter is not None:
@@ -438,40 +438,40 @@ async def _run_body(c: _Call, run: CallRun, step_id: StepId, call: ToolCall) -> 
         if limit is None and tool.is_async:
             value = await bound.call(context)
         elif limit is None:
-            value = await enter(tool, bound, context)
+            value = await enter_body(tool, bound, context)
         else:
             with anyio.move_on_after(limit) as scope:
-                value = await enter(tool, bound, context)
+                value = await enter_body(tool, bound, context)
             if scope.cancelled_caught:
                 late = TimeoutError(f"the tool did not finish within {limit:.3g} s and was stopped")
-                return c.raised(late, (time.perf_counter() - began) * 1000)
+                return c.failure(late, (time.perf_counter() - began) * 1000)
     except (Exception, SystemExit) as e:  # noqa: BLE001 - whatever a body raises is its call's error
         return _fail(c, e, run, (time.perf_counter() - began) * 1000)
     except (Interrupt, BaseExceptionGroup) as e:
-        asking = question(e)
+        asking = find_question(e)
         if asking is None:
-            failed = failures(e)
+            failed = split_failures(e)
             if failed is None:
                 raise
-            return c.raised(failed, (time.perf_counter() - began) * 1000)
+            return c.failure(failed, (time.perf_counter() - began) * 1000)
         c.question = str(c.answered)
         given = None if asking is c.raised_by_context else _find_answer(c, run, step_id)
         if given is None:
             raise asking from None
         # The body raised the question itself and cannot receive an answer: the answer is its result.
-        return c.returned(given.answer, (time.perf_counter() - began) * 1000)
+        return c.result_of(given.answer, (time.perf_counter() - began) * 1000)
     except BaseException as e:
         if not is_foreign_cancellation(e):
             raise
-        return c.raised(e, (time.perf_counter() - began) * 1000)
-    return c.returned(value, (time.perf_counter() - began) * 1000)
+        return c.failure(e, (time.perf_counter() - began) * 1000)
+    return c.result_of(value, (time.perf_counter() - began) * 1000)
 
 
 def _fail(c: _Call, error: BaseException, run: CallRun, duration_ms: float) -> CallOutcome:
     """The error as the call's, unless this worker must not go on: then nothing came of the call yet."""
     if run.host.stop_error is not None:
         raise run.host.stop_error
-    return c.raised(error, duration_ms)
+    return c.failure(error, duration_ms)
 
 
 def _find_answer(c: _Call, run: CallRun, step_id: StepId) -> Answered | None:
@@ -579,6 +579,6 @@ class _BodyContext(ToolContext[Any]):
                     call_id=self.call_id,
                     progress=progress,
                     total=total,
-                    message=await self._run.filtered(message, self._c.call) if message else message,
+                    message=await self._run.filter_progress(message, self._c.call) if message else message,
                 )
             )

@@ -44,7 +44,7 @@ class ToolRegistry:
                     f"{tool.origin} is a method; pass it from an instance, as in tools=[thing.{method}]"
                 )
             other = tools.setdefault(tool.name, tool)
-            if not _same(other, tool):
+            if not _is_same(other, tool):
                 raise ToolDefinitionError(
                     f"two tools are named {tool.name!r}: {other.origin} and {tool.origin}; "
                     'rename one of them: tool(fn, name="...")'
@@ -125,7 +125,7 @@ class ToolRegistry:
         return f"ToolRegistry({', '.join(self._tools)})"
 
 
-def _same(one: Tool[..., Any], other: Tool[..., Any]) -> bool:
+def _is_same(one: Tool[..., Any], other: Tool[..., Any]) -> bool:
     """Whether one function was given twice in the same way, which harms nobody."""
 
     def facts(tool: Tool[..., Any]) -> tuple[Any, ...]:

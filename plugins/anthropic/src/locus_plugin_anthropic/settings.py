@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from attrs import Attribute, field, frozen
 
-from locus.plugins import Secret, redacted
+from locus.plugins import Secret, redact
 from locus_kit.validators import integer, seconds
 
 __all__ = ["BASE_URL", "KEY", "TOKEN", "AnthropicSettings"]
@@ -24,7 +24,7 @@ LEAST_BUDGET = 1024
 def _url(_: object, attribute: Attribute[str], value: str) -> None:
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{attribute.name} must be a URL like {BASE_URL!r}, without /v1, got {redacted(value)!r}")
+        raise ValueError(f"{attribute.name} must be a URL like {BASE_URL!r}, without /v1, got {redact(value)!r}")
 
 
 def _thinking(_: object, attribute: Attribute[Any], value: object) -> None:
@@ -56,7 +56,7 @@ class AnthropicSettings:
 
     api_key: Secret | None = None
     auth_token: Secret | None = None
-    base_url: str = field(default=BASE_URL, validator=_url, repr=lambda url: repr(redacted(url)))
+    base_url: str = field(default=BASE_URL, validator=_url, repr=lambda url: repr(redact(url)))
     version: str | None = None
     betas: tuple[str, ...] = ()
     max_tokens: int = field(default=32_000, validator=integer(1))

@@ -11,7 +11,7 @@ from attrs import frozen
 from locus.core.errors import LocusError, SettingsError
 from locus.hooks import HookManager
 from locus.plugin import Plugin
-from locus.plugins import PluginRequest, activate, load, redacted, scrubbed
+from locus.plugins import PluginRequest, activate, load, redact, scrub
 from locus_plugin_cli import shadowing
 from locus_plugin_cli.checks import check_config
 from locus_plugin_cli.failures import explain_error
@@ -125,11 +125,11 @@ def _default(project: Project) -> Finding:
         chosen = choose_model(None, project, os.environ)
     except LocusError as e:
         return Finding("default model", note=one_line(str(e)))
-    return Finding("default model", why_unusable(chosen, project), note=f"{redacted(chosen.model)} ({chosen.why})")
+    return Finding("default model", why_unusable(chosen, project), note=f"{redact(chosen.model)} ({chosen.why})")
 
 
 def _trace(error: BaseException) -> str:
     cause = error.__cause__
     if cause is None:
         return ""
-    return scrubbed("".join(traceback.format_exception(cause)))
+    return scrub("".join(traceback.format_exception(cause)))

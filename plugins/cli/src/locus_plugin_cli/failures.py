@@ -17,7 +17,7 @@ from locus.core.errors import (
     PluginError,
     SettingsError,
 )
-from locus.plugins import scrubbed
+from locus.plugins import scrub
 from locus_plugin_cli import status
 from locus_plugin_cli.text import one_line
 
@@ -35,15 +35,15 @@ def explain_error(error: BaseException) -> tuple[int, str]:
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     if isinstance(error, SettingsError):
-        return status.USAGE, "\n".join(scrubbed(one_line(problem)) for problem in error.problems)
+        return status.USAGE, "\n".join(scrub(one_line(problem)) for problem in error.problems)
     # What a store or a provider says of an address that it got is its own text, and may have the password in it.
     notes = "".join(f" ({one_line(note)})" for note in getattr(error, "__notes__", ()))
     if isinstance(error, LocusError):
-        return (status.USAGE if isinstance(error, _USAGE) else status.FAILED), scrubbed(
+        return (status.USAGE if isinstance(error, _USAGE) else status.FAILED), scrub(
             f"{one_line(str(error)).replace(*_TYPED)}{notes}"
         )
     kind = type(error).__name__
-    return status.FAILED, scrubbed(f"{kind}: {one_line(str(error))}{notes}; --debug shows where")
+    return status.FAILED, scrub(f"{kind}: {one_line(str(error))}{notes}; --debug shows where")
 
 
 def explain_result(result: AgentResult[Any]) -> str:
@@ -53,11 +53,11 @@ def explain_result(result: AgentResult[Any]) -> str:
         return one_line(f"{result.stop_reason}: {result.detail}" if result.detail else result.stop_reason)
     # A run that was resumed may know the error only as the journal has it: as text.
     kind = type(error).__name__ if isinstance(error, BaseException) else ""
-    text = scrubbed(one_line(f"{kind}: {error}" if kind else str(error)))
+    text = scrub(one_line(f"{kind}: {error}" if kind else str(error)))
     return text if text.startswith(result.stop_reason) else f"{result.stop_reason}, {text}"
 
 
 def show_trace(error: object) -> None:
     """Write the traceback of an exception to standard error; of a text there is none."""
     if isinstance(error, BaseException):
-        click.echo(scrubbed("".join(traceback.format_exception(error))), err=True, nl=False)
+        click.echo(scrub("".join(traceback.format_exception(error))), err=True, nl=False)

@@ -12,7 +12,7 @@ from attrs import fields, frozen
 
 from locus.core.errors import ConfigError
 from locus.models import ModelSettings
-from locus.plugins import redacted
+from locus.plugins import redact
 from locus_plugin_cli.parameter_types import NOT_BLANK, Amount
 
 __all__ = ["AgentOptions", "agent_options", "checkpointer_option", "resuming_options"]
@@ -74,10 +74,10 @@ class AgentOptions:
         """The options as they would be typed, for a command that goes on with this one; without passwords."""
         said: list[str] = []
         for name, value in (
-            ("--model", None if self.model is None else redacted(self.model)),
+            ("--model", None if self.model is None else redact(self.model)),
             *(("--tools", each) for each in self.tools),
             ("--system", self.system),
-            ("--checkpointer", None if self.checkpointer is None else redacted(self.checkpointer)),
+            ("--checkpointer", None if self.checkpointer is None else redact(self.checkpointer)),
             ("--max-iterations", self.max_iterations),
             ("--temperature", self.temperature),
             ("--max-tokens", self.max_tokens),

@@ -16,7 +16,7 @@ from attrs import evolve
 from locus.config import load_config
 from locus.core.messages import Role
 from locus.core.state import AgentState
-from locus.plugins import redacted
+from locus.plugins import redact
 from locus_plugin_cli.common_options import CommonOptions
 from locus_plugin_cli.options import AgentOptions
 from locus_plugin_cli.project import Project
@@ -45,7 +45,7 @@ def options_to_save(options: AgentOptions, project: Project, model: str, *, syst
         system: whether this command gave the system prompt. Its text stands in the conversation.
     """
     source = project.config.source
-    secretive = redacted(model) != model
+    secretive = redact(model) != model
     kept = {
         "model": None if secretive else model,
         "tools": [_anywhere(reference) for reference in options.tools],

@@ -16,7 +16,7 @@ from attrs import frozen
 from locus.core import has_all_of
 from locus.core.errors import ConfigError, LocusError, SettingsError
 from locus.journal import JournalStore, MemoryStore
-from locus.plugins import provide, redacted
+from locus.plugins import provide, redact
 from locus_plugin_cli.output import say
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.text import one_line
@@ -87,13 +87,13 @@ def choose_store(
         PluginError: the plugin of a store that was asked for cannot be used.
     """
     if text is not None:
-        shown = redacted(text)
+        shown = redact(text)
         return StoreChoice(store=_made(text, f"--checkpointer {shown}", project), name=shown, text=shown, asked=True)
     if not keep:
         return StoreChoice.in_memory()
     configured = project.config.agent.get("checkpointer")
     if configured is not None:
-        shown = redacted(configured)
+        shown = redact(configured)
         where = f"[agent] checkpointer = {shown!r} in {project.config.source}"
         return StoreChoice(store=_made(configured, where, project, project.config.folder), name=shown, asked=True)
     try:

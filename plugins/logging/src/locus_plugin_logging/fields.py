@@ -15,7 +15,7 @@ from locus import (
 )
 from locus.core.events import event_to_json
 from locus.plugin import Event
-from locus.plugins import scrubbed
+from locus.plugins import scrub
 
 __all__ = ["event_fields"]
 
@@ -110,7 +110,7 @@ def _cut(value: Any, most: int) -> Any:
     if isinstance(value, str):
         if len(value) > most:
             value = f"{value[:most]}... ({len(value)} characters)"
-        return scrubbed(value)
+        return scrub(value)
     if isinstance(value, dict):
         return {str(key): _cut(item, most) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from attrs import Attribute, field, frozen
 
 from locus.core import FrozenDict
-from locus.plugins import Secret, redacted
+from locus.plugins import Secret, redact
 from locus_kit.validators import integer, optional, seconds
 
 __all__ = ["McpSettings", "ServerSettings"]
@@ -78,7 +78,7 @@ class ServerSettings:
     args: tuple[str, ...] = field(default=(), converter=_texts)
     env: Mapping[str, str | Secret] = field(factory=dict, converter=_to_secrets)
     cwd: Path | None = None
-    url: str | None = field(default=None, repr=lambda url: repr(None if url is None else redacted(url)))
+    url: str | None = field(default=None, repr=lambda url: repr(None if url is None else redact(url)))
     headers: Mapping[str, str | Secret] = field(factory=dict, converter=_to_secrets, validator=_sendable)
     type: Literal["stdio", "http", "streamable-http", "streamableHttp", "sse"] | None = None
     trust: bool = False

@@ -7,7 +7,7 @@ from typing import Literal
 from attrs import field, frozen
 
 from locus.core import EMPTY, FrozenDict, freeze
-from locus.plugins import Secret, redacted
+from locus.plugins import Secret, redact
 from locus_kit.validators import integer, seconds
 
 __all__ = ["OpenAISettings"]
@@ -41,7 +41,7 @@ class OpenAISettings:
     """
 
     api_key: Secret | None = None
-    base_url: str | None = field(default=None, repr=lambda url: repr(url and redacted(url)))
+    base_url: str | None = field(default=None, repr=lambda url: repr(url and redact(url)))
     api: Literal["auto", "chat", "responses"] = "auto"
     api_version: str | None = None
     organization: str | None = None

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, final
 from urllib.parse import quote
 
-from locus.plugins import scrubbed
+from locus.plugins import scrub
 
 __all__ = ["HIDDEN", "Scrubber"]
 
@@ -59,7 +59,7 @@ class Scrubber:
         """The text without secrets."""
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
-        text = scrubbed(text)
+        text = scrub(text)
         return text if self._also is None else self._also(text)
 
     def form(self, form: Any) -> Any:

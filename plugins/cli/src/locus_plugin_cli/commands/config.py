@@ -15,7 +15,7 @@ import click
 
 from locus.config import read_config
 from locus.core.errors import LocusError
-from locus.plugins import Layer, Secret, plugin_settings, redacted, scrubbed
+from locus.plugins import Layer, Secret, plugin_settings, redact, scrub
 from locus_plugin_cli import status
 from locus_plugin_cli.checks import check_config
 from locus_plugin_cli.common_options import CommonOptions, common_options
@@ -97,7 +97,7 @@ def _model(project: Project) -> str:
         chosen = choose_model(None, project, os.environ)
     except LocusError as e:
         return f"none: {one_line(str(e))}"
-    return f"{redacted(chosen.model)} ({chosen.why})"
+    return f"{redact(chosen.model)} ({chosen.why})"
 
 
 def _plugins(project: Project) -> dict[str, dict[str, Any]]:
@@ -129,7 +129,7 @@ def _shown(value: Any, name: str) -> Any:
     if isinstance(value, Secret):
         return f"(secret, from {value.source})" if value.source else "(secret)"
     if isinstance(value, str):
-        return "(hidden)" if _SECRET.search(name) else redacted(value)
+        return "(hidden)" if _SECRET.search(name) else redact(value)
     kind: Any = type(value)
     if attrs.has(kind):
         return _values(value)
@@ -141,7 +141,7 @@ def _shown(value: Any, name: str) -> Any:
         return value.value
     if isinstance(value, Path):
         return str(value)
-    return value if value is None or isinstance(value, int | float) else scrubbed(repr(value))
+    return value if value is None or isinstance(value, int | float) else scrub(repr(value))
 
 
 def _print(effective: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ import os
 import click
 
 from locus.core.errors import LocusError
-from locus.plugins import redacted
+from locus.plugins import redact
 from locus_plugin_cli import status
 from locus_plugin_cli.common_options import CommonOptions, common_options
 from locus_plugin_cli.failures import explain_error
@@ -39,7 +39,7 @@ def models(ctx: click.Context, *, as_json: bool) -> int:
     if as_json:
         print_json(
             {
-                "default": None if default is None else {"model": redacted(default.model), "why": default.why},
+                "default": None if default is None else {"model": redact(default.model), "why": default.why},
                 "problem": problem,
                 "models": [
                     {"provider": o.provider, "model": o.model, "note": o.note, "problem": o.problem} for o in found
@@ -56,5 +56,5 @@ def models(ctx: click.Context, *, as_json: bool) -> int:
     if default is None:
         say(problem)
     else:
-        click.echo(f"default: {redacted(default.model)} ({default.why})")
+        click.echo(f"default: {redact(default.model)} ({default.why})")
     return status.OK

@@ -55,7 +55,7 @@ class ReplayRun(SegmentContext):
             self.cancel(trace.cancelled)
 
     @property
-    def decides(self) -> bool:
+    def has_deciders(self) -> bool:
         """The record has decided about every call that was made."""
         return True
 
