@@ -14,7 +14,7 @@ import msgspec
 from attrs import frozen
 
 from locus.schema.checking import TOO_DEEP, Problem, ValidationError, find_problems, normalise, plain
-from locus.schema.jsonschema import Schema, inline, lookup, rebase, subschemas
+from locus.schema.jsonschema import Schema, inline, lookup, nodes, rebase
 from locus.schema.msgspec_adapters import adapt, convert, schema_source
 from locus.schema.text import safe_repr
 
@@ -183,15 +183,10 @@ def of_json_schema(schema: Mapping[str, Any]) -> JsonSchemaAdapter:
     """
     root = plain(schema)
     try:
-        todo: list[Mapping[str, Any]] = [root, *root.get("$defs", {}).values()]
-        while todo:
-            node = todo.pop()
-            if isinstance(node, bool):
-                continue
+        for node in nodes(root):
             ref = node.get("$ref", "#")
             if lookup(ref, root) is None:
                 raise InvalidSchema(f"refers to {ref!r}, which is not in it; put that into its '$defs'")
-            todo += subschemas(node)
     except (AttributeError, TypeError) as e:
         raise InvalidSchema(f"is not a JSON Schema ({e}), got {safe_repr(root, 200)}") from e
     return JsonSchemaAdapter(root)

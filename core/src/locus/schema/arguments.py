@@ -19,7 +19,7 @@ from locus.core.errors import ToolDefinitionError
 from locus.schema.adapter import TypeAdapter, UnsupportedType, of, problem_of
 from locus.schema.canonical import call_key
 from locus.schema.checking import TOO_DEEP, Problem, ValidationError, find_problems, normalise, plain
-from locus.schema.jsonschema import subschemas
+from locus.schema.jsonschema import nodes
 from locus.schema.msgspec_adapters import SelfDescribing, constraints, convert, load_custom
 from locus.schema.signatures import Signature
 from locus.schema.text import clean_text
@@ -143,14 +143,14 @@ def parameters_of(signature: Signature, injected: type) -> Parameters:
     for name, schema in whole.schema["properties"].items():
         schema.pop("default", None)
         schema |= shown[name]
-    nodes = _nodes(whole.schema)[1:]
+    inner = nodes(whole.schema)[1:]
     return Parameters(
         whole=whole,
         single=single,
         injected=filled,
         positional=tuple(p.name for p in signature.parameters if p.kind is p.POSITIONAL_ONLY),
-        encodable=encodable and not whole.custom and not any("properties" in node for node in nodes),
-        open=not all(map(_is_closed, nodes)),
+        encodable=encodable and not whole.custom and not any("properties" in node for node in inner),
+        open=not all(map(_is_closed, inner)),
     )
 
 
@@ -251,13 +251,3 @@ def _is_closed(node: Mapping[str, Any]) -> bool:
     if kind == "object":
         return "properties" in node or "additionalProperties" in node
     return kind is not None or any(key in node for key in ("enum", "const", "$ref", "anyOf", "oneOf", "allOf"))
-
-
-def _nodes(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    found: list[Mapping[str, Any]] = []
-    todo: list[Mapping[str, Any]] = [schema, *schema.get("$defs", {}).values()]
-    while todo:
-        node = todo.pop()
-        found.append(node)
-        todo += subschemas(node)
-    return found

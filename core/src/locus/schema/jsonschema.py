@@ -22,6 +22,7 @@ __all__ = [
     "kind_of",
     "lookup",
     "map_subschemas",
+    "nodes",
     "rebase",
     "resolve",
     "subschemas",
@@ -45,6 +46,14 @@ def subschemas(schema: Schema) -> list[Schema]:
     found += [s for key in _LISTED for s in schema.get(key, ())]
     found += [schema[key] for key in _SINGLE if key in schema]
     return [s for s in found if isinstance(s, Mapping)]
+
+
+def nodes(schema: Schema) -> list[Schema]:
+    """The schema, its definitions, and every schema within them."""
+    found = [schema, *(s for s in schema.get("$defs", {}).values() if not isinstance(s, bool))]
+    for node in found:
+        found += subschemas(node)
+    return found
 
 
 def map_subschemas(schema: Schema, change: Callable[[Schema], Any]) -> dict[str, Any]:
@@ -249,29 +258,14 @@ def _free(name: str, taken: Mapping[str, Any]) -> str:
     return free
 
 
-def _targets(schema: Schema, prefix: str) -> set[str]:
-    found, todo = set(), [schema]
-    while todo:
-        node = todo.pop()
-        found.add(_target(node, prefix))
-        todo += subschemas(node)
-    return found
-
-
 def _recursive(parts: Mapping[str, Schema], prefix: str) -> set[str]:
-    to = {key: _targets(part, prefix) & parts.keys() for key, part in parts.items()}
-
-    def reaches_itself(key: str) -> bool:
-        seen: set[str] = set()
-        todo = list(to[key])
-        while todo:
-            at = todo.pop()
-            if at not in seen:
-                seen.add(at)
-                todo += to[at]
-        return key in seen
-
-    return {key for key in parts if reaches_itself(key)}
+    """The parts that lead to themselves."""
+    to = {key: {_target(node, prefix) for node in nodes(part)} & parts.keys() for key, part in parts.items()}
+    while True:
+        further = {key: reached.union(*(to[other] for other in reached)) for key, reached in to.items()}
+        if further == to:
+            return {key for key, reached in to.items() if key in reached}
+        to = further
 
 
 def _weight(schema: Schema, parts: Mapping[str, Schema], prefix: str) -> int:
