@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import math
-import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from importlib import import_module
@@ -149,4 +148,5 @@ def take_forms(codec: ModuleType) -> None:
 
 def tag_of(cls: type, suffix: str = "") -> str:
     """The name of a class in snake case, less a suffix: its tag in JSON."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__.removesuffix(suffix)).lower()
+    name = cls.__name__.removesuffix(suffix)
+    return "".join(f"_{c}" if at and "A" <= c <= "Z" else c for at, c in enumerate(name)).lower()

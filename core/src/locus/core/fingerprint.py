@@ -16,7 +16,7 @@ __all__ = ["PARTS", "bare", "fingerprint", "parts_of", "short_hash"]
 #: What the parts are called, by their letter.
 PARTS = {"p": "the system prompt", "t": "the tools", "s": "the model settings", "o": "the output schema"}
 
-_MARK = re.compile(r"#((?:[ptso][0-9a-f]{8})*)\Z")
+_MARK = r"#((?:[ptso][0-9a-f]{8})*)\Z"
 
 
 def short_hash(text: str) -> str:
@@ -31,12 +31,12 @@ def fingerprint(parts: Mapping[str, str]) -> str:
 
 def bare(digest: str) -> str:
     """A digest without its fingerprint."""
-    return _MARK.sub("", digest)
+    return re.sub(_MARK, "", digest)
 
 
 def parts_of(digest: str) -> dict[str, str] | None:
     """The parts of a digest's fingerprint by letter, or None when it has none."""
-    found = _MARK.search(digest)
+    found = re.search(_MARK, digest)
     if found is None:
         return None
     text = found.group(1)

@@ -9,6 +9,7 @@ tool chooses reads as the id of another step.
 from __future__ import annotations
 
 import re
+from functools import cache, partial
 
 from locus.core.errors import CheckpointError
 from locus.core.frozen import fast_init, frozen
@@ -27,9 +28,10 @@ THINK, EXECUTE, CALL, STEP, REVIEW, CHILD, SEGMENT = (
     "segment",
 )
 
-_LEVEL = re.compile(r"/([^/#:?]+)/(0|[1-9][0-9]*)(?:#([1-9][0-9]*))?(?::([^/?]+))?", re.ASCII)
-_ESCAPE = re.compile("%([0-9A-F]{2})")
-_ITERATION = re.compile(r"0|[1-9][0-9]*", re.ASCII)
+_LEVEL = r"/([^/#:?]+)/(0|[1-9][0-9]*)(?:#([1-9][0-9]*))?(?::([^/?]+))?"
+_ITERATION = "0|[1-9][0-9]*"
+#: A pattern, compiled for the first text that is read: a run that begins reads none.
+_compiled = cache(partial(re.compile, flags=re.ASCII))
 # What ends a part of the text. A name may hold ":" and "#": it begins at the first ":".
 _IN_NODES = str.maketrans({c: f"%{ord(c):02X}" for c in "%/#:?"})
 _IN_NAMES = str.maketrans({c: f"%{ord(c):02X}" for c in "%/?"})
@@ -105,11 +107,11 @@ class StepId:
         Raises:
             CheckpointError: it is not the text of a step id.
         """
-        start = _ITERATION.match(text)
+        start, match_level = _compiled(_ITERATION).match(text), _compiled(_LEVEL).match
         made: StepId | None = None
         at = start.end() if start is not None else 0
         while start is not None and at < len(text):
-            level = _LEVEL.match(text, at)
+            level = match_level(text, at)
             if level is None:
                 break
             node, ordinal, attempt, name = level.groups()
@@ -126,4 +128,4 @@ def _escaped(text: str, table: dict[int, str]) -> str:
 
 
 def _plain(text: str) -> str:
-    return text if "%" not in text else _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
+    return text if "%" not in text else re.sub("%([0-9A-F]{2})", lambda found: chr(int(found[1], 16)), text)

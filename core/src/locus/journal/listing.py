@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from locus.core.errors import JournalError
+from locus.core.frozen import frozen
 from locus.core.journal import END, FORK, START, Body, Outcome, Paused, Resumed, Transition
 from locus.core.messages import Role
 
@@ -40,7 +41,7 @@ __all__ = [
 _TITLE, _TEXT = 80, 200
 
 #: The thread of a child run: its parent's thread, the beginning of the parent's run id, the step.
-_CHILD = re.compile(r"(.+)/[0-9a-f-]{8}/\d+/\w+/.+", re.DOTALL)
+_CHILD = r"(.+)/[0-9a-f-]{8}/\d+/\w+/.+"
 
 #: The kind of a pause -> the status of a thread that nobody holds; of any other kind: ``"paused"``.
 _PAUSES = {"interrupted": "waiting", "dead_letter": "dead_letter"}
@@ -203,5 +204,5 @@ def unknown_page(after: str) -> JournalError:
 
 def parent_thread(thread_id: str) -> str | None:
     """The thread of the run that began a child run, or None for a thread that is not one of a child run."""
-    found = _CHILD.fullmatch(thread_id)
+    found = re.fullmatch(_CHILD, thread_id, re.DOTALL)
     return None if found is None else found[1]

@@ -163,8 +163,8 @@ class _Output:
 _LONGEST = 2_000_000
 
 _ATTEMPTS = 100
-_FENCE = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
-_OPENING = re.compile(r"[\[{]")
+_FENCE = r"```[^\n`]*\n(.*?)```"
+_OPENING = r"[\[{]"
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -186,12 +186,13 @@ def _json_values(text: str) -> Iterator[Any]:
     if whole:
         yield whole[0]
         return
-    fences = [match[1] for match in _FENCE.finditer(text)][-_ATTEMPTS:]
+    fences = [match[1] for match in re.finditer(_FENCE, text, re.DOTALL)][-_ATTEMPTS:]
     for content in reversed(fences):
         yield from _decode(content.strip())
     found: list[tuple[int, Any]] = []
     at, attempts = 0, 0
-    while attempts < _ATTEMPTS and (opening := _OPENING.search(text, at)):
+    search = re.compile(_OPENING).search
+    while attempts < _ATTEMPTS and (opening := search(text, at)):
         attempts += 1
         at = opening.start() + 1
         try:
