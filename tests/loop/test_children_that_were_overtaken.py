@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -10,25 +11,20 @@ from tests.loop.kit import add, results
 from locus import Agent, ToolContext, tool
 from locus.core.journal import START, Transition
 from locus.journal import MemoryStore
-from locus.journal.store import Claim, JournalStore
-from locus_testkit import ScriptedModel, call
+from locus.journal.store import JournalStore
+from locus_testkit import InterceptedStore, ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
 
 
-class Meanwhile(MemoryStore):
-    """Lets another worker do its part between the look at a thread and its claim."""
+def then(store: InterceptedStore, other: Callable[[str], Awaitable[object]]) -> None:
+    """Let the other worker do this when somebody has looked."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.other: Any = None
+    async def once(thread_id: str) -> None:
+        store.after.clear()
+        await other(thread_id)
 
-    async def peek(self, thread_id: str) -> Claim | None:
-        seen = await super().peek(thread_id)
-        other, self.other = self.other, None
-        if other is not None:
-            await other(thread_id)
-        return seen
+    store.after["peek"] = once
 
 
 def parent(child: Agent[Any, Any], store: JournalStore) -> tuple[Agent[Any, Any], ScriptedModel]:
@@ -42,7 +38,7 @@ def parent(child: Agent[Any, Any], store: JournalStore) -> tuple[Agent[Any, Any]
 
 
 async def test_a_child_that_was_begun_meanwhile_is_gone_on_with_and_not_begun_again() -> None:
-    theirs = Meanwhile()
+    theirs = InterceptedStore()
     models = ScriptedModel(call("add", a=1), "two")
     child = Agent(models, tools=[add], checkpointer=theirs)
 
@@ -52,7 +48,7 @@ async def test_a_child_that_was_begun_meanwhile_is_gone_on_with_and_not_begun_ag
             if event.type == "think":
                 await run.aclose()
 
-    theirs.other = begin
+    then(theirs, begin)
     agent, _ = parent(child, MemoryStore())
 
     result = await agent.run("x")
@@ -65,7 +61,7 @@ async def test_a_child_that_was_begun_meanwhile_is_gone_on_with_and_not_begun_ag
 
 
 async def test_a_child_that_was_ended_meanwhile_has_ended() -> None:
-    theirs = Meanwhile()
+    theirs = InterceptedStore()
     models = ScriptedModel(call("add", a=1), "two")
     child = Agent(models, tools=[add], checkpointer=theirs)
     agent, _ = parent(child, MemoryStore())
@@ -73,7 +69,7 @@ async def test_a_child_that_was_ended_meanwhile_has_ended() -> None:
     async def run(thread_id: str) -> None:
         await child.run("y", thread_id=thread_id)
 
-    theirs.other = run
+    then(theirs, run)
 
     result = await agent.run("x")
 

@@ -42,7 +42,7 @@ from locus.core.termination import CustomCondition, TokenLimit
 from locus.journal import MemoryStore
 from locus.plugin import RunContext, hookimpl
 from locus_kit.reflect import EveryIterations
-from locus_testkit import ScriptedModel, call
+from locus_testkit import FullStore, ScriptedModel, call
 from locus_testkit.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
@@ -473,10 +473,6 @@ async def test_a_filter_that_is_cancelled_in_the_middle_shows_no_prompt_and_the_
 
 
 async def test_a_filter_whose_step_cannot_be_saved_shows_no_prompt_and_the_end_is_reported() -> None:
-    class Full(MemoryStore):
-        async def append(self, claim: Any, bodies: Any) -> Any:
-            raise OSError(28, "no space left on device")
-
     class Steps(Hook):
         @hookimpl
         async def locus_filter_input(self, prompt: Message, run: RunContext) -> None:
@@ -487,7 +483,9 @@ async def test_a_filter_whose_step_cannot_be_saved_shows_no_prompt_and_the_end_i
 
     recorder = Recorder()
     with pytest.raises(StoreError):
-        await Agent(ScriptedModel("hi"), hooks=[Steps(), recorder], checkpointer=Full()).run("XYZZY", thread_id="t")
+        await Agent(ScriptedModel("hi"), hooks=[Steps(), recorder], checkpointer=FullStore(1)).run(
+            "XYZZY", thread_id="t"
+        )
     assert kinds(recorder.events) == ["run_start", "terminate"]
     assert "XYZZY" not in of(recorder.events, RunStartEvent)[0].prompt
 

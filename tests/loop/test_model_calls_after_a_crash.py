@@ -14,10 +14,10 @@ from locus.core.errors import ModelError
 from locus.core.journal import Body, Outcome, Transition
 from locus.core.messages import Message, Role
 from locus.journal import MemoryStore
-from locus.journal.store import Appended, Claim
+from locus.journal.store import Claim
 from locus.models.protocol import ModelRequest
 from locus.plugin import Revise, hookimpl
-from locus_testkit import ScriptedModel
+from locus_testkit import InterceptedStore, ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -81,13 +81,10 @@ async def test_an_attempt_that_failed_is_not_made_again_where_a_later_one_has_an
     assert model.remaining == 0
 
 
-class Slow(MemoryStore):
-    """Lets others run while it writes."""
-
-    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
-        for _ in range(3):
-            await anyio.lowlevel.checkpoint()
-        return await super().append(claim, bodies)
+async def wait(claim: Claim, bodies: Sequence[Body]) -> None:
+    """Let others run meanwhile."""
+    for _ in range(3):
+        await anyio.lowlevel.checkpoint()
 
 
 class Panel(Hook):
@@ -104,7 +101,7 @@ class Panel(Hook):
 
 
 async def test_answers_that_come_at_the_same_time_are_all_recorded() -> None:
-    store = Slow()
+    store = InterceptedStore({"append": wait})
     model = ScriptedModel("done", "good", "good", "bad", "good")
     await Agent(model, hooks=[Panel()], checkpointer=store).run("x", thread_id="t")
 

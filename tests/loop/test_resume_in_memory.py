@@ -44,10 +44,10 @@ from locus.core.journal import (
 from locus.core.state import AgentState
 from locus.core.termination import TimeLimit
 from locus.journal import MemoryStore
-from locus.journal.store import Appended, Claim
+from locus.journal.store import Appended
 from locus.models.call import ModelCallResult
 from locus.tools.outcome import CallOutcome
-from locus_testkit import ScriptedModel, call
+from locus_testkit import FullStore, InterceptedStore, ScriptedModel, SimulatedCrash, call
 from locus_testkit.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
@@ -352,32 +352,24 @@ async def test_two_resumes_at_the_same_time_are_one_too_many() -> None:
     assert outcomes == {"paid": 1, "busy": 1}
 
 
-class Crash(BaseException):
-    """The process dies here, as far as the run is concerned."""
+def breaking(at: int, *, stored: bool) -> InterceptedStore:
+    """Dies at its n-th append, before or after the entries are stored."""
+    left = [at]
 
+    def die(*_: object) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            raise SimulatedCrash
 
-class Breaking(MemoryStore):
-    """Dies at its n-th write, before or after the entries are stored."""
-
-    def __init__(self, at: int, *, stored: bool) -> None:
-        super().__init__()
-        self.left, self.stored = at, stored
-
-    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
-        self.left -= 1
-        if self.left == 0:
-            if self.stored:
-                await super().append(claim, bodies)
-            raise Crash
-        return await super().append(claim, bodies)
+    return InterceptedStore(after={"append": die}) if stored else InterceptedStore({"append": die})
 
 
 async def broke_off(agent: Agent[Any, Any]) -> bool:
     """Whether a run on thread "t" died, in a task group perhaps."""
     try:
         await agent.run("x", thread_id="t")
-    except (Crash, BaseExceptionGroup) as e:
-        if isinstance(e, BaseExceptionGroup) and e.subgroup(Crash) is None:
+    except (SimulatedCrash, BaseExceptionGroup) as e:
+        if isinstance(e, BaseExceptionGroup) and e.subgroup(SimulatedCrash) is None:
             raise
         return True
     return False
@@ -409,7 +401,7 @@ async def test_a_run_that_breaks_at_any_write_continues_to_the_same_end(stored: 
     writes = 0
     for at in range(1, 100):
         once.clear()
-        store = Breaking(at, stored=stored)
+        store = breaking(at, stored=stored)
         if not await broke_off(agent(store)):
             break
         writes += 1
@@ -430,23 +422,19 @@ async def test_a_run_that_breaks_at_any_write_continues_to_the_same_end(stored: 
     assert writes == {"concurrent": 11, "sequential": 8}[mode]
 
 
-class Stolen(MemoryStore):
-    """Another worker takes the thread over."""
-
-    lost = False
-
-    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
-        return Appended.FENCED if self.lost else await super().append(claim, bodies)
+def steal(store: InterceptedStore) -> None:
+    """Let another worker take the thread over."""
+    store.before["append"] = lambda claim, bodies: Appended.FENCED
 
 
 @pytest.mark.parametrize("calls", [[call("lose")], [call("lose"), call("add", a=1)]], ids=["alone", "beside"])
 async def test_a_worker_that_lost_its_thread_stops_and_writes_nothing(calls: Any) -> None:
-    store = Stolen()
+    store = InterceptedStore()
 
     @tool
     async def lose() -> str:
         """Somebody takes the thread over meanwhile."""
-        store.lost = True
+        steal(store)
         return "lost"
 
     model = ScriptedModel(calls, "never")
@@ -458,11 +446,11 @@ async def test_a_worker_that_lost_its_thread_stops_and_writes_nothing(calls: Any
 
 
 async def test_a_worker_that_lost_its_thread_tells_its_hooks_that_the_segment_is_over() -> None:
-    store, recorder = Stolen(), Recorder()
+    store, recorder = InterceptedStore(), Recorder()
 
     class Lose(Hook):
         def on_think(self, event: ThinkEvent) -> None:
-            store.lost = True
+            steal(store)
 
     agent = Agent(ScriptedModel("never"), hooks=[Lose(), recorder], checkpointer=store)
     with pytest.raises(Fenced):
@@ -470,24 +458,13 @@ async def test_a_worker_that_lost_its_thread_tells_its_hooks_that_the_segment_is
     assert kinds(recorder.events).count("terminate") == 1
 
 
-class Full(MemoryStore):
-    """Has no room for what tools come to, for a while."""
-
-    full = True
-
-    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
-        if self.full and any(isinstance(b, Outcome) and b.step_id.node == "execute" for b in bodies):
-            raise OSError("no space left on device")
-        return await super().append(claim, bodies)
-
-
 async def test_a_store_that_fails_leaves_the_run_open_and_the_model_reads_no_untruth() -> None:
     bodies.clear()
-    store = Full()
+    store = FullStore(1, counts=lambda body: isinstance(body, Outcome) and body.step_id.node == "execute")
     agent = Agent(ScriptedModel(call("add", a=1), "done"), tools=[add], checkpointer=store)
     with pytest.raises(JournalError, match="no space left"):
         await agent.run("x", thread_id="t")
-    store.full = False
+    store.mend()
     result = await agent.resume("t")
     assert bodies["add"] == 1
     # The body ran, so the model may not be told that it did not.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import anyio
@@ -15,23 +15,9 @@ from locus.core.journal import Body, Intent, Paused, StepId, Transition
 from locus.journal import MemoryStore
 from locus.journal.store import Appended, Claim
 from locus.run import Run
-from locus_testkit import ScriptedModel, call
+from locus_testkit import FullStore, InterceptedStore, ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
-
-
-class Failing(MemoryStore):
-    """Cannot write what is asked for from its n-th write on; 0 = it can."""
-
-    def __init__(self, at: int, what: Callable[[Body], bool] = lambda body: True) -> None:
-        super().__init__()
-        self.at, self.what, self.writes = at, what, 0
-
-    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
-        self.writes += any(map(self.what, bodies))
-        if self.at and self.writes >= self.at:
-            raise OSError(28, "no space left on device")
-        return await super().append(claim, bodies)
 
 
 def agent(store: MemoryStore, *hooks: Hook) -> Agent[Any, Any]:
@@ -55,12 +41,12 @@ def assert_told(events: Sequence[Event], error: JournalError) -> None:
 
 
 async def test_whichever_write_fails_the_segment_tells_its_end_once_and_then_raises() -> None:
-    untouched = Failing(0)
+    untouched = FullStore(0)
     await agent(untouched).run("x", thread_id="t")
     for at in range(1, untouched.writes + 1):
         recorder, seen = Recorder(), list[Event]()
         with pytest.raises(StoreError) as caught:
-            await follow(agent(Failing(at), recorder).run("x", thread_id="t"), seen)
+            await follow(agent(FullStore(at), recorder).run("x", thread_id="t"), seen)
         assert_told(recorder.events, caught.value)
         assert seen == recorder.events
     assert untouched.writes > 5
@@ -73,7 +59,7 @@ async def test_the_end_shows_what_is_committed() -> None:
         def on_terminate(self, event: TerminateEvent, run: Any) -> None:
             seen.append((run.state, event))
 
-    store = Failing(2, lambda body: isinstance(body, Transition) and body.node == "think")
+    store = FullStore(2, counts=lambda body: isinstance(body, Transition) and body.node == "think")
     with pytest.raises(StoreError):
         await agent(store, Look()).run("x", thread_id="t")
     committed = await store.peek("t")
@@ -85,7 +71,7 @@ async def test_the_end_shows_what_is_committed() -> None:
 
 
 async def test_a_segment_that_breaks_off_at_its_first_write_tells_its_start_and_its_end() -> None:
-    store, recorder = Failing(0), Recorder()
+    store, recorder = FullStore(0), Recorder()
     one = agent(store, recorder)
     await one.run("x", thread_id="t")
     recorder.events.clear()
@@ -98,22 +84,17 @@ async def test_a_segment_that_breaks_off_at_its_first_write_tells_its_start_and_
 
 
 async def test_a_resume_that_is_cancelled_at_its_first_write_tells_its_start_and_its_end() -> None:
-    class Slow(MemoryStore):
-        scope: anyio.CancelScope | None = None
+    async def cancel(claim: Claim, bodies: Sequence[Body]) -> None:
+        store.before.clear()
+        scope.cancel()
+        await anyio.lowlevel.checkpoint()
 
-        async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
-            if self.scope is not None:
-                self.scope.cancel()
-                self.scope = None
-                await anyio.lowlevel.checkpoint()
-            return await super().append(claim, bodies)
-
-    store, recorder = Slow(), Recorder()
+    store, recorder = InterceptedStore(), Recorder()
     one = agent(store, recorder)
     await one.run("x", thread_id="t")
     recorder.events.clear()
     with anyio.CancelScope() as scope:
-        store.scope = scope
+        store.before["append"] = cancel
         await one.resume("t", "yes")
     assert kinds(recorder.events) == ["run_start", "terminate"]
     assert (await one.resume("t", "yes")).message == "done"
@@ -149,7 +130,7 @@ async def test_a_worker_whose_code_has_changed_tells_its_end() -> None:
 
 async def test_a_child_and_its_parent_tell_an_end_each() -> None:
     recorder, theirs = Recorder(), Recorder()
-    child = Agent(ScriptedModel("two"), hooks=[theirs], checkpointer=Failing(2))
+    child = Agent(ScriptedModel("two"), hooks=[theirs], checkpointer=FullStore(2))
 
     @tool
     async def delegate(ctx: ToolContext[Any]) -> str:
@@ -170,7 +151,7 @@ async def test_a_hook_that_fails_at_this_end_is_isolated_as_at_any_other() -> No
 
     recorder = Recorder()
     with pytest.raises(StoreError):
-        await agent(Failing(3), Fails(), recorder).run("x", thread_id="t")
+        await agent(FullStore(3), Fails(), recorder).run("x", thread_id="t")
     assert kinds(recorder.events)[-2:] == ["terminate", "hook_failed"]
 
 
@@ -183,7 +164,7 @@ async def test_a_cancellation_that_cannot_be_saved_is_reported_nevertheless() ->
                 scope.cancel()
                 await anyio.lowlevel.checkpoint()
 
-        store = Failing(1, lambda body: isinstance(body, Paused))
+        store = FullStore(1, counts=lambda body: isinstance(body, Paused))
         await agent(store, Leave(), recorder).run("x", thread_id="t")
     [end] = of(recorder.events, TerminateEvent)
     assert end.reason == "Cancelled"
@@ -192,17 +173,11 @@ async def test_a_cancellation_that_cannot_be_saved_is_reported_nevertheless() ->
 
 
 async def test_a_lost_claim_is_reported_with_what_it_was() -> None:
-    class Stolen(MemoryStore):
-        lost = False
-
-        async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
-            return Appended.FENCED if self.lost else await super().append(claim, bodies)
-
-    store, recorder = Stolen(), Recorder()
+    store, recorder = InterceptedStore(), Recorder()
 
     class Lose(Hook):
         def on_think(self, event: ThinkEvent) -> None:
-            store.lost = True
+            store.before["append"] = lambda claim, bodies: Appended.FENCED
 
     with pytest.raises(Fenced) as caught:
         await agent(store, Lose(), recorder).run("x", thread_id="t")

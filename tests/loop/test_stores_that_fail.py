@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
-from datetime import datetime
-from typing import Any
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Literal
 
 import anyio
 import pytest
@@ -21,7 +21,7 @@ from locus.journal import MemoryStore
 from locus.journal.store import Appended, Claim
 from locus.plugin import hookimpl
 from locus_kit.snapshots import SnapshotAdapter
-from locus_testkit import ScriptedModel, call
+from locus_testkit import FullStore, InterceptedStore, ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
 
@@ -30,50 +30,6 @@ FULL = "no space left on device"
 
 def full() -> OSError:
     return OSError(28, FULL)
-
-
-class Failing(MemoryStore):
-    """Cannot write from its n-th write on, until it is mended.
-
-    Args:
-        at: the write that fails, counted over appends and snapshots, from 1; 0 = none.
-        error: what it raises.
-    """
-
-    def __init__(self, at: int = 0, error: Callable[[], Exception] = full) -> None:
-        super().__init__()
-        self.at, self.error = at, error
-        self.writes = 0
-
-    def _write(self) -> None:
-        self.writes += 1
-        if self.at and self.writes >= self.at:
-            raise self.error()
-
-    def mend(self) -> None:
-        self.at = 0
-
-    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
-        self._write()
-        return await super().append(claim, bodies)
-
-
-class FailingLatest(MemoryStore):
-    """The same for a store that keeps the newest state only."""
-
-    def __init__(self, at: int = 0) -> None:
-        super().__init__(history=False)
-        self.at, self.writes = at, 0
-
-    _write, mend, error = Failing._write, Failing.mend, staticmethod(full)
-
-    async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
-        self._write()  # type: ignore[misc]
-        return await super().append(claim, bodies)
-
-    async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
-        self._write()  # type: ignore[misc]
-        return await super().snapshot(claim, at, state, last)
 
 
 done: Counter[str] = Counter()
@@ -138,7 +94,7 @@ async def whole(agent: Agent[Any, Any], store: Any) -> Any:
 
 
 @pytest.mark.parametrize("mode", ["concurrent", "sequential"])
-@pytest.mark.parametrize("make", [Failing, FailingLatest])
+@pytest.mark.parametrize("make", [FullStore, partial(FullStore, history=False)])
 async def test_a_run_whose_store_fails_at_any_write_continues_to_the_same_end(make: Any, mode: Any) -> None:
     untouched = make()
     wanted = await whole(shop(untouched, mode), untouched)
@@ -155,88 +111,75 @@ async def test_a_run_whose_store_fails_at_any_write_continues_to_the_same_end(ma
     assert untouched.writes > 10
 
 
-class Shelf(MemoryStore):
-    """Keeps snapshots beside the history, when it has room for them."""
+def shelf(every: int, refused: list[str]) -> InterceptedStore:
+    """Has room for entries and none for snapshots; notes where the run was at each."""
 
-    snapshot_every: Any = 2
-    room = False
-    refused: str | None = None
+    def refuse(claim: Claim, at: int, state: AgentState, last: Transition) -> None:
+        refused.append(last.next_node)
+        raise full()
 
-    async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
-        if not self.room:
-            self.refused = last.next_node
-            raise full()
-        return await super().snapshot(claim, at, state, last)
+    store = InterceptedStore({"snapshot": refuse})
+    store.snapshot_every = every  # type: ignore[assignment]
+    return store
 
 
 @pytest.mark.parametrize(("every", "last"), [(1, "end"), (2, "end"), (4, "think"), (7, "think")])
 async def test_a_snapshot_that_cannot_be_made_is_done_without(every: int, last: str) -> None:
     # given a store that has room for entries and none for what caches them
-    store = Shelf()
-    store.snapshot_every = every
+    refused: list[str] = []
+    store = shelf(every, refused)
     agent = Agent(ScriptedModel(call("add", a=1), call("add", a=2), "done", "again"), tools=[add], checkpointer=store)
     # when
     result = await agent.run("x", thread_id="t")
     # then nothing is missing but the cache
-    assert store.refused == last
+    assert refused[-1] == last
     assert (result.message, results(result)) == ("done", ["2", "3"])
     claim = await store.claim("t", "w")
     assert claim.snapshot is None
     assert len(claim.entries) == claim.head
     await store.release(claim)
-    store.room = True
+    store.before.clear()
     result = await agent.run("y", thread_id="t")
     assert [m.text for m in result.state.messages if m.text and m.role is not Role.TOOL] == ["x", "done", "y", "again"]
     assert (await store.claim("t", "w")).snapshot is not None
 
 
-class Door(MemoryStore):
-    """Fails at claims, at giving back, or at looking."""
+def door(method: Literal["claim", "peek", "release"], error: Exception | None = None) -> InterceptedStore:
+    """Fails at claims, at looking, or, when that is done, at giving back."""
 
-    def __init__(self, *at: str, error: Exception | None = None) -> None:
-        super().__init__()
-        self.fails, self.error = set(at), error or ConnectionError("the line is dead")
+    def fail(*_: object) -> None:
+        raise error or ConnectionError("the line is dead")
 
-    def _pass(self, door: str) -> None:
-        if door in self.fails:
-            raise self.error
-
-    async def claim(self, thread_id: str, worker: str) -> Claim:
-        self._pass("claim")
-        return await super().claim(thread_id, worker)
-
-    async def peek(self, thread_id: str) -> Claim | None:
-        self._pass("peek")
-        return await super().peek(thread_id)
-
-    async def release(self, claim: Claim, not_before: datetime | None = None) -> None:
-        await super().release(claim, not_before)
-        self._pass("release")
+    return InterceptedStore(after={"release": fail}) if method == "release" else InterceptedStore({method: fail})
 
 
 async def test_a_thread_that_cannot_be_taken_is_an_error_of_the_store_and_no_segment() -> None:
-    store, recorder = Door("claim"), Recorder()
+    store, recorder = door("claim"), Recorder()
     agent = Agent(ScriptedModel("hi"), hooks=[recorder], checkpointer=store)
-    with pytest.raises(StoreError, match=r"'t': Door could not take the thread: ConnectionError.*try again") as caught:
+    with pytest.raises(
+        StoreError, match=r"'t': InterceptedStore could not take the thread: ConnectionError.*try again"
+    ) as caught:
         await agent.run("x", thread_id="t")
     assert isinstance(caught.value.__cause__, ConnectionError)
     assert recorder.events == []
-    store.fails.clear()
+    store.before.clear()
     assert (await agent.run("x", thread_id="t")).message == "hi"
 
 
 async def test_a_thread_that_cannot_be_given_back_is_an_error_of_the_store_behind_the_end() -> None:
-    store, recorder = Door("release"), Recorder()
+    store, recorder = door("release"), Recorder()
     agent = Agent(ScriptedModel("hi", "again"), hooks=[recorder], checkpointer=store)
-    with pytest.raises(StoreError, match=r"'t': Door could not give the thread back.*what the run did is saved"):
+    with pytest.raises(
+        StoreError, match=r"'t': InterceptedStore could not give the thread back.*what the run did is saved"
+    ):
         await agent.run("x", thread_id="t")
     assert kinds(recorder.events)[-1] == "terminate"
-    store.fails.clear()
+    store.after.clear()
     assert len((await agent.run("y", thread_id="t")).state.messages) == 4
 
 
 async def test_what_was_wrong_first_is_raised_and_the_other_noted() -> None:
-    store = Door("release")
+    store = door("release")
 
     class Dies(Hook):
         def on_think(self, event: Any) -> None:
@@ -249,19 +192,19 @@ async def test_what_was_wrong_first_is_raised_and_the_other_noted() -> None:
 
 @pytest.mark.parametrize("error", [StoreError("the file is damaged", store="mine"), Fenced("somebody else")])
 async def test_what_the_store_says_of_itself_is_raised_as_it_is(error: JournalError) -> None:
-    store = Failing(3, lambda: error)
+    store = FullStore(3, lambda: error)
     with pytest.raises(type(error)) as caught:
         await shop(store).run("x", thread_id="t")
     assert caught.value is error
     assert store.writes == 3
-    for door in ("claim", "release"):
+    for method in ("claim", "release"):
         with pytest.raises(type(error)) as caught:
-            await Agent(ScriptedModel("hi"), checkpointer=Door(door, error=error)).run("x", thread_id="t")
+            await Agent(ScriptedModel("hi"), checkpointer=door(method, error)).run("x", thread_id="t")
         assert caught.value is error
 
 
 async def test_the_error_is_one_and_keeps_its_cause_also_where_calls_run_side_by_side() -> None:
-    class Meeting(Failing):
+    class Meeting(FullStore):
         """Both writes are under way before either fails."""
 
         def __init__(self) -> None:
@@ -286,7 +229,7 @@ async def test_the_error_is_one_and_keeps_its_cause_also_where_calls_run_side_by
 # -- who might have kept it to himself -----------------------------------------------------------------
 
 
-class Steps(Failing):
+class Steps(FullStore):
     """Cannot keep the steps of bodies and hooks."""
 
     async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
@@ -421,7 +364,7 @@ async def test_a_failure_in_a_step_of_a_hook_is_not_a_failure_of_the_hook(where:
 
 
 async def test_a_question_that_cannot_be_kept_leaves_the_run_open() -> None:
-    class Forgets(Failing):
+    class Forgets(FullStore):
         async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
             if self.at and any(isinstance(b, Paused) for b in bodies):
                 raise full()
@@ -452,8 +395,8 @@ def delegating(child: Agent[Any, Any], *, run_child: bool, effect: Any = "keyed"
 
 
 @pytest.mark.parametrize("doors", ["peek", "claim", "append"])
-async def test_a_child_whose_store_fails_stays_open_and_so_does_its_parent(doors: str) -> None:
-    theirs: Any = Failing(3) if doors == "append" else Door(doors)
+async def test_a_child_whose_store_fails_stays_open_and_so_does_its_parent(doors: Any) -> None:
+    theirs: Any = FullStore(3) if doors == "append" else door(doors)
     child = Agent(ScriptedModel(call("add", a=1), "two"), tools=[add], checkpointer=theirs)
     store = MemoryStore()
     model = ScriptedModel(call("delegate"), "it is two")
@@ -461,13 +404,13 @@ async def test_a_child_whose_store_fails_stays_open_and_so_does_its_parent(doors
     with pytest.raises(StoreError):
         await agent.run("x", thread_id="t")
     assert len(model.requests) == 1
-    theirs.mend() if doors == "append" else theirs.fails.clear()
+    theirs.mend() if doors == "append" else theirs.before.clear()
     result = await agent.resume("t")
     assert (results(result), result.message) == (["two"], "it is two")
 
 
 async def test_the_store_of_a_run_that_is_not_part_of_this_one_is_an_ordinary_error_of_the_body() -> None:
-    stranger = Agent(ScriptedModel("hi"), checkpointer=Failing(1))
+    stranger = Agent(ScriptedModel("hi"), checkpointer=FullStore(1))
     model = ScriptedModel(call("delegate"), "sorry")
     agent = Agent(model, tools=[delegating(stranger, run_child=False)], checkpointer=MemoryStore())
     result = await agent.run("x", thread_id="t")
@@ -478,13 +421,11 @@ async def test_the_store_of_a_run_that_is_not_part_of_this_one_is_an_ordinary_er
 async def test_a_child_that_an_overtaken_worker_still_holds_stays_open_and_so_does_its_parent() -> None:
     held: list[Claim] = []
 
-    class Busy(MemoryStore):
-        async def peek(self, thread_id: str) -> Claim | None:
-            if not held:
-                held.append(await self.claim(thread_id, "somebody"))
-            return await super().peek(thread_id)
+    async def take(thread_id: str) -> None:
+        if not held:
+            held.append(await theirs.claim(thread_id, "somebody"))
 
-    theirs = Busy()
+    theirs = InterceptedStore({"peek": take})
     child = Agent(ScriptedModel("two"), checkpointer=theirs)
     model = ScriptedModel(call("delegate"), "it is two")
     agent = Agent(model, tools=[delegating(child, run_child=True)], checkpointer=MemoryStore())
@@ -538,11 +479,9 @@ async def test_a_result_without_a_json_form_is_an_error_of_its_author() -> None:
 
 
 async def test_a_model_answer_is_kept_although_a_step_after_it_had_no_json_form() -> None:
-    class Strict(MemoryStore):
-        async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
-            for body in bodies:
-                AgentState().with_metadata("x", getattr(body, "value", None))
-            return await super().append(claim, bodies)
+    def check(claim: Claim, bodies: Sequence[Body]) -> None:
+        for body in bodies:
+            AgentState().with_metadata("x", getattr(body, "value", None))
 
     class Stores(Hook):
         async def on_think(self, event: Any, run: Any) -> None:
@@ -551,7 +490,7 @@ async def test_a_model_answer_is_kept_although_a_step_after_it_had_no_json_form(
 
             await run.step("odd", make, effect="pure")
 
-    store = Strict()
+    store = InterceptedStore({"append": check})
     result = await Agent(ScriptedModel("hi"), hooks=[Stores()], checkpointer=store).run("x", thread_id="t")
     assert result.message == "hi"
     steps = [str(e.body.step_id) for e in await store.read("t") if isinstance(e.body, Outcome)]
@@ -619,7 +558,7 @@ async def test_an_unknown_outcome_is_an_ordinary_error_of_the_body_that_asks_for
 
 
 async def test_nothing_is_written_after_an_append_that_nobody_knows_of() -> None:
-    class Vague(Failing):
+    class Vague(FullStore):
         async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
             got = await super().append(claim, bodies)
             return Appended.UNKNOWN if self.writes == 4 else got

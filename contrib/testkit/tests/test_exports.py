@@ -12,7 +12,18 @@ import pytest
 import locus_testkit
 from locus_testkit import strategies
 
-FACADE = ("cassettes", "clock", "contracts", "crashes", "engine", "history", "discovery", "network", "scripted_model")
+FACADE = (
+    "cassettes",
+    "clock",
+    "contracts",
+    "crashes",
+    "discovery",
+    "engine",
+    "history",
+    "network",
+    "scripted_model",
+    "stores",
+)
 STRATEGIES = ("conditions", "data", "events", "journals", "messages", "models", "states")
 
 

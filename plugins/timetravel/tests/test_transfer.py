@@ -13,7 +13,7 @@ from locus.core.errors import CheckpointError, CheckpointTooNew, InputError, Jou
 from locus.core.journal import Body
 from locus.journal import Appended, Claim, MemoryStore
 from locus_plugin_timetravel import export_thread, history, import_thread
-from locus_testkit import call
+from locus_testkit import InterceptedStore, call
 
 from .kit import Crash, dead, made, results, same
 
@@ -222,15 +222,13 @@ async def test_a_store_without_history_does_not_take_it(store: MemoryStore) -> N
 
 @pytest.mark.parametrize("how", ["raises", "unknown", "unknown but stored", "fenced"])
 async def test_a_write_that_fails_leaves_nothing_behind(store: MemoryStore, how: str) -> None:
-    class Failing(MemoryStore):
-        async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
-            if how == "raises":
-                raise OSError("disk full")
-            if how == "unknown but stored":
-                await super().append(claim, bodies)
-            return Appended.FENCED if how == "fenced" else Appended.UNKNOWN
+    def fail(claim: Claim, bodies: Sequence[Body]) -> Appended:
+        if how == "raises":
+            raise OSError("disk full")
+        return Appended.FENCED if how == "fenced" else Appended.UNKNOWN
 
-    other = Failing()
+    moment: dict[Any, Any] = {"append": fail}
+    other = InterceptedStore(after=moment) if how == "unknown but stored" else InterceptedStore(moment)
     with pytest.raises(OSError if how == "raises" else JournalError):
         await import_thread(other, await exported(store))
     assert await other.peek("t") is None

@@ -9,20 +9,19 @@ from typing import Any
 from attrs import frozen
 
 from locus import Agent, tool
-from locus.journal import MemoryStore
 from locus.models import ModelRequest
 from locus.plugins.discovery import Catalogue
 from locus.tools import ToolSpec
 from locus_plugin_toolsearch.manifest import plugin
-from locus_testkit import ScriptedModel, SimulatedCrash
+from locus_testkit import InterceptedStore, ScriptedModel, SimulatedCrash
 
 __all__ = [
     "INSTALLED",
     "ROWS",
-    "Dying",
     "Row",
     "SimulatedCrash",
     "agent",
+    "dying",
     "is_prefix",
     "made",
     "sent",
@@ -93,18 +92,13 @@ async def until_it_dies(run: Awaitable[Any]) -> bool:
     return False
 
 
-class Dying(MemoryStore):
+def dying(at: int = 0, *, stored: bool = True) -> InterceptedStore:
     """A store whose process dies in one of its writes, before or after that write is stored; 0 = never."""
+    writes = [0]
 
-    def __init__(self, at: int = 0, *, stored: bool = True) -> None:
-        super().__init__()
-        self.at, self.stored, self.writes = at, stored, 0
+    def die(*_: object) -> None:
+        writes[0] += 1
+        if writes[0] == at:
+            raise SimulatedCrash
 
-    async def append(self, claim: Any, bodies: Any) -> Any:
-        self.writes += 1
-        if self.writes == self.at and not self.stored:
-            raise SimulatedCrash
-        done = await super().append(claim, bodies)
-        if self.writes == self.at:
-            raise SimulatedCrash
-        return done
+    return InterceptedStore(after={"append": die}) if stored else InterceptedStore({"append": die})

@@ -25,7 +25,7 @@ from locus_plugin_toolsearch import ToolSearchHook, index
 from locus_plugin_toolsearch.selection import find_called, read_names
 from locus_testkit import ScriptedModel, call
 
-from .kit import INSTALLED, ROWS, Dying, is_prefix, sent, tools, until_it_dies
+from .kit import INSTALLED, ROWS, dying, is_prefix, sent, tools, until_it_dies
 
 pytestmark = pytest.mark.anyio
 SEARCH = "tool_search"
@@ -88,12 +88,12 @@ def test_a_run_that_died_anywhere_continues_with_the_tools_that_it_had(
 ) -> None:
     async def whole() -> list[list[str]]:
         model = ScriptedModel(following(script), after="repeat")
-        await agent(model, Dying(), **options).run(prompt.plain, thread_id="t")
+        await agent(model, dying(), **options).run(prompt.plain, thread_id="t")
         return sent(model.requests)
 
     async def torn() -> tuple[list[list[str]], list[list[str]], bool]:
         before, after = (ScriptedModel(following(script), after="repeat") for _ in range(2))
-        store = Dying(at, stored=stored)
+        store = dying(at, stored=stored)
         await until_it_dies(agent(before, store, **options).run(prompt.plain, thread_id="t"))
         # Whoever goes on would choose others: more for the prompt.
         other = agent(after, store, **{**options, "top": 7})
@@ -146,7 +146,7 @@ async def test_the_prompt_is_ranked_once_wherever_the_run_dies_and_never_by_a_re
     for at in range(1, 20):
         ranked.clear()
         before, after = (ScriptedModel(following(script), after="repeat") for _ in range(2))
-        store = Dying(at)
+        store = dying(at)
         if await until_it_dies(agent(before, store).run(prompt, thread_id="t")):
             died += 1
             if (await timetravel.history(agent(after, store), "t")).open_node is not None:
@@ -207,7 +207,7 @@ async def test_tools_that_are_known_only_once_a_run_begins_are_found_and_indexed
     script = [[call(SEARCH, query="git diff")], [call("git_diff", about="x")], "Done."]
     model = ScriptedModel(following(script), after="repeat")
     for at in range(9):
-        store = Dying(at)
+        store = dying(at)
         one = Agent(
             model, catalogue=INSTALLED, checkpointer=store, toolsearch={"top": 1, "results": 1}, hooks=[Server()]
         )

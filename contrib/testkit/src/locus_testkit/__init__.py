@@ -56,6 +56,7 @@ from locus_testkit.scripted_model import (  # noqa: E402  # the same
     malformed_call,
     never,
 )
+from locus_testkit.stores import FullStore, InterceptedStore  # noqa: E402  # the same
 
 __all__ = [
     "DEFAULT_USAGE",
@@ -75,7 +76,9 @@ __all__ = [
     "FailingStore",
     "FakeClock",
     "FeatureUnknown",
+    "FullStore",
     "HistoryInvalid",
+    "InterceptedStore",
     "JournalStoreContract",
     "ModelContract",
     "ModelFeatures",
