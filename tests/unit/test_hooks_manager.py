@@ -411,7 +411,7 @@ def test_an_agent_without_hooks_costs_one_look_up_per_question() -> None:
 
     assert table.impls("locus_think") == ()
     assert table.observers(ThinkEvent) == ()
-    assert not table.has_listener(ModelChunkEvent)
+    assert not table.listeners[ModelChunkEvent]
     assert not table.buffers
 
 
@@ -444,9 +444,9 @@ def test_an_async_general_observer_does_not_hear_chunks_and_a_sync_one_does() ->
     class Sync(Hook):
         def on_event(self, ev: Any) -> None: ...
 
-    assert not HookManager.build(hooks=[Async()]).table.has_listener(ModelChunkEvent)
-    assert HookManager.build(hooks=[Async()]).table.has_listener(ThinkEvent)
-    assert HookManager.build(hooks=[Sync()]).table.has_listener(ModelChunkEvent)
+    assert not HookManager.build(hooks=[Async()]).table.listeners[ModelChunkEvent]
+    assert HookManager.build(hooks=[Async()]).table.listeners[ThinkEvent]
+    assert HookManager.build(hooks=[Sync()]).table.listeners[ModelChunkEvent]
 
 
 def test_the_hook_of_the_sources_example_works_as_written() -> None:

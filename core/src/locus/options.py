@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from locus.config import Config
     from locus.core.termination import TerminationCondition
-    from locus.hooks.conversation import ConversationManager
+    from locus.hooks.context import ConversationManager
     from locus.journal.effects import Clock, Effects
     from locus.journal.store import JournalStore
     from locus.models import protocol

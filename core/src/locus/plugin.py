@@ -25,8 +25,7 @@ from locus.core.directives import (
 )
 from locus.core.events import Event, register_event
 from locus.core.lazy import Lazy, exports
-from locus.hooks.context import RunContext
-from locus.hooks.conversation import ConversationManager, View
+from locus.hooks.context import ConversationManager, RunContext, View
 from locus.hooks.hook import Hook, Stash, StashKey
 from locus.hooks.markers import hookimpl
 from locus.plugins.manifest import API, Plugin

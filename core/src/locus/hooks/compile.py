@@ -43,7 +43,6 @@ from locus.core.events import event_types
 from locus.core.frozen import frozen
 from locus.hooks.adapt import Adapted, adapt, name_of
 from locus.hooks.contribute import EVENTS, Contribution, collect_from
-from locus.hooks.dispatch import timed
 from locus.hooks.specs import HOOKS, HookInfo, observer_info
 from locus.hooks.table import PROJECT, HookTable, Impl, observer_hook
 from locus.plugins.report import PluginReport
@@ -279,8 +278,6 @@ def _compile_impl(info: HookInfo, impl: HookImpl, entry: _Entry, index: int) -> 
     source = adapted.source
     own_timeout = getattr(source, "hook_timeout", None)
     timeout = _seconds(own_timeout if own_timeout is not None else entry.timeout, entry.name)
-    if timeout is not None and is_async and info.family != "wrap":
-        call = timed(call, timeout)
     rank = 0 if impl.tryfirst else 2 if impl.trylast else 1
     return Impl(
         call=call,

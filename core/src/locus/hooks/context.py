@@ -1,22 +1,25 @@
-"""`RunContext`: what a hook sees of the run it is called for."""
+"""`RunContext`: what a hook sees of the run; and `ConversationManager`: what of a conversation a model gets to see."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+
+from attrs import field, frozen
 
 from locus.core.events import Event
+from locus.core.frozen import EMPTY, FrozenDict, freeze
 from locus.core.state import AgentState
 from locus.hooks.hook import Stash
 
-if TYPE_CHECKING:  # `locus.models` finds its providers through this package: the runtime import goes that way only
+if TYPE_CHECKING:
     from locus.core.directives import Directive
     from locus.core.messages import Message
     from locus.journal.effects import Clock
     from locus.models.protocol import Model, ModelRequest, ModelResponse
     from locus.tools.registry import ToolRegistry
 
-__all__ = ["RunContext"]
+__all__ = ["ConversationManager", "RunContext", "View"]
 
 T = TypeVar("T")
 
@@ -128,4 +131,38 @@ class RunContext(Protocol):
 
     def cancel(self, reason: str = "") -> None:
         """End the run at the next safe point."""
+        ...
+
+
+# -- conversations -----------------------------------------------------------------------------------
+
+
+@frozen
+class View:
+    """The messages of one request.
+
+    Args:
+        messages: what the model sees; the very tuple ``state.messages`` when nothing had to be left out.
+        metadata: what the manager wants to find in ``state.metadata`` on later turns; Think puts it there.
+    """
+
+    messages: tuple[Message, ...]
+    metadata: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze)
+
+
+@runtime_checkable
+class ConversationManager(Protocol):
+    """Keeps a long conversation inside the model's window.
+
+    An implementation is shared by all runs of an agent, so it holds no state of a run: what must last goes
+    into `View.metadata`, what may be lost into ``run.stash``.
+    """
+
+    async def view(self, state: AgentState, run: RunContext) -> View:
+        """The messages of the next request; ``state.messages`` itself is never edited.
+
+        Args:
+            state: the state before the model call.
+            run: for a model call (``run.call_model``), a report, and the stash.
+        """
         ...

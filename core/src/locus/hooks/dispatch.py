@@ -51,7 +51,6 @@ __all__ = [
     "refuse_result",
     "suppress_own_events",
     "suppressions",
-    "timed",
     "with_suppressions",
 ]
 
@@ -138,9 +137,7 @@ def refuse_result(answer: object, expected: str) -> NoReturn:
 async def call_hook(impl: Impl, *arguments: Any) -> Any:
     """The answer of one implementation."""
     answer = impl.call(*arguments)
-    if impl.is_async:
-        return await as_caller(impl.plugin, answer)
-    if answer is not None and hasattr(answer, "__await__"):
+    if impl.is_async or (answer is not None and hasattr(answer, "__await__")):
         return await as_caller(impl.plugin, limit_time(impl.timeout, answer))
     return answer
 
@@ -182,15 +179,6 @@ async def limit_time(seconds: float | None, awaitable: Awaitable[Any]) -> Any:
     with anyio.move_on_after(seconds):
         return await awaitable
     raise TimeoutError(f"took longer than its hook_timeout of {seconds:g} s")
-
-
-def timed(function: Callable[..., Awaitable[Any]], seconds: float) -> Callable[..., Awaitable[Any]]:
-    """An async function that fails when it takes longer than that."""
-
-    async def call(*arguments: Any) -> Any:
-        return await limit_time(seconds, function(*arguments))
-
-    return call
 
 
 # -- decide ------------------------------------------------------------------------------------------
@@ -308,7 +296,8 @@ async def notify(
         try:
             answer = impl.call(event, run)
             if impl.is_async:
-                answer = await as_caller(impl.plugin, answer)
+                in_time = answer if impl.timeout is None else limit_time(impl.timeout, answer)
+                answer = await as_caller(impl.plugin, in_time)
             if answer is None or type(answer) is Continue:
                 continue
             directive = await _directive(impl, answer, event)

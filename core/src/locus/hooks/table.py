@@ -41,7 +41,7 @@ class Impl:
         hook: the hook's name.
         guard: it fails closed.
         is_async: ``call`` returns an awaitable.
-        timeout: seconds after which an async call counts as failed (built into ``call``, but for wrappers).
+        timeout: seconds after which an async call counts as failed.
         buffers: as a wrapper of the model call it must see the whole answer before chunks are shown.
         order: its place among all implementations of all hooks.
     """
@@ -101,10 +101,6 @@ class HookTable:
     def observers(self, event_type: type[Event]) -> tuple[Impl, ...]:
         """The listeners of events of this class: its own hook and `locus_on_event`, merged in order."""
         return self.listeners[event_type]
-
-    def has_listener(self, event_type: type[Event]) -> bool:
-        """Whether there is a listener of events of this class; if not, they need not be made."""
-        return bool(self.listeners[event_type])
 
     def impls(self, hook: str) -> tuple[Impl, ...]:
         """The implementations of one hook, in the order in which they are called."""

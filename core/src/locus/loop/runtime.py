@@ -46,7 +46,7 @@ from locus.run import Run, Sink, wait_for_abandoned
 if TYPE_CHECKING:
     from locus.core.messages import Message
     from locus.core.termination import TerminationCondition
-    from locus.hooks.conversation import ConversationManager
+    from locus.hooks.context import ConversationManager
     from locus.journal.store import JournalStore
     from locus.models.output import OutputSchema
     from locus.options import RunOptions
