@@ -223,6 +223,14 @@ async def test_an_unknown_keyword_names_the_nearest_plugin_keyword_or_option(
         Agent(ScriptedModel(), **options)
 
 
+@pytest.mark.parametrize("keyword", ["toy_wrod", "max_iteration"])
+async def test_nobody_is_told_to_install_a_slip_of_a_known_keyword(toys: Shelf, keyword: str) -> None:
+    options: dict[str, Any] = {keyword: 1}
+    with pytest.raises(UnknownName) as caught:
+        Agent(ScriptedModel(), **options)
+    assert "pip install" not in str(caught.value)
+
+
 async def test_an_unknown_keyword_that_is_near_nothing_says_how_plugins_get_there(shelf: Shelf) -> None:
     with pytest.raises(UnknownName, match="pip install"):
         Agent(ScriptedModel(), quux=True)
@@ -242,7 +250,7 @@ async def test_wrong_settings_are_all_named_when_the_agent_is_built(toys: Shelf)
 
 
 async def test_contradictions_are_refused(toys: Shelf) -> None:
-    with pytest.raises(ConfigError, match=r"Agent\(toy_word=\.\.\.\) is given and toy=False"):
+    with pytest.raises(ConfigError, match=r"Agent\(toy_word=\.\.\.\) is given and toy=False; drop one"):
         Agent(ScriptedModel(), toy=False, toy_word="x")
     with pytest.raises(ConfigError, match="toy=None"):
         Agent(ScriptedModel(), toy=None)

@@ -82,10 +82,6 @@ class NoScan(Catalogue):
 # -- which -----------------------------------------------------------------------------------------
 
 
-def test_nothing_is_looked_for_when_nothing_is_asked_for() -> None:
-    assert activate(PluginRequest(), NoScan()) == Activation()
-
-
 def test_each_layer_may_switch_on_and_off_what_weaker_ones_said() -> None:
     selection = select(
         [
@@ -170,25 +166,6 @@ def test_only_what_is_on_is_imported(audit: Shelf) -> None:
     ]
 
 
-def test_an_activated_plugin_reaches_the_hook_table_with_its_version(audit: Shelf) -> None:
-    activation = activate(PluginRequest(enabled=("audit",)))
-
-    manager = HookManager.build(activation.plugins, reports=activation.reports)
-
-    assert [impl.plugin for impl in manager.table.impls("locus_on_think")] == ["audit"]
-    assert [(r.name, r.version, r.status) for r in manager.reports] == [("audit", "1.2", "active")]
-
-
-def test_a_manifest_may_be_passed_in_code(shelf: Shelf) -> None:
-    shelf.module("toy_mine", "from locus.plugin import hookimpl\n@hookimpl\ndef locus_on_think(event): ...")
-    mine = Plugin(name="mine", api=(1, 0), summary="Made here.", hooks=("toy_mine",))
-
-    activation = activate(PluginRequest(plugins=(mine,)), Catalogue.only())
-
-    assert names(activation) == ["mine"]
-    assert activation.plugins[0].version == ""
-
-
 @pytest.mark.parametrize("item", [7, None, Plugin])
 def test_what_is_neither_a_name_nor_a_manifest_is_refused(item: Any) -> None:
     with pytest.raises(ConfigError, match="use names, 'no:name', or"):
@@ -244,23 +221,6 @@ def test_false_switches_a_plugin_off(audit: Shelf) -> None:
 
     assert names(activation) == []
     assert [(r.name, r.status, r.detail) for r in activation.reports] == [("audit", "disabled", "switched off by code")]
-
-
-def test_a_keyword_of_a_plugin_that_is_switched_off_is_a_contradiction(audit: Shelf) -> None:
-    with pytest.raises(ConfigError, match=r"Agent\(audit_interval=\.\.\.\) is given and audit=False; drop one"):
-        activate(PluginRequest(keywords={"audit": False, "audit_interval": 3}))
-
-
-@pytest.mark.parametrize(
-    ("keyword", "near"),
-    [("audti", "'audit'"), ("audit_intervall", "'audit_interval'"), ("max_iteration", "'max_iterations'")],
-)
-def test_an_unknown_keyword_names_the_nearest_plugin_keyword_or_option(audit: Shelf, keyword: str, near: str) -> None:
-    with pytest.raises(UnknownName) as caught:
-        activate(PluginRequest(keywords={keyword: 1}), options=("model", "max_iterations"))
-
-    assert f"unknown option of Agent {keyword!r}; did you mean {near}?" in str(caught.value)
-    assert "pip install" not in str(caught.value)
 
 
 def test_a_keyword_that_two_plugins_declare_is_an_error_that_names_both(audit: Shelf) -> None:
