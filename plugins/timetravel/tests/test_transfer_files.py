@@ -13,7 +13,7 @@ from locus.core.errors import JournalError
 from locus.core.journal import entry_to_json
 from locus.journal import Appended, MemoryStore
 from locus_plugin_sqlite import SqliteStore
-from locus_plugin_timetravel import export_thread, fork, import_thread
+from locus_plugin_timetravel import export_thread, fork, history, import_thread
 from locus_testkit import call
 
 from .kit import made
@@ -81,3 +81,23 @@ async def test_a_page_of_a_long_import_is_read_without_the_rest_of_it(tmp_path: 
     with closing(sqlite3.connect(path)) as db:
         (rows,) = db.execute("SELECT count(*) FROM entries").fetchone()
     assert 4 < rows < len(entries) / 8
+
+
+async def test_a_long_import_has_snapshots_on_its_way(tmp_path: Path) -> None:
+    memory = MemoryStore()
+    agent = made(memory, *[call("add", a=n) for n in range(600)], "done", max_iterations=1000)
+    await agent.run("Add.", thread_id="t")
+    past = await history(memory, "t")
+    async with SqliteStore(tmp_path / "t.db") as store:
+        await import_thread(store, await export_thread(memory, "t"))
+        whole = await store.peek("t")
+        assert whole is not None
+        assert whole.snapshot is not None
+        assert (whole.snapshot.at, whole.snapshot.state) == (past[-1].entry, past.state)
+        copy = await fork(store, "t", at=len(past) - 10)
+        shown = await store.peek(copy)
+        assert shown is not None
+        assert shown.snapshot is not None
+        (near,) = (entry for entry in past if entry.entry == shown.snapshot.at)
+        assert shown.snapshot.state == near.state
+        assert 2048 <= shown.snapshot.at < past[-10].entry

@@ -34,6 +34,9 @@ FORMAT = 1
 
 _KIND = "locus.thread"
 
+#: Entries from snapshot to snapshot of an import.
+_SNAPSHOT_EVERY = 2048
+
 
 async def export_thread(source: Source, thread_id: str) -> Iterator[str]:
     """The lines of a thread, without line ends: a header, and one line an entry. Each is made when it is asked for.
@@ -98,9 +101,9 @@ async def import_thread(source: Source, lines: Iterable[str] | AsyncIterable[str
             got = await cast(FormStore, store).append_batch(claim, batch)
         if got is not Appended.OK:
             raise Fenced(f"thread {name!r}: the import was not stored ({got.value}); import it again")
-        if read.last is not None:
+        for at, state, last in read.snapshots():
             # Else the first claim would fold the whole thread.
-            await store.snapshot(claim, read.at, read.state, read.last)
+            await store.snapshot(claim, at, state, last)
     except BaseException as e:
         with anyio.CancelScope(shield=True):
             await store.release(claim)
@@ -146,14 +149,18 @@ class _Reading:
         self._line = self._entries = 0
         self._head: int | None = None
         self._thread_id = self._newest = ""
-        #: The newest transition, its number, and what folds up to it.
-        self.last: Transition | None = None
-        self.at, self._fold = 0, Fold(BLANK)
+        #: Entry number, state and transition, of every so many entries and of the newest transition.
+        self._snapshots: list[tuple[int, AgentState, Transition]] = []
+        self._last: tuple[int, Transition] | None = None
+        self._fold = Fold(BLANK)
 
-    @property
-    def state(self) -> AgentState:
-        """The state after the newest transition."""
-        return self._fold.state()
+    def snapshots(self) -> list[tuple[int, AgentState, Transition]]:
+        """Entry number, state and transition of each place where a snapshot is worth its room, the last one included.
+
+        Several, as a run writes them: a fork in the middle starts from one, and none is as large as the whole state.
+        """
+        last = () if self._last is None else ((self._last[0], self._fold.state(), self._last[1]),)
+        return [*self._snapshots, *last]
 
     async def thread(self, lines: Iterable[str] | AsyncIterable[str]) -> str:
         """Read everything; gives the exported thread's id.
@@ -204,7 +211,10 @@ class _Reading:
         # Whatever folding raises, the entry is what is wrong.
         except Exception as e:
             raise CheckpointError(f"line {number}", f"the transition cannot be folded: {e}") from e
-        self.last, self.at = made, n
+        self._last = n, made
+        if n - (self._snapshots[-1][0] if self._snapshots else 0) >= _SNAPSHOT_EVERY:
+            self._snapshots.append((n, self._fold.state(), made))
+            self._last, self._fold = None, Fold(self._snapshots[-1][1])
 
 
 def _check(before: Fold, made: Transition) -> None:

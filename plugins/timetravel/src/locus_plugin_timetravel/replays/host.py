@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from locus.core.events import Ending
     from locus.core.journal import Policy, Step, StepId, Transition
-    from locus.core.messages import Usage
     from locus.core.state import AgentState
     from locus.journal import JournalStore
     from locus_plugin_timetravel.replays.run import ReplayRun
@@ -264,12 +263,8 @@ class ReplayHost(JournalHost):
         next_node: str,
         why: str = "",
         ending: Ending | None = None,
-        instead_of: str = "",
-        uncharged: Usage | None = None,
-        request_id: str = "",
-        active_seconds: float = 0.0,
         iteration: int = 0,
-        when: Any = "now",
+        **_: Any,
     ) -> AgentState:
         """Compare the transition with the recorded one, and go on from that."""
         if self.stop_error is not None:
