@@ -407,7 +407,7 @@ async def test_an_unknown_tool_comes_back_with_the_valid_names_and_the_closest()
 
 async def test_arguments_that_are_not_a_json_object_come_back_as_they_were() -> None:
     [told] = await answer(add, calls=malformed_call("add", '{"a": 1,'))
-    assert "no JSON object" in told
+    assert "not a JSON object" in told
     assert '{"a": 1,' in told
 
 

@@ -9,7 +9,7 @@ The steps, and why they come in this order:
 1. *Adapt* each hook object: methods of a `Hook`, marked methods and functions of a module become one form, `Adapted`.
    The events that a plugin registers are learned here, before anything is checked, because hooks of any plugin may be
    about these events.
-2. *Specify*: pluggy is told every hook that exists now, with one for each registered event.
+2. *Specify*: pluggy gets every hook that exists now, with one for each registered event.
 3. *Compile* plugin by plugin: pluggy compares names and arguments with the specification, then each implementation
    becomes an `Impl`: a callable that takes all arguments of the hook by position. An implementation may name any of
    them in any order; the adapter that makes up the difference is chosen once; where the names agree, none is used.

@@ -49,7 +49,7 @@ class RunContext(Protocol):
 
     @property
     def registry(self) -> ToolRegistry:
-        """The tools of the run: their names, what the model is told of them, and whether arguments fit."""
+        """The tools of the run: their names, what the model reads of them, and whether arguments fit."""
         ...
 
     @property
@@ -73,7 +73,7 @@ class RunContext(Protocol):
         ...
 
     async def emit(self, event: Event) -> Directive | None:
-        """Send an event to everybody who listens; fills in its envelope.
+        """Send an event to all listeners; fills in its envelope.
 
         Returns:
             The strictest directive of the listeners, or None.
@@ -117,7 +117,7 @@ class RunContext(Protocol):
         Args:
             state: what to think on; another one than the hook was given, if need be.
             given: an answer that needs no model, such as calls that a plan asks for. Everything else is as with the
-                model's: it is recorded and told, its calls are executed, and one without calls is reviewed; but a
+                model's: it is recorded and emitted, its calls are executed, and one without calls is reviewed; but a
                 hook's `Retry` does not concern it. None = the model is asked.
 
         Raises:

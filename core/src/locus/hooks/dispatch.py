@@ -264,7 +264,7 @@ async def decide_route(
 
 
 _EXPECTED_DIRECTIVE = "None, Continue(), Cancel(...), Retry(...), or Reject(...) of a tool call"
-# Reject answers the start of a tool alone, where a guard's refusal must not be undone by somebody's Retry.
+# Reject answers the start of a tool alone, where a guard's refusal must not be undone by another hook's Retry.
 _DIRECTIVES: dict[type, int] = {Continue: 0, Retry: 1, Reject: 2, Cancel: 3}
 
 

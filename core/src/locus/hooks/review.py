@@ -28,7 +28,7 @@ Step = Callable[[str, Callable[[], Awaitable[Revise | Cancel | None]]], Awaitabl
 async def review(
     impls: tuple[Impl, ...], answer: Message, state: AgentState, run: RunContext, health: HookHealth, step: Step
 ) -> Revise | Cancel | None:
-    """Is this answer accepted? Everybody is asked in order, until somebody cancels.
+    """Is this answer accepted? All are asked in order, until one cancels.
 
     Args:
         impls: ``table.impls("locus_review_answer")``.
@@ -98,7 +98,7 @@ def _turn(prompt: Message, answer: Any) -> Message | Cancel | None:
 async def filter_progress(
     impls: tuple[Impl, ...], message: str, call: ToolCall, run: RunContext, health: HookHealth
 ) -> str:
-    """What a body says of its progress, as it may be told; each implementation gets what the one before made of it.
+    """What a body reports of its progress, as it may be emitted; each implementation gets the result of the one before.
 
     Args:
         impls: ``table.impls("locus_filter_progress")``.
@@ -118,5 +118,5 @@ async def filter_progress(
 
 def _progress(answer: Any) -> str | None:
     if answer is not None and not isinstance(answer, str):
-        refuse_result(answer, "the message as it may be told, or None to leave it")
+        refuse_result(answer, "the message as it may be emitted, or None to leave it")
     return answer

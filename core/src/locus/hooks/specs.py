@@ -237,17 +237,17 @@ def locus_filter_input(prompt: Message, run: RunContext) -> Message | str | Canc
 
     Of a prompt that is a transcript, each turn of the user's, in order; when one is refused, so are those after it.
     Each implementation gets what the one before made of it. A text replaces the whole content; None leaves
-    the turn as it is; `Cancel` refuses it and ends the run. Events that it causes are told right after the
+    the turn as it is; `Cancel` refuses it and ends the run. Events that it causes are emitted right after the
     `RunStartEvent`, which tells what it made of the turn.
     """
 
 
 @_hook("review")
 def locus_filter_progress(message: str, call: ToolCall, run: RunContext) -> str | None:
-    """What a tool's body says of its progress, before anybody is told; not asked when nobody listens.
+    """What a tool's body reports of its progress, before it is emitted; not asked without a listener.
 
     Each implementation gets what the one before made of it; None leaves it as it is. Of a message that a failing
-    guard was asked about nothing is told.
+    guard was asked about nothing is emitted.
     """
 
 
@@ -268,7 +268,7 @@ def locus_wrap_model_call(
 ) -> Awaitable[ModelResponse]:
     """Around one model call, inside its step: what comes out is what is recorded.
 
-    ``call_next`` may be called again. It raises `BudgetExceeded`, and asks nobody, when the attempts before have used
+    ``call_next`` may be called again. It raises `BudgetExceeded`, and asks no model, when the attempts before have used
     up what the run may spend, or the run is cancelled.
 
     Set ``buffers = True`` on the hook or in the manifest when the whole answer must be seen before anything

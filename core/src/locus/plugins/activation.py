@@ -209,7 +209,7 @@ class _Chooser:
         self._wanted, self._catalogue, self._selection = wanted, catalogue, selection
         self._asked, self._environ = asked, environ
         code = [item for item in wanted.plugins if isinstance(item, str)]
-        #: What somebody asked for; switched off by somebody stronger it need not be installed.
+        #: What was asked for; switched off by a stronger layer it need not be installed.
         self._named = {*wanted.enabled, *wanted.required, *split_names(wanted.env), *wanted.cli, *code}
         self._reports: list[PluginReport] = []
         self._problems: list[str] = []

@@ -1,6 +1,6 @@
 """`Catalogue`: what is installed. It lists names without loading anything, and loads one manifest at a time.
 
-A broken plugin is an entry with an error, never an exception for somebody who does not use it.
+A broken plugin is an entry with an error, never an exception for a program that does not use it.
 """
 
 from __future__ import annotations

@@ -88,12 +88,12 @@ def redact(text: str) -> str:
 
 
 def scrub(text: str) -> str:
-    """The same for prose and tracebacks in which such texts may stand."""
+    """The same for prose and tracebacks that may contain such texts."""
     return _hide(text, _in_prose())
 
 
 def show_values(values: Mapping[str, Any]) -> str:
-    """The `repr` of a table in which such texts may stand."""
+    """The `repr` of a table that may contain such texts."""
     return repr({key: redact(value) if isinstance(value, str) else value for key, value in values.items()})
 
 

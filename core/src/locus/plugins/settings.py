@@ -110,7 +110,7 @@ def _holds_secret(cls: Any) -> bool:
 
 
 def _describe(cls: Any) -> str:
-    """A type, in the words of somebody who writes a configuration file."""
+    """A type, in the words of a configuration file."""
     if get_origin(cls) is Literal:
         return "one of " + ", ".join(map(repr, get_args(cls)))
     if get_origin(cls) in (Union, UnionType):

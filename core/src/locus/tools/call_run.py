@@ -63,17 +63,17 @@ class CallRun(Protocol):
 
     @property
     def has_deciders(self) -> bool:
-        """Whether anybody decides about calls."""
+        """Whether a hook decides about calls."""
         ...
 
     @property
     def has_tool_wrappers(self) -> bool:
-        """Whether anybody wraps tool bodies."""
+        """Whether a hook wraps tool bodies."""
         ...
 
     @property
     def has_listener(self) -> Callable[[type[Event]], object]:
-        """Whether anybody listens to events of a kind: true or false."""
+        """Whether there is a listener of events of a kind: true or false."""
         ...
 
     def cancel(self, reason: str = "") -> None:
@@ -98,7 +98,7 @@ class CallRun(Protocol):
         ...
 
     async def filter_progress(self, message: str, call: ToolCall) -> str:
-        """What a body says of its progress, as it may be told."""
+        """What a body reports of its progress, as it may be emitted."""
         ...
 
     def wrap_tool_call(

@@ -1,6 +1,6 @@
 """Whose cancellation is it: the runtime's, which must go on up, or one that a tool raised by itself?
 
-A tool that awaits a task which somebody cancelled raises `CancelledError` although nobody cancelled the run. On
+A tool that awaits a cancelled task raises `CancelledError` although the run was not cancelled. On
 asyncio the task knows the difference; on trio only the runtime can raise `Cancelled`.
 """
 

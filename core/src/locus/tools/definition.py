@@ -107,7 +107,7 @@ class Bound:
         return f"<Bound {self.tool.name} {self.key}>"
 
 
-# With a __dict__: functools.update_wrapper's attributes (__name__, __doc__, __wrapped__) stand beside the fields,
+# With a __dict__: functools.update_wrapper's attributes (__name__, __doc__, __wrapped__) are kept beside the fields,
 # so that help(), inspect.signature() and documentation tools see the function.
 @frozen(kw_only=True, eq=False, slots=False, repr=False)
 class Tool(Generic[P, R]):

@@ -192,7 +192,7 @@ def _prepare(ordinal: int, call: ToolCall, state: AgentState, run: CallRun) -> _
         c.outcome = c.refusal(run.registry.unknown(call.name))
     elif call.malformed is not None:
         c.outcome = c.refusal(
-            f"ArgumentError: the arguments of {call.name} are no JSON object: {call.malformed[:200]!r}; "
+            f"ArgumentError: the arguments of {call.name} are not a JSON object: {call.malformed[:200]!r}; "
             "call it again with one"
         )
     else:
@@ -374,7 +374,7 @@ def _approves(answer: Any) -> bool:
 
 
 def _is_unknown(c: _Call, run: CallRun, step_id: StepId, found: object) -> bool:
-    """Whether nobody knows what came of a call that was begun before a crash; it is not begun again then.
+    """Whether the outcome of a call that was begun before a crash is unknown; it is not begun again then.
 
     What was recorded with the intent counts, not what the code says now: the effect may have been declared another
     one since, the tool removed, or a parameter renamed. A person who was asked about it has answered for it.

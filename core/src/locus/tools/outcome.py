@@ -34,7 +34,7 @@ __all__ = [
     "with_recorded_results",
 ]
 
-#: What the model reads about a call that was begun, and nobody knows what came of it.
+#: What the model reads about a call that was begun and whose outcome is unknown.
 UNKNOWN = (
     "outcome unknown: this call was started before an interruption and may have had its effect; "
     "find out before calling it again"
@@ -45,14 +45,14 @@ _result, _message = maker(ToolResult), maker(Message)
 
 
 def _unknown_result(call: ToolCall) -> Message:
-    """The tool message for a call that was begun and whose outcome nobody knows."""
+    """The tool message for a call that was begun and whose outcome is unknown."""
     return Message(TOOL, ToolResult(call.id, f"Error: {UNKNOWN}", is_error=True, name=call.name))
 
 
 @fast_init
 @frozen
 class CallOutcome:
-    """The record of a call and what the model is told.
+    """The record of a call and what the model reads.
 
     Args:
         execution: the record for the state.

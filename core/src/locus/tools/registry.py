@@ -126,7 +126,7 @@ class ToolRegistry:
 
 
 def _is_same(one: Tool[..., Any], other: Tool[..., Any]) -> bool:
-    """Whether one function was given twice in the same way, which harms nobody."""
+    """Whether one function was given twice in the same way, which does no harm."""
 
     def facts(tool: Tool[..., Any]) -> tuple[Any, ...]:
         options = (tool.idempotent, tool.effect, tool.timeout, tool.ask_on_unknown, tool.max_result_chars)
