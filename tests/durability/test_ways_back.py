@@ -154,6 +154,31 @@ async def test_a_second_attempt_in_flight_is_unknown_though_its_hook_is_gone(sto
     assert len(entered) == 2
 
 
+async def test_a_second_attempt_in_flight_is_unknown_though_its_tool_is_gone(store: JournalStore) -> None:
+    """The hook asks for the second attempt again, and there is nothing that it could run."""
+    entered = anyio.Event()
+    tries: list[int] = []
+
+    @tool(name="pay", effect="keyed")
+    async def pay(amount: int) -> str:
+        """Pay; the first time nothing happens."""
+        tries.append(amount)
+        if len(tries) == 1:
+            raise RetryableToolError("busy")
+        entered.set()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    first = agent(store, pay, script=(call("pay", amount=5),), hooks=(RetriesCalls(),))
+    async with anyio.create_task_group() as group:
+        group.start_soon(lambda: first.run("Pay.", thread_id="t"))
+        await entered.wait()
+        group.cancel_scope.cancel()
+    result = await agent(store, hooks=(RetriesCalls(),)).resume("t")
+    assert result.error is None
+    assert [UNKNOWN in text for text in told(result)] == [True]
+
+
 async def test_a_new_turn_after_a_second_attempt_in_flight(store: JournalStore) -> None:
     entered: list[int] = []
 

@@ -66,6 +66,8 @@ class _Call:
     # The key that was recorded with its intent, before a crash.
     intended_key: str = ""
     outcome: CallOutcome | None = None
+    # Why the body cannot run, whatever a hook asks for.
+    refusal: CallOutcome | None = None
     waiting: bool = False
     # Nothing else is under way beside it.
     alone: bool = False
@@ -169,7 +171,7 @@ async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallR
         for c in again:
             if c.at not in run.host.retried_steps:
                 run.host.record_retry(c.at, run.retry_reason)
-            c.outcome, c.attempt, c.answered = None, c.attempt + 1, 0
+            c.outcome, c.attempt, c.answered = c.refusal, c.attempt + 1, 0
         await _run_all(again, run)
     for c in work:
         if c.waiting:
@@ -201,6 +203,7 @@ def _prepare(ordinal: int, call: ToolCall, state: AgentState, run: CallRun) -> _
             c.outcome = c.refusal(f"ArgumentError: {bound}")
         else:
             c.bound, c.key = bound, bound.key
+    c.refusal = c.outcome
     return c
 
 
