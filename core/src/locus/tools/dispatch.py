@@ -67,7 +67,7 @@ class _Call:
     intended_key: str = ""
     outcome: CallOutcome | None = None
     # Why the body cannot run, whatever a hook asks for.
-    refusal: CallOutcome | None = None
+    invalid: CallOutcome | None = None
     waiting: bool = False
     # Nothing else is under way beside it.
     alone: bool = False
@@ -171,7 +171,7 @@ async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallR
         for c in again:
             if c.at not in run.host.retried_steps:
                 run.host.record_retry(c.at, run.retry_reason)
-            c.outcome, c.attempt, c.answered = c.refusal, c.attempt + 1, 0
+            c.outcome, c.attempt, c.answered = c.invalid, c.attempt + 1, 0
         await _run_all(again, run)
     for c in work:
         if c.waiting:
@@ -203,7 +203,7 @@ def _prepare(ordinal: int, call: ToolCall, state: AgentState, run: CallRun) -> _
             c.outcome = c.refusal(f"ArgumentError: {bound}")
         else:
             c.bound, c.key = bound, bound.key
-    c.refusal = c.outcome
+    c.invalid = c.outcome
     return c
 
 
