@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeVar
 
 import anyio
 import anyio.lowlevel
-from attrs import asdict, field, frozen
+from attrs import asdict, frozen
 from tests.durability.explore import forked
 from tests.durability.log import Log
 from tests.durability.pointed import Pointed
@@ -325,7 +325,7 @@ class Played:
     """What came of a plan: how often a visit died, was cancelled, forked, and what is wrong."""
 
     cuts: tuple[str, ...]
-    wrong: tuple[str, ...] = field(converter=tuple)
+    wrong: tuple[str, ...]
 
 
 def _thread(log: Log, visit: Visit) -> str:
@@ -359,7 +359,7 @@ async def play_plan(plan: Plan, subject: Subject) -> Played:
             await visit(_LAST, thread)
     wrong = await _judge(subject.open(Points()), log)
     await subject.close()
-    return Played(tuple(cuts), wrong)
+    return Played(tuple(cuts), tuple(wrong))
 
 
 def _killed_plan(plan: Plan, folder: Path, kind: str) -> Played:
@@ -396,7 +396,7 @@ def _killed_plan(plan: Plan, folder: Path, kind: str) -> Played:
             break
         for thread in [each for each, ended in ends.items() if not ended]:
             visit(_LAST, thread)
-    return Played(tuple(cuts), wrong)
+    return Played(tuple(cuts), tuple(wrong))
 
 
 def main(order: dict[str, Any]) -> None:
