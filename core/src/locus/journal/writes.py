@@ -35,7 +35,6 @@ __all__ = [
     "refuse",
     "release_unreadable",
     "report_errors",
-    "store_error",
     "write_error",
 ]
 
@@ -89,16 +88,7 @@ ENDED = "the run has ended, and what it did is saved"
 KEPT_BUSY = "what the run did is saved; the thread stays busy until the store finds that its holder is gone"
 
 
-def store_error(store: JournalStore, thread_id: str, doing: str, error: Exception, meaning: str) -> StoreError:
-    """The failure of a store, for a person.
-
-    Args:
-        store: the store.
-        thread_id: the thread.
-        doing: what was to be done.
-        error: what was raised.
-        meaning: what it means for the run, one of the texts above.
-    """
+def _store_error(store: JournalStore, thread_id: str, doing: str, error: Exception, meaning: str) -> StoreError:
     name = type(store).__name__
     what = f"{type(error).__name__}: {error}"
     return StoreError(f"thread {thread_id!r}: {name} could not {doing}: {what}; {meaning}", store=name)
@@ -114,7 +104,7 @@ def write_error(store: JournalStore, thread_id: str, doing: str, error: Exceptio
         error: what was raised.
         node: where the run goes on by what is stored; None = it has ended, ``""`` = nothing of it is stored.
     """
-    return store_error(store, thread_id, doing, error, ENDED if node is None else LEFT_OPEN if node else NOT_BEGUN)
+    return _store_error(store, thread_id, doing, error, ENDED if node is None else LEFT_OPEN if node else NOT_BEGUN)
 
 
 def describe_bodies(bodies: Iterable[Body]) -> str:
@@ -149,13 +139,13 @@ def mismatch_error(step_id: StepId, recorded: str, asked: str) -> StepMismatch:
 
 @contextmanager
 def report_errors(store: JournalStore, thread_id: str, doing: str, meaning: str) -> Iterator[None]:
-    """Turn what a store raises into a `StoreError`; arguments as in `store_error`."""
+    """Turn what a store raises into a `StoreError` that ends with ``meaning``; the rest as in `write_error`."""
     try:
         yield
     except LocusError:
         raise
     except Exception as e:
-        raise store_error(store, thread_id, doing, e, meaning) from e
+        raise _store_error(store, thread_id, doing, e, meaning) from e
 
 
 async def release_unreadable(store: JournalStore, claim: Claim, error: BaseException) -> None:
