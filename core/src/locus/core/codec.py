@@ -20,7 +20,7 @@ from cattrs.gen import make_dict_unstructure_fn
 
 from locus.core.data import decode_data, encode_data, register_value, take_forms
 from locus.core.errors import CheckpointError, NotSerialisable
-from locus.core.frozen import FrozenDict
+from locus.core.frozen import FrozenDict, maker
 from locus.core.messages import (
     Block,
     MediaBlock,
@@ -119,6 +119,7 @@ def _reader(cls: type, key: str = "", tag: str = "") -> Callable[[Any, Any], Any
         tag: what is there.
     """
     resolve_types(cls)
+    make: Callable[..., Any] = maker(cls)
     field_of = {a.name: (a.alias, *_reading(a.type)) for a in fields(cls) if a.init}.get
     required = {a.name for a in fields(cls) if a.init and a.default is NOTHING}
 
@@ -134,7 +135,7 @@ def _reader(cls: type, key: str = "", tag: str = "") -> Callable[[Any, Any], Any
             elif name != key or value != tag:
                 raise CheckpointError(cls.__name__, f"unknown field {name!r:.60}")
         try:
-            return cls(**given)
+            return make(**given)
         except TypeError as e:
             if required <= form.keys():
                 raise

@@ -152,11 +152,12 @@ def fast_init(cls: Class) -> Class:
 def maker(cls: Callable[P, V]) -> Callable[P, V]:
     """A function that makes what a `fast_init` class makes, with the same arguments, in half the time.
 
-    A call of a class carries its arguments through a tuple and a dict; that of a function does not.
+    A call of a class carries its arguments through a tuple and a dict; that of a function does not. Of another class it
+    is the class itself.
     """
-    if _MAKERS[cls] is None:
+    if _MAKERS.get(cls, cls) is None:
         cls.__init__ = _written_init(cls)  # type: ignore[method-assign]
-    made: Callable[P, V] = _MAKERS[cls]
+    made: Callable[P, V] = _MAKERS.get(cls, cls)
     return made
 
 

@@ -47,8 +47,9 @@ _LIFTED = 64
 
 _MARK = "\0"
 
-#: What stands for a text. A quote within a text has a backslash before it, the name of a field a colon behind it.
-_REFERENCE = re.compile(rb'(?<!\\)"\\u0000(\d+)"(?!:)')
+#: What stands for a text. A quote within a text has a backslash before it, the name of a field a colon behind it. The
+#: backslash is looked for last: `re` finds a pattern that begins with plain bytes ten times as fast.
+_REFERENCE = re.compile(rb'"\\u0000(?<!\\"\\u0000)(\d+)"(?!:)')
 _ESCAPED = b'"\\u0000\\u0000'
 
 _raw_texts = msgspec.json.Decoder(list[msgspec.Raw]).decode
