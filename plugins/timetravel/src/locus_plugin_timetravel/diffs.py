@@ -19,7 +19,7 @@ from locus.core.journal import END, FORK
 from locus.core.messages import Message, Role, Usage
 from locus.journal import History
 from locus_plugin_timetravel.histories import Source, history
-from locus_plugin_timetravel.text import call_text, one_line, outcome_text, spent, table
+from locus_plugin_timetravel.text import call_text, describe_usage, one_line, outcome_text, table
 
 if TYPE_CHECKING:
     from locus.core.state import AgentState, ToolExecution
@@ -56,12 +56,12 @@ class Act:
 
     def __str__(self) -> str:
         done = [f"{call} = {came}" for call, came in self.calls] or [*map(one_line, self.said), *self.asked]
-        return one_or_more([self.node, "; ".join(done), self.why, spent(self.usage)])
+        return join_parts([self.node, "; ".join(done), self.why, describe_usage(self.usage)])
 
 
 @frozen
 class Row:
-    """Two acts that stand beside each other; None where a run has none."""
+    """Two acts side by side; None where a run has no act there."""
 
     a: Act | None
     b: Act | None
@@ -99,7 +99,7 @@ class Diff:
         return next((row for row in self.rows if not row.same), None)
 
     def __str__(self) -> str:
-        lines = [("", self.a, self.b), ("", spent(self.usage_a), spent(self.usage_b))]
+        lines = [("", self.a, self.b), ("", describe_usage(self.usage_a), describe_usage(self.usage_b))]
         parted = False
         for row in self.rows:
             mark = "" if row.same else "*" if parted else ">"
@@ -114,7 +114,7 @@ def _cell(act: Act | None) -> str:
     return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."
 
 
-def one_or_more(parts: Sequence[str]) -> str:
+def join_parts(parts: Sequence[str]) -> str:
     """The parts that are there, two spaces apart."""
     return "  ".join(part for part in parts if part)
 
@@ -142,7 +142,7 @@ def diff(a: Side, b: Side) -> Diff:
     if isinstance(a, History) and isinstance(b, History):
         left, right = _acts(a), _acts(b)
     else:
-        left, right = list(_told(a.state)), list(_told(b.state))
+        left, right = list(_acts_of_state(a.state)), list(_acts_of_state(b.state))
     return Diff(a=_name(a), b=_name(b), rows=tuple(_rows(left, right)), usage_a=a.usage, usage_b=b.usage)
 
 
@@ -180,7 +180,7 @@ def _acts(past: History) -> list[Act]:
 
 
 def _act(entry: HistoryEntry) -> Act:
-    said, asked = _said(entry.messages)
+    said, asked = _texts_and_calls(entry.messages)
     return Act(
         node=entry.node,
         next_node=entry.next_node,
@@ -193,7 +193,7 @@ def _act(entry: HistoryEntry) -> Act:
     )
 
 
-def _said(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _texts_and_calls(messages: Sequence[Message]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     said = tuple(m.text for m in messages if m.role is not Role.TOOL and m.text)
     return said, tuple(call_text(c.name, c.arguments) for m in messages for c in m.tool_calls)
 
@@ -202,16 +202,16 @@ def _calls(executions: Sequence[ToolExecution]) -> tuple[tuple[str, str], ...]:
     return tuple((call_text(e.tool_name, e.arguments), outcome_text(e)) for e in executions)
 
 
-def _told(state: AgentState) -> Iterator[Act]:
-    """What a run did, as far as its final state tells."""
+def _acts_of_state(state: AgentState) -> Iterator[Act]:
+    """What a run did, as far as its final state shows."""
     answers = [i for i, m in enumerate(state.messages) if m.role is Role.ASSISTANT]
     # One answer an iteration; those before are of earlier runs.
     answers = answers[max(0, len(answers) - len(state.reasoning_steps)) :]
     before = answers[0] if answers else len(state.messages)
-    said, _ = _said([m for m in state.messages[:before] if m.role is Role.USER][-1:])
+    said, _ = _texts_and_calls([m for m in state.messages[:before] if m.role is Role.USER][-1:])
     yield Act(node="start", said=said)
     for index, step in zip(answers, state.reasoning_steps, strict=False):
-        said, asked = _said(state.messages[index : index + 1])
+        said, asked = _texts_and_calls(state.messages[index : index + 1])
         yield Act(node="think", said=said, asked=asked)
         calls = [e for e in state.tool_executions if e.iteration == step.iteration]
         if calls:

@@ -4,8 +4,11 @@ A fork of an open run is another run: it gets a run id of its own, in the same w
 its effects begin with the run's id (`ToolContext.idempotency_key`), and an effect of the fork is a new one, not another
 attempt at the origin's: with the origin's key, a service that deduplicates would answer it with what it did for other
 arguments. What the origin had done before the fork is in the state, and is not done again. What it had done in the node
-under way is no part of the fork, because no transition is: there that node runs anew. But an effect whose intent is on
-record without an outcome is not begun anew: the fork inherits that its outcome is unknown.
+under way is not part of the fork, which ends with a transition: there that node runs anew. But an effect whose intent
+is on record without an outcome is not begun anew: the fork inherits that its outcome is unknown.
+
+A fork knows the request ids of the turns that it has: the turn that is its last is answered from the copy, or gone on
+with where the fork left it open; the id of a turn behind the fork is a new turn there.
 """
 
 from __future__ import annotations
@@ -48,20 +51,20 @@ async def fork(source: Source, thread_id: str, *, at: int | None = None, into: s
     else:
         (number, last), where = await nth_transition(store, thread_id, at), f" at {at}"
     since = await steps_after(store, thread_id, number)
-    await store.fork(thread_id, number, name, _parted(last, f"forked from {thread_id!r}{where}", since))
+    await store.fork(thread_id, number, name, _fork_entries(last, f"forked from {thread_id!r}{where}", since))
     return name
 
 
-def _parted(last: Transition, why: str, since: list[Body]) -> tuple[Body, ...]:
-    """What makes an open run another one; it inherits that nobody knows what came of an effect in flight."""
+def _fork_entries(last: Transition, why: str, since: list[Body]) -> tuple[Body, ...]:
+    """What makes an open run another one; an effect in flight has an unknown outcome there, too."""
     if last.next_node == END:
         return ()
     run_id = str(uuid4())
     change = StateDelta({"run_id": run_id})
     # On its way out, why it ends is what the transition says, and so it stays.
-    told = last.why if last.next_node == Node.TERMINATE else why
+    reason = last.why if last.next_node == Node.TERMINATE else why
     begun = [evolve(intent, run_id=run_id, policy="once") for intent in _in_flight(since)]
-    return (evolve(last, run_id=run_id, node=FORK, delta=change, why=told), *begun)
+    return (evolve(last, run_id=run_id, node=FORK, delta=change, why=reason), *begun)
 
 
 def _in_flight(since: list[Body]) -> list[Intent]:

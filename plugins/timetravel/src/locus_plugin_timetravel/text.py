@@ -14,7 +14,16 @@ if TYPE_CHECKING:
     from locus.core.state import ToolExecution
     from locus.journal import History, HistoryEntry
 
-__all__ = ["call_text", "deed", "format_history", "one_line", "outcome_text", "said", "spent", "table"]
+__all__ = [
+    "call_text",
+    "describe_entry",
+    "describe_message",
+    "describe_usage",
+    "format_history",
+    "one_line",
+    "outcome_text",
+    "table",
+]
 
 
 def one_line(text: str, limit: int = 60) -> str:
@@ -22,7 +31,7 @@ def one_line(text: str, limit: int = 60) -> str:
     return safe_repr(" ".join(text.split()), limit)
 
 
-def spent(usage: Usage) -> str:
+def describe_usage(usage: Usage) -> str:
     """``"15 tokens"``, with dollars where they are known; ``""`` for nothing."""
     tokens = usage.total_tokens
     dollars = "" if usage.cost is None else f"${usage.cost:.4g}"
@@ -42,7 +51,7 @@ def outcome_text(execution: ToolExecution) -> str:
     return f"{one_line(execution.result or '')}{' (from an earlier call)' if execution.cache_hit else ''}"
 
 
-def said(message: Message) -> str:
+def describe_message(message: Message) -> str:
     """What a message says or asks for."""
     parts = [call_text(c.name, c.arguments) for c in message.tool_calls]
     parts += [one_line(text_of(r.content)) for r in message.tool_results]
@@ -51,7 +60,7 @@ def said(message: Message) -> str:
     return ", ".join(parts) or "nothing"
 
 
-def deed(entry: HistoryEntry) -> str:
+def describe_entry(entry: HistoryEntry) -> str:
     """What one transition did, in a line."""
     if entry.node == FORK:
         return entry.why
@@ -60,17 +69,17 @@ def deed(entry: HistoryEntry) -> str:
     last = Role.USER if entry.node == START else Role.ASSISTANT
     messages = [m for m in entry.messages if m.role is last] or entry.messages
     if messages:
-        return said(messages[-1])
+        return describe_message(messages[-1])
     return entry.error or (entry.why if entry.next_node == END else "")
 
 
 def format_history(history: History) -> str:
     """A history as a table, one line a transition."""
-    rows = [("n", "iteration", "node", "then", "spent", "what")]
+    rows = [("n", "iteration", "node", "then", "describe_usage", "what")]
     for m in history:
-        rows.append((str(m.n), str(m.iteration + 1), m.node, m.next_node, spent(m.usage), deed(m)))
+        rows.append((str(m.n), str(m.iteration + 1), m.node, m.next_node, describe_usage(m.usage), describe_entry(m)))
     tail = f"the run goes on at {history.open_node}" if history.open_node else _ended(history)
-    total = spent(history.usage) or "nothing"
+    total = describe_usage(history.usage) or "nothing"
     return "\n".join([f"thread {history.thread_id}", table(rows), f"{tail}; {total} spent"])
 
 

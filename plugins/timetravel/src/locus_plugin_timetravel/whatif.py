@@ -21,7 +21,7 @@ from locus.journal import read_entries
 from locus.loop.router import Node, Route, Router
 from locus_plugin_timetravel.histories import Source, store_of
 from locus_plugin_timetravel.pages import Pages, newest_transition, newest_usage
-from locus_plugin_timetravel.text import spent
+from locus_plugin_timetravel.text import describe_usage
 from locus_plugin_timetravel.traces import NodeTrace, TraceReader, node_traces
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class WhatIf:
         early = f"{'before the model call of' if self.before_call else 'after'} {where}: {self.reason}"
         if self.verdict == "same":
             return f"it would have stopped where it did, {early}"
-        return f"it would have stopped {early}; {spent(self.saved) or 'nothing'} saved"
+        return f"it would have stopped {early}; {describe_usage(self.saved) or 'nothing'} saved"
 
 
 async def what_if(
@@ -215,7 +215,7 @@ class _Asked:
         """The answer when no trace of the run showed it."""
         last = self._last
         assert last is not None
-        return self._beyond(_next(last)) if _next(last) != END else self._told(last)
+        return self._beyond(_next(last)) if _next(last) != END else self._ended_as_recorded(last)
 
     def _at(self, trace: NodeTrace) -> WhatIf | None:
         made = trace.transition
@@ -227,7 +227,7 @@ class _Asked:
         if trace.failure is not None and trace.cancelled is None:
             return self._failed(trace)
         if self._ended_otherwise(trace):
-            return self._told(trace)
+            return self._ended_as_recorded(trace)
         try:
             route = self._route(trace, made.next_node)
         except ConditionError:
@@ -260,7 +260,7 @@ class _Asked:
         if found is not None:
             stop = self._stopped(trace, seen, found.reason, found.leaves)
             return evolve(stop, verdict=stop.verdict if silent else "earlier", before_call=True)
-        # It was not asked, for a reason that this rule does not share: what it would have said nobody knows.
+        # It was not asked, for a reason that this rule does not share: its answer is unknown.
         stopped = _next(trace) == Node.TERMINATE and not self._ended_otherwise(trace)
         return self._beyond(Node.THINK) if stopped and silent else None
 
@@ -306,7 +306,7 @@ class _Asked:
         verdict: WhatIfVerdict = "same" if trace.n == self._end else "earlier"
         return evolve(self._found(verdict, reason, trace, state), satisfied=satisfied)
 
-    def _told(self, trace: NodeTrace) -> WhatIf:
+    def _ended_as_recorded(self, trace: NodeTrace) -> WhatIf:
         made = trace.transition
         assert made is not None
         return self._stopped(trace, trace.after, made.why, made.satisfied)

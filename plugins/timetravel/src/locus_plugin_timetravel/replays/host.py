@@ -2,7 +2,7 @@
 
 A node is replayed as a resume would go on with it that finds all of its steps on record: answers, failures, what hooks
 had tried again and what people answered are read by the kernel's own host. Two things are left. An effect that is not
-on record must not happen: `RecordedEffects` says so. And what a resume need not know is told here at the right time:
+on record must not happen: `RecordedEffects` says so. And what a resume need not know comes at the right time:
 the clock, what plugins had spent, and a cancel.
 """
 

@@ -1,7 +1,7 @@
 """`replay`: an agent's code run against a thread's journal, without a model and without a tool's body.
 
 Every node runs as it ran, through the driver of all runs, on the state that the journal has before it; what it comes to
-is compared with what the journal has after it. The first difference is told, and the replay ends there.
+is compared with what the journal has after it. The replay ends at the first difference.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class _Walk:
         self._output = None if schema is None else output_schema(schema)
         self._host = ReplayHost(store, thread_id, RecordedClock())
         self._run: ReplayRun
-        # The runtime of the segment with its nodes as plugins wrap them, or None where nobody does.
+        # The runtime of the segment with its nodes as plugins wrap them, or None without wrappers.
         self._wrapped: AgentRuntime | None = None
 
     async def check(self, trace: NodeTrace) -> Difference | None:
