@@ -76,6 +76,25 @@ def test_a_store_that_offers_none_says_what_to_do(keeper: Locus, arguments: list
     assert f"toy:kept: this kind of store has no {arguments[0]!r}; use the tools of the service" in done.err
 
 
+@pytest.mark.usefixtures("file")
+def test_what_is_damaged_is_told_with_the_command_that_helps(keeper: Locus, file: Path, here: Path) -> None:
+    damage(file)
+    for arguments in (["threads", "show", "a"], ["threads", "verify"]):
+        done = keeper(*arguments, "--checkpointer", "mine.db")
+        assert (done.status, "SqliteStore" in done.err) == (1, False)
+        assert "save what can be read with `locus threads salvage NEW.db`" in done.err
+    (here / "letter.db").write_text("Dear Ann,")
+    done = keeper("threads", "salvage", "new.db", "--checkpointer", "letter.db")
+    assert (done.status, done.out, len(done.lines)) == (1, "", 1)
+    assert "letter.db: nothing of it can be read (SQLite: file is not a database)" in done.err
+    assert not (here / "new.db").exists()
+
+
+def test_a_file_that_is_not_there_is_not_taken_for_an_empty_one(keeper: Locus) -> None:
+    done = keeper("threads", "--checkpointer", "mine.bd.db")
+    assert (done.status, done.err) == (0, "locus: no threads in mine.bd.db; there is no such file\n")
+
+
 # --- pruning ------------------------------------------------------------------------------------
 
 
@@ -124,16 +143,16 @@ def test_what_ended_long_ago_is_pruned_and_the_room_given_back(keeper: Locus) ->
 def test_pruning_asks_and_needs_a_yes_where_nobody_can_answer(keeper: Locus, terminal: Callable[..., Any]) -> None:
     prune = ("threads", "prune", "--ended-before", "30d", "--checkpointer", "mine.db")
     refused = keeper(*prune)
-    assert (refused.status, "this forgets 1 thread for good; say --yes" in refused.err) == (2, True)
+    assert (refused.status, "this deletes 1 thread for good; say --yes" in refused.err) == (2, True)
     assert names(keeper) == ["b", "a"]
 
     asked = terminal(*prune)
-    asked.expect("Forget 1 thread?")
+    asked.expect("Delete 1 thread?")
     asked.send("n\n")
     assert asked.finish() == 1
     assert names(keeper) == ["b", "a"]
     asked = terminal(*prune)
-    asked.expect("Forget 1 thread?")
+    asked.expect("Delete 1 thread?")
     asked.send("y\n")
     assert asked.finish() == 0
     assert names(keeper) == ["b"]

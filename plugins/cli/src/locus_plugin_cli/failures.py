@@ -21,13 +21,26 @@ from locus.plugins import scrub
 from locus_plugin_cli import status
 from locus_plugin_cli.text import one_line
 
-__all__ = ["explain_error", "explain_result", "show_trace"]
+__all__ = ["explain_error", "explain_result", "name_commands", "show_trace"]
 
 #: What is wrong before anything ran, and can be put right by whoever typed the command.
 _USAGE = (ConfigError, PluginError, InputError, NothingToResume, InterruptMismatch)
 
 #: What the kernel says to programs, and what is typed instead.
-_TYPED = "call resume(thread_id)", "type `locus threads resume`"
+_TYPED = (
+    ("call resume(thread_id)", "type `locus threads resume`"),
+    (
+        "write what can be read into a new file with SqliteStore.salvage()",
+        "save what can be read with `locus threads salvage NEW.db`",
+    ),
+)
+
+
+def name_commands(text: str) -> str:
+    """A text of the library with the commands that are typed in place of its calls."""
+    for said, typed in _TYPED:
+        text = text.replace(said, typed)
+    return text
 
 
 def explain_error(error: BaseException) -> tuple[int, str]:
@@ -39,9 +52,8 @@ def explain_error(error: BaseException) -> tuple[int, str]:
     # What a store or a provider says of an address that it got is its own text, and may have the password in it.
     notes = "".join(f" ({one_line(note)})" for note in getattr(error, "__notes__", ()))
     if isinstance(error, LocusError):
-        return (status.USAGE if isinstance(error, _USAGE) else status.FAILED), scrub(
-            f"{one_line(str(error)).replace(*_TYPED)}{notes}"
-        )
+        code = status.USAGE if isinstance(error, _USAGE) else status.FAILED
+        return code, scrub(f"{name_commands(one_line(str(error)))}{notes}")
     kind = type(error).__name__
     return status.FAILED, scrub(f"{kind}: {one_line(str(error))}{notes}; --debug shows where")
 

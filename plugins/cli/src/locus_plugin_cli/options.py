@@ -140,7 +140,7 @@ _MAKING: tuple[Callable[[Command], Command], ...] = (
     ),
     click.option("-s", "--system", metavar="TEXT|@FILE", help="The system prompt."),
     click.option("--max-iterations", type=click.IntRange(min=1), metavar="N", help="At most N model calls."),
-    click.option("--temperature", type=Amount(min=0), metavar="X", help="0 and up; 0 repeats itself best."),
+    click.option("--temperature", type=Amount(min=0), metavar="X", help="0 or more; at 0 the answers vary least."),
     click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="The most tokens of one answer."),
     click.option("--seed", type=int, metavar="N", help="For providers that can repeat an answer."),
 )

@@ -44,7 +44,11 @@ def problem(error: sqlite3.Error, path: Path, busy_timeout: float) -> FileProble
             )
         # A text that is not UTF-8 has no code; a table that is not there, or is another one, is a mere "error".
         case 0 | sqlite3.SQLITE_ERROR | sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_FORMAT:
-            return FileDamaged(path, f"it is damaged ({error}); nothing was written: restore it from a backup")
+            return FileDamaged(
+                path,
+                f"it is damaged ({error}); nothing was written: restore it from a backup, or write what can be read "
+                "into a new file with SqliteStore.salvage()",
+            )
         case sqlite3.SQLITE_FULL:
             return _full(path, str(error))
         case sqlite3.SQLITE_READONLY if code == sqlite3.SQLITE_READONLY_DBMOVED:

@@ -85,7 +85,7 @@ def verify(path: Path) -> Verified:
 
 def _verified(db: sqlite3.Connection, path: Path) -> Verified:
     damage: list[Damage] = []
-    for (line,) in _until_error(db, "PRAGMA integrity_check(20)", damage, path):
+    for (line,) in _until_error(db, "PRAGMA integrity_check(20)", damage):
         if line != "ok":
             damage.append(Damage(message=f"SQLite: {line}"))
     try:
@@ -93,7 +93,7 @@ def _verified(db: sqlite3.Connection, path: Path) -> Verified:
     except JournalError as e:
         damage.append(Damage(message=str(e)))
     threads = entries = 0
-    for columns in _until_error(db, _ROWS, damage, path):
+    for columns in _until_error(db, _ROWS, damage):
         threads += 1
         name = str(columns[1])
         try:
@@ -109,11 +109,11 @@ def _verified(db: sqlite3.Connection, path: Path) -> Verified:
     return Verified(threads=threads, entries=entries, damage=tuple(damage))
 
 
-def _until_error(db: sqlite3.Connection, statement: str, damage: list[Damage], path: Path) -> Iterator[Any]:
+def _until_error(db: sqlite3.Connection, statement: str, damage: list[Damage]) -> Iterator[Any]:
     try:
         yield from db.execute(statement)
     except sqlite3.Error as e:
-        damage.append(Damage(message=f"{path}: SQLite: {e}"))
+        damage.append(Damage(message=f"SQLite: {e}"))
 
 
 def readable(path: Path, damage: list[Damage]) -> Iterator[tuple[str, list[Entry]]]:
@@ -133,7 +133,7 @@ def readable(path: Path, damage: list[Damage]) -> Iterator[tuple[str, list[Entry
             seen: set[int] = set()
             # A page that cannot be read hides what lies behind it; from the other end, that can be reached.
             for statement in (_ROWS, f"{_ROWS} DESC"):
-                for columns in _until_error(db, statement, damage, path):
+                for columns in _until_error(db, statement, damage):
                     if columns[0] not in seen:
                         seen.add(columns[0])
                         yield str(columns[1]), _first_entries(db, path, columns, damage)

@@ -37,7 +37,7 @@ from locus_plugin_sqlite.entries import (
     Snapping,
     Storing,
 )
-from locus_plugin_sqlite.errors import FileUnusable, StoreClosed
+from locus_plugin_sqlite.errors import FileDamaged, FileUnusable, StoreClosed
 from locus_plugin_sqlite.maintenance import Damage, Salvaged, Verified, readable, verify
 from locus_plugin_sqlite.session import Session
 from locus_plugin_sqlite.settings import SqliteSettings, Sync
@@ -330,6 +330,8 @@ class SqliteStore:
         _insist_on_a_new_file(target)
         damage: list[Damage] = []
         found = await anyio.to_thread.run_sync(lambda: list(readable(self.path, damage)))
+        if damage and not found:
+            raise FileDamaged(self.path, f"nothing of it can be read ({damage[0].message}); restore it from a backup")
         kept: dict[str, int] = {}
         async with SqliteStore(target, sync=self.settings.sync) as store:
             for thread_id, entries in found:

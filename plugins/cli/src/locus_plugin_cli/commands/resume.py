@@ -47,8 +47,8 @@ def resume(ctx: click.Context, *, thread_id: str | None, every: bool, options: A
     What a run has done is not done again. Each goes on with the model, tools and options that it was begun with;
     what is typed here wins. With --all, a run that waits for an answer, was cancelled, or ended with an error is left
     alone, and so is one that another process holds, or that a program of yours began and not this command. A run that
-    died five times in one place is set aside. A line a run goes to the output: its thread, and what became of it. Use
-    it when a machine comes up again.
+    died five times in one place is set aside. Prints one line for each run: its thread, and what became of it. Run
+    it after a restart of the machine.
 
     Exit status: 0 every run ended, or there was none; 1 one failed or could not be resumed; 2 the command line or
     the configuration is wrong; 3 none failed, and one waits for an answer; 130 Ctrl-C, and the rest was left.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 from locus.journal import ThreadInfo
 from locus_plugin_cli import status
@@ -37,7 +38,9 @@ def print_threads(journals: Journals, *, as_json: bool, limit: int | None) -> in
             out.piece(json.dumps(thread_as_json(info)) + "\n")
         return status.OK
     if not every:
-        say(f"no threads in {journals.kept.name}")
+        path = getattr(journals.store, "path", None)
+        is_missing = journals.kept.asked and isinstance(path, Path) and not path.exists()
+        say(f"no threads in {journals.kept.name}" + ("; there is no such file" if is_missing else ""))
         return status.OK
     print_rows(("THREAD", "LAST", "STATUS", "TITLE"), [_row(each) for each in chosen])
     if len(every) > len(chosen):

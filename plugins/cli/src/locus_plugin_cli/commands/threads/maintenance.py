@@ -14,6 +14,7 @@ from locus.core.errors import ConfigError
 from locus_plugin_cli import status
 from locus_plugin_cli.commands.threads.base import as_json_option, journals_of, threads, wants_json
 from locus_plugin_cli.common_options import common_options
+from locus_plugin_cli.failures import name_commands
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.options import checkpointer_option
 from locus_plugin_cli.output import Output, print_json, say
@@ -43,7 +44,7 @@ def verify(ctx: click.Context, *, as_json: bool, checkpointer: str | None) -> in
         print_json(asdict(found))
     else:
         for each in found.damage:
-            say(one_line(each.message))
+            say(name_commands(one_line(each.message)))
         verdict = "damaged" if found.damage else "in good order"
         Output(sys.stdout).piece(f"{count_of(found.threads, 'thread')}, {_entries(found.entries)}: {verdict}\n")
         if found.damage:
@@ -71,7 +72,7 @@ def salvage(ctx: click.Context, *, into: Path, as_json: bool, checkpointer: str 
         print_json(asdict(made))
     else:
         for each in made.damage:
-            say(one_line(each.message))
+            say(name_commands(one_line(each.message)))
         entries = _entries(sum(made.entries.values()))
         Output(sys.stdout).piece(f"saved {count_of(len(made.entries), 'thread')}, {entries} to {into}\n")
     return status.FAILED if made.damage else status.OK

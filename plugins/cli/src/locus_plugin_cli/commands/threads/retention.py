@@ -1,4 +1,4 @@
-"""``locus threads prune``: forgetting the threads whose run ended long ago."""
+"""``locus threads prune``: deleting the threads whose run ended long ago."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from locus_plugin_cli.view.tally import count_of
 __all__ = ["prune"]
 
 
-@threads.command(short_help="Forget the threads whose run ended long ago.")
+@threads.command(short_help="Delete the threads whose run ended long ago.")
 @click.option(
     "--ended-before",
     "age",
     type=SPAN,
     required=True,
     metavar="AGE",
-    help="Those that have not changed for so long: 30d, 12h, 90min, 2w.",
+    help="How long ago, at least: 30d, 12h, 90min, 2w.",
 )
 @click.option(
     "--status",
@@ -59,11 +59,11 @@ def prune(
     as_json: bool,
     checkpointer: str | None,
 ) -> int:
-    """Forget the threads whose newest run ended, and that have not changed for AGE since.
+    """Delete the threads whose newest run ended, and that have not changed for AGE since.
 
-    Kept are threads whose run is open, waits for an answer or was set aside, that a process is at work on, that a
-    fork shares entries with, and those of a child run whose parent is kept. Asks first; where nobody can answer, it
-    needs --yes. Room that this makes in a file is given back to the disk.
+    A thread is kept if its run is open, waits for an answer or was set aside, if a process is at work on it, if a
+    fork shares its entries, or if it is that of a child run whose parent is kept. Asks first; where nobody can
+    answer, it needs --yes. The room that becomes free in a file is given back to the disk.
 
     Exit status: 0; 1 the answer was no; 2 the command line is wrong.
     """
@@ -76,9 +76,9 @@ def prune(
             return status.OK
         if not yes:
             if as_json or not is_person_present():
-                raise click.UsageError(f"this forgets {count_of(len(chosen), 'thread')} for good; say --yes", ctx)
+                raise click.UsageError(f"this deletes {count_of(len(chosen), 'thread')} for good; say --yes", ctx)
             _print_chosen(chosen, as_json=False)
-            if not click.confirm(f"Forget {count_of(len(chosen), 'thread')}?", err=True):
+            if not click.confirm(f"Delete {count_of(len(chosen), 'thread')}?", err=True):
                 say("nothing was deleted")
                 return status.FAILED
         gone = journals.run(forget(journals.store, chosen))
@@ -88,7 +88,7 @@ def prune(
         return status.OK
     Output(sys.stdout).piece("".join(f"deleted {one_line(info.thread_id)}\n" for info in gone))
     if len(gone) < len(chosen):
-        say(f"{count_of(len(chosen) - len(gone), 'thread')} went on meanwhile, and kept")
+        say(f"{count_of(len(chosen) - len(gone), 'thread')} changed meanwhile and kept")
     say(
         f"{count_of(len(gone), 'thread')} deleted"
         + (f", {format_bytes(room)} given back to the disk" if room > 0 else "")
