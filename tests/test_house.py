@@ -420,3 +420,23 @@ def test_no_file_holds_a_path_of_a_machine_or_the_address_of_a_registry() -> Non
                 found.append(f"{shown(path)}:{number} {line.strip()[:120]}")
     assert found == []
     assert not (ROOT / "uv.lock").exists() or ROOT / "uv.lock" not in tree()
+
+
+#: Where the kernel reads a clock or draws an id by itself, and why that is no part of what a run records.
+OWN_CLOCKS = {
+    "journal/effects.py": "the default of the seam",
+    "journal/memory.py": "tokens of writers, and who holds a thread since when",
+    "models/prices.py": "asks a price source once, when the agent is built",
+    "core/state.py": "defaults of a state that somebody makes by hand",
+}
+
+
+def test_times_and_ids_of_a_run_come_from_its_effects() -> None:
+    own = re.compile(r"(uuid\.)?uuid[1-8]|(datetime\.)?datetime\.(now|utcnow|today)|time\.time(_ns)?|secrets\.\w+")
+    reads = {
+        path.relative_to(KERNEL).as_posix()
+        for path in KERNEL.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and own.fullmatch(ast.unparse(node.func))
+    }
+    assert reads == set(OWN_CLOCKS)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from attrs import evolve
 from hypothesis import given
@@ -101,6 +102,57 @@ def test_a_difference_holds_what_was_added_and_not_what_was_there(state: AgentSt
     assert not set(made.changed) & set(GROWING)
     # Metadata that is equal may still be other data: 1 == True.
     assert all(getattr(old, name) != value for name, value in made.changed.items() if name != "metadata")
+
+
+#: Metadata as plugins keep it: tuples that grow, maps in maps, and values that are equal and not the same.
+leaves = st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from([0.0, 1.0, "", "a", "\u00e4/"])
+nested = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=3).map(tuple) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
+)
+keys = st.sampled_from(["a", "b", "c", ""])
+edits = st.tuples(st.sampled_from(["set", "extend", "shorten", "drop"]), keys, nested)
+
+
+def edited(metadata: Mapping[str, Any], edit: tuple[str, str, Any]) -> dict[str, Any]:
+    what, key, value = edit
+    made, before = dict(metadata), metadata.get(key)
+    if what == "set":
+        made[key] = value
+    elif what == "extend" and isinstance(before, tuple):
+        made[key] = (*before, value)
+    elif what == "shorten" and isinstance(before, tuple):
+        made[key] = before[:-1]
+    elif what == "drop":
+        made.pop(key, None)
+    return made
+
+
+@given(states, st.dictionaries(keys, nested, max_size=3), st.lists(edits, max_size=5))
+def test_metadata_is_written_by_entry_and_tuples_by_what_they_grew(
+    state: AgentState, metadata: dict[str, Any], story: list[tuple[str, str, Any]]
+) -> None:
+    old = marked(evolve(state, metadata=metadata))
+    after: Mapping[str, Any] = old.metadata
+    for each in story:
+        after = edited(after, each)
+    new = evolve(old, metadata=after)
+    made = delta(old, new)
+    for read in (made, through_json(made)):
+        got = apply(old, read)
+        assert got == new
+        # 1 == True == 1.0, and neither is the other
+        assert repr(got.metadata) == repr(new.metadata)
+        assert fold(old, [Transition(run_id="", node=START, next_node=END, delta=read)]) == new
+    assert "metadata" not in made.changed
+    # What is equal may be another object once it was frozen anew: a container that nobody edited may be written again.
+    containers = {key for key, value in old.metadata.items() if isinstance(value, tuple | Mapping)}
+    assert {*made.entries, *made.extended, *made.dropped} <= {key for _, key, _ in story} | containers
+    assert set(made.dropped) == set(old.metadata) - set(new.metadata)
+    for key, items in made.extended.items():
+        assert new.metadata[key] == old.metadata[key] + items
+        assert old.metadata[key]
+        assert items
 
 
 @given(states)

@@ -34,7 +34,7 @@ class ToolExecution:
         error: ``"<Type>: <message>"``, or None when it succeeded.
         duration_ms: milliseconds the body ran; 0.0 for a cache hit or a call that never started.
         cache_hit: the body did not run, an earlier result was used.
-        key: hash of the dedup key, the canonical JSON of (name, arguments with defaults filled in).
+        key: hash of the dedup key, the canonical form of (name, arguments with defaults filled in).
         call_id: the provider's id of the call.
         iteration: 0-based index of the iteration it belongs to.
         started: the body was entered; refused and rejected calls are not.
