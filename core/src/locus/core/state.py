@@ -334,14 +334,12 @@ class AgentState:
 
     def marked(self, *, updated_at: datetime, active_seconds: float, iteration: int) -> AgentState:
         """The state as a transition commits it; what follows is saved relative to it."""
-        return self._with(
-            updated_at=updated_at,
-            active_seconds=active_seconds,
-            iteration=iteration,
-            _base=None,
-            _committed=True,
-            _steps_kept=None,
-        )
+        values = self.__dict__.copy()
+        values["updated_at"], values["active_seconds"], values["iteration"] = updated_at, active_seconds, iteration
+        values["_base"], values["_committed"], values["_steps_kept"] = None, True, None
+        new = _new(AgentState)
+        _set_values(new, values)
+        return new
 
     def at(self, *, updated_at: datetime, active_seconds: float) -> AgentState:
         """The state as it is at a later time; nothing else changes."""

@@ -84,6 +84,10 @@ _NO_DELTA = StateDelta()
 _intent, _outcome, _transition = maker(Intent), maker(Outcome), maker(Transition)
 
 
+async def _nothing() -> None:
+    pass
+
+
 class JournalHost:
     """The journal of a claimed thread as the loop writes and reads it.
 
@@ -378,15 +382,15 @@ class JournalHost:
         """Write that an effect is about to happen."""
         return self._append(_intent(run_id=self.run_id, step_id=step_id, digest=digest, policy=policy, key=key))
 
-    async def settle(
+    def settle(
         self, step_id: StepId, value: Any, digest: str = "", error: str | None = None, *, when: When = "now"
-    ) -> None:
+    ) -> Awaitable[None]:
         """Write what came of it."""
         outcome = _outcome(run_id=self.run_id, step_id=step_id, digest=digest, value=value, error=error)
         if when == "next" and self._keeps_history and self.stop_error is None:
             self._deferred += (outcome,)
-        else:
-            await self._append(outcome)
+            return _nothing()
+        return self._append(outcome)
 
     async def flush(self) -> None:
         """Have everything written by now."""
@@ -522,8 +526,9 @@ class JournalHost:
                 raise
             if not kept:
                 self._lose_claim(Appended.FENCED)
-        self._enter_transition(transition)
-        self.state = state
+        self.state, self.last = state, transition
+        if self._steps or self.questions or self._answers or self.retried_steps:
+            self._clear_node()
         if self._snapshot_every is not None and self.head - self._cached >= self._snapshot_every and not self._deferred:
             await self.flush()
             # A cache: without it a resume reads more. What keeps it from being written keeps the next entry, too.

@@ -16,7 +16,7 @@ from attrs import define, evolve, field
 from locus.core.directives import Allow, Cancel, Directive, Interrupt, Reject, Retry
 from locus.core.ending import CONDITION_ERROR, Ending
 from locus.core.errors import BudgetExceeded, ConditionError, Fenced, ModelError, StepMismatch, StoreError, ThreadBusy
-from locus.core.events import Event, HookFailedEvent, ModelRestartEvent, RunStartEvent, stamp
+from locus.core.events import Event, HookFailedEvent, ModelChunkEvent, ModelRestartEvent, RunStartEvent, stamp
 from locus.core.frozen import maker
 from locus.core.journal import BLANK
 from locus.core.step_id import REVIEW, STEP, THINK, StepId
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 __all__ = ["SegmentContext"]
 
 T = TypeVar("T")
-_request, _step_id = maker(ModelRequest), maker(StepId)
+_chunk_event, _request, _step_id = maker(ModelChunkEvent), maker(ModelRequest), maker(StepId)
 
 
 class _Emission:
@@ -135,7 +135,8 @@ class SegmentContext:
     _early: list[tuple[Event, tuple[tuple[object, str], ...]]] | None = field(default=None, init=False)
     #: How often plugins asked each question in the node under way.
     _asked: dict[str, int] | None = field(default=None, init=False)
-    _pending: Usage | None = field(default=None, init=False)
+    #: What was charged to the run and is not in its state yet.
+    uncharged: Usage | None = field(default=None, init=False)
     _timed: bool = field(init=False)
     _monotonic: Callable[[], float] = field(init=False)
     _mark: float = field(init=False)
@@ -208,7 +209,7 @@ class SegmentContext:
 
     def over_budget(self, state: AgentState) -> bool:
         """Whether the condition forbids another model call; sets `stop` when it does."""
-        if self.halted:
+        if self.stop is not None or self._cancel is not None or (self.parent is not None and self.halted):
             return True
         if state is self.cleared and not self._timed:
             # The router has just asked about this very state, and no clock can have changed the answer.
@@ -300,6 +301,33 @@ class SegmentContext:
         self._seq = seq = self._seq + 1
         host, iteration = self.host, self.state.iteration + 1
         stamp(event, (host.run_id, self.thread_id, self.parent_run_id, iteration, host.segment, self.clock.now(), seq))
+        return await self._send(event)
+
+    def emit_chunk(self, text: str, kind: str, purpose: str) -> Awaitable[Any]:
+        """`emit` a piece of an answer. It is made with its envelope: an answer has thousands of them."""
+        attempt = self.attempt if purpose == "think" else 0
+        if self._early is not None:
+            return self.emit(_chunk_event(text=text, kind=kind, purpose=purpose, attempt=attempt))
+        self._seq += 1
+        host = self.host
+        event = _chunk_event(
+            run_id=host.run_id,
+            thread_id=self.thread_id,
+            parent_run_id=None if self.parent is None else self.parent.run_id,
+            iteration=self.state.iteration + 1,
+            segment=host.segment,
+            seq=self._seq,
+            timestamp=self.clock.now(),
+            text=text,
+            kind=kind,
+            attempt=attempt,
+            purpose=purpose,
+        )
+        if self.sink is None or _EMITTING.get() is not None or self._listeners[ModelChunkEvent]:
+            return self._send(event)
+        return self.sink(event)
+
+    async def _send(self, event: Event) -> Directive | None:
         impls = self._listeners[type(event)]
         if self.sink is None:
             return await self._notified(impls, event) if impls else None
@@ -468,20 +496,15 @@ class SegmentContext:
 
     def charge(self, usage: Usage) -> None:
         """Charge tokens and dollars to the run; they enter the state with the node under way."""
-        self._pending = usage if self._pending is None else self._pending + usage
-
-    @property
-    def uncharged(self) -> Usage | None:
-        """What was charged to the run and is not in its state yet, or None."""
-        return self._pending
+        self.uncharged = usage if self.uncharged is None else self.uncharged + usage
 
     def charged(self, state: AgentState, *, take: bool = True) -> AgentState:
         """The state with what was charged since."""
-        usage = self._pending
+        usage = self.uncharged
         if usage is None:
             return state
         if take:
-            self._pending = None
+            self.uncharged = None
         return state.charged(usage)
 
     def report(self, plugin: str, value: Any) -> None:

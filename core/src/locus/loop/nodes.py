@@ -40,7 +40,8 @@ async def think(state: AgentState, run: SegmentContext, given: Message | None = 
     """
     before = state
     for attempt in range(MAX_THINK_RETRIES + 1):
-        before = run.charged(before)  # with what hooks have spent since
+        if run.uncharged is not None:  # what hooks have spent since
+            before = run.charged(before)
         state, messages = before, before.messages
         if given is not None:
             message, usage, replayed = given, Usage(), False
@@ -133,7 +134,8 @@ async def execute(state: AgentState, run: SegmentContext) -> AgentState:
         for call, outcome in zip(calls, outcomes, strict=True)
     ]
     state = state.with_results(messages, [o.execution for o in done])
-    state = run.charged(state)
+    if run.uncharged is not None:
+        state = run.charged(state)
     return remember_for_thread(state, done, run.registry) if run.registry.remembers else state
 
 

@@ -52,22 +52,23 @@ async def advance_node(run: SegmentContext, state: AgentState, node: Node) -> tu
     try:
         new = await run.runtime.nodes[node](state, run)
     except Exception as e:  # noqa: BLE001 - nothing that a plugin's node raises may leave the loop
-        new = _failed(run, node, state, e)
-    new = run.charged(new)
+        new = _fail_node(run, node, state, e)
+    if run.uncharged is not None:
+        new = run.charged(new)
     run.state = new
     if node is TERMINATE:
         # Whatever stood in for Terminate: a history with open calls could not be gone on with.
         return await _finish(run, state, new.with_calls_closed(run.stop_reason)), None
-    route = _routed(run, node, new)
+    route = _route(run, node, new)
     proposed = route.next
     if proposed is not TERMINATE and run.runtime.diverts:
-        route = await _diverted(run, node, new, route)
+        route = await _divert(run, node, new, route)
     instead_of = "" if route.next is proposed else str(proposed)
     committed = await commit(run, state, new, node, route.next, route.why, instead_of)
     return committed, route.next
 
 
-def _failed(run: SegmentContext, node: Node, state: AgentState, error: Exception) -> AgentState:
+def _fail_node(run: SegmentContext, node: Node, state: AgentState, error: Exception) -> AgentState:
     """The state after a node that raised."""
     if run.host.stop_error is not None:
         raise run.host.stop_error  # no failure of the node
@@ -76,34 +77,33 @@ def _failed(run: SegmentContext, node: Node, state: AgentState, error: Exception
     return run.charged(state).with_error(detail)
 
 
-def _routed(run: SegmentContext, node: Node, state: AgentState) -> Route:
+def _route(run: SegmentContext, node: Node, state: AgentState) -> Route:
     if run.halted:
         _stop_cancelled(run)
     if run.stop is None:
         try:
-            return _settled(run, run.runtime.router(node, state))
+            route = run.runtime.router(node, state)
         except ConditionError as e:
             run.stop = Ending(CONDITION_ERROR, error=e)
+        else:
+            if route.satisfied is not None:
+                run.stop = Ending.of(route.satisfied)
+            return route
     return Route(TERMINATE, run.stop_reason)
 
 
-async def _diverted(run: SegmentContext, node: Node, state: AgentState, route: Route) -> Route:
+async def _divert(run: SegmentContext, node: Node, state: AgentState, route: Route) -> Route:
     impls = run.runtime.hooks.impls("locus_decide_route")
     chosen = await decide_route(impls, node, state, route.next, legal(node, state), run.health)
     if isinstance(chosen, Cancel):
         run.cancel(chosen.reason)
         _stop_cancelled(run)
         return Route(TERMINATE, run.stop_reason)
-    route = _settled(run, run.runtime.router.divert(node, state, route, chosen))
-    if route.next is TERMINATE and run.stop is None:
+    route = run.runtime.router.divert(node, state, route, chosen)
+    if route.satisfied is not None:
+        run.stop = Ending.of(route.satisfied)
+    elif route.next is TERMINATE and run.stop is None:
         run.stop = Ending(DIVERTED, detail=route.why)
-    return route
-
-
-def _settled(run: SegmentContext, route: Route) -> Route:
-    found = route.satisfied
-    if found is not None:
-        run.stop = Ending.of(found)
     return route
 
 

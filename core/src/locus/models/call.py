@@ -206,6 +206,10 @@ class ModelRun(Protocol):
         """Emit an event."""
         ...
 
+    def emit_chunk(self, text: str, kind: str, purpose: str) -> Awaitable[Any]:
+        """Emit a piece of an answer."""
+        ...
+
     @property
     def has_listener(self) -> Callable[[type[Event]], object]:
         """Whether anybody listens to events of a kind: true or false."""
@@ -360,10 +364,8 @@ class ModelCall:
             return await self.model.complete(request, self._on_chunk)
         raise ModelError(f"{self.model.name} did not answer within the {left:.3g} s that were left")
 
-    async def _emit_chunk(self, chunk: Chunk) -> None:
-        run, purpose = self.run, self.purpose
-        attempt = run.attempt if purpose == "think" else 0  # `attempt`, written out: this runs for each chunk
-        await run.emit(ModelChunkEvent(text=chunk.text, kind=chunk.kind, purpose=purpose, attempt=attempt))
+    def _emit_chunk(self, chunk: Chunk) -> Awaitable[Any]:
+        return self.run.emit_chunk(chunk.text, chunk.kind, self.purpose)
 
     async def _hold_chunk(self, chunk: Chunk) -> None:
         if self._held is not None:

@@ -95,9 +95,10 @@ class Bound:
             values = self.tool.parameters.convert(self._given)
         arguments = structs.asdict(values)
         tool = self.tool
-        if tool.context_parameter is not None:
-            arguments[tool.context_parameter] = context
-        positional = tool.parameters.positional
+        parameters = tool.parameters
+        if parameters.injected is not None:
+            arguments[parameters.injected] = context
+        positional = parameters.positional
         if positional:
             first = [arguments.pop(name) for name in positional]
             return tool.fn(*first, **arguments)

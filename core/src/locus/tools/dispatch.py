@@ -73,7 +73,7 @@ class _Call:
     alone: bool = False
     attempt: int = 0
     # Which question of this call is open: "decide", "unknown", or the number of the body's question.
-    question: str = ""
+    question: str = "unknown"
     # How many of the body's questions have been answered in this entry of it.
     answered: int = 0
     # What children that the body ran have spent.
@@ -293,10 +293,12 @@ async def _run_one(c: _Call, run: CallRun) -> None:
         c.outcome = found.value
         await _emit_complete(c, run, replayed=True)
         return
-    if host.is_waiting(step_id):
-        c.waiting = True
-        return
-    is_unknown = _is_unknown(c, run, step_id, found)
+    is_unknown = False
+    if found is not None or host.questions:  # mostly there is nothing on record
+        if host.is_waiting(step_id):
+            c.waiting = True
+            return
+        is_unknown = _is_unknown(c, run, step_id, found)
     tool = c.tool
     if not is_unknown:
         if c.outcome is None and tool is not None and tool.idempotent:
@@ -387,7 +389,6 @@ def _is_unknown(c: _Call, run: CallRun, step_id: StepId, found: object) -> bool:
         return found.policy != "keyed" or c.outcome is not None
     if found is not None or c.outcome is not None:
         return False
-    c.question = "unknown"
     return _find_answer(c, run, step_id) is not None
 
 
@@ -433,10 +434,10 @@ async def _run_body(c: _Call, run: CallRun, step_id: StepId, call: ToolCall) -> 
             return c.refusal(f"ArgumentError: {rebound}")
         bound = rebound
     context: _BodyContext | None = None
-    if tool.context_parameter is not None:
+    if tool.parameters.injected is not None:
         context = _BodyContext(c, run, step_id, call.id, c.idempotency_key(run))
     began = time.perf_counter()
-    limit = time_limit(tool, run.deadline)
+    limit = tool.timeout if run.deadline is None else time_limit(tool, run.deadline)
     try:
         if limit is None and tool.is_async:
             value = await bound.call(context)

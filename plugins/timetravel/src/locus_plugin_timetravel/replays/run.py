@@ -48,7 +48,7 @@ class ReplayRun(SegmentContext):
 
     def enter_trace(self, trace: NodeTrace) -> None:
         """A node begins, as if nothing had been tried before."""
-        self.stop, self._cancel, self._pending = None, None, None
+        self.stop, self._cancel, self.uncharged = None, None, None
         self.state = trace.before
         self.elapsed()
         if trace.cancelled is not None and trace.idle:
