@@ -84,10 +84,6 @@ _NO_DELTA = StateDelta()
 _intent, _outcome, _transition = maker(Intent), maker(Outcome), maker(Transition)
 
 
-async def _nothing() -> None:
-    pass
-
-
 class JournalHost:
     """The journal of a claimed thread as the loop writes and reads it.
 
@@ -382,15 +378,15 @@ class JournalHost:
         """Write that an effect is about to happen."""
         return self._append(_intent(run_id=self.run_id, step_id=step_id, digest=digest, policy=policy, key=key))
 
-    def settle(
+    async def settle(
         self, step_id: StepId, value: Any, digest: str = "", error: str | None = None, *, when: When = "now"
-    ) -> Awaitable[None]:
+    ) -> None:
         """Write what came of it."""
         outcome = _outcome(run_id=self.run_id, step_id=step_id, digest=digest, value=value, error=error)
         if when == "next" and self._keeps_history and self.stop_error is None:
             self._deferred += (outcome,)
-            return _nothing()
-        return self._append(outcome)
+        else:
+            await self._append(outcome)
 
     async def flush(self) -> None:
         """Have everything written by now."""

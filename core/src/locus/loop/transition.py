@@ -165,6 +165,8 @@ async def _finish(run: SegmentContext, old: AgentState, new: AgentState) -> Agen
 async def emit_end(run: SegmentContext, state: AgentState, ending: Ending, *, replayed: bool = False) -> None:
     """The last event of a segment; replayed where it describes the end of an earlier one."""
     run.ended = True
+    if not run.has_listener(TerminateEvent):
+        return
     last = state.last_assistant
     await run.emit(
         TerminateEvent(
