@@ -464,12 +464,7 @@ class JournalHost:
         now = self.effects.now()
         if self._keeps_history:
             change, state = advance(
-                old,
-                new,
-                updated_at=now,
-                active_seconds=active_seconds,
-                iteration=iteration,
-                is_last=next_node == END,
+                old, new, updated_at=now, active_seconds=active_seconds, iteration=iteration, is_last=next_node == END
             )
         else:
             change = _NO_DELTA  # the state is handed to the store whole

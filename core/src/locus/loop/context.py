@@ -301,33 +301,6 @@ class SegmentContext:
         self._seq = seq = self._seq + 1
         host, iteration = self.host, self.state.iteration + 1
         stamp(event, (host.run_id, self.thread_id, self.parent_run_id, iteration, host.segment, self.clock.now(), seq))
-        return await self._send(event)
-
-    def emit_chunk(self, text: str, kind: str, purpose: str) -> Awaitable[Any]:
-        """`emit` a piece of an answer. It is made with its envelope: an answer has thousands of them."""
-        attempt = self.attempt if purpose == "think" else 0
-        if self._early is not None:
-            return self.emit(_chunk_event(text=text, kind=kind, purpose=purpose, attempt=attempt))
-        self._seq += 1
-        host = self.host
-        event = _chunk_event(
-            run_id=host.run_id,
-            thread_id=self.thread_id,
-            parent_run_id=None if self.parent is None else self.parent.run_id,
-            iteration=self.state.iteration + 1,
-            segment=host.segment,
-            seq=self._seq,
-            timestamp=self.clock.now(),
-            text=text,
-            kind=kind,
-            attempt=attempt,
-            purpose=purpose,
-        )
-        if self.sink is None or _EMITTING.get() is not None or self._listeners[ModelChunkEvent]:
-            return self._send(event)
-        return self.sink(event)
-
-    async def _send(self, event: Event) -> Directive | None:
         impls = self._listeners[type(event)]
         if self.sink is None:
             return await self._notified(impls, event) if impls else None
@@ -351,6 +324,28 @@ class SegmentContext:
             if self.sink is not None:
                 await self.sink(each)
         return directive
+
+    def emit_chunk(self, text: str, kind: str, purpose: str) -> Awaitable[Any]:
+        """`emit` a piece of an answer. For a consumer alone it is made with its envelope: there are thousands."""
+        attempt = self.attempt if purpose == "think" else 0
+        if self.sink is None or self._early is not None or _EMITTING.get() or self._listeners[ModelChunkEvent]:
+            return self.emit(ModelChunkEvent(text=text, kind=kind, purpose=purpose, attempt=attempt))
+        self._seq += 1
+        host = self.host
+        event = _chunk_event(
+            run_id=host.run_id,
+            thread_id=self.thread_id,
+            parent_run_id=None if self.parent is None else self.parent.run_id,
+            iteration=self.state.iteration + 1,
+            segment=host.segment,
+            seq=self._seq,
+            timestamp=self.clock.now(),
+            text=text,
+            kind=kind,
+            attempt=attempt,
+            purpose=purpose,
+        )
+        return self.sink(event)
 
     async def _emit_failure(self, event: HookFailedEvent) -> None:
         if self.host.stop_error is not None and not self.ended:

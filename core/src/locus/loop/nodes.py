@@ -134,8 +134,7 @@ async def execute(state: AgentState, run: SegmentContext) -> AgentState:
         for call, outcome in zip(calls, outcomes, strict=True)
     ]
     state = state.with_results(messages, [o.execution for o in done])
-    if run.uncharged is not None:
-        state = run.charged(state)
+    state = run.charged(state)
     return remember_for_thread(state, done, run.registry) if run.registry.remembers else state
 
 
