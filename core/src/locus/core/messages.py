@@ -209,14 +209,13 @@ class Message:
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls that this turn asks for, in order."""
         calls = self._calls
-        if calls is not None:
-            return calls
-        content = self.content
-        found = [b for b in content if type(b) is ToolCall]
-        # A turn that is nothing but calls is its own list of them.
-        made: Any = content if len(found) == len(content) else tuple(found)
-        object.__setattr__(self, "_calls", made)
-        return made  # type: ignore[no-any-return]
+        if calls is None:
+            content = self.content
+            found = [b for b in content if type(b) is ToolCall]
+            # A turn that is nothing but calls is its own list of them.
+            calls = cast("tuple[ToolCall, ...]", content) if len(found) == len(content) else tuple(found)
+            object.__setattr__(self, "_calls", calls)
+        return calls
 
     @property
     def tool_results(self) -> tuple[ToolResult, ...]:

@@ -57,14 +57,12 @@ T = TypeVar("T")
 _chunk_event, _request, _step_id = maker(ModelChunkEvent), maker(ModelRequest), maker(StepId)
 
 
+@define(eq=False)
 class _Emission:
     """An event that hooks are called for, and what they have emitted since; None once it was handed over."""
 
-    __slots__ = ("later", "run")
-
-    def __init__(self, run: SegmentContext) -> None:
-        self.run = run
-        self.later: list[Event] | None = []
+    run: SegmentContext
+    later: list[Event] | None = field(factory=list)
 
 
 _EMITTING: ContextVar[_Emission | None] = ContextVar("locus_emitting", default=None)
@@ -298,9 +296,7 @@ class SegmentContext:
                 raise ValueError(f"this {type(event).__name__} was emitted already; make a new one")
             self._early.append((event, suppressions()))
             return None
-        self._seq = seq = self._seq + 1
-        host, iteration = self.host, self.state.iteration + 1
-        stamp(event, (host.run_id, self.thread_id, self.parent_run_id, iteration, host.segment, self.clock.now(), seq))
+        self._stamp(event)
         impls = self._listeners[type(event)]
         if self.sink is None:
             return await self._notified(impls, event) if impls else None
@@ -326,26 +322,18 @@ class SegmentContext:
         return directive
 
     def emit_chunk(self, text: str, kind: str, purpose: str) -> Awaitable[Any]:
-        """`emit` a piece of an answer. For a consumer alone it is made with its envelope: there are thousands."""
+        """`emit` a piece of an answer; one for a consumer alone goes there at once, because there are thousands."""
         attempt = self.attempt if purpose == "think" else 0
+        event = _chunk_event(text=text, kind=kind, purpose=purpose, attempt=attempt)
         if self.sink is None or self._early is not None or _EMITTING.get() or self._listeners[ModelChunkEvent]:
-            return self.emit(ModelChunkEvent(text=text, kind=kind, purpose=purpose, attempt=attempt))
-        self._seq += 1
-        host = self.host
-        event = _chunk_event(
-            run_id=host.run_id,
-            thread_id=self.thread_id,
-            parent_run_id=None if self.parent is None else self.parent.run_id,
-            iteration=self.state.iteration + 1,
-            segment=host.segment,
-            seq=self._seq,
-            timestamp=self.clock.now(),
-            text=text,
-            kind=kind,
-            attempt=attempt,
-            purpose=purpose,
-        )
+            return self.emit(event)
+        self._stamp(event)
         return self.sink(event)
+
+    def _stamp(self, event: Event) -> None:
+        self._seq = seq = self._seq + 1
+        host, iteration = self.host, self.state.iteration + 1
+        stamp(event, (host.run_id, self.thread_id, self.parent_run_id, iteration, host.segment, self.clock.now(), seq))
 
     async def _emit_failure(self, event: HookFailedEvent) -> None:
         if self.host.stop_error is not None and not self.ended:

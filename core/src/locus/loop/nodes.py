@@ -40,8 +40,7 @@ async def think(state: AgentState, run: SegmentContext, given: Message | None = 
     """
     before = state
     for attempt in range(MAX_THINK_RETRIES + 1):
-        if run.uncharged is not None:  # what hooks have spent since
-            before = run.charged(before)
+        before = run.charged(before)  # with what hooks have spent since
         state, messages = before, before.messages
         if given is not None:
             message, usage, replayed = given, Usage(), False

@@ -53,9 +53,7 @@ async def advance_node(run: SegmentContext, state: AgentState, node: Node) -> tu
         new = await run.runtime.nodes[node](state, run)
     except Exception as e:  # noqa: BLE001 - nothing that a plugin's node raises may leave the loop
         new = _fail_node(run, node, state, e)
-    if run.uncharged is not None:
-        new = run.charged(new)
-    run.state = new
+    run.state = new = run.charged(new)
     if node is TERMINATE:
         # Whatever stood in for Terminate: a history with open calls could not be gone on with.
         return await _finish(run, state, new.with_calls_closed(run.stop_reason)), None
@@ -83,12 +81,11 @@ def _route(run: SegmentContext, node: Node, state: AgentState) -> Route:
     if run.stop is None:
         try:
             route = run.runtime.router(node, state)
-        except ConditionError as e:
-            run.stop = Ending(CONDITION_ERROR, error=e)
-        else:
             if route.satisfied is not None:
                 run.stop = Ending.of(route.satisfied)
             return route
+        except ConditionError as e:
+            run.stop = Ending(CONDITION_ERROR, error=e)
     return Route(TERMINATE, run.stop_reason)
 
 

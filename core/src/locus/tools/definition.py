@@ -94,8 +94,7 @@ class Bound:
         if values is None:  # the first entry may have changed what it was given
             values = self.tool.parameters.convert(self._given)
         arguments = structs.asdict(values)
-        tool = self.tool
-        parameters = tool.parameters
+        tool, parameters = self.tool, self.tool.parameters
         if parameters.injected is not None:
             arguments[parameters.injected] = context
         positional = parameters.positional

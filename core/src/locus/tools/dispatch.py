@@ -293,12 +293,10 @@ async def _run_one(c: _Call, run: CallRun) -> None:
         c.outcome = found.value
         await _emit_complete(c, run, replayed=True)
         return
-    is_unknown = False
-    if found is not None or host.questions:  # mostly there is nothing on record
-        if host.is_waiting(step_id):
-            c.waiting = True
-            return
-        is_unknown = _is_unknown(c, run, step_id, found)
+    if host.questions and host.is_waiting(step_id):
+        c.waiting = True
+        return
+    is_unknown = (found is not None or bool(host.questions)) and _is_unknown(c, run, step_id, found)
     tool = c.tool
     if not is_unknown:
         if c.outcome is None and tool is not None and tool.idempotent:
