@@ -1,6 +1,6 @@
 """What plugins cost a run: nothing while they are only installed, and what each adds to an iteration when it is on.
 
-`python contrib/bench/plugins.py` needs the kernel, the test kit and whatever plugins are to be measured. The runs with
+`python contrib/bench/plugins.py` needs the kernel, the test kit and the plugins to measure. The runs with
 and without a plugin take turns, so that a busy machine slows both; what is printed are medians of the CPU time.
 """
 

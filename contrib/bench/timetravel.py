@@ -64,7 +64,7 @@ def parse(lines: list[str]) -> float:
 
 
 async def measured(iterations: int, folder: Path) -> dict[str, float]:
-    """Seconds by what was done, on a thread of that many iterations; each store is opened anew, as a command does."""
+    """Seconds by what was done, on a thread of that many iterations; each store is opened again, as a command does."""
     path = folder / f"{iterations}.db"
     async with SqliteStore(path) as store:
         agent = await written(store, iterations)

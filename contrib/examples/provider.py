@@ -36,7 +36,7 @@ class AcmeModel:
         self._options = Options(provider="acme", model=model)
 
     def session(self) -> Session:
-        """Keeps connections open while a run goes on."""
+        """Keeps connections open during a run."""
         return self._client.session()
 
     async def complete(self, request: ModelRequest, on_chunk: OnChunk | None = None) -> ModelResponse:

@@ -51,5 +51,5 @@ def test_only_what_is_over_can_be_pruned() -> None:
     assert [info.thread_id for info in prunable(infos, LATER)] == ["ended"]
     with pytest.raises(ValueError, match="got \\['ended', 'waiting'\\]; other runs are open"):
         prunable(infos, LATER, status=("ended", "waiting"))
-    with pytest.raises(JournalError, match="does not record how a thread is"):
+    with pytest.raises(JournalError, match="does not record the status of threads"):
         prunable([ThreadInfo(thread_id="t", head=1)], LATER)

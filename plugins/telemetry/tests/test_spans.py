@@ -398,7 +398,7 @@ async def test_a_provider_that_fails_harms_no_run_and_is_logged_once(caplog: pyt
     assert result.text == "It is 3."
     assert hook.failures.failed > 1
     assert [r.getMessage() for r in caplog.records if r.name == "locus.telemetry"] == [
-        "telemetry fails, and goes on trying: RuntimeError: on_start"
+        "telemetry failed, and is tried again: RuntimeError: on_start"
     ]
     (plugin,) = result.reports["plugins"].plugins
     assert plugin.failures == ()

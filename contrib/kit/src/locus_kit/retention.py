@@ -25,7 +25,7 @@ async def prune(
 ) -> tuple[ThreadInfo, ...]:
     """Forget the threads whose newest run ended before a moment, and that nothing else needs, see `prunable`.
 
-    A thread that goes on between the listing and its deletion is kept.
+    A thread that is resumed between the listing and its deletion is kept.
 
     Args:
         store: where they are kept.
@@ -38,7 +38,7 @@ async def prune(
 
     Raises:
         ValueError: another status is given.
-        JournalError: the store does not record how a thread is.
+        JournalError: the store does not record the status of threads.
     """
     chosen = prunable(await store.threads(), ended_before, status)
     return chosen if dry_run else await forget(store, chosen)
@@ -74,14 +74,14 @@ def prunable(
 
     Raises:
         ValueError: another status is given; such a run is open, or was never begun.
-        JournalError: the store does not record how a thread is.
+        JournalError: the store does not record the status of threads.
     """
     wanted = frozenset(status)
     if not wanted <= ENDED:
-        raise ValueError(f"status must be of 'ended' and 'failed', got {sorted(wanted)}; other runs are open")
+        raise ValueError(f"status must hold only 'ended' and 'failed', got {sorted(wanted)}; other runs are open")
     every = {info.thread_id: info for info in infos}
     if any(info.status is None for info in every.values()):
-        raise JournalError("this store does not record how a thread is, so nothing of it can be pruned")
+        raise JournalError("this store does not record the status of threads, so they cannot be pruned")
     chosen = {name: info for name, info in every.items() if _has_ended(info, wanted, ended_before)}
     while True:
         kept = {name: info for name, info in every.items() if name not in chosen}

@@ -58,7 +58,7 @@ def schema_tool(
         name: what the model calls it: 1 to 64 letters, digits, ``_`` or ``-``.
         description: what the model reads of it.
         parameters: the JSON Schema of the arguments, an object schema; sent to the model as it is.
-        origin: where it comes from, for messages. Of the tools that one plugin brings to a run each has another one:
+        origin: where it comes from, for messages. It must be unique among the tools of one plugin:
             a run that is resumed finds a tool again by it.
         effect: what a crash in the body means, as of `tool`.
         timeout: seconds the body may take, or None.
@@ -150,7 +150,7 @@ class SchemaTool(Tool[..., Any]):
 
     @cached_property
     def _top(self) -> dict[str, Any]:
-        # Of the spec, which is another one where a run goes on with the tools that it began with.
+        # Of the spec, which differs if a run continues with the tools that it began with.
         return _top_of(thaw(self.spec.parameters))
 
     def __get__(self, instance: object, owner: type | None = None) -> SchemaTool:

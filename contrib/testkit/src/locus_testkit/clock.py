@@ -1,4 +1,4 @@
-"""`FakeClock`: time that moves when the test says so.
+"""`FakeClock`: time that only the test advances.
 
 ``Agent(clock=...)`` takes it. It rules what a run records and what `TimeLimit` and `Deadline` see; it does
 not stop real waiting, such as a tool's timeout.

@@ -30,7 +30,7 @@ class SimulatedCrash(BaseException):
 
 
 def is_crash(error: BaseException) -> bool:
-    """Whether an error is `SimulatedCrash`, maybe inside of groups."""
+    """Whether an error is `SimulatedCrash`, possibly inside of groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return isinstance(error, SimulatedCrash)
@@ -89,8 +89,8 @@ class CrashingStore:
         """Run an agent, and go on in another process if this one dies.
 
         Args:
-            agent: with this store as its checkpointer; or what makes one, for each process anew.
-            prompt: what it is to do.
+            agent: with this store as its checkpointer; or a function that makes one for each process.
+            prompt: of the user.
             thread_id: where.
             between: called when it has died and the next process has not begun.
 

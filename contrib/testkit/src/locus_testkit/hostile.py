@@ -1,7 +1,7 @@
 """The hostile server: everything that goes wrong between a provider and its server, one row each.
 
 `HostileServerContract` walks a provider through the table: every row is one typed error with provider, status, request
-id and whether it may be tried again; nothing hangs, nothing stays open, no key is shown, the thread goes on.
+id and whether it may be tried again; nothing hangs, nothing stays open, no key is shown, the thread can be continued.
 """
 
 from __future__ import annotations
@@ -279,7 +279,7 @@ class HostileServerContract(Contract):
             with anyio.fail_after(self.patience), pytest.raises(ModelError) as caught:
                 await _ask(model, self._request(case, self.deadline * longer), listening=listening)
             self._check(caught.value, case, model)
-            # On a busy machine the deadline may come before the server hears of the call: that is another failure.
+            # On a busy machine the deadline may come before the call reaches the server: that is another failure.
             if server.wait_for(lambda: bool(server.received), patience=1.0):
                 break
         assert server.wait_until_idle(), f"{server.open} connections were left open"

@@ -18,13 +18,13 @@ print(*sorted(set(sys.modules) - before))
 
 
 def modules_imported_by(module: str) -> frozenset[str]:
-    """The modules that an import brings, itself among them, beside those of `locus.plugin`, which every plugin needs.
+    """The modules that an import loads, itself included, without those of `locus.plugin`, which every plugin needs.
 
     Args:
         module: what is imported, by its full name.
 
     Raises:
-        ImportError: that failed; the text is what the interpreter said.
+        ImportError: the import failed; the text is the interpreter's output.
     """
     done = subprocess.run(  # noqa: S603  # this interpreter, on a constant program
         [sys.executable, "-c", _PROBE, module],

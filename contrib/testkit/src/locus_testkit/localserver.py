@@ -116,7 +116,7 @@ class LocalServer:
     """A server on a free port of 127.0.0.1; used in a ``with``.
 
     Args:
-        answering: what is answered where nothing is queued; None = an error 500 that says so.
+        answering: makes the answer when none is queued; None = an error 500.
     """
 
     def __init__(self, answering: Answering | None = None) -> None:

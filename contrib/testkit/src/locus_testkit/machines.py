@@ -129,7 +129,7 @@ class JournalStoreMachine(RuleBasedStateMachine):
 
     @rule(thread=_THREADS)
     def claim(self, thread: str) -> None:
-        """Take a thread, or hear who has it."""
+        """Claim a thread, or get the error that names its holder."""
         expected = self._expected.setdefault(thread, _ExpectedThread())
         if expected.holder is not None:
             with pytest.raises(ThreadBusy):
@@ -239,7 +239,7 @@ class JournalStoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def only_waiting_threads_are_ready(self) -> None:
-        """`next_ready` offers a free thread whose time has come, when there is one."""
+        """`next_ready` offers a free thread whose time has come, if any."""
         waiting = {t for t, expected in self._expected.items() if expected.due and expected.holder is None}
         found = self._do(self._store.next_ready, NOON)
         assert (found in waiting) if waiting else (found is None)

@@ -138,7 +138,7 @@ _heard: list[bool] = []
 
 
 def _listen() -> None:
-    """Hear Python's audit events; a hook stays for as long as the process lives."""
+    """Listen to Python's audit events; a hook stays for as long as the process lives."""
     with _listening:
         if not _heard:
             _heard.append(True)

@@ -22,7 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("locus").addoption(
         "--locus-record",
         choices=get_args(RecordMode),
-        help="none: replay cassettes; once: record those that are missing; all: record them anew",
+        help="none: replay cassettes; once: record those that are missing; all: record all of them again",
     )
     parser.addini(
         "locus_record",
@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the mark, and refuse a mode that there is not."""
+    """Declare the mark, and refuse an unknown mode."""
     config.addinivalue_line(
         "markers",
         "cassette(name=None, *, partial=False, match=None): the models of the fixture `cassette` answer from "

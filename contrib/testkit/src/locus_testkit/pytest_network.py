@@ -1,4 +1,4 @@
-"""`NetworkGuard` in pytest: for all tests that an ini file says so of, or for one that asks for the fixture."""
+"""`NetworkGuard` in pytest: for all tests, by a setting of the ini file, or for one, by the fixture."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ Turn: TypeAlias = (
     | Callable[[ModelRequest], "Turn | Awaitable[Turn]"]
 )
 
-#: How calls without an id get one: ``"unique"`` (never twice), ``"per_turn"`` (each turn counts anew) or
+#: How calls without an id get one: ``"unique"`` (never twice), ``"per_turn"`` (each turn counts from 0) or
 #: ``"same"`` (always the same one). Local models do the latter two, and nothing may break when they do.
 CallIds = Literal["unique", "per_turn", "same"]
 
@@ -64,7 +64,7 @@ def call(name: str, /, **arguments: Any) -> ToolCall:
 
 
 def blocks_of(turn: Turn) -> tuple[Block, ...]:
-    """What an assistant says in a turn; for who makes of it what a server would send.
+    """The blocks of an assistant's turn; for emulators of servers.
 
     Args:
         turn: neither an exception nor a function.

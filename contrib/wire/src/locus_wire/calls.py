@@ -1,6 +1,6 @@
 """Tool calls as servers send them: with ids that repeat or are missing, with arguments that are not JSON.
 
-Whatever comes, a `ToolCall` is made of it: what is wrong with it the model hears from the loop.
+A `ToolCall` is made in any case: the loop tells the model what is wrong with it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def tool_call(call_id: str, name: str, arguments: Any, extras: Mapping[str, Any]
     """The call that a server asks for.
 
     Args:
-        call_id: as it came, maybe empty.
+        call_id: as it came, possibly empty.
         name: as it came.
         arguments: JSON text, or an object.
         extras: what else came with it.

@@ -170,7 +170,7 @@ class _StreamedAnswer:
         return self._response
 
     def is_complete(self) -> bool:
-        """Whether the answer is whole although no last event said so: some servers just close."""
+        """Whether the answer is complete without a last event: some servers just close."""
         if self._finish is not None:
             self._finish_answer()
         return self._response is not None
@@ -253,7 +253,7 @@ class _StreamedAnswer:
 
 
 def _grow(before: Any, piece: Any) -> Any:
-    """What a field has become: text and lists grow, whatever else is said last."""
+    """The new value of a field: text and lists grow, other values are replaced."""
     if isinstance(before, str) and isinstance(piece, str):
         return before + piece
     if isinstance(before, list) and isinstance(piece, list):

@@ -66,7 +66,7 @@ class Outgoing:
     body: bytes = field(default=b"", repr=False)
 
 
-#: Gives the headers that say who asks, at once or awaited. It may raise a `ModelError`; what it gives is never shown.
+#: Returns the headers that authenticate, sync or async. It may raise a `ModelError`; the headers are never shown.
 Sign = Callable[[Outgoing], Mapping[str, str] | Awaitable[Mapping[str, str]]]
 
 
@@ -122,7 +122,7 @@ class Endpoint:
         """An endpoint that takes a key in a header.
 
         Args:
-            key: read anew for each request.
+            key: read for each request.
             base_url: see `Endpoint`.
             header: ``"authorization"``, ``"x-api-key"``, ``"api-key"``.
             scheme: what is written before the key, ``"Bearer "`` or ``""``.
@@ -159,7 +159,7 @@ class Client:
         return f"Client({self.endpoint!r})"
 
     def session(self) -> Session:
-        """An async context manager that keeps connections open for the calls within; it opens none by itself."""
+        """An async context manager that keeps connections open for the calls within; it does not open any."""
         return self._pools.session()
 
     async def post(
@@ -370,7 +370,7 @@ class _Exchange:
         )
 
     async def _sign_request(self, http: httpx2.AsyncClient) -> httpx2.Request:
-        """The request, with the proof of who asks."""
+        """The request, with its authentication."""
         outgoing, sign = self._outgoing, self._endpoint.sign
         proof: Mapping[str, str] = self._user
         if sign is not None:
@@ -466,7 +466,7 @@ class _Exchange:
 
 
 def _secrets(proof: str) -> tuple[str, ...]:
-    """What a header that says who asks must not be quoted with: all of it, its last word, and tokens within it."""
+    """The parts of an authentication header that must not be quoted: all of it, its last word, and tokens within it."""
     return (proof, proof.rpartition(" ")[2], *_TOKEN.findall(proof))
 
 

@@ -104,11 +104,11 @@ class QuotaExhausted(RequestRefused):
 
 
 class RateLimited(WireError):
-    """Too much at a time; ``retry_after`` says how long to wait, where the provider said so."""
+    """Too much at a time; ``retry_after`` says how long to wait, if the provider did."""
 
 
 class ProviderFailed(WireError):
-    """The provider failed by itself."""
+    """The provider had an internal error."""
 
 
 class Overloaded(ProviderFailed):

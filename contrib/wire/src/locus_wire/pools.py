@@ -62,7 +62,7 @@ class Pools:
         )
 
     def session(self) -> Session:
-        """Keeps connections open while it is entered; opens none by itself."""
+        """Keeps connections open while it is entered; does not open any."""
         return Session(self, self._make)
 
 

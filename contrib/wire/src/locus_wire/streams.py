@@ -36,7 +36,7 @@ class Malformed(Exception):
 
 
 class ErrorInAnswer(Exception):
-    """Raised by who reads an answer: it is an error that the provider tells.
+    """An answer contains an error of the provider; raised by its reader.
 
     Args:
         body: the error object, or what holds one.

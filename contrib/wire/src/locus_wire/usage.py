@@ -14,7 +14,7 @@ def count(said: Any, *path: str) -> int:
     """A count in a server's answer, or 0.
 
     Args:
-        said: an object; whatever else it is holds no counts.
+        said: an object; any other value holds no counts.
         path: the names of the fields that lead to the count.
     """
     for name in path:

@@ -71,7 +71,7 @@ def block_of(data: Mapping[str, Any], *, cut: bool = False, raw: str | None = No
 
 
 def own_block(block: Block) -> Wire | None:
-    """A block of an assistant turn that the API itself wrote, as it wrote it; None where there is nothing to send."""
+    """A block of an assistant turn that the API itself wrote, as it wrote it; None if nothing is to be sent."""
     match block:
         case TextBlock(text=text, extras=extras):
             return {"type": "text", "text": text, **extras} if text.strip() else None
@@ -96,7 +96,7 @@ def foreign_block(block: Block) -> Wire | None:
 
 
 def user_block(block: Block) -> Wire | None:
-    """A block of a user's turn or of a tool's result; None where there is nothing to send.
+    """A block of a user's turn or of a tool's result; None if nothing is to be sent.
 
     Raises:
         InputError: the API takes no such media.

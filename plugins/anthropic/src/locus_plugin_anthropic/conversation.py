@@ -92,7 +92,7 @@ def _results_first(blocks: list[Wire]) -> list[Wire]:
 
 
 class _Ids:
-    """Makes ids of calls unique and acceptable: models that number the calls of each turn anew repeat them."""
+    """Makes ids of calls unique and acceptable: models that number the calls of each turn from 0 repeat them."""
 
     def __init__(self) -> None:
         self._seen = set[str]()

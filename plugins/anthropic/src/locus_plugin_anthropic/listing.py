@@ -34,7 +34,7 @@ def models(settings: AnthropicSettings | None) -> list[tuple[str, str]]:
 
 
 def default_model(environ: Mapping[str, str]) -> tuple[int, str, str] | None:
-    """A model for who has a key in the environment, else None."""
+    """A model if a key is in the environment, else None."""
     found = next((name for name in (KEY, TOKEN) if environ.get(name, "").strip()), None)
     return None if found is None else (_PRIORITY, f"{NAME}:{_DEFAULT}", f"{found} is in the environment")
 

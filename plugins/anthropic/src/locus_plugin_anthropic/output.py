@@ -57,7 +57,7 @@ class OutputPlan:
 
 
 def output_of(request: ModelRequest, model: str, own: AnthropicSettings, *, budgeted: bool) -> OutputPlan:
-    """How a request's answer is to be held to its schema.
+    """Decide how a request's answer is held to its schema.
 
     Args:
         request: the request.

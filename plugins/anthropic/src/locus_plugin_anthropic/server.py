@@ -26,7 +26,7 @@ def client_of(own: AnthropicSettings) -> Client:
     """The client of a server.
 
     Args:
-        own: where it is, and who asks.
+        own: its address, and the credentials.
     """
     headers = {"anthropic-version": own.api_version}
     if own.betas:
@@ -47,7 +47,7 @@ def client_of(own: AnthropicSettings) -> Client:
 
 
 def key_is_known(own: AnthropicSettings) -> bool:
-    """Whether there is a key or a token to send."""
+    """Whether a key or a token is known."""
     key, token = _optional(own)
     return (key.find() or token.find()) is not None
 

@@ -70,7 +70,7 @@ class Stream:
                 self.message["usage"] = {**(self.message.get("usage") or {}), **told}
             case "message_stop":
                 for at in sorted(self._json):
-                    self._stop(at, chunks)  # a server that forgot to say so
+                    self._stop(at, chunks)  # a server that sent no stop event
                 check_message(self.message)
                 return True
         return False

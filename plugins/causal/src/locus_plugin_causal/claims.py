@@ -13,7 +13,7 @@ from locus_plugin_causal.graph import CausalEdge, CausalNode, NodeType, Relation
 __all__ = ["ClaimBuilder", "claims_of"]
 
 _LONGEST_LABEL = 300
-#: How sure a claim is that does not say so.
+#: The confidence of a claim that does not give one.
 _UNSAID = 0.5
 #: How many causes, and how many effects, one claim may name.
 _MOST_NAMES = 100

@@ -42,7 +42,7 @@ class GroundingEvent(Event):
 @register_event
 @frozen(kw_only=True, eq=False, repr=False)
 class GroundingFailedEvent(Event):
-    """The judge failed, or its answer was invalid; the run goes on as if it had not been asked.
+    """The judge failed, or its answer was invalid; the run continues as if it had not been asked.
 
     Args:
         error: what happened.

@@ -66,7 +66,7 @@ class GroundingHook(Hook):
 
     @hookimpl
     async def locus_reflect(self, state: AgentState, run: RunContext) -> AgentState | None:
-        """Score what the model said beside its last calls, whichever policy asked to reflect."""
+        """Score the text that came with the model's last calls, whichever policy asked to reflect."""
         last = state.last_assistant
         claims = claims_of(last.text, plans=False) if last is not None else ()
         if not claims:

@@ -32,7 +32,7 @@ class GroundingSettings:
             with three answers in place of two.
         proceed: of the typed form: the score from which an answer is accepted.
         threshold: the score below which an answer is sent back to find evidence; in the typed form, between this and
-            ``proceed`` it is sent back to be written anew.
+            ``proceed`` it is sent back to be rewritten.
         penalty: of the typed form: what a contradicted claim weighs beside an ungrounded one, 0 or more.
         interval: reflect after every so many iterations; None, or 0 in a file, only when another plugin wants to.
         answers: whether final answers are scored.

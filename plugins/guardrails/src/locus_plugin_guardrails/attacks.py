@@ -1,4 +1,4 @@
-"""What attacks look like: in arguments (SQL, shell, paths), and in what a tool brings from outside.
+"""What attacks look like: in arguments (SQL, shell, paths), and in the results of tools.
 
 Patterns catch what is copied from a textbook, and nothing else: they are the fence, not the lock. To be sure, bind
 parameters, run no shell, open files below one folder only, and let a judge look at each call (the plugin

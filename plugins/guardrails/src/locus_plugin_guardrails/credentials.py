@@ -35,7 +35,7 @@ KEYS = {
     "telegram": r"\b[0-9]{8,10}:AA[A-Za-z0-9_-]{32,}",
 }
 
-#: One pass says whether there is anything to look for; most texts need no second one.
+#: One pass finds whether anything may match; most texts need no second one.
 _ANY = compile_pattern("|".join(f"(?:{pattern})" for pattern in KEYS.values()))
 _EACH = [(compile_pattern(pattern), 1 if "([" in pattern else 0) for pattern in KEYS.values()]
 

@@ -1,4 +1,4 @@
-"""The rules that hold when nothing else is said."""
+"""The default rules."""
 
 from __future__ import annotations
 

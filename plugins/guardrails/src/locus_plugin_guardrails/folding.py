@@ -18,7 +18,7 @@ from locus_plugin_guardrails.linear import compile_pattern
 __all__ = ["FoldedText", "fold"]
 
 #: What is not read as it is written: other than ASCII, and one character written as several (in JSON, URLs and HTML),
-#: a URL's percent sign maybe as several as well, again and again.
+#: where a URL's percent sign may be written as several as well, repeatedly.
 _OTHER = compile_pattern(
     r"[^\x00-\x7f]+|\\u[0-9a-fA-F]{4}|%(?:25)*[0-9a-fA-F]{2}|&#[0-9]{1,7};|&#[xX][0-9a-fA-F]{1,6};"
 )

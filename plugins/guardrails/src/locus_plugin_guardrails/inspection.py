@@ -158,7 +158,7 @@ class Inspection:
         return block if extras == _plain(block.extras) else evolve(block, extras=extras)
 
     def message(self, message: Message) -> Message:
-        """A message, itself where there is nothing to change; tool calls are left to `call`."""
+        """A message, the same object if nothing changes; tool calls are left to `call`."""
         content = self.blocks(message.content)
         extras = self.data(message.extras) if message.extras else message.extras
         if content == message.content and (not message.extras or extras == _plain(message.extras)):
@@ -166,7 +166,7 @@ class Inspection:
         return evolve(message, content=content, extras=extras)
 
     def call(self, call: ToolCall) -> ToolCall:
-        """A tool call as it may be recorded, itself where there is nothing to change."""
+        """A tool call as it may be recorded, the same object if nothing changes."""
         name = self.text(call.name)
         arguments = self.data(call.arguments)
         malformed = None if call.malformed is None else self.text(call.malformed)

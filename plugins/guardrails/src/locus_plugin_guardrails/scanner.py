@@ -95,7 +95,7 @@ class Scanner:
         return isinstance(value, list | tuple) and any(map(self.has_mark, value))
 
     def findings(self, text: str, place: Place, tool: str = "") -> list[Finding]:
-        """What the rules find, each by itself, in the order of the rules.
+        """What each rule finds, in the order of the rules.
 
         Args:
             text: the text.
@@ -123,7 +123,7 @@ class Scanner:
 
     @staticmethod
     def regions(findings: Iterable[Finding]) -> list[Finding]:
-        """What is to be cut out: what overlaps is one, named by its strictest rule."""
+        """The regions to cut out: overlapping ones are joined, and named by their strictest rule."""
         merged: list[Finding] = []
         for finding in sorted((f for f in findings if f.rule.cuts), key=attrgetter("start", "end")):
             last = merged[-1] if merged else None

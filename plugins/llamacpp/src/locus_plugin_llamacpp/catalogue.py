@@ -1,4 +1,4 @@
-"""The models that packages ship: data, so that nothing has to be installed to know what there is.
+"""The models that packages ship: data, so that they are known before they are installed.
 
 The hashes are those of the files that Qwen publishes; who uploaded the packages can therefore make a
 model unavailable, but cannot change it.

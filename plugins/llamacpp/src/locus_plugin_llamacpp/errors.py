@@ -56,7 +56,7 @@ class WeightsMissing(WeightsError):
     Args:
         model: the model as it was asked for.
         missing: what is not there.
-        install: the command that brings it, or ``""``.
+        install: the command that installs it, or ``""``.
     """
 
     def __init__(self, model: str, missing: str, install: str = "") -> None:

@@ -113,7 +113,7 @@ class AnswerStream:
         return self._head is None
 
     def feed(self, piece: str) -> str:
-        """The part of the answer that this piece brings."""
+        """The part of the answer in this piece."""
         if self._head is not None:
             self._head += piece
             found = self._opening.match(self._head)

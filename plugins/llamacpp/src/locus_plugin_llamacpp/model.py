@@ -34,7 +34,7 @@ class Available:
         name: with the scheme.
         installed: whether its weights are on this machine.
         summary: one line.
-        install: the command that brings its weights.
+        install: the command that installs its weights.
         licence: under which terms it comes.
     """
 

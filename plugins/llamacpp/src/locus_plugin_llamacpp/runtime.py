@@ -10,7 +10,7 @@
   meanwhile: a process would hang at its exit. So a new server answers one token before it is handed out.
 - The binding holds the interpreter's lock while a file is loaded, so nothing else in the process runs meanwhile. What
   can be done before is done before: the file is read into the system's cache, where a slow disk delays no request
-  and a cancellation is heard; and its warm-up is left to that first token.
+  and a cancellation is noticed; and its warm-up is left to that first token.
 - A batch is what a cancellation has to wait for: 128 tokens process as fast as 2048 and end sooner.
 """
 

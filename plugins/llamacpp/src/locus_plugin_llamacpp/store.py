@@ -133,7 +133,7 @@ def _pieces(
     except WeightsMissing as error:
         if not target.is_file():
             raise
-        # "Not installed" would be half the story: there is a file, and it is damaged.
+        # "Not installed" would be wrong: the file exists, and is damaged.
         found = _digest(target, progress)
         raise WeightsCorrupt(model.name, target, model.sha256, found, f"make it again with: {model.install}") from error
 

@@ -33,7 +33,7 @@ _NAME = re.compile(r'\s*\{\s*"tool"\s*:\s*"((?:[^"\\]|\\.)*)"')
 
 @frozen(kw_only=True)
 class Turn:
-    """What the model is asked, and how its text is to be read.
+    """What the model is asked, and how its text is read.
 
     Args:
         messages: the conversation in OpenAI's form.

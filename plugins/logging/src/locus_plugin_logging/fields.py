@@ -1,4 +1,4 @@
-"""What a line shows of an event: what is said without payloads is listed here, everything else is payload."""
+"""What a line shows of an event: the fields that are not payload are listed here, everything else is payload."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class LoggingHook(Hook):
         self._levels = {kind: level_number(level) for kind, level in self.settings.levels.items()}
         self._worker = Worker(self._write)
         if self._levels.get(ModelChunkEvent.type, logging.DEBUG) < self._least:
-            # Who does not hear of chunks does not make the model stream.
+            # A hook without chunks does not make the model stream.
             self.on_model_chunk = None  # type: ignore[method-assign,assignment]
         if max(logging.ERROR, *self._levels.values(), 0) < self._least:
             self.on_event = None  # type: ignore[method-assign,assignment]

@@ -51,7 +51,7 @@ def level_of(event: Event, levels: Mapping[str, int]) -> int:
     if said is not None:
         return said
     if isinstance(event, ToolCompleteEvent) and event.error is not None:
-        return logging.WARNING  # the model hears of it and may do better
+        return logging.WARNING  # the model reads it and may correct itself
     if isinstance(event, TerminateEvent):
         if event.error is not None:
             return logging.ERROR

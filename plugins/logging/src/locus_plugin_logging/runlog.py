@@ -33,7 +33,7 @@ class RunLogHook(Hook):
     """Writes one line of JSON an event to a file, with everything that is in it, and what the run has spent by then.
 
     Writing happens in a thread, in order; the end of a segment waits for it, a cancelled one too. What cannot be
-    written is counted, logged once as a warning of the logger ``locus.logging``, and reported; the run goes on.
+    written is counted, logged once as a warning of the logger ``locus.logging``, and reported; the run continues.
 
     Args:
         path: the file; it is made with the mode 0600.

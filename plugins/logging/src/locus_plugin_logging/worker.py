@@ -1,7 +1,7 @@
 """A thread that writes, so that a slow disk, pipe or terminal never holds the event loop up.
 
 `logging.handlers.QueueListener` is its model. That one lives until it is stopped; an agent is never stopped, so
-this one ends by itself when there is nothing to do, and starts again when there is.
+this one ends when its queue is empty, and starts again for the next item.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Worker:
 
     Args:
         work: does one item. What it raises is counted, and the next item is done.
-        resting: called in the thread when there is nothing to do any more.
+        resting: called in the thread when the queue is empty.
     """
 
     __slots__ = ("__weakref__", "_lock", "_pid", "_queue", "_resting", "_thread", "_work", "error", "failed")

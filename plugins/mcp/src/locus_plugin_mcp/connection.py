@@ -129,13 +129,13 @@ class ServerConnection:
             self._scope.deadline = anyio.current_time() + LEAVING
 
     async def _watch(self, client: Client) -> None:
-        """Hear of changes where the protocol has one ask for them."""
+        """Listen to changes where the protocol requires a request for that."""
         try:
             async with client.listen(tools_list_changed=True) as changes:
                 async for _ in changes:
                     self._refresh()
         except (MCPError, RuntimeError, SubscriptionLost, TimeoutError, ValidationError):
-            return  # it does not tell, or no more
+            return  # the server does not report changes
 
     async def _handle_message(self, message: object) -> None:
         if isinstance(message, ToolListChangedNotification):

@@ -1,4 +1,4 @@
-"""`McpHook`: brings the tools of the servers to each run, and tells what became of the servers."""
+"""`McpHook`: adds the tools of the servers to each run, and reports what became of the servers."""
 
 from __future__ import annotations
 

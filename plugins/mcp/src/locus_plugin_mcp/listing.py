@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Listing", "Offer", "list_tools"]
 
-#: Pages of a list; a server that goes on is broken.
+#: The most pages of a list; a server with more is broken.
 _PAGES = 200
 _LONGEST_NAME = 256
 #: Keys of a schema whose text describes it, those that hold schemas by name, and those that hold none.
@@ -50,7 +50,7 @@ class Offer:
 
 @frozen
 class Listing:
-    """What a server offers, and what of it is left out, each with why."""
+    """The tools that a server offers, and those that are left out, each with the reason."""
 
     offers: tuple[Offer, ...] = ()
     left_out: tuple[str, ...] = ()

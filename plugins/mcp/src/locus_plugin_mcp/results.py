@@ -22,7 +22,7 @@ _KINDS = {"image": "image", "audio": "audio", "application/pdf": "document"}
 
 
 def result_of(result: CallToolResult, max_chars: int, max_media_bytes: int) -> str | list[TextBlock | MediaBlock]:
-    """The result of a call: text, or blocks where there is more than text.
+    """The result of a call: text, or blocks if it has other content.
 
     Args:
         result: the server's.

@@ -210,7 +210,7 @@ class _Context(ToolContext[Any]):
         return await fn()
 
     async def run_child(self, agent: Any, prompt: Any, *, budget: Any = None) -> Any:
-        """Run the agent by itself."""
+        """Run the agent outside of a run."""
         if budget is not None:
             raise ToolError("this tool limits the budget of a child run, and over MCP it has no run to take it from")
         return await agent.run(prompt)

@@ -34,7 +34,7 @@ _REMEDIES = {
 
 
 class LastWords:
-    """The end of what a server has said outside the protocol."""
+    """The end of a server's output outside the protocol."""
 
     __slots__ = ("_chunks", "_size", "garbage", "status")
 

@@ -57,7 +57,7 @@ class _Engine:
 class OCIBucketBackend:
     """Journals in a bucket of OCI Object Storage, shared by any number of stores, processes and machines.
 
-    An append is one request: the thread's head is written anew if it is still the version that was read
+    An append is one request: the thread's head is rewritten if it is still the version that was read
     (``if-match``), so of two workers only the one that claimed last can write, whatever their clocks say. Everything is
     done in one thread of the store's own. A call that is cancelled leaves at once, and what it began is stored or fails
     without it.
@@ -149,7 +149,7 @@ class OCIBucketBackend:
     # -- the protocol -------------------------------------------------------------------------------
 
     async def claim(self, thread_id: str, worker: str) -> Claim:
-        """Take a thread, also from a worker that has not said for a while that it lives.
+        """Claim a thread, also from a worker whose lease has expired.
 
         Raises:
             ThreadBusy: a live worker holds it.
@@ -183,7 +183,7 @@ class OCIBucketBackend:
         """Add entries, all or none. Those that wait for each other are written together.
 
         Returns:
-            `Appended.UNKNOWN` where the answer was lost, and reading the head did not tell either.
+            `Appended.UNKNOWN` where the answer was lost, and reading the head did not help either.
 
         Raises:
             NotSerialisable: one of them has no JSON form.

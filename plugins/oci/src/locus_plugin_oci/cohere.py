@@ -24,7 +24,7 @@ from locus_wire.streams import ErrorInAnswer, Malformed
 
 __all__ = ["Cohere", "CoherePieces"]
 
-#: Where a message keeps what the service said of its sources.
+#: Where a message keeps the service's citations.
 KEY = "oci.cohere"
 
 _STOPS: dict[str, StopReason] = {"COMPLETE": "stop", "MAX_TOKENS": "length", "ERROR_TOXIC": "filter"}
@@ -220,7 +220,7 @@ class CoherePieces:
         return bool(self._last.get("usage"))
 
     def take(self, piece: Mapping[str, Any]) -> list[Chunk]:
-        """Take a piece in; gives what is new to hear."""
+        """Add a piece; returns the new chunks."""
         last = bool(piece.get("finishReason"))
         calls = piece.get("toolCalls") or ()
         heard = [Chunk(json.dumps(each["parameters"], ensure_ascii=False), "tool_call") for each in calls]
@@ -230,7 +230,7 @@ class CoherePieces:
         if last or piece.get("usage"):
             self._last |= {name: value for name, value in piece.items() if value is not None and name != "text"}
         if last and isinstance(text, str):
-            # The last piece repeats everything; what was not heard before is heard now.
+            # The last piece repeats everything; what is new in it is shown now.
             told = "".join(self._texts)
             text = text[len(told) :] if text.startswith(told) else ""
         if isinstance(text, str) and text:

@@ -101,7 +101,7 @@ class Credentials:
 
     @property
     def compartment(self) -> str | None:
-        """The compartment that pays, where anything says so.
+        """The compartment that pays, if it is configured.
 
         Raises:
             CredentialsUnusable: no usable credentials were found.
@@ -111,7 +111,7 @@ class Credentials:
 
     @property
     def region(self) -> str | None:
-        """The region, where anything says so.
+        """The region, if it is configured.
 
         Raises:
             CredentialsUnusable: no usable credentials were found.

@@ -3,7 +3,7 @@
 ConfigError                 (of the kernel)
 └── CredentialsUnusable     a file, a profile or a key is missing or invalid
 StoreError                  (of the kernel)
-├── BucketProblem           Object Storage said no, or nothing (`.bucket`, `.status`, `.code`, `.request_id`)
+├── BucketProblem           Object Storage refused, or did not answer (`.bucket`, `.status`, `.code`, `.request_id`)
 │   ├── BucketMissing       404: the bucket or namespace does not exist, or may not be seen
 │   ├── BucketDenied        401, 403: the identity is unknown, or may not do that
 │   ├── BucketRefused       another 4xx
@@ -39,7 +39,7 @@ class CredentialsUnusable(ConfigError):
 
 
 class BucketProblem(StoreError):
-    """Object Storage said no, or nothing.
+    """Object Storage refused, or did not answer.
 
     Args:
         bucket: its name.
@@ -79,7 +79,7 @@ class BucketBusy(BucketProblem):
 
 
 class BucketFailed(BucketProblem):
-    """The service failed by itself, however often it was asked."""
+    """The service failed, also after retries."""
 
 
 class BucketUnreachable(BucketProblem):

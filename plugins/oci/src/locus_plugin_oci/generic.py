@@ -271,7 +271,7 @@ class GenericPieces:
         return self._usage is not None
 
     def take(self, piece: Mapping[str, Any]) -> list[Chunk]:
-        """Take a piece in; gives what is new to hear."""
+        """Add a piece; returns the new chunks."""
         heard: list[Chunk] = []
         if piece.get("index", 0) == 0:
             for name, value in (piece.get("message") or {}).items():

@@ -78,7 +78,7 @@ class _HeldThread:
 
 @define(eq=False)
 class _Turns:
-    """Who waits for a thread; the first who asks is the first who gets it."""
+    """The tasks that wait for a thread, served in the order of their requests."""
 
     lock: asyncio.Lock = field(factory=asyncio.Lock)
 
@@ -172,7 +172,7 @@ class Journals:
                 raise lost from None
             if found is not None and found.head.write == head.write:
                 return found
-            # Gone by another one's hand, maybe after it had been written; or still under way.
+            # Deleted by another worker, possibly after it had been written; or still under way.
             raise
         return None if made is None else Seen(head, made, now)
 

@@ -15,7 +15,7 @@ def models(settings: OciSettings | None) -> list[tuple[str, str]]:
         ("oci:openai.gpt-5.5", "OpenAI's models, as xai. and meta.: the OpenAI-compatible address of the region."),
         ("oci:google.gemini-2.5-pro", "Any other family: the service's own form."),
         ("oci:cohere.command-a-03-2025", "Cohere's models: a form of their own."),
-        ("oci:ocid1.generativeaiendpoint...", "A dedicated endpoint; say api = 'cohere' where it is one of Cohere's."),
+        ("oci:ocid1.generativeaiendpoint...", "A dedicated endpoint; set api = 'cohere' for one of Cohere's models."),
         ("oci:ocid1.generativeaimodel...", "A model by its OCID."),
     ]
 

@@ -48,7 +48,7 @@ class Heartbeat:
         self._one = asyncio.Lock()
 
     async def beat(self, *, now: bool = False) -> None:
-        """Say that this store lives, unless it has just said so; and go on saying so as long as it is needed.
+        """Write the heartbeat, unless it was just written, and keep writing it as long as it is needed.
 
         Raises:
             BucketProblem: that could not be written.
@@ -95,7 +95,7 @@ class Heartbeat:
                 await self._objects.delete(heartbeat_name(self.store))
 
     async def close(self) -> None:
-        """Stop beating, and say so."""
+        """Stop the heartbeat, and delete its object."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):

@@ -52,7 +52,7 @@ class OciModel:
 
     Args:
         name: as the service calls it.
-        settings: who asks, where, and how.
+        settings: the credentials, the region, and options.
     """
 
     def __init__(self, name: str, settings: OciSettings) -> None:
@@ -63,7 +63,7 @@ class OciModel:
         if settings.api_key is not None and self.form not in ("chat", "responses"):
             raise ConfigError(
                 f"oci:{name} is asked in the service's own form, which takes signatures and no api_key; "
-                "leave api_key out, or say api = 'chat'"
+                "leave api_key out, or set api = 'chat'"
             )
         self._credentials = Credentials(settings)
         self._made: Client | None = None
@@ -111,7 +111,7 @@ class OciModel:
             return forced.read(await native.ask(client, forced.request, target, cohere.Cohere(), on_chunk))
         return await native.ask(client, request, target, cohere.Cohere(), on_chunk)
 
-    # -- who asks, and where ------------------------------------------------------------------------
+    # -- credentials and address -----------------------------------------------------------------------
 
     def _client(self) -> Client:
         if self._made is None:

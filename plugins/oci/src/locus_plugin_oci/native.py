@@ -48,7 +48,7 @@ class Gathering(Protocol):
     """The pieces of an answer, put together into the whole that it would have been."""
 
     def take(self, piece: Mapping[str, Any]) -> list[Chunk]:
-        """Take a piece in; gives what is new to hear."""
+        """Add a piece; returns the new chunks."""
         ...
 
     @property
@@ -122,7 +122,7 @@ class _StreamedAnswer:
         """Take one event; True with the last."""
         if event.data.strip() == "[DONE]":
             if not self.is_complete():
-                raise Malformed("the stream says that it is done, and nothing says why the model stopped")
+                raise Malformed("the stream ended without a reason why the model stopped")
             return True
         data = json_of(event.data)
         if "code" in data and isinstance(data.get("message"), str):
@@ -134,7 +134,7 @@ class _StreamedAnswer:
         return self._pieces.has_usage and self.is_complete()
 
     def is_complete(self) -> bool:
-        """Whether the answer is whole: the connection is closed behind it, and nothing else says so."""
+        """Whether the answer is complete: only the end of the connection tells."""
         if self._response is None and self._pieces.is_finished:
             with check_shape():
                 whole = {"chatResponse": self._pieces.whole()}

@@ -24,7 +24,7 @@ _APIS = ("auto", "chat", "responses", "generic", "cohere")
 
 @frozen(kw_only=True)
 class OciSettings:
-    """Who asks, where, and how.
+    """The credentials, the region, and options of models and stores.
 
     Args:
         profile: the profile of the configuration file.
@@ -43,7 +43,7 @@ class OciSettings:
         connections: the most at a time in one event loop.
         namespace: of Object Storage; None = asked for.
         storage_endpoint: the address of Object Storage; None = the region's.
-        lease: seconds, 5 or more, after which a worker that does not say that it lives is taken for dead. It says so
+        lease: seconds, 5 or more, after which a worker without a heartbeat is taken for dead. It writes one
             three times in that time, by a timer.
         storage_timeout: seconds for one request to Object Storage.
         retries: how often a request to Object Storage that failed by the way is sent again.

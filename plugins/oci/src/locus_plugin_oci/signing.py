@@ -66,7 +66,7 @@ def sign(
         date: as `date_now` says it.
 
     Returns:
-        ``date`` and ``authorization``, and ``x-content-sha256`` where there is a body. ``host``, ``content-length`` and
+        ``date`` and ``authorization``, and ``x-content-sha256`` if it has a body. ``host``, ``content-length`` and
         ``content-type`` must be sent as they were signed.
     """
     given = {"date": date or date_now()}

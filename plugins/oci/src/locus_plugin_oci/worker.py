@@ -112,7 +112,7 @@ class Worker:
 
 
 async def wait_for(future: Future[T]) -> T:
-    """What came of some work. A cancelled caller leaves; the work goes on."""
+    """Wait for the result of some work. A cancelled caller leaves; the work goes on."""
     if not future.done():
         event, wake = anyio.Event(), _waker()
         future.add_done_callback(lambda _: wake(event.set))

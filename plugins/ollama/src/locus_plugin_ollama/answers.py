@@ -32,7 +32,7 @@ class Answer:
     Args:
         name: the model, for servers that do not name it.
         turn: how many messages went before, for ids of calls.
-        final: the tool whose arguments are heard as text, or None.
+        final: the tool whose arguments are shown as text, or None.
     """
 
     def __init__(self, name: str, turn: int, final: str | None = None) -> None:
@@ -74,7 +74,7 @@ class Answer:
         return chunks
 
     def response(self) -> ModelResponse:
-        """What was said, once it is done.
+        """The response, once the answer is complete.
 
         Raises:
             Malformed: it is not done.

@@ -22,7 +22,7 @@ _OURS = frozenset({"model", "messages", "tools", "stream"})
 
 @frozen(kw_only=True)
 class Plan:
-    """What is sent, and how the answer is to be understood.
+    """What is sent, and how the answer is read.
 
     Args:
         request: to send.
@@ -49,7 +49,7 @@ def plan(request: ModelRequest) -> Plan:
     answer is one more tool.
 
     Raises:
-        CannotSend: the model is to be made to call a tool.
+        CannotSend: the request forces a tool call.
     """
     choice = request.settings.tool_choice
     if choice == "none":

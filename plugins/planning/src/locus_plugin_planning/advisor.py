@@ -48,7 +48,7 @@ class Advisor:
             state: the state.
             done: the steps that are done, by id.
             tried: what failed, to be shown as well.
-            why: the reason to plan anew, or ``""``.
+            why: the reason to replan, or ``""``.
 
         Raises:
             Unusable: it cannot be used, twice.

@@ -55,7 +55,7 @@ class StepEvent(Event):
 @register_event
 @frozen(kw_only=True, eq=False, repr=False)
 class ReplanEvent(Event):
-    """What is left of a plan is planned anew.
+    """The rest of a plan is planned again.
 
     Args:
         reason: why.
@@ -75,7 +75,7 @@ class PlanEndEvent(Event):
 
     Args:
         how: ``"answered"`` (all is done, the model answers), ``"template"`` (all is done, the plan made the answer),
-            ``"unplanned"`` (the planner sees no need for a plan) or ``"react"`` (given up: the model goes on alone).
+            ``"unplanned"`` (the planner sees no need for a plan) or ``"react"`` (given up: the model continues alone).
         reason: why it was given up, or ``""``.
     """
 

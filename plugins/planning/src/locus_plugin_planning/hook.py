@@ -41,7 +41,7 @@ class PlanningHook(Hook):
             return await Thinking(self.settings, state, run, None).think() if len(run.registry) else None
         record = _record(state, run)
         if record is None:
-            return None  # a run that began without a plan goes on without one
+            return None  # a run that began without a plan continues without one
         if record.running:
             return await Thinking(self.settings, state, run, record).think()
         if _TOLD not in run.stash:

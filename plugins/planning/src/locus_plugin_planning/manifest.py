@@ -7,7 +7,7 @@ from locus.plugin import Plugin
 plugin = Plugin(
     name="planning",
     api=(1, 0),
-    summary="Plans first, makes the planned calls without asking the model for each, and plans anew where it fails.",
+    summary="Plans first, makes the planned calls without asking the model for each, and replans where one fails.",
     hooks=("locus_plugin_planning.hook:PlanningHook",),
     settings="locus_plugin_planning.settings:PlanningSettings",
     compat_paths={

@@ -25,9 +25,9 @@ class Step:
         description: what it is for.
         tool: the tool that it calls; None for a step of thought, whose text is its result.
         arguments: of the call; a value may refer to results of earlier steps, see `references`.
-        decide: arguments whose value takes judgement, each with what there is to decide.
+        decide: arguments whose value takes judgement, each with what is to be decided.
         depends_on: the steps that must be done before, those that the arguments refer to included.
-        decision_point: what is left is planned anew when its result is known.
+        decision_point: the rest is planned again when its result is known.
     """
 
     id: str

@@ -86,7 +86,7 @@ def plan_question(
         state: the state.
         registry: the tools.
         done: what was done so far, a mapping a step.
-        why: the reason to plan anew, or ``""``.
+        why: the reason to replan, or ``""``.
         clip: how much of each text is shown.
         window: how many messages before the request.
         template: whether the plan must say how the answer is made.

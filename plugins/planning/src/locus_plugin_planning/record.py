@@ -27,7 +27,7 @@ class Record:
 
     Args:
         run_id: of the run that planned.
-        began: when that was. The metadata of a thread outlive a run, and a fork goes on with it under another id.
+        began: when that was. The metadata of a thread outlive a run, and a fork continues it under another id.
         how: ``"running"``, or how it ended, as in `PlanEndEvent`.
         reason: why it was given up, or ``""``.
         plan: the plan in force.
@@ -59,7 +59,7 @@ class Record:
 
     @property
     def running(self) -> bool:
-        """Whether there is a plan to follow."""
+        """Whether a plan is being followed."""
         return self.how == "running"
 
     @classmethod
@@ -80,7 +80,7 @@ class Record:
 
     def save_to(self, state: AgentState) -> AgentState:
         """The state with this record."""
-        # The plan of a run that goes on without it is in the journal; it is not read here again.
+        # The plan of a run that continues without it is in the journal; it is not read here again.
         record = self if self.running else evolve(self, plan=Plan(), done=EMPTY, thoughts=EMPTY)
         data: dict[str, Any] = {each.name: getattr(record, each.name) for each in fields(Record) if each.init}
         return state.with_metadata(NAME, {**data, "plan": record.plan.to_data()})

@@ -16,7 +16,7 @@ class PlanningReport:
         steps: how many steps are done.
         turns: how many times Think asked for calls without asking the model.
         planner_calls, executor_calls: how often those were asked, refused answers included.
-        replans: how often the rest was planned anew.
+        replans: how often the rest was planned again.
         how: what became of the plan: ``"running"``, or as in `PlanEndEvent`.
         reason: why it was given up, or ``""``.
     """

@@ -26,8 +26,8 @@ class PlanningSettings:
         answer: ``"model"``: the agent's model answers, and sees all results; ``"template"``: the plan says how the
             answer is made of the results, and no model is asked.
         max_steps: of one plan, up to 100.
-        max_replans: how often a run may plan anew, after a failed step or at a decision point. After that, and
-            where planning fails, the run goes on without a plan.
+        max_replans: how often a run may replan, after a failed step or at a decision point. After that, and
+            where planning fails, the run continues without a plan.
         max_tokens: of one answer of the planner or the executor; None = the provider's default.
         timeout: seconds after which one of them is no longer waited for; None = as long as the run may take.
         max_chars: how many characters of each text (a result, a request) they are shown; of a longer one the

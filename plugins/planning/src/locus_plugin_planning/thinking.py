@@ -1,7 +1,7 @@
 """`Thinking`: one Think of a run that has a plan.
 
 It ends in one of three ways: the calls of all steps that can be made now, without asking the model; the final answer;
-or without a plan, where the agent's model goes on by itself.
+or without a plan, where the agent's model works alone.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Thinking:
         last = state.last_assistant
         #: Calls of the last turn, which have had their chance.
         self.made = {call.id for call in last.tool_calls} if last is not None else set()
-        #: What comes up in this Think: steps that failed before they could be called, and what there is to say.
+        #: What comes up in this Think: steps that failed before they could be called, and notes for the model.
         self.failed: dict[str, str] = {}
         self.said: list[str] = []
         self._found: tuple[Record, dict[str, str]] | None = None
@@ -180,7 +180,7 @@ class Thinking:
         await self._take(await self.advisor.plan(self.state, done, tried, why))
 
     def _trouble(self) -> tuple[Step, str] | None:
-        """A step that is a reason to plan anew, and why."""
+        """A step that is a reason to replan, and why."""
         failures, done = self._failures(), self._done_steps()
         for step in self.record.plan.steps:
             if step.id in failures:

@@ -50,7 +50,7 @@ class PricingHook(Hook):
         return [self.tables.dollars]
 
     async def on_model_complete(self, event: ModelCompleteEvent, run: RunContext) -> None:
-        """Count a call; say so when its price is not known."""
+        """Count a call; emit an event if its price is unknown."""
         if event.replayed:
             return
         report, cost = run.stash.get(_REPORT, PricingReport()), event.usage.cost

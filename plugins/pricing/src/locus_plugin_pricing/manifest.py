@@ -7,7 +7,7 @@ from locus.plugin import Plugin
 plugin = Plugin(
     name="pricing",
     api=(1, 0),
-    summary="Knows what model calls cost, in dollars; says of which it does not.",
+    summary="Knows what model calls cost, in dollars, and reports unknown prices.",
     hooks=("locus_plugin_pricing.hook:PricingHook",),
     settings="locus_plugin_pricing.settings:PricingSettings",
     compat_paths={

@@ -1,4 +1,4 @@
-"""Who knows a price: the user's own list, the model's attribute, the table of public prices; in this order.
+"""The sources of prices: the user's own list, the model's attribute, the table of public prices; in this order.
 
 The table is the one that genai-prices ships: nothing is fetched. It is a large import, made only when it is wanted.
 """

@@ -47,7 +47,7 @@ class _Clip:
         return plain if len(told) <= self.longest else self.text(told)
 
 
-#: For calls before the step: they are there for what they were, not for all they said.
+#: For calls before the step, of which a summary is enough.
 _SHORT = _Clip(200)
 
 

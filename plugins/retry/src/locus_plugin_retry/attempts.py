@@ -210,7 +210,7 @@ def _requested_wait(state: RetryCallState) -> float:
 
 
 def _is_empty(response: ModelResponse) -> bool:
-    """Whether there is nothing to go on with: cut off or filtered it would be so again, and says so itself."""
+    """Whether the answer is empty. One that was cut off or filtered is not: another attempt would be, too."""
     if response.stop_reason in ("length", "filter"):
         return False
     for block in response.message.content:

@@ -1,4 +1,4 @@
-"""The plugin's events. They name kinds of errors, not texts: what a provider said is not theirs to show."""
+"""The plugin's events. They name kinds of errors, and never contain a provider's text."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class ModelRetryHook(Hook):
         settings: all of them; None = `RetrySettings()`.
         max_retries, backoff, max_backoff, fallback, model_breaker, tool_breaker, loop_breaker: in place of the
             settings' own.
-        sleep: what waits, a function of seconds; `anyio.sleep` unless a test brings its own.
+        sleep: what waits, a function of seconds; `anyio.sleep`, except in tests.
     """
 
     name = NAME

@@ -12,7 +12,7 @@ class SteeringReport:
     """``result.reports["steering"]``: votes of this segment of the run.
 
     Args:
-        proceed, reject, cancel, ask: how many votes said so.
+        proceed, reject, cancel, ask: how many votes of each kind.
         failed: how often the judge failed, was too slow, or could not be understood.
         passed: calls of tools that need no vote.
     """
@@ -25,5 +25,5 @@ class SteeringReport:
     passed: int = 0
 
     def count(self, what: str) -> SteeringReport:
-        """One more of a kind."""
+        """The report with one more of a kind."""
         return evolve(self, **{what: getattr(self, what) + 1})

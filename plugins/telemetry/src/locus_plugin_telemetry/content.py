@@ -17,7 +17,7 @@ _VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
 
 def is_content_wanted(*, setting: bool | None) -> bool:
-    """Whether content is to be captured: the setting, or the environment variable."""
+    """Whether content is captured: the setting, or the environment variable."""
     if setting is not None:
         return setting
     # "true" is what it was before 1.37; the others are those of opentelemetry-util-genai. Events are not emitted here.

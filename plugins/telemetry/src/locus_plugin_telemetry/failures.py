@@ -27,7 +27,7 @@ class FailureLog:
         """Log the first failure."""
         self.failed += 1
         if self.failed == 1:
-            _LOG.warning("telemetry fails, and goes on trying: %s: %s", type(error).__name__, error)
+            _LOG.warning("telemetry failed, and is tried again: %s: %s", type(error).__name__, error)
 
 
 S = TypeVar("S", bound="HasFailureLog")

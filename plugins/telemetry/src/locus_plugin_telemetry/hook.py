@@ -1,4 +1,4 @@
-"""The hook: observers tell what happened, wrappers make the right span the current one meanwhile.
+"""The hook: observers record what happened, wrappers make the right span the current one meanwhile.
 
 Numbers and names come from where they are known; content comes from events alone, because they are made of what every
 filter has passed, wherever this plugin is in the order of plugins.

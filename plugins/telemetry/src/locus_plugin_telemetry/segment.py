@@ -159,7 +159,7 @@ class Segment(HasFailureLog):
         """Record the answer of a model call."""
         chat = self.chat if event.purpose == "think" else None
         if chat is None:
-            # A plugin's own call, of which there is nothing but this event.
+            # A plugin's own call, which has only this event.
             provider, model = _names(event.model)
             if event.model.partition(":")[1] == "":
                 provider = self._provider

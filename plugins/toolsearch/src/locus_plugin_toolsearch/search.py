@@ -1,6 +1,6 @@
 """The tool with which a model finds further tools, and how what it found is written and read again.
 
-What was found is in the call's result, one line a tool; the run reads it from there when it goes on. So it is
+What was found is in the call's result, one line a tool; the run reads it from there when it continues. So it is
 recorded where everything is, and needs no record of its own.
 """
 

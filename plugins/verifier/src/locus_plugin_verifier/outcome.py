@@ -25,7 +25,7 @@ class Outcome:
     Args:
         verified: whether the claim holds.
         reason: what is missing, for the agent's model; ``""`` when it holds.
-        output: the end of what a command said, for the agent's model, as data.
+        output: the end of a command's output, for the agent's model, as data.
         failure: why the check itself could not be made, or None; not for the agent's model.
     """
 

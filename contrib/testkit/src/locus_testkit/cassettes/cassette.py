@@ -29,7 +29,7 @@ from locus_testkit.cassettes.tape import Entry, read_tape, write_tape
 __all__ = ["Cassette", "CassetteModel", "RecordMode"]
 
 #: ``"none"``: replay, never ask a model. ``"once"``: record if the cassette does not exist yet, else replay. ``"all"``:
-#: record anew.
+#: record all again.
 RecordMode: TypeAlias = Literal["none", "once", "all"]
 
 _ANEW = "to record again: pytest --locus-record=all"
@@ -54,7 +54,7 @@ class Cassette:
 
     Raises:
         ValueError: the mode is unknown.
-        CassetteMissing: there is nothing to replay, and nothing may be recorded.
+        CassetteMissing: the cassette does not exist, and nothing may be recorded.
         CassetteError: the file cannot be read.
     """
 

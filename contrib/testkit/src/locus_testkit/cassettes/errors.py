@@ -1,4 +1,4 @@
-"""What a replay can come to: each says what was recorded, what was asked, and how to record anew."""
+"""The errors of a replay: each says what was recorded, what was asked, and how to record again."""
 
 from __future__ import annotations
 

@@ -154,5 +154,5 @@ def _class(module: str, name: str) -> type[Exception] | None:
         except (ImportError, AttributeError):
             return None
         if not (isinstance(found, type) and issubclass(found, LocusError)):
-            return None  # who knows what its constructor takes
+            return None  # its constructor may take anything
     return found if isinstance(found, type) and issubclass(found, Exception) else None

@@ -121,7 +121,7 @@ class FoldLaws(StoreContract):
         assert bodies_of((await claim_and_release(store, "t")).entries) == wanted
 
     async def test_law_1_run_ends_in_the_fold_of_its_journal(self, open_store: OpenStore) -> None:
-        """The state of a finished run is what its store gives back, and goes on from."""
+        """The state of a finished run is what its store returns, and what the next turn starts from."""
         place = await self.place(open_store)
         talk, world = Talk([call("act", n=1), call("act", n=2)], "done"), World()
 

@@ -84,7 +84,7 @@ class CommitLaws(StoreContract):
             assert [entry.parent for entry in again.entries] == ["", *(entry.id for entry in again.entries[:-1])]
 
     async def test_law_2_cancelled_transition_is_stored_whole_or_not_at_all(self, store: JournalStore) -> None:
-        """The state and the place where it goes on change together, and the steps before are done with."""
+        """The state and the next node change together, and the steps before are settled."""
         told = story(size=2)
         claim = await store.claim("t", "w")
         await tell(store, claim, story(size=1))

@@ -52,7 +52,7 @@ class FencingLaws(StoreContract):
         assert await store.renew(claim)
 
     async def test_law_3_one_of_many_claims_wins(self, store: JournalStore) -> None:
-        """Workers that ask at the same time: one gets the thread, the others hear who has it."""
+        """Workers that ask at the same time: one gets the thread, the others an error that names the holder."""
         won: list[Claim] = []
         lost: list[ThreadBusy] = []
 
@@ -170,7 +170,7 @@ class FencingLaws(StoreContract):
 
     @needs("history")
     async def test_law_3_entries_after_a_snapshot_name_their_parents(self, store: JournalStore) -> None:
-        """The chain of parents goes on where a snapshot was taken, and old entries stay readable."""
+        """The chain of parents continues after a snapshot, and old entries stay readable."""
         told = story(size=4)
         claim = await store.claim("t", "w")
         await add(store, claim, *told.bodies)
@@ -213,7 +213,7 @@ class FencingLaws(StoreContract):
 
     @needs("leases")
     async def test_law_3_lease_that_ran_out_fences_no_worker(self, store: JournalStore) -> None:
-        """A worker that slept past its lease goes on unless its thread was taken."""
+        """A worker that slept past its lease may continue unless its thread was taken."""
         claim = await store.claim("t", "w")
         await self.expire(store, claim)
         await add(store, claim, *texts(1))

@@ -39,7 +39,7 @@ class EffectLaws(StoreContract):
         assert {world.entered["pure"] for _, world in runs} == {1, 2}
 
     async def test_law_4_keyed_effect_happens_again_under_its_key(self, open_store: OpenStore) -> None:
-        """The service behind it is given the same key, so that it can tell the second attempt from another wish."""
+        """The service behind it is given the same key, so that it can recognise the second attempt."""
         runs = await _crash_each_write(await self.place(open_store), ["keyed"])
         assert {world.entered["keyed"] for _, world in runs} == {1, 2}
 
@@ -112,7 +112,7 @@ async def _crash_each_write(place: Place, effects: Sequence[Effect]) -> list[tup
 
 
 def _check(case: Case, world: World, effect: Effect, step_id: str, told: str) -> None:
-    """One call in one run: how often it happened, under which key, and what the model heard of it."""
+    """One call in one run: how often it happened, under which key, and what the model read of it."""
     where, entered = case.dead_process.crash, world.entered[effect]
     intended, settled = case.dead_process.has_intent(step_id), case.dead_process.has_outcome(step_id)
     unknown = told.startswith(UNKNOWN)

@@ -61,7 +61,7 @@ class ModelCallLaws(StoreContract):
             assert len(said) == 3
 
     async def test_law_5_recorded_answer_is_not_asked_for_again(self, open_store: OpenStore) -> None:
-        """A call that was stored by itself, before the rest of its node, is not made again when the node is."""
+        """A call that was stored before the rest of its node is not repeated with the node."""
         place = await self.place(open_store)
         notes: dict[str, _Notes] = {}
         talks: dict[str, Talk] = {}

@@ -62,7 +62,7 @@ class SizeLaws(StoreContract):
         assert bodies_of(await store.read("c")) == [*texts(2, size=300_000)] * 2
 
     async def test_law_6_large_result_survives_a_crash(self, open_store: OpenStore) -> None:
-        """What a tool gave is there for the run that goes on, in full."""
+        """A resumed run has the whole result of a tool."""
         place = await self.place(open_store)
         large = "0123456789" * 30_000
 

@@ -112,7 +112,7 @@ class Promises(Contract):
 
     def sent_requests(self, model: Model) -> Sequence[SentRequest]:
         """What the provider was given, request by request (feature ``wire``)."""
-        raise NotImplementedError(f"{type(self).__name__} declares the feature wire and needs sent(self, model)")
+        raise NotImplementedError(f"{type(self).__name__} declares wire and needs sent_requests(self, model)")
 
     @pytest.fixture
     async def make(self) -> AsyncIterator[MakeModel]:

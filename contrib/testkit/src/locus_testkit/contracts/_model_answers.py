@@ -231,7 +231,7 @@ class AnswerPromises(Promises):
 
 
 class _Enough(Exception):
-    """What a listener raises who has heard enough."""
+    """Raised by a listener that has enough."""
 
 
 async def _collect(model: Model, request: ModelRequest, *, listening: bool) -> tuple[ModelResponse, list[Chunk]]:

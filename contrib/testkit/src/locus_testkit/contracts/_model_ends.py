@@ -23,7 +23,7 @@ class EndPromises(Promises):
 
     @needs("exact")
     async def test_cancelling_ends_the_call(self, make: MakeModel) -> None:
-        """A cancelled caller is free at once though the provider is silent, and the model goes on working."""
+        """A cancelled caller is free at once though the provider is silent, and the model can be used again."""
         model = await make(never, "pong")
         answered: list[ModelResponse] = []
 
@@ -41,7 +41,7 @@ class EndPromises(Promises):
 
     @needs("streaming")
     async def test_cancelling_a_stream_ends_it(self, make: MakeModel) -> None:
-        """A listener that cancels hears nothing more, the call is cancelled, the model goes on working."""
+        """A listener that cancels gets nothing more, the call is cancelled, the model can be used again."""
         model = await make("one two three four five six seven eight nine ten", "pong")
         heard: list[Chunk] = []
         with anyio.CancelScope() as scope:
@@ -94,7 +94,7 @@ class EndPromises(Promises):
         assert check_text(await model.complete(build_request(_PONG))).strip()
 
     async def test_calls_at_the_same_time_do_not_mix(self, make: MakeModel) -> None:
-        """One model serves many runs: each call gets one answer and hears only its own pieces."""
+        """One model serves many runs: each call gets one answer and only its own chunks."""
         words = [f"word-{i} of its own" for i in range(5)]
         model = await make(*words)
         answers: list[str] = []

@@ -110,7 +110,7 @@ class HistoryPromises(Promises):
             assert [execution.result for execution in result.state.tool_executions] == ["21"]
 
     async def test_ids_of_calls_may_repeat(self, make: MakeModel) -> None:
-        """Local models number the calls of each turn anew; such a history can be continued by any model."""
+        """Local models number the calls of each turn from 0; such a history can be continued by any model."""
         history: list[Message] = []
         for city in ("Paris", "Rome"):
             again = ToolCall("call_0", "temperature", freeze({"city": city}))

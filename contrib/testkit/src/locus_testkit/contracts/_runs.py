@@ -45,7 +45,7 @@ Effect: TypeAlias = Literal["pure", "keyed", "once"]
 #: Takes a thread away from a worker that died; see `StoreContract.abandon`.
 Abandon: TypeAlias = Callable[[JournalStore, Claim], Awaitable[None]]
 
-#: What the model hears of a call that may or may not have had its effect.
+#: What the model reads about a call that may or may not have had its effect.
 UNKNOWN = "Error: outcome unknown"
 
 #: What a write gives that did what it was asked: an append, a snapshot, a release.
@@ -208,7 +208,7 @@ class Case:
     Args:
         place: where it is kept.
         thread_id: the thread.
-        agent: makes the agent anew for each process, as after a restart.
+        agent: makes another agent for each process, as after a restart.
         every: see `Process`.
         between: called after each death.
     """
@@ -301,5 +301,5 @@ def _points() -> Iterator[Crash]:
 
 
 def results_by_tool(state: AgentState) -> dict[str, str]:
-    """What the model heard of each tool's last call, by the tool's name."""
+    """What the model read about each tool's last call, by the tool's name."""
     return {str(result.name): str(result.content) for message in state.messages for result in message.tool_results}
