@@ -46,6 +46,10 @@ PHRASES = re.compile(
     r"|\btells? of\b|\b(?:is|are) told\b"
     r"|\bseen to\b|\ball the same\b"
 )
+#: The same in the names of tests.
+NAMES = re.compile(
+    r"_(?:is|are)_no_(?!longer_|more_|less_)|_(?:is|are)_(?:none|told)(?:_|$)|_stands?(?:_|$)|whoever|_tells?_of_"
+)
 
 
 def is_participle(name: str) -> bool:
@@ -58,6 +62,20 @@ def sources() -> tuple[Path, ...]:
     """The tracked modules of the distributions, without their tests and the template of a plugin."""
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard", *(f"{folder}/*/src/*.py" for folder in CHECKED)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    paths = [ROOT / line for line in listed.stdout.splitlines() if "/template/" not in line]
+    return tuple(path for path in paths if path.exists() and not str(path.relative_to(ROOT)).startswith(LEFT_OUT))
+
+
+@cache
+def modules_of_tests() -> tuple[Path, ...]:
+    """The tracked modules of tests."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "tests/*.py", "contrib/*.py", "plugins/*.py"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -138,5 +156,20 @@ def test_texts_are_in_plain_english() -> None:
         for path in sources()
         for line, text in texts(path.read_text(encoding="utf-8"))
         if PHRASES.search(text)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("name", ["test_what_is_no_tool_is_refused", "test_a_failure_is_told", "test_it_stands"])
+def test_dialect_is_found_in_names_of_tests(name: str) -> None:
+    assert NAMES.search(name)
+
+
+def test_names_of_tests_are_in_plain_english() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{function.lineno}: {function.name}"
+        for path in modules_of_tests()
+        for function in functions(ast.parse(path.read_text(encoding="utf-8")))
+        if function.name.startswith("test_") and NAMES.search(function.name)
     ]
     assert not wrong, "\n".join(wrong)

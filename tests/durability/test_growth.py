@@ -278,7 +278,7 @@ def resumed(path: Path) -> tuple[Work, Work]:
 
 
 @pytest.mark.parametrize("kind", [SqliteStore, Often])
-def test_a_resume_reads_what_stands_there_once(kind: type[SqliteStore], tmp_path: Path) -> None:
+def test_a_resume_reads_each_entry_once(kind: type[SqliteStore], tmp_path: Path) -> None:
     found: dict[int, Work] = {}
     for iterations in (250, 1_000):
         path = tmp_path / f"{iterations}.db"

@@ -217,7 +217,7 @@ async def test_each_attempt_counts_whether_it_wrote_anything_new_or_not() -> Non
 
 
 @pytest.mark.parametrize("wrong", [0, -1, True, 2.0, "3"])
-async def test_a_number_of_attempts_that_is_none_is_refused(wrong: Any) -> None:
+async def test_an_invalid_number_of_attempts_is_refused(wrong: Any) -> None:
     with pytest.raises(ConfigError, match="max_attempts must be an integer of at least 1, or None for no limit, got"):
         agent(MemoryStore()).resume("t", max_attempts=wrong)
 

@@ -264,7 +264,7 @@ async def test_every_start_of_a_tool_has_its_end() -> None:
         assert order == ["tool_start", "tool_complete"]
 
 
-async def test_questions_stand_right_before_the_end_of_their_segment() -> None:
+async def test_questions_come_right_before_the_end_of_their_segment() -> None:
     model = ScriptedModel([call("confirm", what="pay"), call("add", a=1), call("confirm", what="ship")])
     events = await collect(Agent(model, tools=[add, confirm]).run("x"))
     assert kinds(events)[-3:] == ["interrupt", "interrupt", "terminate"]

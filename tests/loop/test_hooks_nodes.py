@@ -471,7 +471,7 @@ async def test_a_reflecting_plugin_has_nothing_to_say_about_a_question_to_a_pers
 # -- building -----------------------------------------------------------------------------------------
 
 
-async def test_policies_that_are_none_are_refused_when_the_agent_is_built() -> None:
+async def test_invalid_policies_are_refused_when_the_agent_is_built() -> None:
     with pytest.raises(HookSpecError, match="locus_register_reflect_policies"):
         Agent(ScriptedModel(), hooks=[Judge("a", "every day")])
 

@@ -259,7 +259,7 @@ async def test_an_answer_that_does_not_fit_the_schema_is_repaired() -> None:
     assert "output" not in result.reports
 
 
-async def test_an_answer_that_never_fits_stands_unparsed_and_the_report_says_why() -> None:
+async def test_an_answer_that_never_fits_is_kept_unparsed_and_the_report_says_why() -> None:
     model = ScriptedModel("it is cold", after="repeat")
     result = await Agent(model, output_schema=Weather).run("x")
     assert (result.stop_reason, result.message, result.parsed) == ("NoToolCalls", "it is cold", None)

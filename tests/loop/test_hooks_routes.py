@@ -131,7 +131,7 @@ async def test_a_run_may_be_led_to_its_end_and_its_open_calls_are_answered() -> 
     ("node", "to"),
     [("think", "reflect"), ("think", "think"), ("execute", "execute"), ("execute", "nowhere"), ("execute", "")],
 )
-async def test_an_edge_that_is_none_is_not_taken_and_reported(node: str, to: str) -> None:
+async def test_an_unknown_edge_is_not_taken_and_reported(node: str, to: str) -> None:
     recorder = Recorder()
     result = await Agent(ScriptedModel(call("add", a=1), "done"), tools=[add], hooks=[Divert(node, to), recorder]).run(
         "x"

@@ -380,7 +380,7 @@ async def test_idempotent_over_the_thread_covers_later_turns_and_no_other_thread
     assert results(other) == ["BK-2"]
 
 
-async def test_a_failure_stands_over_the_thread_as_well() -> None:
+async def test_a_failure_counts_for_the_whole_thread_as_well() -> None:
     bookings = Bookings(ConnectionError("lost"))
     book = call("book", flight="A")
     agent = Agent(

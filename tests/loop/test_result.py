@@ -174,7 +174,7 @@ async def test_an_answer_that_does_not_fit_goes_back_and_is_repaired() -> None:
     assert result.state.revisions == 1
 
 
-async def test_repair_is_bounded_and_what_stands_is_reported() -> None:
+async def test_repair_is_bounded_and_the_last_answer_is_reported() -> None:
     model = ScriptedModel("no json", after="repeat")
     result = await Agent(model, output_schema=Flight, max_revisions=2).run("x")
     assert len(model.requests) == 3

@@ -287,7 +287,7 @@ async def test_a_stream_that_breaks_for_good_leaves_nothing_of_it_behind() -> No
     assert of(recorder.events, ModelRestartEvent) == []
 
 
-async def test_a_replaced_answer_behind_a_buffer_is_shown_as_it_stands_after_every_attempt() -> None:
+async def test_a_replaced_answer_behind_a_buffer_is_shown_as_it_is_after_every_attempt() -> None:
     class Redact(Hook):
         buffers = True
 

@@ -244,7 +244,7 @@ JUDGES = {
 
 
 @pytest.mark.parametrize("judges", JUDGES.values(), ids=JUDGES)
-async def test_attack_with_judges_that_are_no_use_no_money_is_wired(judges: Any) -> None:
+async def test_attack_with_useless_judges_no_money_is_wired(judges: Any) -> None:
     WIRED.clear()
     soon = {"timeout": 0.02}
     on = ADDONS | {

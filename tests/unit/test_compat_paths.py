@@ -103,7 +103,7 @@ def test_a_missing_module_says_so_as_well(shelf: Shelf) -> None:
     assert "pip install" not in text
 
 
-def test_plugins_that_cannot_be_read_are_mentioned_and_stand_in_nobodys_way(shelf: Shelf) -> None:
+def test_plugins_that_cannot_be_read_are_mentioned_and_harm_no_others(shelf: Shelf) -> None:
     offer(shelf, "audit", {f"{BUILTIN}:AuditHook": "toy_hooks:Audit"}, toy_hooks="class Audit: pass")
     shelf.plugin("broken", manifest="raise RuntimeError")
 

@@ -236,7 +236,7 @@ def test_a_pyproject_without_the_table_is_refused_when_it_is_named(tmp_path: Pat
         load_config(path, environ={})
 
 
-def test_what_stands_above_the_file_joins_what_is_wanted(tmp_path: Path) -> None:
+def test_what_takes_precedence_over_the_file_joins_what_is_wanted(tmp_path: Path) -> None:
     config = load_config(written(tmp_path, FULL), environ={"LOCUS_PLUGINS": "beacon"})
 
     wanted = evolve(config, cli=("x",)).wanted(plugins=("no:audit",), keywords={"level": 1}, strict=True)

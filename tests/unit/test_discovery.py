@@ -152,7 +152,7 @@ def test_an_api_version_that_does_not_fit_is_refused_with_both_numbers(
 
 
 @pytest.mark.parametrize("api", ["'1.0'", "(1,)", "(1, True)", "1", "None"])
-def test_an_api_version_that_is_none_is_refused_and_not_guessed(shelf: Shelf, api: str) -> None:
+def test_an_invalid_api_version_is_refused_and_not_guessed(shelf: Shelf, api: str) -> None:
     shelf.plugin("audit", api=api)
 
     with pytest.raises(PluginIncompatible, match=r"it must be \(major, minor\)"):
@@ -186,7 +186,7 @@ def test_a_distribution_that_is_hidden_earlier_on_the_path_does_not_count(
     assert catalogue.version("audit") == "2.0"
 
 
-def test_entry_points_of_other_groups_are_none_of_ours(shelf: Shelf) -> None:
+def test_entry_points_of_other_groups_are_ignored(shelf: Shelf) -> None:
     shelf.dist("other", {"audit": "toy_audit:plugin"}, group="console_scripts")
 
     assert "audit" not in Catalogue().names()

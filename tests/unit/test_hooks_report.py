@@ -32,7 +32,7 @@ def test_a_guard_that_did_not_run_and_one_that_allowed_everything_are_distinguis
     assert (allowed.status, allowed.guard, allowed.failures) == ("active", True, ())
 
 
-def test_failures_and_quarantines_stand_beside_the_plugin() -> None:
+def test_failures_and_quarantines_are_listed_with_the_plugin() -> None:
     health = HookHealth()
     for _ in range(3):
         health.record(GUARD, ValueError("first"), isolated=True)

@@ -245,7 +245,7 @@ async def test_an_answer_in_the_place_of_a_stream_is_not_a_stream(server: LocalS
 
 
 @pytest.mark.parametrize("url", ["", "host/v1", "ftp://host", "https://", "http://host:port", "file:///etc/passwd"])
-async def test_an_address_that_is_none_is_refused_when_it_is_given(url: str) -> None:
+async def test_an_invalid_address_is_refused_when_it_is_given(url: str) -> None:
     with pytest.raises(ConfigError, match="base_url of acme"):
         Endpoint(provider="acme", base_url=url)
 
@@ -291,7 +291,7 @@ async def test_an_address_with_a_query_has_no_paths_behind_it(rest: str) -> None
     assert "hunter" not in str(caught.value)
 
 
-async def test_a_number_that_is_none_is_null_in_a_whole_answer_too(server: LocalServer) -> None:
+async def test_an_invalid_number_is_null_in_a_whole_answer_too(server: LocalServer) -> None:
     server.then(Answer(body=b'{"a": NaN, "b": -1e999, "c": 0.5}'))
     assert await client(server).get("/", itself) == {"a": None, "b": None, "c": 0.5}
 

@@ -123,7 +123,7 @@ def test_what_a_piece_holds_is_an_object_or_no_piece() -> None:
             json_of(text)
 
 
-def test_a_number_that_is_none_is_null() -> None:
+def test_an_invalid_number_is_null() -> None:
     """The turn goes back with the next request, and JSON has no such number."""
     assert json_of('{"a": [NaN, -Infinity, 1e999, 1.5, 10000000000000000000001]}') == {
         "a": [None, None, None, 1.5, 10000000000000000000001]

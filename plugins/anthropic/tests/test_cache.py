@@ -75,7 +75,7 @@ def test_request_that_none_will_follow_writes_no_cache_of_its_messages() -> None
     assert list(_marks(_body(SYSTEM, _user("Judge."), purpose="verifier"))) == ["tools.1", "system.0"]
 
 
-def test_marks_of_the_user_stand_alone() -> None:
+def test_marks_of_the_user_replace_the_plugins() -> None:
     settings = ModelSettings(extras={"cache_control": {"type": "ephemeral"}})
     request = ModelRequest(messages=(SYSTEM, _user("Hi.")), tools=TOOLS, settings=settings)
     assert list(_marks(body_of(request, "m", AnthropicSettings())[0])) == [""]

@@ -39,7 +39,7 @@ def _last(*messages: Message) -> list[dict[str, Any]]:
     return content
 
 
-def test_system_prompts_at_the_beginning_stand_apart() -> None:
+def test_system_prompts_at_the_beginning_are_kept_apart() -> None:
     talk = conversation((Message(Role.SYSTEM, "Be brief."), Message(Role.SYSTEM, "Be kind."), _user("Hi.")))
     assert talk.system == [{"type": "text", "text": "Be brief."}, {"type": "text", "text": "Be kind."}]
     assert talk.messages == [{"role": "user", "content": [{"type": "text", "text": "Hi."}]}]

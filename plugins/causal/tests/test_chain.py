@@ -306,7 +306,7 @@ def test_claims_may_go_round_and_contradict_themselves() -> None:
     assert chain.contradictions == (Conflict("contradiction", ("b", "a")),)
 
 
-def test_events_that_are_none_are_left_out() -> None:
+def test_invalid_events_are_left_out() -> None:
     node = CausalNodeEvent(node_id="a", label="A", node_type="symptom", confidence=1.0, source="trace")
     wrong = [
         CausalNodeEvent(node_id="b", label="B", node_type="?"),

@@ -235,7 +235,7 @@ async def test_a_summary_replaces_the_middle() -> None:
     assert texts(view)[2:] == ["answer 3", "question 4", "answer 4"]
 
 
-async def test_a_summary_stands_where_what_it_covers_stood() -> None:
+async def test_a_summary_takes_the_place_of_what_it_covers() -> None:
     state = state_of(*tools(10), iteration=10)
     view = await SummarizingManager(8, 3).view(state, FakeRun("summary"))
     assert view.messages[0] is SYSTEM

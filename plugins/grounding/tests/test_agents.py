@@ -106,7 +106,7 @@ async def test_an_ungrounded_answer_goes_back_with_what_is_missing() -> None:
 @pytest.mark.parametrize(
     ("options", "sent"), [({}, 2), ({"max_revisions": 1}, 1), ({"grounding": {"revisions": 1}}, 1)]
 )
-async def test_it_goes_back_so_many_times_and_then_stands_marked(options: dict[str, Any], sent: int) -> None:
+async def test_it_goes_back_so_many_times_and_is_then_accepted_marked(options: dict[str, Any], sent: int) -> None:
     made = agent(LOOK, *[BAD] * 3, **{"grounding": True, **options})
     result = await made.run("How many?")
     assert (result.text, result.stop_reason) == (BAD, "NoToolCalls")

@@ -58,7 +58,7 @@ def did(told: Told) -> set[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("secret", SECRETS)
-async def test_a_secret_is_nowhere_whoever_says_it(secret: str) -> None:
+async def test_a_secret_is_recorded_nowhere(secret: str) -> None:
     tools = Tools({"found": [secret, {secret: 1}]})
     model = ScriptedModel(
         [ThinkingBlock(f"I think {secret}", "sig"), f"I will send {secret}", call("read", what=secret)],

@@ -106,7 +106,7 @@ async def test_a_cancelled_run_ends_with_a_warning_and_without_the_reason() -> N
     assert "example.com" not in "".join(log.lines)
 
 
-async def test_a_level_of_ones_own_stands_whatever_came_of_the_event() -> None:
+async def test_a_level_of_ones_own_is_kept_whatever_came_of_the_event() -> None:
     model = ScriptedModel(call("fail", why="no"), "Well.")
     levels: dict[str, str | int] = {"tool_complete": "ERROR", "checkpoint": 40}
     with kept() as log:

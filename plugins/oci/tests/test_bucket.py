@@ -150,7 +150,7 @@ async def test_a_failure_by_the_way_is_sent_again_and_stored_once(home: Home, st
 
 
 @pytest.mark.parametrize("done", [True, False], ids=["stored", "not stored"])
-async def test_an_append_that_nobody_can_tell_of_is_unknown(home: Home, done: bool) -> None:
+async def test_an_append_without_an_answer_is_unknown(home: Home, done: bool) -> None:
     """All answers are lost, and the head cannot be read either; the next claim tells."""
     async with home.store(retries=1) as store:
         claim = await claimed(store, "one")
@@ -503,7 +503,7 @@ async def test_whatever_a_hostile_service_says_is_one_typed_error(
         assert await store.read("t") == ()
 
 
-async def test_a_namespace_that_is_none_is_refused(home: Home) -> None:
+async def test_an_invalid_namespace_is_refused(home: Home) -> None:
     async with home.store(namespace=None) as store:
         for answer in (_PAGE, Answer.of({"not": "text"})):
             home.server.then(answer)
@@ -519,7 +519,7 @@ def test_settings_that_cannot_work_are_refused(wrong: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("bucket", "prefix"), [("a/b", "x"), ("", "x"), ("b", "../x"), ("b", "x\n"), ("b", "x" * 500)])
-def test_names_that_are_none_are_refused(bucket: str, prefix: str) -> None:
+def test_invalid_names_are_refused(bucket: str, prefix: str) -> None:
     with pytest.raises(ConfigError):
         OCIBucketBackend(bucket, prefix=prefix)
 

@@ -102,7 +102,7 @@ def test_the_name_says_which_form_unless_the_settings_do(name: str, form: str) -
     assert make(name).name == f"oci:{name}"
 
 
-def test_names_that_are_none_and_settings_that_do_not_fit_are_refused() -> None:
+def test_invalid_names_and_settings_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"oci:openai\.gpt-5\.5"):
         make(" ")
     with pytest.raises(ConfigError, match="takes signatures"):
@@ -245,7 +245,7 @@ def test_generic_settings_have_their_names() -> None:
     assert sent(Generic(), asked(output=anything))["responseFormat"]["jsonSchema"]["isStrict"] is False
 
 
-def test_generic_media_and_results_stand_where_they_may() -> None:
+def test_generic_media_and_results_are_put_where_they_are_allowed() -> None:
     """A picture that a tool shows is shown by the user, once all results are given."""
     picture = MediaBlock("image", "image/png", data=b"png")
     calls = Message(Role.ASSISTANT, (ToolCall("1", "find", {"what": "x"}), ToolCall("2", "find", {"what": "y"})))

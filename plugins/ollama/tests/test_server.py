@@ -177,7 +177,7 @@ async def test_a_typed_answer_comes_as_a_call_where_there_are_tools(
 
 
 @pytest.mark.anyio
-async def test_a_typed_answer_follows_its_schema_where_there_are_none(emulator: Emulator, server: LocalServer) -> None:
+async def test_a_typed_answer_follows_its_schema_without_tools(emulator: Emulator, server: LocalServer) -> None:
     emulator.answers.append('{"name": "Rome", "warm": true}')
 
     result = await Agent(model_at(server.url), output_schema=City).run("Which city?")

@@ -225,7 +225,7 @@ async def test_items_that_the_last_event_leaves_out_are_taken_from_the_stream(se
     assert response.message.text == "pong"
 
 
-async def test_parts_of_a_reasoning_stand_apart_in_what_is_heard(server: LocalServer) -> None:
+async def test_parts_of_a_reasoning_are_separate_in_the_chunks(server: LocalServer) -> None:
     summary = [{"type": "summary_text", "text": "one"}, {"type": "summary_text", "text": "two"}]
     item = {"type": "reasoning", "id": "r", "summary": summary}
     said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "x"}]}

@@ -185,7 +185,7 @@ async def test_the_providers_own_wait_is_kept() -> None:
 
 
 @pytest.mark.parametrize("odd", [-5.0, float("nan"), 0.0])
-async def test_a_wait_that_is_none_is_not_taken_for_one(odd: float) -> None:
+async def test_an_invalid_wait_is_ignored(odd: float) -> None:
     waits = Waits()
     result, _ = await collected(Agent(model(busy(429, retry_after=odd), "Hi."), hooks=[hook(waits, backoff=0.5)]))
     assert result.text == "Hi."

@@ -107,7 +107,7 @@ async def test_a_claim_beside_other_calls_waits_for_their_results() -> None:
     assert result.reports["verifier"] == VerifierReport(verdict="verified", refused=1, checks=1)
 
 
-async def test_a_claim_beside_other_calls_that_stands_at_last_is_unverified() -> None:
+async def test_a_claim_beside_other_calls_that_is_accepted_at_last_is_unverified() -> None:
     result, _, _ = await played([WORK, SUBMIT], terminal_tools={"submit"}, verifier={"check": worked, "refusals": 0})
     assert (result.stop_reason, result.reports["verifier"].verdict) == ("ToolCalled", "unverified")
 
