@@ -23,14 +23,14 @@ def _unchanged_imports() -> Iterator[None]:
         del sys.modules[name]
 
 
-def written(folder: Path, source: str, name: str = "my_tools.py") -> str:
+def write_tools(folder: Path, source: str, name: str = "my_tools.py") -> str:
     file = folder / name
     file.write_text(dedent(source), encoding="utf-8")
     return str(file)
 
 
 def test_a_file_gives_the_tools_it_marks_and_no_other_function(tmp_path: Path) -> None:
-    file = written(
+    file = write_tools(
         tmp_path,
         '''
         from __future__ import annotations
@@ -63,7 +63,7 @@ def test_a_file_gives_the_tools_it_marks_and_no_other_function(tmp_path: Path) -
 
 
 def test_a_file_that_marks_none_gives_its_documented_public_functions(tmp_path: Path) -> None:
-    file = written(
+    file = write_tools(
         tmp_path,
         '''
         from os.path import join
@@ -92,8 +92,8 @@ def test_a_file_that_marks_none_gives_its_documented_public_functions(tmp_path: 
 
 
 def test_a_file_is_read_again_after_it_changed(tmp_path: Path) -> None:
-    (before,) = load_tools(written(tmp_path, 'def one() -> str:\n    """One."""\n    return "1"\n'))
-    (after,) = load_tools(written(tmp_path, 'def another() -> str:\n    """Other."""\n    return "another"\n'))
+    (before,) = load_tools(write_tools(tmp_path, 'def one() -> str:\n    """One."""\n    return "1"\n'))
+    (after,) = load_tools(write_tools(tmp_path, 'def another() -> str:\n    """Other."""\n    return "another"\n'))
 
     assert (before.name, after.name) == ("one", "another")
     assert before() == "1"
@@ -101,7 +101,7 @@ def test_a_file_is_read_again_after_it_changed(tmp_path: Path) -> None:
 
 def test_a_module_is_loaded_by_its_dotted_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a_package").mkdir()
-    written(tmp_path, 'def greet() -> str:\n    """Greet."""\n    return "hi"\n', "a_package/greetings.py")
+    write_tools(tmp_path, 'def greet() -> str:\n    """Greet."""\n    return "hi"\n', "a_package/greetings.py")
     monkeypatch.syspath_prepend(str(tmp_path))
 
     assert [t.name for t in load_tools("a_package.greetings")] == ["greet"]
@@ -126,7 +126,7 @@ def test_a_module_is_loaded_by_its_dotted_name(tmp_path: Path, monkeypatch: pyte
 )
 def test_a_file_that_cannot_be_used_says_why(source: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(ToolDefinitionError) as caught:
-        load_tools(written(tmp_path, source))
+        load_tools(write_tools(tmp_path, source))
 
     assert message in str(caught.value)
 
@@ -158,6 +158,6 @@ def test_missing_file_or_module_is_named(reference: str, message: str) -> None:
 
 def test_file_that_is_not_python_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ToolDefinitionError) as caught:
-        load_tools(written(tmp_path, "x", "tools.txt"))
+        load_tools(write_tools(tmp_path, "x", "tools.txt"))
 
     assert "must end in .py" in str(caught.value)

@@ -21,7 +21,7 @@ async def echo(arguments: dict[str, Any], ctx: Any) -> Any:
     return arguments
 
 
-def made(schema: dict[str, Any], **options: Any) -> SchemaTool:
+def make_tool(schema: dict[str, Any], **options: Any) -> SchemaTool:
     return schema_tool(echo, **{"name": "far", "description": "d", "parameters": schema, "origin": "o", **options})
 
 
@@ -36,8 +36,8 @@ SCHEMA = {
 def test_the_model_gets_the_schema_as_it_is() -> None:
     strange = {**SCHEMA, "$defs": {"x": {"$ref": "#"}}, "x-vendor": {"keep": [1, None, 2.5]}, "title": "T"}
 
-    assert thaw(made(strange).spec.parameters) == strange
-    assert ToolRegistry(made(strange)).specs[0].parameters == freeze(strange)
+    assert thaw(make_tool(strange).spec.parameters) == strange
+    assert ToolRegistry(make_tool(strange)).specs[0].parameters == freeze(strange)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_the_model_gets_the_schema_as_it_is() -> None:
 def test_arguments_reach_the_body_as_one_dict_with_their_plain_types_put_right(
     arguments: dict[str, Any], bound: dict[str, Any]
 ) -> None:
-    got = made(SCHEMA).bind(freeze(arguments))
+    got = make_tool(SCHEMA).bind(freeze(arguments))
 
     assert isinstance(got, Bound)
     assert got.arguments == bound
@@ -60,7 +60,7 @@ def test_arguments_reach_the_body_as_one_dict_with_their_plain_types_put_right(
 
 
 def test_the_body_may_change_its_arguments_and_finds_them_whole_when_it_is_entered_again() -> None:
-    got = made(SCHEMA).bind({"n": 1, "any": {"list": [1]}})
+    got = make_tool(SCHEMA).bind({"n": 1, "any": {"list": [1]}})
     assert isinstance(got, Bound)
     got.arguments["any"]["list"].append(2)
 
@@ -77,7 +77,7 @@ def test_the_body_may_change_its_arguments_and_finds_them_whole_when_it_is_enter
     ],
 )
 def test_what_is_plainly_wrong_is_refused_before_the_body(arguments: dict[str, Any], says: str) -> None:
-    refused = made(SCHEMA).bind(arguments)
+    refused = make_tool(SCHEMA).bind(arguments)
 
     assert isinstance(refused, ArgumentError)
     assert re.search(says, str(refused))
@@ -86,7 +86,7 @@ def test_what_is_plainly_wrong_is_refused_before_the_body(arguments: dict[str, A
 
 @pytest.mark.parametrize("further", ["allOf", "anyOf", "patternProperties", "$ref", "if"])
 def test_where_a_schema_says_more_elsewhere_unknown_names_are_left_to_its_author(further: str) -> None:
-    tool = made({**SCHEMA, further: {}})
+    tool = make_tool({**SCHEMA, further: {}})
 
     assert isinstance(tool.bind({"n": 1, "other": 2}), Bound)
 
@@ -98,7 +98,7 @@ def test_a_schema_built_to_keep_its_reader_busy_costs_nothing() -> None:
         "properties": {"a": wide, "b": {"type": "string", "pattern": "(a+)+$"}, "c": {"$ref": "#/properties/c"}},
         **wide,
     }
-    tool, began = made(evil), time.process_time()
+    tool, began = make_tool(evil), time.process_time()
     for _ in range(100):
         assert isinstance(tool.bind({"a": {"x": 1}, "b": "a" * 100 + "!", "c": 1}), Bound)
 
@@ -119,7 +119,7 @@ def test_a_schema_built_to_keep_its_reader_busy_costs_nothing() -> None:
 )
 def test_what_a_model_cannot_be_given_is_refused(options: dict[str, Any], says: str) -> None:
     with pytest.raises(ToolDefinitionError, match=says):
-        made(SCHEMA, **options)
+        make_tool(SCHEMA, **options)
 
 
 JSON = st.recursive(
@@ -132,12 +132,12 @@ JSON = st.recursive(
 @given(schema=st.dictionaries(st.sampled_from([*SCHEMA, "anyOf", "$ref", "enum"]), JSON), arguments=JSON)
 def test_no_schema_and_no_arguments_raise_anything_but_the_refusal(schema: dict[str, Any], arguments: Any) -> None:
     try:
-        tool = made(schema)
+        tool = make_tool(schema)
     except ToolDefinitionError:
         return
     got = tool.bind(arguments if isinstance(arguments, dict) else {"n": arguments})
 
-    again = made(thaw(tool.spec.parameters)).bind(arguments if isinstance(arguments, dict) else {"n": arguments})
+    again = make_tool(thaw(tool.spec.parameters)).bind(arguments if isinstance(arguments, dict) else {"n": arguments})
     assert type(got) is type(again)
     if isinstance(got, Bound) and isinstance(again, Bound):
         assert got.key == again.key

@@ -37,40 +37,40 @@ __all__ = ["BROKEN"]
 class Loses(Complete):
     """Says that it has what it throws away."""
 
-    def lost(self, body: Body) -> bool:
+    def loses(self, body: Body) -> bool:
         raise NotImplementedError
 
     async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
-        return await super().append(claim, [body for body in bodies if not self.lost(body)])
+        return await super().append(claim, [body for body in bodies if not self.loses(body)])
 
 
 class LosesIntents(Loses):
-    def lost(self, body: Body) -> bool:
+    def loses(self, body: Body) -> bool:
         return isinstance(body, Intent)
 
 
 class LosesOutcomes(Loses):
-    def lost(self, body: Body) -> bool:
+    def loses(self, body: Body) -> bool:
         return isinstance(body, Outcome) and isinstance(body.value, CallOutcome)
 
 
 class LosesModelAnswers(Loses):
-    def lost(self, body: Body) -> bool:
+    def loses(self, body: Body) -> bool:
         return isinstance(body, Outcome) and isinstance(body.value, ModelCallResult)
 
 
 class LosesAnswers(Loses):
-    def lost(self, body: Body) -> bool:
+    def loses(self, body: Body) -> bool:
         return isinstance(body, Answered)
 
 
 class LosesAttempts(Loses):
-    def lost(self, body: Body) -> bool:
+    def loses(self, body: Body) -> bool:
         return isinstance(body, Resumed)
 
 
 class SkipsWhatSaysNothing(Loses):
-    def lost(self, body: Body) -> bool:
+    def loses(self, body: Body) -> bool:
         return isinstance(body, Transition) and body.next_node == "think" and not body.delta.grown
 
 
@@ -198,9 +198,9 @@ class OffersOnce(Complete):
 
 class RoundsTimes(Complete):
     async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
-        return await super().append(claim, [self._rounded(body) for body in bodies])
+        return await super().append(claim, [self._round(body) for body in bodies])
 
-    def _rounded(self, body: Body) -> Body:
+    def _round(self, body: Body) -> Body:
         if not isinstance(body, Transition):
             return body
         changed = {k: v.replace(microsecond=0) if isinstance(v, datetime) else v for k, v in body.delta.changed.items()}
@@ -241,9 +241,9 @@ class LosesBlobs(Complete):
         return await super().delete(thread_id, head=head)
 
     async def read(self, thread_id: str, after: int = 0) -> tuple[Entry, ...]:
-        return tuple(evolve(e, body=self._found(e.body)) for e in await super().read(thread_id, after))
+        return tuple(evolve(e, body=self._find(e.body)) for e in await super().read(thread_id, after))
 
-    def _found(self, body: Body) -> Body:
+    def _find(self, body: Body) -> Body:
         return evolve(body, value=None) if isinstance(body, Outcome) and _large_text(body) in self.gone else body
 
 
@@ -268,9 +268,9 @@ class StoresWholeStates(Complete):
 class FoldsCaseOfSteps(Complete):
     async def claim(self, thread_id: str, worker: str) -> Claim:
         claim = await super().claim(thread_id, worker)
-        return evolve(claim, entries=tuple(evolve(e, body=self._folded(e.body)) for e in claim.entries))
+        return evolve(claim, entries=tuple(evolve(e, body=self._fold(e.body)) for e in claim.entries))
 
-    def _folded(self, body: Body) -> Body:
+    def _fold(self, body: Body) -> Body:
         if not isinstance(body, Intent | Outcome):
             return body
         return evolve(body, step_id=evolve(body.step_id, name=body.step_id.name.casefold()))
@@ -278,9 +278,9 @@ class FoldsCaseOfSteps(Complete):
 
 class NamesStepsItself(Complete):
     async def read(self, thread_id: str, after: int = 0) -> tuple[Entry, ...]:
-        return tuple(evolve(e, body=self._named(e)) for e in await super().read(thread_id, after))
+        return tuple(evolve(e, body=self._name(e)) for e in await super().read(thread_id, after))
 
-    def _named(self, entry: Entry) -> Body:
+    def _name(self, entry: Entry) -> Body:
         body = entry.body
         return evolve(body, step_id=StepId(0, "step", entry.n)) if isinstance(body, Intent | Outcome) else body
 

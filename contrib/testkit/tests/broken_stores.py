@@ -82,7 +82,7 @@ class AppendsOneByOne(Complete):
             await anyio.lowlevel.checkpoint()
         return got
 
-    def added(self, claim: Claim, bodies: Sequence[Body]) -> Coroutine[Any, Any, Appended]:
+    def add_entries(self, claim: Claim, bodies: Sequence[Body]) -> Coroutine[Any, Any, Appended]:
         return MemoryStore.append(self, claim, bodies)
 
 
@@ -102,7 +102,7 @@ class OverwritesWhatOthersAppend(Complete):
         self._threads[claim.thread_id].bodies[:] = seen
         return await super().append(claim, bodies)
 
-    def added(self, claim: Claim, bodies: Sequence[Body]) -> Coroutine[Any, Any, Appended]:
+    def add_entries(self, claim: Claim, bodies: Sequence[Body]) -> Coroutine[Any, Any, Appended]:
         return MemoryStore.append(self, claim, bodies)
 
 

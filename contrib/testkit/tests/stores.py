@@ -16,7 +16,7 @@ from locus.journal import Appended, Claim, JournalStore, MemoryStore
 from locus.journal.store import Posted, ThreadInfo, ThreadQuery
 from locus_testkit import JournalStoreContract, StoreFeatures
 
-__all__ = ["LAWS", "Begun", "Complete", "Opened", "at_once", "law_of", "shared"]
+__all__ = ["LAWS", "Begun", "Complete", "Opened", "at_once", "law_of", "share"]
 
 T = TypeVar("T")
 
@@ -93,9 +93,9 @@ class Complete(MemoryStore):
     def post(self, claim: Claim, bodies: Sequence[Body], after: Posted | None = None) -> Posted:
         if isinstance(after, Begun) and after.got is not Appended.OK:
             return Begun(Appended.FENCED)
-        return Begun(at_once(self.added(claim, bodies)))
+        return Begun(at_once(self.add_entries(claim, bodies)))
 
-    def added(self, claim: Claim, bodies: Sequence[Body]) -> Coroutine[Any, Any, Appended]:
+    def add_entries(self, claim: Claim, bodies: Sequence[Body]) -> Coroutine[Any, Any, Appended]:
         """What a post does: an append, or, where that waits for something, the one of memory."""
         return self.append(claim, bodies)
 
@@ -134,7 +134,7 @@ class Opened(JournalStoreContract):
             await method(await open_store())
 
 
-def shared(kind: Callable[[], JournalStore]) -> Callable[[], JournalStore]:
+def share(kind: Callable[[], JournalStore]) -> Callable[[], JournalStore]:
     """Several handles on one store."""
     one: list[JournalStore] = []
 

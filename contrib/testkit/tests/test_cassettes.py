@@ -45,7 +45,7 @@ def asking(text: str, *tools: ToolSpec, **settings: Any) -> ModelRequest:
     return ModelRequest(messages=(Message(Role.USER, text),), tools=tools, settings=ModelSettings(**settings))
 
 
-async def collected(model: Model, request: ModelRequest) -> tuple[ModelResponse, list[Chunk]]:
+async def collect(model: Model, request: ModelRequest) -> tuple[ModelResponse, list[Chunk]]:
     chunks: list[Chunk] = []
 
     async def heard(chunk: Chunk) -> None:
@@ -54,7 +54,7 @@ async def collected(model: Model, request: ModelRequest) -> tuple[ModelResponse,
     return await model.complete(request, heard), chunks
 
 
-async def recorded(path: Path, model: Model, *requests: ModelRequest, scrubber: Scrubber = PLAIN) -> list[Any]:
+async def record(path: Path, model: Model, *requests: ModelRequest, scrubber: Scrubber = PLAIN) -> list[Any]:
     """Record some calls, streamed, and what came of them."""
     with Cassette(path, "all", scrubber=scrubber) as cassette:
         return [await outcome(cassette.model(model), request) for request in requests]
@@ -62,7 +62,7 @@ async def recorded(path: Path, model: Model, *requests: ModelRequest, scrubber: 
 
 async def outcome(model: Model, request: ModelRequest) -> Any:
     try:
-        return await collected(model, request)
+        return await collect(model, request)
     except Exception as e:  # noqa: BLE001  what is compared
         return type(e), str(e), {k: v for k, v in vars(e).items() if not k.startswith("__")}
 
@@ -126,7 +126,7 @@ def test_whatever_was_recorded_is_replayed_in_any_order(calls: list[tuple[Any, A
             # Each is asked once, so that its answer is the one and only; no deadline, which a script keeps.
             requests = [evolve(r, purpose=f"p{n}", deadline=None) for n, (r, _) in enumerate(calls)]
             script = ScriptedModel(*(turn for _, turn in calls), chunks=3, name="acme:big")
-            live = await recorded(path, script, *requests)
+            live = await record(path, script, *requests)
             numbers = list(range(len(calls)))
             order.shuffle(numbers)
             with Cassette(path, scrubber=PLAIN) as cassette:
@@ -149,7 +149,7 @@ async def test_errors_come_back_with_their_types_and_what_they_carry(tmp_path: P
     errors = [busy, ContextOverflow("long", provider="acme"), Sized("large", limit=7), TimeoutError("late")]
     script = ScriptedModel(*errors, name="acme:big")
     requests = [asking(str(n)) for n in range(4)]
-    live = await recorded(tmp_path / "c.jsonl", script, *requests)
+    live = await record(tmp_path / "c.jsonl", script, *requests)
     with Cassette(tmp_path / "c.jsonl") as cassette:
         assert [await outcome(cassette.model("acme:big"), each) for each in requests] == live
     assert [kind for kind, _, _ in live] == [ModelError, ContextOverflow, Sized, TimeoutError]
@@ -157,7 +157,7 @@ async def test_errors_come_back_with_their_types_and_what_they_carry(tmp_path: P
 
 
 async def test_an_error_whose_type_is_not_there_is_a_model_error(tmp_path: Path) -> None:
-    await recorded(tmp_path / "c.jsonl", ScriptedModel(Sized("large", limit=7), name="a:b"), asking("x"))
+    await record(tmp_path / "c.jsonl", ScriptedModel(Sized("large", limit=7), name="a:b"), asking("x"))
     text = (tmp_path / "c.jsonl").read_text()
     (tmp_path / "c.jsonl").write_text(text.replace("Sized", "Gone"))
     with Cassette(tmp_path / "c.jsonl") as cassette, pytest.raises(ModelError, match=r"large \(recorded as .*:Gone"):
@@ -166,7 +166,7 @@ async def test_an_error_whose_type_is_not_there_is_a_model_error(tmp_path: Path)
 
 async def test_the_same_request_gets_its_answers_in_their_order(tmp_path: Path) -> None:
     script = ScriptedModel(ModelError("busy", status=503), "first", "second", name="a:b")
-    live = await recorded(tmp_path / "c.jsonl", script, *[asking("x")] * 3)
+    live = await record(tmp_path / "c.jsonl", script, *[asking("x")] * 3)
     with Cassette(tmp_path / "c.jsonl") as cassette:
         assert [await outcome(cassette.model("a:b"), asking("x")) for _ in range(3)] == live
 
@@ -186,13 +186,13 @@ async def test_who_listens_only_in_the_replay_hears_the_text_at_once(tmp_path: P
     with Cassette(tmp_path / "c.jsonl", "all") as cassette:
         await cassette.model(ScriptedModel("All of it.", name="a:b", chunks=True)).complete(asking("x"))
     with Cassette(tmp_path / "c.jsonl") as cassette:
-        _, chunks = await collected(cassette.model("a:b"), asking("x"))
+        _, chunks = await collect(cassette.model("a:b"), asking("x"))
     assert chunks == [Chunk("All of it.")]
 
 
 async def test_prices_are_those_of_the_recording(tmp_path: Path) -> None:
     price = Price(prompt=1.0, completion=2.0, cached=0.5)
-    await recorded(tmp_path / "c.jsonl", ScriptedModel("Hi.", name="a:b", price=price), asking("x"))
+    await record(tmp_path / "c.jsonl", ScriptedModel("Hi.", name="a:b", price=price), asking("x"))
     cassette = Cassette(tmp_path / "c.jsonl")
     assert cassette.model("a:b").price == price
     Agent(cassette.model("a:b"), termination=CostLimit(1.0) | MaxIterations(3))
@@ -208,7 +208,7 @@ async def test_what_a_provider_offers_beside_the_protocol_is_there_while_recordi
             raise AssertionError
 
     assert Cassette(tmp_path / "c.jsonl", "all").model(Rich()).session == "a session"
-    await recorded(tmp_path / "c.jsonl", ScriptedModel(name="a:b"))
+    await record(tmp_path / "c.jsonl", ScriptedModel(name="a:b"))
     assert not hasattr(Cassette(tmp_path / "c.jsonl").model("a:b"), "session")
 
 
@@ -255,7 +255,7 @@ def test_no_secret_reaches_the_file_wherever_it_is(before: str, after: str, size
             script = ScriptedModel(*turns, name="a:b", chunks=size)
             spec = ToolSpec(name="say", description=text, parameters={"type": "object", "title": text})
             requests = [asking(f"{n}{text}", spec, stop=(text,)) for n in range(3)]
-            await recorded(path, script, *requests, scrubber=scrubber)
+            await record(path, script, *requests, scrubber=scrubber)
             written = path.read_text()
             assert secret not in written
             assert json.dumps(secret)[1:-1] not in written
@@ -283,7 +283,7 @@ async def test_settings_that_are_called_like_headers_and_keys_stay_out(tmp_path:
         "in": {"session_token": "a"},
     }
     request = asking("x", extras=extras, max_tokens=5, temperature=0.5)
-    await recorded(tmp_path / "c.jsonl", ScriptedModel("Hi.", name="a:b"), request)
+    await record(tmp_path / "c.jsonl", ScriptedModel("Hi.", name="a:b"), request)
     line = json.loads((tmp_path / "c.jsonl").read_text().splitlines()[1])
     assert line["request"]["settings"] == {
         "temperature": 0.5,
@@ -308,7 +308,7 @@ async def test_a_secret_that_cannot_be_hidden_keeps_the_file_from_being_written(
 async def test_a_request_that_was_not_recorded_is_reported_by_its_difference(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     script = ScriptedModel("Cold.", "Warm.", name="a:b")
-    await recorded(path, script, asking("Oslo\nin winter"), asking("Rome\nin winter\nor spring"))
+    await record(path, script, asking("Oslo\nin winter"), asking("Rome\nin winter\nor spring"))
     cassette = Cassette(path)
     with pytest.raises(CassetteMismatch) as caught:
         await cassette.model("a:b").complete(asking("Rome\nin summer\nor spring"))
@@ -337,7 +337,7 @@ async def test_a_request_that_was_not_recorded_is_reported_by_its_difference(tmp
 )
 async def test_a_changed_tool_is_reported_by_its_difference(tmp_path: Path, change: dict[str, Any], line: str) -> None:
     look = ToolSpec(name="look", description="Look.", parameters={"type": "object"})
-    await recorded(tmp_path / "c.jsonl", ScriptedModel("Hi.", name="a:b"), asking("x", look))
+    await record(tmp_path / "c.jsonl", ScriptedModel("Hi.", name="a:b"), asking("x", look))
     with pytest.raises(CassetteMismatch) as caught:
         await Cassette(tmp_path / "c.jsonl").model("a:b").complete(asking("x", evolve(look, **change)))
     assert line in str(caught.value).splitlines()
@@ -355,7 +355,7 @@ async def test_a_changed_tool_is_reported_by_its_difference(tmp_path: Path, chan
 )
 async def test_everything_that_a_model_sees_counts(tmp_path: Path, other: ModelRequest) -> None:
     tools = [ToolSpec(name=n, description="", parameters={}) for n in "ab"] if other.tools else []
-    await recorded(tmp_path / "c.jsonl", ScriptedModel("Hi.", name="a:b"), asking("x", *tools))
+    await record(tmp_path / "c.jsonl", ScriptedModel("Hi.", name="a:b"), asking("x", *tools))
     with pytest.raises(CassetteMismatch):
         await Cassette(tmp_path / "c.jsonl").model("a:b").complete(other)
     with pytest.raises(CassetteMismatch, match=r"\+model: 'a:c'"):
@@ -363,7 +363,7 @@ async def test_everything_that_a_model_sees_counts(tmp_path: Path, other: ModelR
 
 
 async def test_a_request_beyond_the_end_says_whether_it_was_there_before(tmp_path: Path) -> None:
-    await recorded(tmp_path / "c.jsonl", ScriptedModel("Hi.", name="a:b"), asking("x"))
+    await record(tmp_path / "c.jsonl", ScriptedModel("Hi.", name="a:b"), asking("x"))
     cassette = Cassette(tmp_path / "c.jsonl")
     model = cassette.model("a:b")
     await model.complete(asking("x"))
@@ -375,7 +375,7 @@ async def test_a_request_beyond_the_end_says_whether_it_was_there_before(tmp_pat
 
 
 async def test_what_was_not_asked_for_is_reported_unless_that_may_be(tmp_path: Path) -> None:
-    await recorded(tmp_path / "c.jsonl", ScriptedModel("Hi.", "Ho.", name="a:b"), asking("x"), asking("y"))
+    await record(tmp_path / "c.jsonl", ScriptedModel("Hi.", "Ho.", name="a:b"), asking("x"), asking("y"))
     cassette = Cassette(tmp_path / "c.jsonl")
     await cassette.model("a:b").complete(asking("x"))
     with pytest.raises(CassetteUnused, match=r"1 of 2 recorded calls .*\n  call 2 \(a:b, think, 1 messages\)"):
@@ -392,14 +392,14 @@ async def test_what_may_differ_can_be_left_out(tmp_path: Path) -> None:
         ModelRequest(messages=(Message(Role.SYSTEM, f"Today is {day}."), Message(Role.USER, "x")))
         for day in ("Monday", "Tuesday")
     )
-    await recorded(tmp_path / "c.jsonl", ScriptedModel("Hi.", name="a:b"), one)
+    await record(tmp_path / "c.jsonl", ScriptedModel("Hi.", name="a:b"), one)
     with Cassette(tmp_path / "c.jsonl", match=undated) as cassette:
         assert (await cassette.model("a:b").complete(other)).message.text == "Hi."
 
 
 async def test_boundaries_of_quoted_data_may_differ(tmp_path: Path) -> None:
     one, other = (asking(f"Data:\n<<<data {code * 16}\ntext\n{code * 16}>>>\nJudge.") for code in "af")
-    await recorded(tmp_path / "c.jsonl", ScriptedModel("Hi.", name="a:b"), one)
+    await record(tmp_path / "c.jsonl", ScriptedModel("Hi.", name="a:b"), one)
     with Cassette(tmp_path / "c.jsonl") as cassette:
         await cassette.model("a:b").complete(other)
 
@@ -432,7 +432,7 @@ async def test_a_broken_cassette_says_where(tmp_path: Path, text: str, said: str
 
 
 async def test_a_test_that_failed_leaves_the_old_cassette(tmp_path: Path) -> None:
-    await recorded(tmp_path / "c.jsonl", ScriptedModel("Hi.", name="a:b"), asking("x"))
+    await record(tmp_path / "c.jsonl", ScriptedModel("Hi.", name="a:b"), asking("x"))
     before = (tmp_path / "c.jsonl").read_bytes()
     with pytest.raises(ZeroDivisionError), Cassette(tmp_path / "c.jsonl", "all") as cassette:  # noqa: PT012
         await cassette.model(ScriptedModel("Other.", name="a:b")).complete(asking("x"))

@@ -60,7 +60,7 @@ def run(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     return project.runpytest_inprocess(*options, *plugins, *arguments)
 
 
-def asked(project: pytest.Pytester) -> int:
+def count_calls(project: pytest.Pytester) -> int:
     log = project.path / "asked"
     return len(log.read_text()) if log.exists() else 0
 
@@ -73,19 +73,19 @@ def test_cassettes_are_recorded_when_asked_for_and_replayed_ever_after(project: 
     missing = run(project)
     missing.assert_outcomes(errors=4, deselected=4)
     missing.stdout.fnmatch_lines(["*CassetteMissing: *greeting.jsonl: *--locus-record=once*"])
-    assert asked(project) == 0
+    assert count_calls(project) == 0
 
     run(project, "--locus-record=once").assert_outcomes(passed=4, deselected=4)
     made = cassettes(project)
     assert list(made) == ["greeting.jsonl", "test_each-Oslo.jsonl", "test_each-Rome.jsonl", "test_unnamed.jsonl"]
-    assert asked(project) == 4
+    assert count_calls(project) == 4
 
     run(project).assert_outcomes(passed=4, deselected=4)
     run(project, "--locus-record=once").assert_outcomes(passed=4, deselected=4)
-    assert (asked(project), cassettes(project)) == (4, made)
+    assert (count_calls(project), cassettes(project)) == (4, made)
 
     run(project, "--locus-record=all").assert_outcomes(passed=4, deselected=4)
-    assert asked(project) == 8
+    assert count_calls(project) == 8
     assert cassettes(project)["greeting.jsonl"] != made["greeting.jsonl"]
 
 
@@ -109,7 +109,7 @@ def test_the_ini_file_chooses_the_mode_outside_of_ci(project: pytest.Pytester, m
     project.makeini("[pytest]\nlocus_record = once\n")
     monkeypatch.setenv("CI", "true")
     run(project).assert_outcomes(errors=4, deselected=4)
-    assert asked(project) == 0
+    assert count_calls(project) == 0
     monkeypatch.delenv("CI")
     run(project).assert_outcomes(passed=4, deselected=4)
 

@@ -61,7 +61,7 @@ def test_override_by_a_mix_in_is_refused() -> None:
         type("Mixed", (MixIn, Promise), {})
 
 
-def excused() -> type[Promise]:
+def make_excused() -> type[Promise]:
     @pytest.mark.xfail(reason="the server is slow", strict=True)
     def override(self: Any) -> None:
         raise AssertionError
@@ -70,11 +70,11 @@ def excused() -> type[Promise]:
 
 
 def test_override_by_an_xfail_with_a_reason_is_accepted() -> None:
-    excused()().test_every_promise_is_kept_or_excused()
+    make_excused()().test_every_promise_is_kept_or_excused()
 
 
 def test_subclass_of_an_excused_class_needs_no_new_excuse() -> None:
-    type("Child", (excused(),), {})().test_every_promise_is_kept_or_excused()
+    type("Child", (make_excused(),), {})().test_every_promise_is_kept_or_excused()
 
 
 def test_promise_replaced_after_the_class_was_made_is_found_by_the_contract_itself(

@@ -30,7 +30,7 @@ def agent(store: JournalStore, *hooks: Hook) -> Agent[Any, Any]:
     return Agent(model, tools=[look], checkpointer=store, hooks=list(hooks))
 
 
-async def written(store: JournalStore) -> int:
+async def count_written(store: JournalStore) -> int:
     return len(await store.read("t"))
 
 
@@ -43,7 +43,7 @@ async def test_it_dies_once_at_every_write_before_and_after_it_is_stored() -> No
         died_with = list[int]()
 
         async def between(store: CrashingStore = store, seen: list[int] = died_with) -> None:
-            seen.append(await written(store))
+            seen.append(await count_written(store))
 
         result = await store.outlive(agent(store), "Look.", between=between)
         assert result is None or result.text == "Done."
@@ -53,7 +53,7 @@ async def test_it_dies_once_at_every_write_before_and_after_it_is_stored() -> No
             kept += died_with
     assert found == [(at, stored) for at in range(1, plain.writes + 1) for stored in (False, True)]
     assert kept == sorted(kept), "each write leaves as much behind as the one before, or more"
-    assert (kept[0], kept[-1]) == (0, await written(plain))
+    assert (kept[0], kept[-1]) == (0, await count_written(plain))
 
 
 async def test_what_is_dead_changes_nothing_until_another_process_begins() -> None:
@@ -106,7 +106,7 @@ async def test_a_release_is_a_write_as_well_and_a_run_that_had_ended_has_no_resu
     await agent(plain).run("Look.", thread_id="t")
     store = CrashingStore(plain.writes)
     assert await store.outlive(agent(store), "Look.") is None
-    assert await written(store) == await written(plain)
+    assert await count_written(store) == await count_written(plain)
 
 
 async def test_a_run_that_is_open_and_not_found_by_a_resume_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +174,7 @@ class Reading(Hook):
         run.report("calls", len(run.state.tool_executions))
 
 
-async def counted(hook: Callable[[], Hook]) -> set[int]:
+async def count_reports(hook: Callable[[], Hook]) -> set[int]:
     """What is reported, wherever the run has died."""
     found = set[int]()
     for store in every_crash(least=10):
@@ -189,8 +189,8 @@ async def counted(hook: Callable[[], Hook]) -> set[int]:
 
 
 async def test_a_wrong_plugin_is_found_out_and_a_right_one_is_not() -> None:
-    assert await counted(Reading) == {2}
-    assert await counted(Counting) > {2}
+    assert await count_reports(Reading) == {2}
+    assert await count_reports(Counting) > {2}
 
 
 # -- what cannot be right -------------------------------------------------------------------------
@@ -202,20 +202,20 @@ def test_a_store_that_nobody_uses_is_reported() -> None:
             pass
 
 
-async def outlived(least: int) -> None:
+async def outlive_all(least: int) -> None:
     for store in every_crash(least=least):
         await store.outlive(agent(store), "Look.")
 
 
 async def test_too_few_crashes_are_reported() -> None:
     with pytest.raises(AssertionError, match=r"died \d+ times, and at least 1000"):
-        await outlived(1000)
+        await outlive_all(1000)
 
 
 async def test_a_run_without_end_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("locus_testkit.crashes._MOST", 3)
     with pytest.raises(AssertionError, match="does not end within 3 writes"):
-        await outlived(1)
+        await outlive_all(1)
 
 
 def test_writes_are_counted_from_one() -> None:

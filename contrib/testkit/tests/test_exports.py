@@ -27,18 +27,18 @@ FACADE = (
 STRATEGIES = ("conditions", "data", "events", "journals", "messages", "models", "states")
 
 
-def exported(package: str, modules: tuple[str, ...]) -> set[str]:
+def export_lists(package: str, modules: tuple[str, ...]) -> set[str]:
     """The union of the export lists of some modules."""
     return {name for each in modules for name in importlib.import_module(f"{package}.{each}").__all__}
 
 
 def test_package_exports_what_its_modules_do() -> None:
-    assert set(locus_testkit.__all__) == exported("locus_testkit", FACADE)
+    assert set(locus_testkit.__all__) == export_lists("locus_testkit", FACADE)
 
 
 def test_strategies_export_what_their_modules_do() -> None:
     internal = {"TOOLS", "arguments", "build_once", "has_arguments", "has_errors", "is_confident"}
-    assert set(strategies.__all__) == exported("locus_testkit.strategies", STRATEGIES) - internal
+    assert set(strategies.__all__) == export_lists("locus_testkit.strategies", STRATEGIES) - internal
 
 
 @pytest.mark.parametrize("module", [locus_testkit, strategies], ids=lambda module: module.__name__)

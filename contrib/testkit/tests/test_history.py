@@ -67,16 +67,16 @@ def test_what_is_wrong_is_said_with_its_place(name: str) -> None:
     assert caught.value.problems == history_problems(messages)
 
 
-def changed(*blocks: Block) -> Message:
+def change(*blocks: Block) -> Message:
     return evolve(TURN, content=blocks)
 
 
 CHANGED = {
-    "thinking dropped": (changed(*TURN.content[1:]), "its thinking is"),
-    "signature dropped": (changed(ThinkingBlock("hm"), *TURN.content[1:]), "its thinking is"),
-    "thinking moved": (changed(*TURN.content[1:], THOUGHT), "its blocks are others"),
-    "unknown block dropped": (changed(*TURN.content[:-1]), "its blocks are others"),
-    "text changed": (changed(THOUGHT, TextBlock("no"), *TURN.content[2:]), "no turn has its text"),
+    "thinking dropped": (change(*TURN.content[1:]), "its thinking is"),
+    "signature dropped": (change(ThinkingBlock("hm"), *TURN.content[1:]), "its thinking is"),
+    "thinking moved": (change(*TURN.content[1:], THOUGHT), "its blocks are others"),
+    "unknown block dropped": (change(*TURN.content[:-1]), "its blocks are others"),
+    "text changed": (change(THOUGHT, TextBlock("no"), *TURN.content[2:]), "no turn has its text"),
     "extras dropped": (evolve(TURN, extras={"id": "m1"}), "its blocks are others"),
 }
 

@@ -13,7 +13,7 @@ import pytest
 from locus_testkit.hostile import TABLE, Answer, LocalServer
 
 
-def asked(server: LocalServer, path: str = "/", body: bytes | None = None) -> http.client.HTTPResponse:
+def ask(server: LocalServer, path: str = "/", body: bytes | None = None) -> http.client.HTTPResponse:
     with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)) as connection:
         connection.request("POST" if body else "GET", path, body)
         with closing(connection.getresponse()) as response:
@@ -33,7 +33,7 @@ def raw(server: LocalServer) -> bytes:
 def test_answers_are_given_in_turn_and_requests_are_kept() -> None:
     with LocalServer(lambda request: Answer.of({"path": request.path})) as server:
         server.then(Answer(status=429, media_type="text/plain", body="slow", headers={"retry-after": "7"}))
-        first, second = asked(server, "/a", b'{"x": 1}'), asked(server, "/b")
+        first, second = ask(server, "/a", b'{"x": 1}'), ask(server, "/b")
         assert (first.status, first.data, first.headers["retry-after"]) == (429, b"slow", "7")  # type: ignore[attr-defined]
         assert json.loads(second.data) == {"path": "/b"}  # type: ignore[attr-defined]
         assert [(r.method, r.path) for r in server.received] == [("POST", "/a"), ("GET", "/b")]
@@ -45,15 +45,15 @@ def test_without_an_answer_it_says_so() -> None:
         raise LookupError("broken test")
 
     with LocalServer() as server:
-        assert asked(server).status == 500
+        assert ask(server).status == 500
         server.answering = broken
-        assert b"broken test" in asked(server).data  # type: ignore[attr-defined]
+        assert b"broken test" in ask(server).data  # type: ignore[attr-defined]
 
 
 def test_events_are_chunks_of_their_own() -> None:
     with LocalServer() as server:
         server.then(Answer.events({"type": "a", "n": 1}, "text", named=True))
-        response = asked(server)
+        response = ask(server)
         assert response.headers["content-type"] == "text/event-stream"
         assert response.data == b'event: a\ndata: {"type": "a", "n": 1}\n\ndata: text\n\ndata: [DONE]\n\n'  # type: ignore[attr-defined]
 
@@ -63,7 +63,7 @@ def test_what_is_cut_promises_more_than_it_sends(chunked: bool) -> None:
     with LocalServer() as server:
         server.then(Answer(body="half", chunked=chunked, ending="cut"))
         with pytest.raises(http.client.IncompleteRead):
-            asked(server)
+            ask(server)
 
 
 def test_a_reset_is_not_an_end() -> None:

@@ -144,7 +144,7 @@ def test_names_of_this_machine() -> None:
     assert not any(_is_here(name) for name in ("localhost.example.org", "example.org", "notlocalhost"))
 
 
-def told(host: str) -> None:
+def announce(host: str) -> None:
     """What Python tells before it connects, without connecting."""
     with socket.socket() as sock:
         sys.audit("socket.connect", sock, (host, 9))
@@ -154,16 +154,16 @@ def told(host: str) -> None:
 def test_hosts_can_be_allowed_and_the_innermost_guard_counts() -> None:
     with NetworkGuard() as guard:
         with guard.allow(FAR):
-            told(FAR)
+            announce(FAR)
         with guard.allow(FAR), pytest.raises(NetworkRefused):
-            told("192.0.2.2")
+            announce("192.0.2.2")
         assert len(guard.refused) == 1
         with guard.allow(), NetworkGuard() as inner, pytest.raises(NetworkRefused):
-            told(FAR)
+            announce(FAR)
         assert (len(guard.refused), len(inner.refused)) == (1, 1)
         with guard.allow():
-            told(FAR)
-    told(FAR)  # and outside of it nothing is refused
+            announce(FAR)
+    announce(FAR)  # and outside of it nothing is refused
     assert len(guard.refused) == 1
 
 

@@ -18,13 +18,13 @@ from locus_testkit import DEFAULT_USAGE, ScriptedModel, ScriptExhausted, Turn, b
 pytestmark = pytest.mark.anyio
 
 
-def asked(*texts: str) -> ModelRequest:
+def make_request(*texts: str) -> ModelRequest:
     """User and assistant turns, in alternation."""
     roles = (Role.USER, Role.ASSISTANT)
     return ModelRequest(messages=tuple(Message(roles[i % 2], text) for i, text in enumerate(texts)))
 
 
-HELLO = asked("Hello.")
+HELLO = make_request("Hello.")
 
 
 async def answer(model: ScriptedModel, request: ModelRequest = HELLO) -> Message:
@@ -145,7 +145,7 @@ async def test_script_that_runs_out_says_what_was_asked() -> None:
     model = ScriptedModel("Hi.")
     await model.complete(HELLO)
     with pytest.raises(ScriptExhausted, match=r"scripted with 1 turn\(s\), all used.*And now\?") as caught:
-        await model.complete(asked("Hello.", "Hi.", "And now?"))
+        await model.complete(make_request("Hello.", "Hi.", "And now?"))
     assert isinstance(caught.value, AssertionError)
     assert (caught.value.turns, len(caught.value.request.messages)) == (1, 3)
     assert model.overrun is caught.value
@@ -235,11 +235,11 @@ async def test_reasoning_and_calls_stream_as_what_they_are() -> None:
 async def test_script_by_conversation_does_not_depend_on_the_order_of_requests() -> None:
     scripts: dict[str, list[Turn]] = {"one": ["1.1", "1.2"], "two": ["2.1", "2.2"]}
     model = ScriptedModel(script=lambda request: scripts[request.messages[0].text])
-    assert (await answer(model, asked("two", "2.1", "go on"))).text == "2.2"
-    assert (await answer(model, asked("one"))).text == "1.1"
-    assert (await answer(model, asked("two"))).text == "2.1"
+    assert (await answer(model, make_request("two", "2.1", "go on"))).text == "2.2"
+    assert (await answer(model, make_request("one"))).text == "1.1"
+    assert (await answer(model, make_request("two"))).text == "2.1"
     with pytest.raises(ScriptExhausted):
-        await model.complete(asked("one", "1.1", "go on", "1.2", "go on"))
+        await model.complete(make_request("one", "1.1", "go on", "1.2", "go on"))
 
 
 async def test_concurrent_runs_share_one_model() -> None:

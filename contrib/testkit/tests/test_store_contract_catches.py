@@ -12,7 +12,7 @@ import pytest
 from locus.journal import JournalStore
 
 from . import broken_posts, broken_runs, broken_stores
-from .stores import LAWS, Complete, Opened, shared
+from .stores import LAWS, Complete, Opened, share
 
 pytestmark = pytest.mark.proof
 
@@ -36,7 +36,7 @@ CASES += [(Complete, law) for law in ALONE]
 async def test_law_fails_for_a_store_that_breaks_it(kind: Callable[[], JournalStore], law: str) -> None:
     broken = False
     try:
-        await Opened(kind if law in ALONE else shared(kind)).obey(law)
+        await Opened(kind if law in ALONE else share(kind)).obey(law)
     except BaseException as failure:  # noqa: BLE001  # pytest.fail is no Exception
         broken = not _is_mistake(failure)
     assert broken
@@ -45,14 +45,14 @@ async def test_law_fails_for_a_store_that_breaks_it(kind: Callable[[], JournalSt
 @pytest.mark.anyio
 @pytest.mark.parametrize("law", LAWS)
 async def test_law_holds_for_a_store_that_keeps_it(law: str) -> None:
-    await Opened(shared(Complete)).obey(law)
+    await Opened(share(Complete)).obey(law)
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("kind", broken_posts.BROKEN)
 async def test_store_that_posts_wrongly_fails_no_law_but_those_of_posts(kind: Callable[[], JournalStore]) -> None:
     for law in (each for each in LAWS if each not in POSTS):
-        await Opened(shared(kind)).obey(law)
+        await Opened(share(kind)).obey(law)
 
 
 def test_every_law_has_a_store_that_breaks_it() -> None:

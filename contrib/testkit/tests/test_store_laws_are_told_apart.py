@@ -19,7 +19,7 @@ from locus.core.state import AgentState
 from locus.journal import Appended, Claim, MemoryStore
 from locus.models.call import ModelCallResult
 
-from .stores import LAWS, Complete, Opened, law_of, shared
+from .stores import LAWS, Complete, Opened, law_of, share
 
 pytestmark = pytest.mark.proof
 
@@ -42,7 +42,7 @@ class AppendsOneByOne(Complete):
             await anyio.lowlevel.checkpoint()
         return got
 
-    def added(self, claim: Claim, bodies: Sequence[Body]) -> Coroutine[Any, Any, Appended]:
+    def add_entries(self, claim: Claim, bodies: Sequence[Body]) -> Coroutine[Any, Any, Appended]:
         return MemoryStore.append(self, claim, bodies)
 
 
@@ -125,10 +125,10 @@ class FoldsCaseOfSteps(Complete):
 
     async def claim(self, thread_id: str, worker: str) -> Claim:
         claim = await super().claim(thread_id, worker)
-        return evolve(claim, entries=tuple(evolve(entry, body=_folded(entry.body)) for entry in claim.entries))
+        return evolve(claim, entries=tuple(evolve(entry, body=_fold(entry.body)) for entry in claim.entries))
 
 
-def _folded(body: Body) -> Body:
+def _fold(body: Body) -> Body:
     if not isinstance(body, Intent | Outcome):
         return body
     return evolve(body, step_id=evolve(body.step_id, name=body.step_id.name.casefold()))
@@ -180,12 +180,12 @@ BREAKS: dict[int, type[Complete]] = {
 }
 
 
-async def broken_by(kind: type[Complete]) -> list[str]:
+async def find_broken(kind: type[Complete]) -> list[str]:
     """The tests of the contract that a kind of store fails."""
     failed: list[str] = []
     for test in LAWS:
         try:
-            await Opened(shared(kind)).obey(test)
+            await Opened(share(kind)).obey(test)
         except (AttributeError, NameError, TypeError):
             raise  # a mistake in this file
         except BaseException:  # noqa: BLE001  # pytest.fail is no Exception
@@ -196,14 +196,14 @@ async def broken_by(kind: type[Complete]) -> list[str]:
 @pytest.mark.anyio
 @pytest.mark.parametrize("law", BREAKS)
 async def test_store_that_breaks_a_law_fails_its_tests_and_no_other(law: int) -> None:
-    failed = await broken_by(BREAKS[law])
+    failed = await find_broken(BREAKS[law])
     assert failed
     assert {law_of(test) for test in failed} == {law}, failed
 
 
 @pytest.mark.anyio
 async def test_store_that_breaks_no_law_fails_nothing() -> None:
-    assert await broken_by(Complete) == []
+    assert await find_broken(Complete) == []
 
 
 def test_every_law_has_tests() -> None:

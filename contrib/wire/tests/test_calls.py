@@ -20,7 +20,7 @@ from locus_wire.streams import Event
 ARGUMENTS = st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=5), max_size=3)
 
 
-def streamed(*pieces: dict[str, Any]) -> tuple[ToolCall, ...]:
+def stream(*pieces: dict[str, Any]) -> tuple[ToolCall, ...]:
     """The calls of a stream of Chat Completions."""
 
     async def listen(chunk: Chunk) -> None:
@@ -49,7 +49,7 @@ def test_pieces_make_the_calls_that_were_cut(given_arguments: list[dict[str, Any
     while any(queues):
         index = order.choice([i for i, queue in enumerate(queues) if queue])
         pieces.append({"index": index, "function": {"arguments": queues[index].pop(0)}})
-    calls = streamed(*pieces)
+    calls = stream(*pieces)
     assert [dict(call.arguments) for call in calls] == given_arguments
     assert [call.id for call in calls] == [f"id-{i}" for i in range(len(texts))]
     assert [call.name for call in calls] == [f"tool_{i}" for i in range(len(texts))]
@@ -57,7 +57,7 @@ def test_pieces_make_the_calls_that_were_cut(given_arguments: list[dict[str, Any
 
 @pytest.mark.parametrize("index", [{"index": 0}, {}], ids=["index 0", "no index"])
 def test_calls_with_one_index_are_distinguished_by_their_ids(index: dict[str, int]) -> None:
-    calls = streamed(
+    calls = stream(
         {**index, "id": "a", "function": {"name": "f", "arguments": '{"x":'}},
         {**index, "function": {"arguments": "1}"}},
         {**index, "id": "b", "function": {"name": "f", "arguments": '{"x":2}'}},
@@ -67,7 +67,7 @@ def test_calls_with_one_index_are_distinguished_by_their_ids(index: dict[str, in
 
 def test_a_name_that_is_repeated_with_each_piece_is_one_name() -> None:
     pieces = [{"index": 0, "id": "a", "function": {"name": "find", "arguments": text}} for text in ("{", "}")]
-    assert streamed(*pieces) == (ToolCall("a", "find"),)
+    assert stream(*pieces) == (ToolCall("a", "find"),)
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", "5", '"x"', "null", '{"a": NaN}', '{"a": -1e999}', "{}{}", "[" * 100_000])

@@ -211,13 +211,13 @@ async def test_what_takes_an_event_may_raise_and_nothing_is_left_to_the_collecto
         with pytest.raises(LookupError, match="enough"):
             await asking.events("/", b"{}", take)
         gc.collect()
-        assert await _settled(server)
+        assert await _is_idle(server)
         # The pool is as good as before.
         server.answering = lambda _: Answer.of({"fine": True})
         assert await asking.get("/", itself) == {"fine": True}
 
 
-async def _settled(server: LocalServer) -> bool:
+async def _is_idle(server: LocalServer) -> bool:
     return await anyio.to_thread.run_sync(server.wait_until_idle)
 
 

@@ -33,7 +33,7 @@ def request(*tools: ToolSpec, choice: str | None = None) -> ModelRequest:
     return ModelRequest(messages=USER, tools=tools, settings=ModelSettings(tool_choice=choice), output=SPEC)
 
 
-def said(*content: TextBlock | ThinkingBlock | ToolCall) -> ModelResponse:
+def respond(*content: TextBlock | ThinkingBlock | ToolCall) -> ModelResponse:
     return ModelResponse(message=Message(Role.ASSISTANT, content), stop_reason="tool_calls")
 
 
@@ -77,7 +77,7 @@ def test_a_request_without_a_schema_is_refused() -> None:
 def test_the_call_is_read_as_the_text_of_the_answer(arguments: dict[str, object]) -> None:
     forced = output_as_tool(request(LOOK))
     thought = ThinkingBlock("Hm.", "signature")
-    read = forced.read(said(thought, TextBlock("{so}:"), ToolCall("1", "final_answer", arguments)))
+    read = forced.read(respond(thought, TextBlock("{so}:"), ToolCall("1", "final_answer", arguments)))
     assert read.message.content[0] == thought
     assert json.loads(read.message.text) == arguments
     assert (read.tool_calls, read.stop_reason) == ((), "stop")
@@ -85,19 +85,19 @@ def test_the_call_is_read_as_the_text_of_the_answer(arguments: dict[str, object]
 
 def test_other_calls_stay_as_they_are() -> None:
     forced = output_as_tool(request(LOOK))
-    for response in (said(TextBlock("4")), said(ToolCall("1", "look"))):
+    for response in (respond(TextBlock("4")), respond(ToolCall("1", "look"))):
         assert forced.read(response) is response
-    cut = attrs.evolve(said(malformed_call("final_answer", '{"item": "la')), stop_reason="length")
+    cut = attrs.evolve(respond(malformed_call("final_answer", '{"item": "la')), stop_reason="length")
     assert (forced.read(cut).message.text, forced.read(cut).stop_reason) == ('{"item": "la', "length")
 
 
 def test_other_calls_of_the_turn_come_first_and_the_last_answer_counts() -> None:
     forced = output_as_tool(request(LOOK))
     look, answer = ToolCall("1", "look"), ToolCall("2", "final_answer", {"item": "x"})
-    both = forced.read(said(look, answer))
+    both = forced.read(respond(look, answer))
     assert (both.message.content, both.stop_reason) == ((look,), "tool_calls")
     second = ToolCall("3", "final_answer", {"item": "y"})
-    assert json.loads(forced.read(said(answer, second)).message.text) == {"item": "y"}
+    assert json.loads(forced.read(respond(answer, second)).message.text) == {"item": "y"}
 
 
 class Tooled:

@@ -51,7 +51,7 @@ async def read(reader: Reader, pieces: list[bytes], limit: int, media_type: str 
     return found
 
 
-def parsed(reader: Reader, pieces: list[bytes], limit: int = 10_000) -> list[Event]:
+def parse(reader: Reader, pieces: list[bytes], limit: int = 10_000) -> list[Event]:
     return anyio.run(read, reader, pieces, limit)
 
 
@@ -69,28 +69,28 @@ def test_events_are_the_same_in_any_pieces(
         for lines, kind in events
     )
     wanted = [Event("\n".join(lines), kind or "message") for lines, kind in events if "\n".join(lines)]
-    assert parsed(ServerSentEvents, cut((mark + text).encode(), places)) == wanted
+    assert parse(ServerSentEvents, cut((mark + text).encode(), places)) == wanted
 
 
 @given(st.lists(LINE, max_size=6), st.lists(st.integers(0, 200), max_size=8), st.booleans())
 def test_lines_are_the_same_in_any_pieces(lines: list[str], places: list[int], last: bool) -> None:
     text = "\n".join(lines) + ("\n" if last else "")
     wanted = [Event(line) for line in lines if line.strip()]
-    assert parsed(JsonLines, cut(text.encode(), places)) == wanted
+    assert parse(JsonLines, cut(text.encode(), places)) == wanted
 
 
 def test_what_keeps_a_connection_alive_is_not_an_event() -> None:
-    assert parsed(ServerSentEvents, [b": ping\n\nevent: ping\ndata:\n\nid: 7\n\ndata:a\n\n"]) == [Event("a")]
+    assert parse(ServerSentEvents, [b": ping\n\nevent: ping\ndata:\n\nid: 7\n\ndata:a\n\n"]) == [Event("a")]
 
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r", b"\r\n", b"\n\n"])
 def test_an_event_without_its_blank_line_counts(end: bytes) -> None:
-    assert parsed(ServerSentEvents, [b"data: a\n\ndata: b" + end]) == [Event("a"), Event("b")]
+    assert parse(ServerSentEvents, [b"data: a\n\ndata: b" + end]) == [Event("a"), Event("b")]
 
 
 @pytest.mark.parametrize("places", [[], [1], [2], [3], [1, 2, 3]])
 def test_a_byte_order_mark_in_any_pieces_is_not_part_of_the_first_event(places: list[int]) -> None:
-    assert parsed(ServerSentEvents, cut("\ufeffdata:a\n\ndata: \ufeffb\n\n".encode(), places)) == [
+    assert parse(ServerSentEvents, cut("\ufeffdata:a\n\ndata: \ufeffb\n\n".encode(), places)) == [
         Event("a"),
         Event("\ufeffb"),
     ]
@@ -102,18 +102,18 @@ def test_events_are_utf8_whatever_the_headers_say() -> None:
 
 
 def test_bytes_that_are_not_utf8_are_replaced() -> None:
-    assert parsed(ServerSentEvents, [b"data: \xff\n\n"]) == [Event("\ufffd")]
+    assert parse(ServerSentEvents, [b"data: \xff\n\n"]) == [Event("\ufffd")]
 
 
 @pytest.mark.parametrize("reader", [ServerSentEvents, JsonLines])
 def test_an_endless_line_is_refused(reader: Reader) -> None:
     with pytest.raises(TooLarge, match="100"):
-        parsed(reader, [b"data: xxxxx"] * 20, 100)
+        parse(reader, [b"data: xxxxx"] * 20, 100)
 
 
 def test_an_endless_event_is_refused() -> None:
     with pytest.raises(TooLarge, match="100"):
-        parsed(ServerSentEvents, [b"data: xxxxxxxx\n"] * 20, 100)
+        parse(ServerSentEvents, [b"data: xxxxxxxx\n"] * 20, 100)
 
 
 def test_what_a_piece_holds_is_an_object_or_no_piece() -> None:

@@ -278,17 +278,17 @@ def values(draw: st.DrawFn, schema: dict[str, Any]) -> Any:
     return draw(plain[kind])
 
 
-def filled(schema: dict[str, Any], strict: dict[str, Any], value: Any) -> Any:
+def fill(schema: dict[str, Any], strict: dict[str, Any], value: Any) -> Any:
     """What a model that is held to the strict schema would write for a value: null for all that is left out."""
     if "anyOf" in schema:
         fitting = [each for each in schema["anyOf"] if not find_problems(each, value)]
-        return filled(fitting[0], strict, value)
+        return fill(fitting[0], strict, value)
     if isinstance(value, dict):
         return {
-            name: filled(each, strict, value[name]) if name in value else None
+            name: fill(each, strict, value[name]) if name in value else None
             for name, each in schema["properties"].items()
         }
-    return [filled(schema["items"], strict, each) for each in value] if isinstance(value, list) else value
+    return [fill(schema["items"], strict, each) for each in value] if isinstance(value, list) else value
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, derandomize=True)
@@ -301,7 +301,7 @@ def test_a_strict_schema_admits_what_the_first_one_does_and_what_it_admits_is_re
     assert strict_schema(strict) == strict
     value = data.draw(values(schema))
     assert not find_problems(schema, value)
-    written = filled(schema, strict, value)
+    written = fill(schema, strict, value)
     assert not find_problems(strict, written)
     read = normalise(schema, written)
     assert not find_problems(schema, read)

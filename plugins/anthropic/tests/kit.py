@@ -150,7 +150,7 @@ class Api:
         if callable(turn):
             turn = turn(ModelRequest(messages=()))
             turn = await turn if inspect.isawaitable(turn) else turn
-        return turn if _is_wire(turn) else _told(turn, len(self.bodies), self.bodies[-1])
+        return turn if _is_wire(turn) else _turn_form(turn, len(self.bodies), self.bodies[-1])
 
 
 def _is_wire(turn: Any) -> bool:
@@ -173,7 +173,7 @@ def _refusal(turn: BaseException) -> BaseException:
     return status_error("anthropic", turn.status or 500, ErrorDetails(words, kind=kind))
 
 
-def _told(turn: Any, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
+def _turn_form(turn: Any, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
     usage, reason = USAGE, None
     if isinstance(turn, ModelResponse):
         usage = {"input_tokens": turn.usage.prompt_tokens, "output_tokens": turn.usage.completion_tokens}
@@ -214,7 +214,7 @@ def answering(*answers: Any) -> Callable[[ReceivedRequest], Answer]:
             words = "prompt is too long: 9 tokens > 8 maximum" if isinstance(turn, ContextOverflow) else str(turn)
             error = {"type": "error", "error": {"type": "some_error", "message": words}}
             return Answer.of(error, status=turn.status or 500)
-        message = _told(turn, len(asked), request.json)
+        message = _turn_form(turn, len(asked), request.json)
         return stream_of(events_of(message)) if request.json.get("stream") else Answer.of(message)
 
     return answer

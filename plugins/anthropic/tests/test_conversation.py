@@ -21,7 +21,7 @@ def _user(*blocks: Any) -> Message:
     return Message(Role.USER, blocks if len(blocks) != 1 else blocks[0])
 
 
-def _called(*ids: str, own: bool = True) -> Message:
+def _call_turn(*ids: str, own: bool = True) -> Message:
     calls = tuple(ToolCall(each, "look", {"n": at}) for at, each in enumerate(ids))
     return Message(Role.ASSISTANT, calls, extras={"anthropic": {}} if own else {})
 
@@ -60,7 +60,7 @@ def test_same_prompt_may_be_at_the_beginning_and_in_the_middle() -> None:
 
 
 def test_all_results_of_a_turn_are_one_turn_of_the_user() -> None:
-    messages = (_user("Hi."), _called("a", "b"), _result("a"), _result("b", "no", is_error=True), _user("And?"))
+    messages = (_user("Hi."), _call_turn("a", "b"), _result("a"), _result("b", "no", is_error=True), _user("And?"))
     assert _roles(*messages) == ["user", "assistant", "user"]
     assert _last(*messages) == [
         {"type": "tool_result", "tool_use_id": "a", "content": "ok"},
@@ -70,25 +70,25 @@ def test_all_results_of_a_turn_are_one_turn_of_the_user() -> None:
 
 
 def test_results_come_before_what_the_user_says_to_them() -> None:
-    content = _last(_user("Hi."), _called("a", "b"), _result("a"), _user("Hm."), _result("b"))
+    content = _last(_user("Hi."), _call_turn("a", "b"), _result("a"), _user("Hm."), _result("b"))
     assert [block["type"] for block in content] == ["tool_result", "tool_result", "text"]
 
 
 @pytest.mark.parametrize("content", ["", " \n", ()], ids=["empty", "blank", "no blocks"])
 def test_result_without_content_is_sent_without(content: Any) -> None:
-    assert _last(_user("Hi."), _called("a"), _result("a", content)) == [{"type": "tool_result", "tool_use_id": "a"}]
+    assert _last(_user("Hi."), _call_turn("a"), _result("a", content)) == [{"type": "tool_result", "tool_use_id": "a"}]
 
 
 def test_error_without_words_gets_one() -> None:
     # The API refuses an error that has no content.
-    assert _last(_user("Hi."), _called("a"), _result("a", "", is_error=True)) == [
+    assert _last(_user("Hi."), _call_turn("a"), _result("a", "", is_error=True)) == [
         {"type": "tool_result", "tool_use_id": "a", "content": "Error", "is_error": True}
     ]
 
 
 def test_result_may_hold_pictures() -> None:
     picture = MediaBlock("image", "image/png", data=PNG)
-    (block,) = _last(_user("Hi."), _called("a"), _result("a", (TextBlock("seen"), TextBlock(""), picture)))
+    (block,) = _last(_user("Hi."), _call_turn("a"), _result("a", (TextBlock("seen"), TextBlock(""), picture)))
     assert block["content"] == [
         {"type": "text", "text": "seen"},
         {
@@ -166,8 +166,8 @@ def test_arguments_that_were_not_an_object_go_back_wrapped() -> None:
 
 def test_ids_that_repeat_are_distinguished() -> None:
     messages = (
-        *(_user("1"), _called("call_0", "call_0"), _result("call_0", "x"), _result("call_0", "y")),
-        *(_called("call_0"), _result("call_0", "z")),
+        *(_user("1"), _call_turn("call_0", "call_0"), _result("call_0", "x"), _result("call_0", "y")),
+        *(_call_turn("call_0"), _result("call_0", "z")),
     )
     turns = conversation(messages).messages
     calls = [block["id"] for turn in turns for block in turn["content"] if block["type"] == "tool_use"]
@@ -180,13 +180,15 @@ def test_ids_that_repeat_are_distinguished() -> None:
 
 def test_result_belongs_to_the_call_before_it() -> None:
     # Given a call without a result, and one of the same id with one.
-    turns = conversation((_user("1"), _called("call_0"), _user("2"), _called("call_0"), _result("call_0"))).messages
+    turns = conversation(
+        (_user("1"), _call_turn("call_0"), _user("2"), _call_turn("call_0"), _result("call_0"))
+    ).messages
     assert turns[4]["content"][0]["tool_use_id"] == turns[3]["content"][0]["id"] != turns[1]["content"][0]["id"]
 
 
 @pytest.mark.parametrize("odd", ["functions.look:0", "", "é", "a b"])
 def test_ids_that_the_api_refuses_are_replaced(odd: str) -> None:
-    turns = conversation((_user("1"), _called(odd, own=False), _result(odd))).messages
+    turns = conversation((_user("1"), _call_turn(odd, own=False), _result(odd))).messages
     fixed = turns[1]["content"][0]["id"]
     assert fixed
     assert fixed.isascii()

@@ -25,14 +25,14 @@ from .kit import Api, answering, message_of, model_of
 _SHORT = 4096
 
 
-def _unmarked(value: Any) -> Any:
+def _drop_marks(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _unmarked(inner) for key, inner in value.items() if key != "cache_control"}
-    return [_unmarked(inner) for inner in value] if isinstance(value, list) else value
+        return {key: _drop_marks(inner) for key, inner in value.items() if key != "cache_control"}
+    return [_drop_marks(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _sent(body: dict[str, Any]) -> SentRequest:
-    return SentRequest(messages=_unmarked(body["messages"]), system=body.get("system"), tools=body.get("tools"))
+def _sent_request(body: dict[str, Any]) -> SentRequest:
+    return SentRequest(messages=_drop_marks(body["messages"]), system=body.get("system"), tools=body.get("tools"))
 
 
 #: The servers of models that are under test.
@@ -57,7 +57,7 @@ class TestStreamingModel(ModelContract):
         return model_of(Api(*answers))
 
     def sent_requests(self, model: Any) -> Sequence[SentRequest]:
-        return [_sent(body) for body in model._client.bodies]
+        return [_sent_request(body) for body in model._client.bodies]
 
 
 class TestModelOverHttp(ModelContract):
@@ -77,14 +77,14 @@ class TestModelOverHttp(ModelContract):
         server.__exit__(None, None, None)
 
     def sent_requests(self, model: Any) -> Sequence[SentRequest]:
-        return [_sent(received.json) for received in _SERVERS[model].received]
+        return [_sent_request(received.json) for received in _SERVERS[model].received]
 
 
-def _asked(text: str = "Hi.", **more: Any) -> ModelRequest:
+def _make_request(text: str = "Hi.", **more: Any) -> ModelRequest:
     return ModelRequest(messages=(Message(Role.USER, text),), **more)
 
 
-async def _heard(model: Model, request: ModelRequest) -> tuple[ModelResponse, list[Chunk]]:
+async def _stream(model: Model, request: ModelRequest) -> tuple[ModelResponse, list[Chunk]]:
     chunks: list[Chunk] = []
 
     async def listen(chunk: Chunk) -> None:
@@ -105,7 +105,7 @@ async def test_paused_turn_is_gone_on_with(settings: dict[str, Any]) -> None:
     first, second = (message_of(SEARCH, stop_reason="pause_turn"), message_of(FOUND, stop_reason="pause_turn"))
     api = Api(first, second, message_of(SAID))
     # When it is asked once.
-    response = await model_of(api, **settings).complete(_asked())
+    response = await model_of(api, **settings).complete(_make_request())
     # Then what it has done so far goes back as it came, and the turn is one.
     assert [body["messages"][1:] for body in api.bodies] == [
         [],
@@ -129,14 +129,14 @@ async def test_arguments_after_a_pause_are_distinguished_from_those_before() -> 
         {"type": "content_block_stop", "index": 0},
         {"type": "message_stop"},
     ]
-    response = await model_of(Api(message_of(SEARCH, stop_reason="pause_turn"), events)).complete(_asked())
+    response = await model_of(Api(message_of(SEARCH, stop_reason="pause_turn"), events)).complete(_make_request())
     assert response.tool_calls == (ToolCall("toolu_1", "look", malformed='{"n": '),)
 
 
 @pytest.mark.anyio
 async def test_turn_that_pauses_for_ever_ends() -> None:
     api = Api(*[message_of(SEARCH, stop_reason="pause_turn") for _ in range(50)])
-    assert (await model_of(api).complete(_asked())).stop_reason == "other"
+    assert (await model_of(api).complete(_make_request())).stop_reason == "other"
     assert len(api.bodies) < 20
 
 
@@ -144,9 +144,9 @@ async def test_turn_that_pauses_for_ever_ends() -> None:
 async def test_answer_is_streamed_where_it_may_take_long() -> None:
     api = Api("a", "b", "c")
     model = model_of(api)
-    await model.complete(_asked())
-    await model.complete(_asked(settings=ModelSettings(max_tokens=1000)))
-    await _heard(model, _asked(settings=ModelSettings(max_tokens=1000)))
+    await model.complete(_make_request())
+    await model.complete(_make_request(settings=ModelSettings(max_tokens=1000)))
+    await _stream(model, _make_request(settings=ModelSettings(max_tokens=1000)))
     assert [body.get("stream", False) for body in api.bodies] == [True, False, True]
 
 
@@ -155,14 +155,14 @@ async def test_what_a_broken_stream_has_used_is_reported() -> None:
     begun = message_of(usage={"input_tokens": 40, "output_tokens": 1})
     api = Api(message_of(SEARCH, stop_reason="pause_turn"), [{"type": "message_start", "message": begun}])
     with pytest.raises(ModelError) as caught:
-        await model_of(api).complete(_asked())
+        await model_of(api).complete(_make_request())
     assert caught.value.usage == Usage(prompt_tokens=50, completion_tokens=6)
 
 
 @pytest.mark.anyio
 async def test_failure_before_anything_was_used_tells_no_usage() -> None:
     with pytest.raises(ModelError) as caught:
-        await model_of(Api(ModelError("no", status=500))).complete(_asked())
+        await model_of(Api(ModelError("no", status=500))).complete(_make_request())
     assert caught.value.usage is None
 
 
@@ -183,7 +183,7 @@ async def test_failure_before_anything_was_used_tells_no_usage() -> None:
 async def test_unknown_model_names_the_nearest(listing: Any, hint: str) -> None:
     api = Api(ModelError("not found", status=404), listing)
     with pytest.raises(NotFound) as caught:
-        await model_of(api, "claude-sonet-5-5").complete(_asked())
+        await model_of(api, "claude-sonet-5-5").complete(_make_request())
     assert hint in str(caught.value)
     assert ("did you mean" in str(caught.value)) is bool(hint)
 
@@ -192,30 +192,30 @@ CITY = OutputSpec(name="city", schema={"type": "object", "properties": {"name": 
 THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "s"}
 
 
-def _called(name: str, given: dict[str, Any]) -> dict[str, Any]:
+def _call_form(name: str, given: dict[str, Any]) -> dict[str, Any]:
     return {"type": "tool_use", "id": f"toolu_{name}", "name": name, "input": given}
 
 
 @pytest.mark.anyio
 async def test_answer_by_a_tool_is_text_and_streams_as_text() -> None:
-    api = Api(message_of(THOUGHT, SAID, _called("final_answer", {"name": "Köln"})), "Bye.")
+    api = Api(message_of(THOUGHT, SAID, _call_form("final_answer", {"name": "Köln"})), "Bye.")
     model = model_of(api, structured="tool")
-    response, chunks = await _heard(model, _asked(output=CITY))
+    response, chunks = await _stream(model, _make_request(output=CITY))
     assert response.message.text == '{"name": "Köln"}'
     assert response.stop_reason == "stop"
     assert "".join(chunk.text for chunk in chunks if chunk.kind == "text") == response.message.text
     assert "".join(chunk.text for chunk in chunks if chunk.kind == "reasoning") == "hm"
     assert not [chunk for chunk in chunks if chunk.kind == "tool_call"]
     # What the API signed goes back to it.
-    await model.complete(ModelRequest(messages=(*_asked().messages, response.message)))
+    await model.complete(ModelRequest(messages=(*_make_request().messages, response.message)))
     assert api.bodies[1]["messages"][1]["content"][0] == THOUGHT
 
 
 @pytest.mark.anyio
 async def test_answer_beside_other_calls_waits_for_their_results() -> None:
     look = ToolSpec(name="look", description="Looks.", parameters={"type": "object"})
-    api = Api(message_of(_called("look", {"n": 1}), _called("final_answer", {})))
-    response, chunks = await _heard(model_of(api, structured="tool"), _asked(tools=(look,), output=CITY))
+    api = Api(message_of(_call_form("look", {"n": 1}), _call_form("final_answer", {})))
+    response, chunks = await _stream(model_of(api, structured="tool"), _make_request(tools=(look,), output=CITY))
     assert [call.name for call in response.tool_calls] == ["look"]
     assert "".join(chunk.text for chunk in chunks) == '{"n": 1}'
 
@@ -224,7 +224,7 @@ async def test_answer_beside_other_calls_waits_for_their_results() -> None:
 async def test_tokens_are_counted_by_the_server() -> None:
     api = Api({"input_tokens": 14})
     model = model_of(api)
-    assert await model.count_tokens(_asked(settings=ModelSettings(max_tokens=5, stop=("x",)))) == 14
+    assert await model.count_tokens(_make_request(settings=ModelSettings(max_tokens=5, stop=("x",)))) == 14
     assert api.paths == ["/v1/messages/count_tokens"]
     assert api.bodies[0].keys() == {"model", "messages"}
 
@@ -235,8 +235,8 @@ async def test_agent_sends_back_what_it_got_and_all_results_at_once() -> None:
     said: list[dict[str, Any]] = [
         THOUGHT,
         {**SAID, "citations": None},
-        _called("look", {"n": 1}),
-        {**_called("look", {"n": 2}), "id": "b"},
+        _call_form("look", {"n": 1}),
+        {**_call_form("look", {"n": 2}), "id": "b"},
     ]
     api = Api(message_of(*said), "Done.")
 
@@ -248,7 +248,7 @@ async def test_agent_sends_back_what_it_got_and_all_results_at_once() -> None:
     result = await Agent(model_of(api), tools=[look]).run("Look.")
     # Then its turn goes back as it came, and both results are one turn.
     assert result.text == "Done."
-    _, turn, results = _unmarked(api.bodies[1]["messages"])
+    _, turn, results = _drop_marks(api.bodies[1]["messages"])
     assert turn["content"] == said
     assert results["content"] == [
         {"type": "tool_result", "tool_use_id": "toolu_look", "content": "seen 1"},

@@ -46,7 +46,7 @@ async def _events(pieces: list[bytes]) -> list[Event]:
     return found
 
 
-def _streamed(name: str, size: int) -> ModelResponse:
+def _stream(name: str, size: int) -> ModelResponse:
     stream = Stream()
     told = (DATA / f"{name}.sse").read_bytes()
     ended = False
@@ -60,7 +60,7 @@ def _streamed(name: str, size: int) -> ModelResponse:
 @pytest.mark.parametrize("size", [1, 37, 100_000])
 @pytest.mark.parametrize("name", ["tools", "search", "refusal"])
 def test_stream_is_the_same_answer(name: str, size: int) -> None:
-    assert _streamed(name, size) == _whole(name)
+    assert _stream(name, size) == _whole(name)
 
 
 def test_calls_with_thinking_before_them() -> None:

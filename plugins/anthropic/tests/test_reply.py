@@ -26,14 +26,14 @@ def _response(*content: dict[str, Any], **more: Any) -> ModelResponse:
     return response_of(check_message(message), {}, usage_of(message), name="asked")
 
 
-def _streamed(*events: dict[str, Any]) -> Stream:
+def _stream(*events: dict[str, Any]) -> Stream:
     stream = Stream()
     for event in events:
         at_once(stream.take(Event(json.dumps(event), event["type"])))
     return stream
 
 
-def _begun(**more: Any) -> dict[str, Any]:
+def _start(**more: Any) -> dict[str, Any]:
     return {"type": "message_start", "message": {**message_of(), "stop_reason": None, **more}}
 
 
@@ -67,8 +67,8 @@ def test_counts_that_make_no_sense_count_nothing(told: Any) -> None:
 
 
 def test_totals_of_a_stream_replace_those_of_its_beginning() -> None:
-    stream = _streamed(
-        _begun(usage={"input_tokens": 9, "cache_read_input_tokens": 50, "output_tokens": 1}),
+    stream = _stream(
+        _start(usage={"input_tokens": 9, "cache_read_input_tokens": 50, "output_tokens": 1}),
         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 4}},
         {"type": "message_delta", "delta": {}, "usage": {"input_tokens": 11, "output_tokens": 6}, "x_new": 1},
         {"type": "message_stop"},
@@ -143,8 +143,8 @@ def test_arguments_that_are_not_an_object_are_malformed(given: Any) -> None:
 
 @pytest.mark.parametrize("text", ['{"n": ', "[1]", "null", '{"n": 1}}', '{"n": NaN}'])
 def test_streamed_arguments_that_are_not_an_object_are_malformed(text: str) -> None:
-    stream = _streamed(
-        _begun(),
+    stream = _stream(
+        _start(),
         {"type": "content_block_start", "index": 0, "content_block": {**TEXT, "text": ""}},
         {"type": "content_block_start", "index": 1, "content_block": {**CALL, "input": {}}},
         {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": text}},
@@ -156,8 +156,8 @@ def test_streamed_arguments_that_are_not_an_object_are_malformed(text: str) -> N
 
 
 def test_arguments_are_whole_also_where_the_server_forgets_to_say_so() -> None:
-    stream = _streamed(
-        _begun(),
+    stream = _stream(
+        _start(),
         {"type": "content_block_start", "index": 0, "content_block": {**CALL, "input": {}}},
         {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"n": 2}'}},
         {"type": "message_stop"},
@@ -207,27 +207,27 @@ def test_what_no_journal_could_hold_is_a_bad_answer(block: dict[str, Any]) -> No
     [
         [{"type": "content_block_start", "index": 0, "content_block": TEXT}],
         [{"type": "message_start"}],
-        [_begun(), {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "x"}}],
-        [_begun(), *[{"type": "content_block_start", "index": 0, "content_block": TEXT}] * 2],
-        [_begun(), {"type": "content_block_start", "index": 0, "content_block": "x"}],
-        [_begun(), {"type": "message_delta", "delta": None}],
+        [_start(), {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "x"}}],
+        [_start(), *[{"type": "content_block_start", "index": 0, "content_block": TEXT}] * 2],
+        [_start(), {"type": "content_block_start", "index": 0, "content_block": "x"}],
+        [_start(), {"type": "message_delta", "delta": None}],
         [{"type": "message_stop"}],
     ],
 )
 def test_events_that_make_no_sense_are_refused(events: list[dict[str, Any]]) -> None:
     with pytest.raises(Malformed):
-        _streamed(*events)
+        _stream(*events)
 
 
 def test_failure_in_the_middle_of_a_stream_is_reported() -> None:
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     with pytest.raises(ErrorInAnswer):
-        _streamed(_begun(), error)
+        _stream(_start(), error)
 
 
 def test_unknown_events_and_deltas_do_no_harm() -> None:
-    stream = _streamed(
-        _begun(),
+    stream = _stream(
+        _start(),
         {"type": "ping"},
         {"type": "of_the_future", "index": 7},
         {"type": "content_block_start", "index": 0, "content_block": {"type": "compaction", "content": None}},

@@ -64,41 +64,41 @@ def _sent_back(message: Message) -> list[Any]:
     return [block for turn in turns[1:] for block in turn["content"]]
 
 
-def _received(content: list[dict[str, Any]]) -> Message:
+def _receive(content: list[dict[str, Any]]) -> Message:
     return response_of(check_message(message_of(*content)), {}, Usage(), name="m").message
 
 
 @given(_CONTENT)
 def test_every_block_goes_back_as_it_came(content: list[dict[str, Any]]) -> None:
-    assert _canonical(_sent_back(_received(content))) == _canonical(content)
+    assert _canonical(_sent_back(_receive(content))) == _canonical(content)
 
 
 @given(_CONTENT)
 def test_every_block_goes_back_as_it_came_out_of_a_journal(content: list[dict[str, Any]]) -> None:
-    stored = json.loads(json.dumps(encode(_received(content))))
+    stored = json.loads(json.dumps(encode(_receive(content))))
     assert _canonical(_sent_back(decode(stored, Message))) == _canonical(content)
 
 
 @given(_CONTENT, st.integers(1, 9))
 def test_stream_tells_the_same_as_one_piece(content: list[dict[str, Any]], size: int) -> None:
     whole = message_of(*content)
-    stream, chunks = _streamed(whole, size)
+    stream, chunks = _stream(whole, size)
     # Then the message, apart from the order of its fields, is the one that came whole.
     assert _canonical(stream.message) == _canonical(whole)
     assert stream.raw == {}
-    assert _told(chunks, "text") == "".join(b["text"] for b in content if _holds(b, "text"))
-    assert _told(chunks, "reasoning") == "".join(b["thinking"] for b in content if _holds(b, "thinking"))
+    assert _join(chunks, "text") == "".join(b["text"] for b in content if _holds(b, "text"))
+    assert _join(chunks, "reasoning") == "".join(b["thinking"] for b in content if _holds(b, "thinking"))
 
 
 def _holds(block: dict[str, Any], key: str) -> bool:
     return bool(block["type"] == key and isinstance(block[key], str))
 
 
-def _told(chunks: list[Chunk], kind: str) -> str:
+def _join(chunks: list[Chunk], kind: str) -> str:
     return "".join(chunk.text for chunk in chunks if chunk.kind == kind)
 
 
-def _streamed(whole: dict[str, Any], size: int) -> tuple[Stream, list[Chunk]]:
+def _stream(whole: dict[str, Any], size: int) -> tuple[Stream, list[Chunk]]:
     chunks: list[Chunk] = []
 
     async def listen(chunk: Chunk) -> None:
@@ -111,7 +111,7 @@ def _streamed(whole: dict[str, Any], size: int) -> tuple[Stream, list[Chunk]]:
 
 
 def test_blocks_of_the_kernel_are_what_they_look_like() -> None:
-    message = _received(
+    message = _receive(
         [
             {"type": "thinking", "thinking": "hm", "signature": "sig"},
             {"type": "redacted_thinking", "data": "opaque"},
@@ -130,7 +130,7 @@ def test_blocks_of_the_kernel_are_what_they_look_like() -> None:
 
 @pytest.mark.parametrize("text", ["", " ", "\n\n"])
 def test_blank_text_is_never_sent(text: str) -> None:
-    message = _received([{"type": "text", "text": text}, {"type": "text", "text": "x"}])
+    message = _receive([{"type": "text", "text": text}, {"type": "text", "text": "x"}])
     assert _sent_back(message) == [{"type": "text", "text": "x"}]
     assert conversation(
         (Message(Role.SYSTEM, text), Message(Role.USER, (TextBlock(text), TextBlock("y"))))
@@ -139,6 +139,6 @@ def test_blank_text_is_never_sent(text: str) -> None:
 
 def test_half_a_surrogate_pair_becomes_a_replacement_character() -> None:
     call = {"type": "tool_use", "id": "t", "name": "n", "input": {"\ud83d": "\ud83d"}}
-    message = _received([{"type": "text", "text": "a\ud83d"}, call])
+    message = _receive([{"type": "text", "text": "a\ud83d"}, call])
     assert message.text == "a\ufffd"
     assert dict(message.tool_calls[0].arguments) == {"\ufffd": "\ufffd"}

@@ -74,7 +74,7 @@ async def events_of(run: Any) -> list[Event]:
     return [event async for event in run]
 
 
-def told(events: Sequence[Event]) -> list[str]:
+def summarise(events: Sequence[Event]) -> list[str]:
     """The plugin's events in short, with the iteration in which they came."""
     found = []
     for e in events:
@@ -90,7 +90,7 @@ def told(events: Sequence[Event]) -> list[str]:
 async def test_the_graph_is_emitted_as_it_grows_and_reported_at_the_end() -> None:
     run = agent(FIND, FAIL, BOOK, "Booked.", causal=True).run("Book it.")
     events = await events_of(run)
-    assert told(events) == [
+    assert summarise(events) == [
         "2 c1 unknown",
         "2 c2 unknown",
         "2 c1 causes c2",
@@ -159,7 +159,7 @@ async def test_another_turn_of_the_thread_has_a_graph_of_its_own() -> None:
     made = agent(*script, causal=True, checkpointer=MemoryStore())
     await made.run("Book it.", thread_id="t")
     run = made.run("Find it.", thread_id="t")
-    assert told(await events_of(run)) == ["2 c1 unknown"]
+    assert summarise(await events_of(run)) == ["2 c1 unknown"]
     assert [node.label for node in run.result.reports["causal"].chain.nodes.values()] == ["find(what='it')"]
 
 
@@ -242,7 +242,7 @@ async def test_a_run_that_is_resumed_has_the_graph_of_one_that_was_not(
     plain = await agent(FIND, FAIL, claims(STRIKE, BLAMED), BOOK, "Booked.", causal={"infer": True}).run("Book it.")
     assert run.result.reports["causal"].chain == plain.reports["causal"].chain
     if (node, stored) == ("reflect", True):
-        assert told(events) == ["4 c3 unknown", "4 c1 causes c3", "4 e1 causes c3", "4 c3 prevents e1"]
+        assert summarise(events) == ["4 c3 unknown", "4 c1 causes c3", "4 e1 causes c3", "4 c3 prevents e1"]
         asked = [r for r in made.runtime.model.requests if r.purpose == "causal"]  # type: ignore[attr-defined]
         assert len(asked) == 1
     assert (await timetravel.replay(made, "t")).ok
@@ -255,7 +255,7 @@ async def test_a_model_may_claim_more_than_the_trace_shows() -> None:
     made = agent(FIND, FAIL, claims(STRIKE, BLAMED), BOOK, "Booked.", causal={"infer": True})
     run = made.run("Book it.")
     events = await events_of(run)
-    assert [each for each in told(events) if "strike" in each] == ["2 strike root_cause", "2 strike causes e1"]
+    assert [each for each in summarise(events) if "strike" in each] == ["2 strike root_cause", "2 strike causes e1"]
     report = run.result.reports["causal"]
     assert (report.inferences, report.failures) == (1, 0)
     assert report.chain.path("strike", "e1") == ("strike", "e1")
@@ -273,7 +273,7 @@ async def test_a_model_may_claim_more_than_the_trace_shows() -> None:
 async def test_a_claim_that_contradicts_the_trace_is_reported() -> None:
     wrong = claims({"label": "c2", "prevents": ["e1"]}, {"label": "c1", "causes": ["e1"]})
     events = await events_of(agent(FIND, FAIL, wrong, "No.", causal={"infer": True}).run("Book it."))
-    assert [each for each in told(events) if "contradiction" in each or "cycle" in each] == [
+    assert [each for each in summarise(events) if "contradiction" in each or "cycle" in each] == [
         "2 cycle c1 c2 e1",
         "2 contradiction c2 e1",
     ]
@@ -287,7 +287,7 @@ async def test_a_model_is_asked_for_the_plugins_own_reasons_only() -> None:
 
     run = agent(FIND, "Found.", causal={"infer": True}, hooks=[Other()]).run("Find it.")
     events = await events_of(run)
-    assert told(events) == ["1 c1 unknown"]
+    assert summarise(events) == ["1 c1 unknown"]
     assert [event.purpose for event in events if isinstance(event, ModelCompleteEvent)] == ["think", "think"]
     assert (run.result.text, run.result.reports["causal"].inferences) == ("Found.", 0)
 
@@ -304,7 +304,7 @@ async def test_a_worker_that_must_not_go_on_is_not_a_failing_model(monkeypatch: 
 async def test_a_conflict_that_is_claimed_again_is_reported_once() -> None:
     wrong = claims({"label": "c1", "prevents": ["e1"]})
     events = await events_of(agent(FAIL, wrong, FAIL, wrong, "No.", causal={"infer": True}).run("Book it."))
-    assert [each for each in told(events) if "contradiction" in each] == ["1 contradiction c1 e1"]
+    assert [each for each in summarise(events) if "contradiction" in each] == ["1 contradiction c1 e1"]
 
 
 def test_the_users_words_are_neither_a_plugins_nor_a_reviewers() -> None:

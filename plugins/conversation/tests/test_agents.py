@@ -57,7 +57,7 @@ class Talker:
         return ScriptedModel(self, after="repeat")
 
 
-def asked(model: ScriptedModel, purpose: str = "think") -> list[ModelRequest]:
+def requests_for(model: ScriptedModel, purpose: str = "think") -> list[ModelRequest]:
     return [r for r in model.requests if r.purpose == purpose]
 
 
@@ -86,7 +86,7 @@ async def test_nothing_that_was_said_is_lost_and_what_is_sent_is_always_valid(na
     assert len(results(result)) == 16
     assert all(len(text) > 200 for text in results(result))
     assert_valid_history(result.state.messages)
-    sent = [r.messages for r in asked(model)]
+    sent = [r.messages for r in requests_for(model)]
     assert any(len(messages) < 1 + 1 + 2 * n for n, messages in enumerate(sent)) or talker.summaries
     for messages in sent:
         assert messages[0] == Message(Role.SYSTEM, SYSTEM)
@@ -109,7 +109,7 @@ async def test_between_two_acts_every_request_begins_like_the_one_before() -> No
     model = talker.model()
     manager = SummarizingManager(threshold=9, keep_recent=4)
     await Agent(model, tools=[add], conversation_manager=manager).run("x")
-    sent = [r.messages for r in asked(model)]
+    sent = [r.messages for r in requests_for(model)]
     broken = sum(not is_prefix(a, b) for a, b in pairwise(sent))
     assert broken == talker.summaries
     assert 1 <= talker.summaries <= 4
@@ -136,7 +136,7 @@ async def test_a_summary_is_a_call_of_the_run_and_is_in_its_state() -> None:
     assert result.usage.total_tokens == 15 * len(model.requests)
     told = [e.purpose for e in of(recorder.events, ModelCompleteEvent)]
     assert told.count("summarize") == talker.summaries
-    last = asked(model)[-1].messages
+    last = requests_for(model)[-1].messages
     assert any("summary" in m.text for m in last)
     assert "summary" not in "".join(m.text for m in result.state.messages)
     assert result.state.metadata["locus.summary"]["summary"].startswith("summary")
@@ -151,7 +151,7 @@ async def test_a_summary_is_used_again_in_the_next_turn_of_the_thread() -> None:
     assert talker.summaries == 1
     second = await agent.run("y", thread_id="t")
     assert talker.summaries == 1
-    assert any("summary" in m.text for m in asked(model)[-1].messages)
+    assert any("summary" in m.text for m in requests_for(model)[-1].messages)
     assert second.state.metadata == first.state.metadata
     assert len(second.state.messages) == len(first.state.messages) + 2
 
@@ -166,7 +166,7 @@ async def test_a_summary_is_used_again_when_a_question_has_been_answered() -> No
     result = await agent.resume("t", "yes")
     assert result.message == "done"
     assert talker.summaries - before <= 1
-    views = [r.messages for r in asked(model)]
+    views = [r.messages for r in requests_for(model)]
     assert any("summary" in m.text for m in views[-1])
 
 
@@ -209,7 +209,7 @@ async def test_a_summariser_that_fails_changes_nothing_but_the_report() -> None:
     result = await summarizing(model).run("x")
     assert (result.stop_reason, result.message, results(result)) == ("NoToolCalls", "done", ["1", "2", "3"])
     assert "busy" in result.reports["conversation_manager"]
-    assert asked(model)[-1].messages == result.state.messages[:-1]
+    assert requests_for(model)[-1].messages == result.state.messages[:-1]
 
 
 async def test_a_summary_that_the_budget_does_not_allow_is_not_made() -> None:
@@ -244,7 +244,7 @@ async def test_retried_thinks_see_the_same_view_and_cost_no_second_summary() -> 
     model = talker.model()
     manager = SummarizingManager(threshold=4, keep_recent=1)
     await Agent(model, tools=[add], conversation_manager=manager, hooks=[Fussy()]).run("x")
-    *_, first, second = asked(model)
+    *_, first, second = requests_for(model)
     assert first.messages == second.messages
     assert talker.summaries == 1
 
@@ -274,7 +274,7 @@ async def test_a_compactor_shortens_old_tool_outputs_before_it_asks_anybody() ->
     manager = LLMCompactor(window=2_000, trigger=0.5, tail=0.1, tool_output_ttl=1)
     result = await Agent(model, tools=[read], conversation_manager=manager).run("read")
     assert talker.summaries == 0
-    last = asked(model)[-1].messages
+    last = requests_for(model)[-1].messages
     outputs = [r.content for m in last for r in m.tool_results]
     assert len(outputs) == 5
     assert any("is left out here" in str(o) for o in outputs)

@@ -27,7 +27,7 @@ def reader() -> ScriptedModel:
     return ScriptedModel(*[call("read", page=n) for n in range(PAGES)], "Read.")
 
 
-def shown(requests: Sequence[ModelRequest]) -> list[tuple[Message, ...]]:
+def messages_of(requests: Sequence[ModelRequest]) -> list[tuple[Message, ...]]:
     return [request.messages for request in requests]
 
 
@@ -56,7 +56,7 @@ async def test_the_hook_shows_what_the_manager_shows() -> None:
     hooked, managed = reader(), reader()
     await run(hooked, hooks=[ConversationHook(ConversationSettings(**SIZE))])
     await run(managed, conversation_manager=SlidingWindowManager(6, slack=2))
-    assert shown(hooked.requests) == shown(managed.requests)
+    assert messages_of(hooked.requests) == messages_of(managed.requests)
 
 
 async def test_a_short_conversation_is_sent_whole() -> None:
@@ -69,7 +69,7 @@ async def test_the_manager_of_the_agent_comes_first() -> None:
     both, managed = reader(), reader()
     await run(both, conversation={"max_messages": 12}, conversation_manager=SlidingWindowManager(6, slack=2))
     await run(managed, conversation_manager=SlidingWindowManager(6, slack=2))
-    assert shown(both.requests) == shown(managed.requests)
+    assert messages_of(both.requests) == messages_of(managed.requests)
 
 
 def next_page(request: ModelRequest) -> Any:
@@ -90,7 +90,7 @@ async def test_a_run_that_is_resumed_continues_with_its_window() -> None:
         await store.revive()
         result = await agent.resume("t")
         assert (result.text, len(result.state.messages)) == ("Read.", 2 + 2 * PAGES + 1)
-        assert shown(model.requests)[-3:] == shown(plain.requests)[-3:]
+        assert messages_of(model.requests)[-3:] == messages_of(plain.requests)[-3:]
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def now(coroutine: Coroutine[Any, Any, T]) -> T:
     raise AssertionError("it waits for something")
 
 
-def watched(
+def watch(
     manager: ConversationManager, system: tuple[Message, ...], story: list[Turn], *answers: str | Exception
 ) -> list[Look]:
     """Everything the manager shows while a thread goes on; Think's part is played here."""
@@ -111,7 +111,7 @@ def origin(message: Message, state: AgentState, start: int) -> int:
 def test_a_view_is_a_valid_conversation_in_the_order_it_had(
     manager: ConversationManager, system: tuple[Message, ...], story: list[Turn]
 ) -> None:
-    for look in watched(manager, system, story):
+    for look in watch(manager, system, story):
         assert_valid_request(look.view.messages, look.state.messages)
         at = -1
         for message in look.view.messages:
@@ -124,7 +124,7 @@ def test_a_view_is_a_valid_conversation_in_the_order_it_had(
 def test_system_messages_and_the_newest_user_turn_are_never_left_out(
     manager: ConversationManager, system: tuple[Message, ...], story: list[Turn]
 ) -> None:
-    for look in watched(manager, system, story):
+    for look in watch(manager, system, story):
         told = [m for m in look.state.messages if m.role is Role.SYSTEM]
         assert [m for m in look.view.messages if m.role is Role.SYSTEM] == told
         newest = next(m for m in reversed(look.state.messages) if m.role is Role.USER)
@@ -138,7 +138,7 @@ def test_the_user_turn_that_opened_the_run_stays_while_the_run_lasts(
     manager: ConversationManager, system: tuple[Message, ...], story: list[Turn]
 ) -> None:
     asked: tuple[Message, ...] = ()
-    for look in watched(manager, system, story):
+    for look in watch(manager, system, story):
         if look.begins:
             asked = story[int(look.state.run_id)].asked
         for message in asked:
@@ -150,7 +150,7 @@ def test_the_user_turn_that_opened_the_run_stays_while_the_run_lasts(
 def test_between_two_acts_each_view_begins_with_the_one_before(
     manager: ConversationManager, system: tuple[Message, ...], story: list[Turn]
 ) -> None:
-    looks = watched(manager, system, story)
+    looks = watch(manager, system, story)
     for before, after in pairwise(looks):
         if not after.acted:
             assert after.view.messages[: len(before.view.messages)] == before.view.messages
@@ -161,7 +161,7 @@ def test_between_two_acts_each_view_begins_with_the_one_before(
 def test_what_was_left_out_does_not_come_back(
     manager: ConversationManager, system: tuple[Message, ...], story: list[Turn]
 ) -> None:
-    for before, after in pairwise(watched(manager, system, story)):
+    for before, after in pairwise(watch(manager, system, story)):
         shown = {id(m) for m in before.view.messages}
         gone = {id(m) for m in before.state.messages if id(m) not in shown}
         assert not gone & {id(m) for m in after.view.messages}
@@ -172,7 +172,7 @@ def test_what_was_left_out_does_not_come_back(
 def test_a_resumed_run_sees_what_it_saw_and_asks_no_model_for_it(
     manager: ConversationManager, system: tuple[Message, ...], story: list[Turn]
 ) -> None:
-    looks = watched(manager, system, story)
+    looks = watch(manager, system, story)
     for look, after in pairwise(looks):
         if after.acted:
             continue
@@ -189,7 +189,7 @@ def test_a_conversation_below_the_threshold_is_the_very_same_tuple(
     manager: SlidingWindowManager | SummarizingManager, system: tuple[Message, ...], story: list[Turn]
 ) -> None:
     limit = manager.max_messages if isinstance(manager, SlidingWindowManager) else manager.threshold
-    for look in watched(manager, system, story):
+    for look in watch(manager, system, story):
         if len(look.state.messages) <= limit:
             assert look.view.messages is look.state.messages
 
@@ -199,7 +199,7 @@ def test_a_conversation_below_the_threshold_is_the_very_same_tuple(
 def test_a_conversation_that_fits_the_window_is_the_very_same_tuple(
     manager: LLMCompactor, system: tuple[Message, ...], story: list[Turn]
 ) -> None:
-    for look in watched(manager, system, story):
+    for look in watch(manager, system, story):
         if sum(map(estimate_tokens, look.state.messages)) <= manager.trigger * manager.window:
             assert look.view.messages is look.state.messages
 
@@ -209,7 +209,7 @@ def test_a_conversation_that_fits_the_window_is_the_very_same_tuple(
 def test_a_window_is_as_small_as_it_should_be_or_as_what_belongs_together(
     manager: SlidingWindowManager, system: tuple[Message, ...], story: list[Turn]
 ) -> None:
-    for look in watched(manager, system, story):
+    for look in watch(manager, system, story):
         shown = look.view.messages
         body = [m for m in shown if m.role is not Role.SYSTEM]
         tail = 1
@@ -228,7 +228,7 @@ def _in_batch(messages: tuple[Message, ...], index: int) -> bool:
 def test_the_newest_messages_are_kept_as_they_are(
     manager: SummarizingManager, system: tuple[Message, ...], story: list[Turn]
 ) -> None:
-    for look in watched(manager, system, story):
+    for look in watch(manager, system, story):
         newest = look.state.messages[-manager.keep_recent :]
         assert all(a is b for a, b in zip(look.view.messages[-len(newest) :], newest, strict=True))
 
@@ -238,7 +238,7 @@ def test_the_newest_messages_are_kept_as_they_are(
 def test_only_old_tool_outputs_are_shortened_and_the_head_is_not(
     manager: LLMCompactor, system: tuple[Message, ...], story: list[Turn]
 ) -> None:
-    for look in watched(manager, system, story):
+    for look in watch(manager, system, story):
         messages, at = look.state.messages, -1
         head = messages[: len(system) + manager.head]
         assert all(any(m is shown for shown in look.view.messages) for m in head)
@@ -257,7 +257,7 @@ def test_only_old_tool_outputs_are_shortened_and_the_head_is_not(
 def test_a_summary_is_quoted_line_by_line_and_covers_each_message_once(
     manager: SummarizingManager | LLMCompactor, system: tuple[Message, ...], story: list[Turn]
 ) -> None:
-    for look in watched(manager, system, story):
+    for look in watch(manager, system, story):
         summaries = [m for m in look.view.messages if is_summary(m)]
         assert len(summaries) <= 1
         for summary in summaries:
@@ -272,7 +272,7 @@ def test_a_summary_is_quoted_line_by_line_and_covers_each_message_once(
 def test_a_failing_summariser_leaves_every_message_in_place(
     manager: SummarizingManager | LLMCompactor, system: tuple[Message, ...], story: list[Turn]
 ) -> None:
-    for look in watched(manager, system, story, ModelError("down")):
+    for look in watch(manager, system, story, ModelError("down")):
         assert len(look.view.messages) == len(look.state.messages)
         assert [m.role for m in look.view.messages] == [m.role for m in look.state.messages]
         if look.run.requests:
@@ -284,7 +284,7 @@ def test_a_failing_summariser_leaves_every_message_in_place(
 def test_two_threads_at_once_do_not_mix(
     manager: ConversationManager, system: tuple[Message, ...], story: list[Turn]
 ) -> None:
-    alone = [look.view for look in watched(manager, system, story)]
+    alone = [look.view for look in watch(manager, system, story)]
 
     async def both() -> tuple[list[View], list[View]]:
         async def one() -> list[View]:

@@ -64,7 +64,7 @@ def passes(events: Sequence[Event]) -> list[tuple[str, float, int, str]]:
     return [(e.stage, e.score, e.claims_evaluated, e.decision) for e in found]
 
 
-def asked(made: Agent[Any, Any]) -> list[ModelRequest]:
+def judge_requests(made: Agent[Any, Any]) -> list[ModelRequest]:
     return [r for r in made.runtime.model.requests if r.purpose == "grounding"]  # type: ignore[attr-defined]
 
 
@@ -77,7 +77,7 @@ async def test_a_grounded_answer_is_accepted_and_no_judge_is_asked() -> None:
     events = await events_of(run)
     assert passes(events) == [("answer", 1.0, 1, "proceed")]
     assert run.result.reports["grounding"] == GroundingReport(verdict="grounded", score=1.0, passes=1)
-    assert asked(made) == []
+    assert judge_requests(made) == []
 
 
 async def test_an_ungrounded_answer_goes_back_with_what_is_missing() -> None:
@@ -205,7 +205,7 @@ async def test_a_judge_is_asked_through_the_run_and_charged() -> None:
     made = agent(LOOK, BAD, "1: 0.2", GOOD, "1: 1.0", grounding={"judge": "model", "max_tokens": 77})
     result = await made.run("How many?")
     assert result.usage.total_tokens == 5 * 15
-    first, second = asked(made)
+    first, second = judge_requests(made)
     assert (first.settings.max_tokens, first.settings.temperature) == (77, 0.0)
     assert first.deadline is not None
     assert "holds widgets" in second.messages[1].text
@@ -245,7 +245,7 @@ async def test_a_judge_that_fails_changes_nothing_and_is_reported(answer: Any) -
 async def test_a_budget_that_is_spent_buys_no_judge() -> None:
     made = agent(LOOK, BAD, grounding={"judge": "model"}, termination=TokenLimit(20) | MaxIterations(5))
     result = await made.run("How many?")
-    assert asked(made) == []
+    assert judge_requests(made) == []
     assert result.reports["grounding"].errors[0].startswith("BudgetExceeded")
 
 
@@ -290,7 +290,7 @@ async def test_wherever_a_run_dies_it_ends_as_if_it_had_not(judge: str) -> None:
             continue
         report = result.reports["grounding"]
         assert (result.text, report.verdict, report.score, report.revisions) == (GOOD, "grounded", 1.0, 1)
-        assert len(asked(made)) <= (3 if judge == "model" else 0), (
+        assert len(judge_requests(made)) <= (3 if judge == "model" else 0), (
             "two verdicts, and one more for the one that was lost"
         )
         (await timetravel.replay(made, "t")).raise_for_difference()
@@ -309,9 +309,9 @@ async def test_a_replay_asks_nobody() -> None:
         checkpointer=MemoryStore(),
     )
     await made.run("How many?", thread_id="t")
-    before = len(asked(made))
+    before = len(judge_requests(made))
     (await timetravel.replay(made, "t")).raise_for_difference()
-    assert len(asked(made)) == before == 3
+    assert len(judge_requests(made)) == before == 3
 
 
 async def test_runs_side_by_side_keep_their_evidence_apart() -> None:

@@ -115,7 +115,7 @@ def test_of_much_evidence_the_newest_is_shown() -> None:
     assert (text.count("new "), text.count("old ")) == (100, 25)
 
 
-async def _judged(answer: Any, **options: Any) -> GroundingResult:
+async def _judge(answer: Any, **options: Any) -> GroundingResult:
     evaluator = GroundingEvaluator(GroundingSettings(**options))
     model = ScriptedModel(answer)
     return await evaluator.evaluate_with_llm(claims=CLAIMS, evidence=["The sky is blue."], model=model)
@@ -123,14 +123,14 @@ async def _judged(answer: Any, **options: Any) -> GroundingResult:
 
 @pytest.mark.anyio
 async def test_a_judge_scores_claims() -> None:
-    result = await _judged("1: 1.0\n2: 0.1")
+    result = await _judge("1: 1.0\n2: 0.1")
     assert (result.score, result.ungrounded_claims) == (0.55, CLAIMS[1:])
     assert result.requires_replan
 
 
 @pytest.mark.anyio
 async def test_a_judge_partitions_claims() -> None:
-    result = await _judged("1: grounded tool_match\n2: contradicted tool_match", typed=True, penalty=0.1)
+    result = await _judge("1: grounded tool_match\n2: contradicted tool_match", typed=True, penalty=0.1)
     assert result.decision is Decision.REGENERATE
     assert result.contradicted_claims == CLAIMS[1:]
 
@@ -139,14 +139,14 @@ async def test_a_judge_partitions_claims() -> None:
 @pytest.mark.parametrize("answer", ["Fine.", call("look", at=1), ModelError("overloaded")])
 async def test_a_judge_that_fails_says_so(answer: Any) -> None:
     with pytest.raises((BadVerdict, ModelError)):
-        await _judged(answer)
+        await _judge(answer)
 
 
 @pytest.mark.anyio
 async def test_a_verdict_beside_a_call_of_a_tool_is_not_one() -> None:
     answer = Message(Role.ASSISTANT, (TextBlock("1: 1.0\n2: 1.0"), ToolCall("c", "look", {})))
     with pytest.raises(BadVerdict, match="called a tool"):
-        await _judged(answer)
+        await _judge(answer)
 
 
 @pytest.mark.anyio

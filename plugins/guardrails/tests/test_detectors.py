@@ -22,11 +22,11 @@ CARD = "4111 1111 1111 1111"
 KEY = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
 
 
-def redacted(text: str, place: Place = "prompt", scanner: Scanner = SCANNER) -> str:
+def redact(text: str, place: Place = "prompt", scanner: Scanner = SCANNER) -> str:
     return scanner.rewritten(text, scanner.regions(scanner.findings(text, place)))
 
 
-def found(text: str, place: Place = "prompt") -> set[str]:
+def find_rules(text: str, place: Place = "prompt") -> set[str]:
     return {finding.rule.name for finding in SCANNER.findings(text, place)}
 
 
@@ -64,7 +64,7 @@ def found(text: str, place: Place = "prompt") -> set[str]:
     ],
 )
 def test_what_is_personal_or_secret_is_cut_out_and_nothing_else(text: str, expected: str) -> None:
-    assert redacted(text) == expected
+    assert redact(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_what_is_personal_or_secret_is_cut_out_and_nothing_else(text: str, expec
     ],
 )
 def test_a_trick_of_writing_hides_nothing(text: str) -> None:
-    passed = redacted(text)
+    passed = redact(text)
     assert "redacted: " in passed.replace("[redacted: 4", "")
     digits = "".join(char for char in passed if char.isdigit())
     assert len(digits) < 9
@@ -136,7 +136,7 @@ HARMLESS = [
 @pytest.mark.parametrize("text", HARMLESS)
 @pytest.mark.parametrize("place", PLACES)
 def test_harmless_texts_stay_as_they_are(text: str, place: Place) -> None:
-    assert found(text, place) == set()
+    assert find_rules(text, place) == set()
 
 
 @pytest.mark.parametrize(
@@ -175,8 +175,8 @@ def test_harmless_texts_stay_as_they_are(text: str, place: Place) -> None:
     ],
 )
 def test_attacks_in_arguments_are_found(rule: str, text: str) -> None:
-    assert rule in found(text, "arguments")
-    assert rule not in found(text, "prompt")
+    assert rule in find_rules(text, "arguments")
+    assert rule not in find_rules(text, "prompt")
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_attacks_in_arguments_are_found(rule: str, text: str) -> None:
     ],
 )
 def test_what_poses_as_another_speaker_is_found_in_results(rule: str, text: str) -> None:
-    assert rule in found(text, "result")
+    assert rule in find_rules(text, "result")
 
 
 def test_every_detector_is_used_by_a_default_rule_and_says_what_it_finds() -> None:
@@ -211,7 +211,7 @@ _around = st.text(st.sampled_from(" \n,;:()<>\"'!?é漢🙂\u200b") | st.sampled
 @steady
 @given(before=_around, secret=st.sampled_from(SECRETS), after=_around)
 def test_a_secret_between_spaces_is_cut_out_whatever_is_around_it(before: str, secret: str, after: str) -> None:
-    passed = redacted(f"{before} {secret} {after}")
+    passed = redact(f"{before} {secret} {after}")
     assert secret not in passed
     assert "[redacted: " in passed
 
@@ -219,8 +219,8 @@ def test_a_secret_between_spaces_is_cut_out_whatever_is_around_it(before: str, s
 @steady
 @given(st.text(max_size=60), st.lists(st.sampled_from(SECRETS), max_size=3), st.text(max_size=60))
 def test_redacting_twice_is_redacting_once(before: str, secrets: list[str], after: str) -> None:
-    once = redacted(" ".join([before, *secrets, after]))
-    assert redacted(once) == once
+    once = redact(" ".join([before, *secrets, after]))
+    assert redact(once) == once
 
 
 @steady
@@ -244,7 +244,7 @@ def test_what_is_not_found_is_kept_to_the_letter(text: str) -> None:
 def test_a_number_is_a_card_exactly_when_its_check_digit_is_right(digits: str, prefix: str, separator: str) -> None:
     number = ("51" if prefix == "5" else "4") + digits[: 14 if prefix == "5" else 15]
     written = separator.join(number[i : i + 4] for i in range(0, 16, 4))
-    assert ("card" in found(written)) == luhn.is_valid(number)
+    assert ("card" in find_rules(written)) == luhn.is_valid(number)
 
 
 @steady

@@ -59,13 +59,13 @@ class Scripted:
             if callback(PROMPT):
                 return
             time.sleep(0.001)  # a batch of the prompt: the real server computes without the interpreter's lock
-        text = self._written(answer, "anyOf" in body.get("json_schema", {}))
+        text = self._write(answer, "anyOf" in body.get("json_schema", {}))
         size = max(3, len(text) // 100)
         end = {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}
         pieces = [delta(text[at : at + size]) for at in range(0, len(text), size)]
         any(callback(chunk) for chunk in (PROMPT, *pieces, end, USAGE))
 
-    def _written(self, answer: Any, wrapped: bool) -> str:
+    def _write(self, answer: Any, wrapped: bool) -> str:
         if isinstance(answer, ToolCall):
             return call_text(answer.name, answer.arguments) if answer.malformed is None else answer.malformed
         return call_text("submit_answer", {"answer": answer}) if wrapped else str(answer)
@@ -188,7 +188,7 @@ def after_looking() -> Sequence[Message]:
     return HELLO, Message(Role.ASSISTANT, (call,)), Message(Role.TOOL, (ToolResult("call_1", "blue"),))
 
 
-def offered(body: dict[str, Any]) -> list[str]:
+def tools_in(body: dict[str, Any]) -> list[str]:
     return [each["properties"]["tool"]["const"] for each in body["json_schema"]["anyOf"]]
 
 
@@ -204,7 +204,7 @@ async def test_a_repeated_call_is_asked_again_without_that_tool(server: Scripted
 
     assert response.message.text == "It is blue."
     assert "".join(heard) == "It is blue."
-    assert [offered(body) for body in server.bodies] == [["look", "go", "submit_answer"], ["go", "submit_answer"]]
+    assert [tools_in(body) for body in server.bodies] == [["look", "go", "submit_answer"], ["go", "submit_answer"]]
     assert server.bodies[0]["messages"] == server.bodies[1]["messages"]
     assert response.usage.prompt_tokens == 14, "both tries are counted"
 
@@ -221,7 +221,7 @@ async def test_a_model_that_only_repeats_is_brought_to_its_answer(server: Script
     response = await model.complete(ModelRequest(messages=messages, tools=(LOOK, GO)))
 
     assert response.message.text == "Done."
-    assert offered(server.bodies[-1]) == ["submit_answer"]
+    assert tools_in(server.bodies[-1]) == ["submit_answer"]
 
 
 @pytest.mark.anyio

@@ -36,7 +36,7 @@ def request(*messages: Message, tools: tuple[ToolSpec, ...] = (LOOK, GO), **sett
     return ModelRequest(messages=messages or (HELLO,), tools=tools, settings=ModelSettings(**settings))
 
 
-def called(name: str, call_id: str = "call_1", **arguments: Any) -> Message:
+def call_turn(name: str, call_id: str = "call_1", **arguments: Any) -> Message:
     return Message(Role.ASSISTANT, (ToolCall(call_id, name, arguments),))
 
 
@@ -111,7 +111,9 @@ def test_examples_of_two_tools_for_one_request_are_one_conversation() -> None:
 
 
 def test_each_turn_of_the_model_is_one_object_and_each_result_a_user_turn() -> None:
-    turn = plan(request(HELLO, called("look", at="sea"), result("blue"), Message(Role.ASSISTANT, "It is blue."), HELLO))
+    turn = plan(
+        request(HELLO, call_turn("look", at="sea"), result("blue"), Message(Role.ASSISTANT, "It is blue."), HELLO)
+    )
 
     assert tail(turn, 5) == [
         ("user", "Hello"),
@@ -221,7 +223,7 @@ def test_the_tool_choice_changes_the_grammar_and_not_the_prompt(choice: str | No
 # ----------------------------------------------------------------- what may be said
 
 
-def offered(turn: Turn) -> list[str]:
+def tools_in(turn: Turn) -> list[str]:
     assert turn.schema is not None
     return [each["properties"]["tool"]["const"] for each in turn.schema["anyOf"]]
 
@@ -237,7 +239,7 @@ def offered(turn: Turn) -> list[str]:
     ],
 )
 def test_the_tool_choice_decides_what_is_on_offer(choice: str | None, names: list[str]) -> None:
-    assert offered(plan(request(tool_choice=choice))) == names
+    assert tools_in(plan(request(tool_choice=choice))) == names
 
 
 def test_a_tool_choice_that_names_no_tool_is_refused() -> None:
@@ -269,7 +271,7 @@ def test_a_call_and_an_answer_are_distinguished() -> None:
 
 
 def test_ids_count_the_calls_of_the_conversation() -> None:
-    turn = plan(request(HELLO, called("look", at="sea"), result("blue"), HELLO))
+    turn = plan(request(HELLO, call_turn("look", at="sea"), result("blue"), HELLO))
 
     call = read(turn, '{"tool": "go", "args": {}}').call
     assert call is not None
@@ -318,7 +320,7 @@ AGAIN = '{"tool": "look", "args": {"zoom": 2, "at": "sea"}}'
 
 
 def after_looking(**settings: Any) -> Turn:
-    return plan(request(HELLO, called("look", at="sea", zoom=2), result("blue"), **settings))
+    return plan(request(HELLO, call_turn("look", at="sea", zoom=2), result("blue"), **settings))
 
 
 def test_the_same_call_in_the_same_user_turn_is_a_repeat_whatever_the_order_of_its_arguments() -> None:
@@ -331,7 +333,7 @@ def test_the_same_call_in_the_same_user_turn_is_a_repeat_whatever_the_order_of_i
 
 
 def test_a_new_user_turn_may_make_the_call_again() -> None:
-    turn = plan(request(HELLO, called("look", at="sea", zoom=2), result("blue"), HELLO))
+    turn = plan(request(HELLO, call_turn("look", at="sea", zoom=2), result("blue"), HELLO))
 
     assert not is_repeat(turn, read(turn, AGAIN))
 
@@ -340,9 +342,9 @@ def test_after_a_repeat_that_tool_is_not_on_offer_and_the_prompt_is_the_same() -
     turn = after_looking()
     next_turn = without(turn, "look")
 
-    assert offered(next_turn) == ["go", "submit_answer"]
+    assert tools_in(next_turn) == ["go", "submit_answer"]
     assert next_turn.messages == turn.messages
-    assert offered(without(next_turn, "go")) == ["submit_answer"]
+    assert tools_in(without(next_turn, "go")) == ["submit_answer"]
 
 
 def test_a_call_that_was_asked_for_by_name_may_repeat() -> None:

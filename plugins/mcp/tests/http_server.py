@@ -14,7 +14,7 @@ from attrs import define, field
 from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 
-__all__ = ["LEFT_STREAMS", "Served", "running", "served"]
+__all__ = ["LEFT_STREAMS", "Served", "running", "serve"]
 
 #: What trio says of the streams of the HTTP client that the SDK leaves before their end.
 LEFT_STREAMS = "ignore:Exception ignored in. <async_generator object (PoolByteStream|Response|EventSource)"
@@ -102,7 +102,7 @@ def running(app: Any) -> Iterator[str]:
 
 
 @contextmanager
-def served() -> Iterator[Served]:
+def serve() -> Iterator[Served]:
     """The server, while the block lasts."""
     seen = Served()
     with running(_Noting(_server(seen).streamable_http_app(), seen)) as url:

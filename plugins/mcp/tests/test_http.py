@@ -16,7 +16,7 @@ from locus.plugin import Hook
 from locus_testkit import ScriptedModel, call
 from locus_testkit.localserver import Answer, LocalServer
 
-from .http_server import LEFT_STREAMS, PNG, Served, running, served
+from .http_server import LEFT_STREAMS, PNG, Served, running, serve
 from .kit import reported, results
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings(LEFT_STREAMS)]
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings(LEFT_STREAMS)]
 
 @pytest.fixture(scope="module")
 def sdk() -> Iterator[Served]:
-    with served() as seen:
+    with serve() as seen:
         yield seen
 
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 SCHEMA = {"type": "object", "properties": {"words": {"type": "string"}}}
 
 
-def offered(name: str, **hints: bool) -> dict[str, Any]:
+def tool_form(name: str, **hints: bool) -> dict[str, Any]:
     return {"name": name, "description": f"Does {name}.", "inputSchema": SCHEMA, "annotations": hints}
 
 
@@ -46,7 +46,7 @@ async def test_a_call_that_a_crash_interrupted_is_repeated_only_if_a_trusted_ser
     hints: dict[str, bool], trust: bool, again: bool, store: Any, tmp_path: Path
 ) -> None:
     kept, log = broken(store(), "0/execute/0"), tmp_path / "log"
-    server = raw({"log": str(log), "tools": [offered("note", **hints)]}, trust=trust)
+    server = raw({"log": str(log), "tools": [tool_form("note", **hints)]}, trust=trust)
     options: Any = {"mcp": {"servers": {"raw": server}}, "checkpointer": kept}
     with pytest.raises(StoreError):
         await Agent(ScriptedModel(call("raw__note", words="x")), **options).run("go", thread_id="t")
@@ -63,13 +63,13 @@ async def test_a_call_that_a_crash_interrupted_is_repeated_only_if_a_trusted_ser
 
 async def test_a_resumed_run_tells_the_model_of_the_same_tools_whatever_the_server_lists_by_now(tmp_path: Path) -> None:
     kept, log = broken(MemoryStore(), "0/think/0"), tmp_path / "log"
-    first = raw({"tools": [offered("b.c", readOnlyHint=True), offered("old")]}, trust=True)
+    first = raw({"tools": [tool_form("b.c", readOnlyHint=True), tool_form("old")]}, trust=True)
     model = ScriptedModel("lost")
     with pytest.raises(StoreError):
         await Agent(model, mcp={"servers": {"raw": first}}, checkpointer=kept).run("go", thread_id="t")
 
     # Under the name that `b.c` had, a tool of that very name would now be found.
-    tools = [offered("b_c"), {**offered("b.c"), "description": "Otherwise."}, offered("new")]
+    tools = [tool_form("b_c"), {**tool_form("b.c"), "description": "Otherwise."}, tool_form("new")]
     second = raw({"log": str(log), "tools": tools}, trust=False)
     later = ScriptedModel(call("raw__b_c", words="x"), call("raw__old"), call("raw__new"), "done")
     agent = Agent(later, mcp={"servers": {"raw": second}}, checkpointer=kept)

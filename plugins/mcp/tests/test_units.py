@@ -102,7 +102,7 @@ def test_secrets_come_from_the_environment_and_are_shown_nowhere(monkeypatch: py
         Agent(ScriptedModel(), mcp={"servers": {"s": server}})
 
 
-def written(path: Path, servers: Any) -> Path:
+def write_file(path: Path, servers: Any) -> Path:
     path.write_text(json.dumps({"mcpServers": servers}))
     return path
 
@@ -118,7 +118,7 @@ def test_a_file_that_other_programs_share_is_read(tmp_path: Path) -> None:
         },
         "off": {"command": "x", "disabled": True},
     }
-    file = written(tmp_path / "mcp.json", servers)
+    file = write_file(tmp_path / "mcp.json", servers)
     settings = with_file(McpSettings(file=file, servers={"own": ServerSettings(command="y")}), {"TOKEN": "t0p"})
 
     assert list(settings.servers) == ["own", "time", "web", "off"]
@@ -129,7 +129,7 @@ def test_a_file_that_other_programs_share_is_read(tmp_path: Path) -> None:
     }
     assert settings.servers["web"].trust
     assert "t0p" not in repr(settings)
-    assert list(McpHook(McpSettings(file=written(tmp_path / "b.json", {}))).settings.servers) == []
+    assert list(McpHook(McpSettings(file=write_file(tmp_path / "b.json", {}))).settings.servers) == []
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_what_is_wrong_with_a_file_is_said_with_its_name(content: str, says: str
 # -- results ------------------------------------------------------------------------------------------
 
 
-def answered(*content: dict[str, Any], **more: Any) -> CallToolResult:
+def make_answer(*content: dict[str, Any], **more: Any) -> CallToolResult:
     return CallToolResult.model_validate({"content": content, **more}, by_name=False)
 
 
@@ -165,7 +165,7 @@ PNG = base64.b64encode(b"\x89PNG....").decode()
 
 def test_texts_are_one_text_and_structured_data_is_not_said_twice() -> None:
     def said(*content: Any, **more: Any) -> Any:
-        return result_of(answered(*content, **more), 1_000, 1_000)
+        return result_of(make_answer(*content, **more), 1_000, 1_000)
 
     one = {"type": "text", "text": "a"}
     assert said(one, {"type": "text", "text": "b"}) == "a\nb"
@@ -178,7 +178,7 @@ def test_texts_are_one_text_and_structured_data_is_not_said_twice() -> None:
 
 def test_media_links_and_resources_become_blocks_and_words() -> None:
     blocks = result_of(
-        answered(
+        make_answer(
             {"type": "text", "text": "see"},
             {"type": "image", "data": PNG, "mimeType": "image/png"},
             {"type": "audio", "data": "!!", "mimeType": "audio/wav"},
@@ -206,9 +206,9 @@ def test_media_links_and_resources_become_blocks_and_words() -> None:
 
 def test_what_a_server_calls_an_error_is_the_calls_error() -> None:
     with pytest.raises(ToolError, match=r"^it broke$"):
-        result_of(answered({"type": "text", "text": "it broke"}, isError=True), 100, 100)
+        result_of(make_answer({"type": "text", "text": "it broke"}, isError=True), 100, 100)
     with pytest.raises(ToolError, match="but not why"):
-        result_of(answered(isError=True), 100, 100)
+        result_of(make_answer(isError=True), 100, 100)
 
 
 PARTS = st.one_of(
@@ -226,7 +226,7 @@ PARTS = st.one_of(
 
 @given(parts=st.lists(PARTS, max_size=6), structured=st.none() | st.dictionaries(st.text(max_size=3), st.integers()))
 def test_whatever_a_server_answers_is_bounded_data(parts: list[dict[str, Any]], structured: Any) -> None:
-    got = result_of(answered(*parts, structuredContent=structured), 40, 6)
+    got = result_of(make_answer(*parts, structuredContent=structured), 40, 6)
 
     if not isinstance(got, str):
         assert sum(len(b.text) for b in got if isinstance(b, TextBlock)) <= 40 + 20 * len(got)

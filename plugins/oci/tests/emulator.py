@@ -90,7 +90,7 @@ class Bucket:
         """Let time pass, for the service."""
         self._ahead += timedelta(seconds=seconds)
 
-    def counted(self, method: str, part: str = "") -> int:
+    def count_requests(self, method: str, part: str = "") -> int:
         """How many requests there were."""
         return sum(1 for m, name in self.requests if m == method and part in name)
 
@@ -114,7 +114,7 @@ class Bucket:
         if self._left and request.method in ("PUT", "DELETE"):
             self._left -= 1
             if not self._left and self._stored:
-                self._answered(request)
+                self._answer(request)
         return not self._left
 
     def _now(self) -> datetime:
@@ -133,7 +133,7 @@ class Bucket:
         if fault is not None and fault.action is not None:
             fault.action()
         with self._lock:
-            answer = self._answered(request) if fault is None or fault.done or fault.action else None
+            answer = self._answer(request) if fault is None or fault.done or fault.action else None
             if fault is None or (fault.action and not fault.done):
                 assert answer is not None
                 return answer
@@ -152,14 +152,14 @@ class Bucket:
                 return fault
         return None
 
-    def _answered(self, request: ReceivedRequest) -> Answer:
+    def _answer(self, request: ReceivedRequest) -> Answer:
         why = unsigned_because(self.keys, request.method, request.path, request.headers, request.body)
         if why:
             self.refused.append(why)
             return self._refusal(401, "NotAuthenticated", f"The required information to complete authentication: {why}")
         parts = urlsplit(request.path)
         if parts.path in ("/n", "/n/") and request.method == "GET":
-            return self._said(NAMESPACE)
+            return self._json(NAMESPACE)
         place, _, name = parts.path.removeprefix("/n/").partition("/o")
         if place != f"{NAMESPACE}/b/{BUCKET}":
             return self._refusal(404, "BucketNotFound", f"The bucket {place!r} does not exist in {NAMESPACE}")
@@ -229,7 +229,7 @@ class Bucket:
                 "timeModified": found.changed.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             }
             rows.append({each: told[each] for each in fields})
-        return self._said({"objects": rows, "prefixes": [], **({"nextStartWith": rest[0]} if rest else {})})
+        return self._json({"objects": rows, "prefixes": [], **({"nextStartWith": rest[0]} if rest else {})})
 
     # -- answers ------------------------------------------------------------------------------------
 
@@ -239,7 +239,7 @@ class Bucket:
             "opc-request-id": f"iad-1:{uuid4().hex}",
         }
 
-    def _said(self, data: Any) -> Answer:
+    def _json(self, data: Any) -> Answer:
         return Answer.of(data, headers=self._common())
 
     def _missing(self, name: str, request: ReceivedRequest) -> Answer:

@@ -55,7 +55,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def said(*words: str) -> list[Outcome]:
+def outcomes(*words: str) -> list[Outcome]:
     return [Outcome(run_id="run", step_id=StepId(0, word), value=word) for word in words]
 
 
@@ -63,9 +63,9 @@ async def words(store: OCIBucketBackend, thread_id: str = "t", after: int = 0) -
     return [entry.body.value for entry in await store.read(thread_id, after) if isinstance(entry.body, Outcome)]
 
 
-async def claimed(store: OCIBucketBackend, *bodies: str, thread_id: str = "t") -> Claim:
+async def claim_and_append(store: OCIBucketBackend, *bodies: str, thread_id: str = "t") -> Claim:
     claim = await store.claim(thread_id, "the worker")
-    assert await store.append(claim, said(*bodies)) is Appended.OK
+    assert await store.append(claim, outcomes(*bodies)) is Appended.OK
     return claim
 
 
@@ -78,42 +78,42 @@ async def test_it_is_found_where_programs_look_for_it(home: Home) -> None:
     store = provide("checkpointer", "oci:journals/team/runs", settings={"oci": home.settings()})
     assert isinstance(store, OCIBucketBackend)
     async with store:
-        await claimed(store, "one")
+        await claim_and_append(store, "one")
     assert home.names() == ["team/runs/threads/t"]
 
 
 async def test_an_append_is_one_request(home: Home) -> None:
     """The head alone, however many bodies; nothing is read."""
     async with home.store() as store:
-        claim = await claimed(store, "one")
+        claim = await claim_and_append(store, "one")
         before = list(home.bucket.requests)
-        assert await store.append(claim, said("two", "three")) is Appended.OK
+        assert await store.append(claim, outcomes("two", "three")) is Appended.OK
         assert home.bucket.requests[len(before) :] == [("PUT", "locus/threads/t")]
 
 
 async def test_appends_at_the_same_time_share_a_request(home: Home) -> None:
     """Tools of one turn record their outcomes together."""
     async with home.store() as store:
-        claim = await claimed(store, "one")
-        before = home.bucket.counted("PUT", "threads/")
-        posts = [store.post(claim, said(f"tool-{n}")) for n in range(8)]
+        claim = await claim_and_append(store, "one")
+        before = home.bucket.count_requests("PUT", "threads/")
+        posts = [store.post(claim, outcomes(f"tool-{n}")) for n in range(8)]
         assert {await each.wait() for each in posts} == {Appended.OK}
-        assert home.bucket.counted("PUT", "threads/") - before <= 4
+        assert home.bucket.count_requests("PUT", "threads/") - before <= 4
         assert await words(store) == ["one", *(f"tool-{n}" for n in range(8))]
 
 
 async def test_what_is_asked_comes_behind_what_was_begun(home: Home) -> None:
     """Though nobody waits for it: reading, listing and looking for work see what was posted and given back."""
     async with home.store() as store:
-        claim = await claimed(store, "one")
-        begun = store.post(claim, said("two"))
+        claim = await claim_and_append(store, "one")
+        begun = store.post(claim, outcomes("two"))
         assert await words(store) == ["one", "two"]
         with anyio.CancelScope() as scope:
             scope.cancel()
             await store.release(claim, NOON)
         assert await store.next_ready(NOON) == "t"
         claim = await store.claim("t", "w")
-        last = store.post(claim, said("three"))
+        last = store.post(claim, outcomes("three"))
         assert [info.head for info in await store.threads()] == [3]
         assert await begun.wait() is await last.wait() is Appended.OK
 
@@ -121,15 +121,15 @@ async def test_what_is_asked_comes_behind_what_was_begun(home: Home) -> None:
 async def test_prefixes_know_nothing_of_each_other(home: Home) -> None:
     one, two = (OCIBucketBackend("journals", prefix=name, settings=home.settings()) for name in ("a", "a/b"))
     async with one, two:
-        await claimed(one, "one")
+        await claim_and_append(one, "one")
         assert [info.thread_id for info in await two.threads()] == []
-        await claimed(two, "two")
+        await claim_and_append(two, "two")
         assert (await words(one), await words(two)) == (["one"], ["two"])
 
 
 async def test_the_namespace_is_asked_for_once(home: Home) -> None:
     async with home.store(namespace=None) as store:
-        await claimed(store, "one")
+        await claim_and_append(store, "one")
         assert await words(store) == ["one"]
     assert [each.path for each in home.server.received].count("/n") == 1
 
@@ -142,10 +142,10 @@ async def test_the_namespace_is_asked_for_once(home: Home) -> None:
 async def test_a_failure_by_the_way_is_sent_again_and_stored_once(home: Home, status: int, done: bool) -> None:
     """Whether or not the first try had its effect."""
     async with home.store() as store:
-        claim = await claimed(store, "one")
+        claim = await claim_and_append(store, "one")
         home.bucket.faults.append(Fault(status=status, done=done))
-        assert await store.append(claim, said("two")) is Appended.OK
-        assert await store.append(claim, said("three")) is Appended.OK
+        assert await store.append(claim, outcomes("two")) is Appended.OK
+        assert await store.append(claim, outcomes("three")) is Appended.OK
         assert await words(store) == ["one", "two", "three"]
 
 
@@ -153,9 +153,9 @@ async def test_a_failure_by_the_way_is_sent_again_and_stored_once(home: Home, st
 async def test_an_append_without_an_answer_is_unknown(home: Home, done: bool) -> None:
     """All answers are lost, and the head cannot be read either; the next claim tells."""
     async with home.store(retries=1) as store:
-        claim = await claimed(store, "one")
+        claim = await claim_and_append(store, "one")
         home.bucket.faults += [Fault(times=2, status=0, done=done), Fault(times=2, method="GET", status=0)]
-        assert await store.append(claim, said("two")) is Appended.UNKNOWN
+        assert await store.append(claim, outcomes("two")) is Appended.UNKNOWN
         assert home.bucket.faults == []
         await store.release(claim)
         again = await store.claim("t", "next")
@@ -166,13 +166,13 @@ async def test_an_append_without_an_answer_is_unknown(home: Home, done: bool) ->
 async def test_a_service_that_is_busy_stores_nothing_and_says_so(home: Home) -> None:
     """429 comes before anything is done, so it is no case of not knowing."""
     async with home.store(retries=2) as store:
-        claim = await claimed(store, "one")
+        claim = await claim_and_append(store, "one")
         home.bucket.faults.append(Fault(times=3, status=429, code="TooManyRequests"))
         with pytest.raises(BucketBusy) as caught:
-            await store.append(claim, said("two"))
+            await store.append(claim, outcomes("two"))
         assert (caught.value.status, caught.value.code, caught.value.bucket) == (429, "TooManyRequests", "journals")
         assert caught.value.request_id
-        assert await store.append(claim, said("three")) is Appended.OK
+        assert await store.append(claim, outcomes("three")) is Appended.OK
         assert await words(store) == ["one", "three"]
 
 
@@ -210,7 +210,7 @@ async def test_a_claim_whose_answer_was_lost_is_given_back(home: Home) -> None:
 
 async def test_a_release_that_fails_is_made_up_for(home: Home) -> None:
     async with home.store(retries=0) as store, home.store() as other:
-        claim = await claimed(store, "one")
+        claim = await claim_and_append(store, "one")
         home.bucket.faults.append(Fault(status=500))
         await store.release(claim)
         with pytest.raises(ThreadBusy):
@@ -234,12 +234,12 @@ async def test_a_store_that_cannot_begin_says_why(home: Home, monkeypatch: pytes
 
 async def test_what_else_is_asked_of_a_closed_store_is_refused(home: Home) -> None:
     store = home.store()
-    claim = await claimed(store, "one")
+    claim = await claim_and_append(store, "one")
     await store.aclose()
     await store.aclose()
     await store.release(claim)
     with pytest.raises(StoreClosed):
-        await store.append(claim, said("two"))
+        await store.append(claim, outcomes("two"))
     async with home.store() as other:
         assert (await other.claim("t", "w")).head == 1, "closing gives threads back"
         assert len([name for name in home.bucket.objects if "/pulses/" in name]) == 1
@@ -248,7 +248,7 @@ async def test_what_else_is_asked_of_a_closed_store_is_refused(home: Home) -> No
 async def test_a_thread_is_given_back_where_no_event_loop_runs(home: Home) -> None:
     """As when a run is closed from outside: what is asked is done, though nobody can wait for it."""
     async with home.store() as store:
-        claim = await claimed(store, "one")
+        claim = await claim_and_append(store, "one")
 
         def close() -> None:
             try:
@@ -264,11 +264,11 @@ async def test_a_thread_is_given_back_where_no_event_loop_runs(home: Home) -> No
 async def test_a_worker_that_somebody_overtakes_in_the_middle_is_fenced(home: Home) -> None:
     """Another store takes the thread between two of its requests."""
     async with home.store() as store, home.store() as other:
-        claim = await claimed(store, "one")
+        claim = await claim_and_append(store, "one")
         home.bucket.advance(61)
         fresh = await other.claim("t", "other")
-        assert await store.append(claim, said("two")) is Appended.FENCED
-        assert await other.append(fresh, said("three")) is Appended.OK
+        assert await store.append(claim, outcomes("two")) is Appended.FENCED
+        assert await other.append(fresh, outcomes("three")) is Appended.OK
         assert await words(store) == ["one", "three"]
 
 
@@ -288,7 +288,7 @@ async def test_a_store_says_that_it_lives_while_it_holds_a_thread(home: Home) ->
     """By a timer, also when the service fails in between; and no longer than it holds one."""
     async with home.store(retries=0) as store:
         store._engine.journals.pulse.lease = 0.15  # no setting: the service's clock tells whole seconds
-        claim = await claimed(store, "one")
+        claim = await claim_and_append(store, "one")
         (first,) = pulses(home)
         await until(lambda: pulses(home) != [first])
         failing = Fault(times=2, name="/pulses/", status=500)
@@ -306,30 +306,30 @@ async def test_a_store_says_that_it_lives_while_it_holds_a_thread(home: Home) ->
 async def test_of_two_claims_of_a_new_thread_one_wins(home: Home) -> None:
     """Another store makes the thread after this one has seen that there is none."""
     async with home.store() as store, home.store() as other:
-        theirs = await claimed(other, "theirs")
+        theirs = await claim_and_append(other, "theirs")
         head = home.bucket.objects.pop(HEAD)
         home.bucket.faults.append(Fault(action=lambda: home.bucket.objects.update({HEAD: head})))
         with pytest.raises(ThreadBusy, match="the worker"):
             await store.claim("t", "late")
-        assert await other.append(theirs, said("more")) is Appended.OK
+        assert await other.append(theirs, outcomes("more")) is Appended.OK
         assert await words(store) == ["theirs", "more"]
 
 
 async def test_a_fork_takes_no_thread_that_is_made_meanwhile(home: Home) -> None:
     async with home.store() as store, home.store() as other:
-        await store.release(await claimed(store, "one"))
-        theirs = await claimed(other, "theirs", thread_id="fork")
+        await store.release(await claim_and_append(store, "one"))
+        theirs = await claim_and_append(other, "theirs", thread_id="fork")
         head = home.bucket.objects.pop("locus/threads/fork")
         home.bucket.faults.append(Fault(action=lambda: home.bucket.objects.update({"locus/threads/fork": head})))
         with pytest.raises(JournalError, match="was just created elsewhere"):
             await store.fork("t", 1, "fork")
-        assert await other.append(theirs, said("more")) is Appended.OK
+        assert await other.append(theirs, outcomes("more")) is Appended.OK
         assert await words(store, "fork") == ["theirs", "more"]
 
 
 async def test_a_thread_that_is_taken_meanwhile_is_not_deleted(home: Home) -> None:
     async with home.store() as store, home.store() as other:
-        await store.release(await claimed(store, "one"))
+        await store.release(await claim_and_append(store, "one"))
         free = home.bucket.objects[HEAD]
         theirs = await other.claim("t", "the worker")
         taken = home.bucket.objects[HEAD]
@@ -337,13 +337,13 @@ async def test_a_thread_that_is_taken_meanwhile_is_not_deleted(home: Home) -> No
         home.bucket.faults.append(Fault(method="DELETE", action=lambda: home.bucket.objects.update({HEAD: taken})))
         with pytest.raises(ThreadBusy, match="the worker"):
             await store.delete("t")
-        assert await other.append(theirs, said("two")) is Appended.OK
+        assert await other.append(theirs, outcomes("two")) is Appended.OK
 
 
 async def test_a_thread_that_is_deleted_meanwhile_is_begun_again(home: Home) -> None:
     """The head is gone when it is to be written: the look is repeated."""
     async with home.store() as store:
-        await store.release(await claimed(store, "one"))
+        await store.release(await claim_and_append(store, "one"))
         home.bucket.faults.append(Fault(action=lambda: home.bucket.objects.pop(HEAD)))
         assert (await store.claim("t", "w")).head == 0
 
@@ -364,7 +364,7 @@ async def test_a_long_thread_is_read_from_everywhere(home: Home) -> None:
         claim = await store.claim("t", "w")
         told = [f"word-{n}" for n in range(40)]
         for at in range(0, 40, 2):
-            assert await store.append(claim, said(*told[at : at + 2])) is Appended.OK
+            assert await store.append(claim, outcomes(*told[at : at + 2])) is Appended.OK
         head = json.loads(home.bucket.objects[HEAD].body)
         assert len(head["parts"]) <= 4
         assert any(nested for *_, nested in head["parts"])
@@ -383,11 +383,11 @@ async def test_forks_share_objects_and_the_last_one_takes_them_along(home: Home)
     async with home.store() as store:
         claim = await store.claim("t", "w")
         for at in range(24):
-            await store.append(claim, said(f"word-{at}"))
+            await store.append(claim, outcomes(f"word-{at}"))
         await store.release(claim)
         entries = await store.read("t")
         for at in (1, 7, 13, 23, 24):
-            await store.fork("t", at, f"fork-{at}", said("own"))
+            await store.fork("t", at, f"fork-{at}", outcomes("own"))
             made = await store.read(f"fork-{at}")
             assert made[:at] == entries[:at]
             assert made[at].parent == entries[at - 1].id
@@ -405,7 +405,7 @@ async def test_forks_share_objects_and_the_last_one_takes_them_along(home: Home)
 
 async def test_a_deleted_thread_leaves_nothing(home: Home) -> None:
     async with home.store() as store:
-        claim = await claimed(store, "x" * 200_000, "two")
+        claim = await claim_and_append(store, "x" * 200_000, "two")
         await store.release(claim, NOON)
         assert len(home.names()) == 3
         assert await store.delete("t")
@@ -416,7 +416,7 @@ async def test_a_time_is_found_without_reading_every_thread(home: Home) -> None:
     """And one that no longer holds is seen through, and forgotten."""
     async with home.store() as store:
         for n in range(7):
-            await store.release(await claimed(store, "one", thread_id=f"thread-{n}"))
+            await store.release(await claim_and_append(store, "one", thread_id=f"thread-{n}"))
         await store.release(await store.claim("due", "w"), NOON)
         stale = dict(home.bucket.objects)
         before = len(home.bucket.requests)
@@ -442,7 +442,7 @@ async def test_what_is_not_a_head_is_refused_and_left_alone(
     home: Home, content: bytes, error: type[StoreError]
 ) -> None:
     async with home.store() as store:
-        await store.release(await claimed(store, "one"))
+        await store.release(await claim_and_append(store, "one"))
         home.bucket.objects[HEAD].body = content
         for ask in (store.claim("t", "w"), store.read("t"), store.peek("t")):
             with pytest.raises(error):
@@ -452,7 +452,7 @@ async def test_what_is_not_a_head_is_refused_and_left_alone(
 
 async def test_an_object_that_is_missing_or_damaged_says_which(home: Home) -> None:
     async with home.store() as store:
-        await store.release(await claimed(store, "x" * 200_000))
+        await store.release(await claim_and_append(store, "x" * 200_000))
         (name,) = home.names("logs/")
         whole = home.bucket.objects.pop(name)
         with pytest.raises(BucketDamaged, match=name.removeprefix("locus/")):

@@ -139,7 +139,7 @@ def _public(folder: Path, keys: Keys) -> None:
     (folder / "key.pem").write_bytes(keys.public.public_bytes(*form))
 
 
-def _locked(folder: Path, keys: Keys) -> None:
+def _write_locked(folder: Path, keys: Keys) -> None:
     (folder / "key.pem").write_bytes(keys.encrypted)
 
 
@@ -155,8 +155,8 @@ def _locked(folder: Path, keys: Keys) -> None:
         (_write("key.pem", b"hunter2-not-a-key"), {}, "not a private key, or its pass phrase is wrong"),
         (_write("key.pem", _other_key()), {}, "not an RSA key"),
         (_public, {}, "is a public key"),
-        (_locked, {}, "is encrypted, and no pass phrase is set"),
-        (_locked, {"pass_phrase": Secret("wrong-7f3a")}, "its pass phrase is wrong"),
+        (_write_locked, {}, "is encrypted, and no pass phrase is set"),
+        (_write_locked, {"pass_phrase": Secret("wrong-7f3a")}, "its pass phrase is wrong"),
         (None, {"auth": "security_token"}, "has no security_token_file"),
         (None, {"auth": "instance_principal"}, "signs with an API key or a session token"),
         (None, {"auth": "resource_principal"}, "OCI_RESOURCE_PRINCIPAL_VERSION is ''"),

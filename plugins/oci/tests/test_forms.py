@@ -56,11 +56,11 @@ OUTPUT = OutputSpec(
 )
 
 
-def asked(*messages: Message, **fields: Any) -> ModelRequest:
+def make_request(*messages: Message, **fields: Any) -> ModelRequest:
     return ModelRequest(messages=messages or (USER,), **fields)
 
 
-def sent(family: Generic | Cohere, request: ModelRequest, model: str = "xai.grok-4") -> Any:
+def body_of(family: Generic | Cohere, request: ModelRequest, model: str = "xai.grok-4") -> Any:
     return json.loads(family.request(request, model, stream=False))
 
 
@@ -122,7 +122,7 @@ async def test_an_endpoint_of_ones_own_is_named_as_such(server: LocalServer, con
         ("google.gemini-2.5-pro", {"servingType": "ON_DEMAND", "modelId": "google.gemini-2.5-pro"}),
     ):
         server.then(Answer.of({"chatResponse": answer}))
-        response = await model_at(server, config, name).complete(asked())
+        response = await model_at(server, config, name).complete(make_request())
         assert response.message.text == "Hi."
         body = server.received[-1].json
         assert (body["servingMode"], body["compartmentId"]) == (serving, COMPARTMENT)
@@ -131,7 +131,9 @@ async def test_an_endpoint_of_ones_own_is_named_as_such(server: LocalServer, con
 async def test_the_compatible_address_gets_who_pays(server: LocalServer, config: Path) -> None:
     """By header, and the project as well."""
     server.then(Answer.of({"choices": [{"message": {"content": "Hi."}, "finish_reason": "stop"}]}))
-    await model_at(server, config, "openai.gpt-5.5", project="ocid1.generativeaiproject.oc1..p").complete(asked())
+    await model_at(server, config, "openai.gpt-5.5", project="ocid1.generativeaiproject.oc1..p").complete(
+        make_request()
+    )
     (received,) = server.received
     assert received.path == "/openai/v1/chat/completions"
     assert received.headers["opc-compartment-id"] == received.headers["compartmentid"] == COMPARTMENT
@@ -142,7 +144,7 @@ async def test_the_compatible_address_gets_who_pays(server: LocalServer, config:
 async def test_the_strict_form_is_for_those_who_know_it(server: LocalServer, config: Path) -> None:
     for name, strict in (("openai.gpt-5.5", True), ("xai.grok-4", None)):
         server.then(Answer.of({"choices": [{"message": {"content": "Hi."}, "finish_reason": "stop"}]}))
-        await model_at(server, config, name).complete(asked(tools=(TOOL,)))
+        await model_at(server, config, name).complete(make_request(tools=(TOOL,)))
         assert server.received[-1].json["tools"][0]["function"].get("strict") is strict
 
 
@@ -155,10 +157,10 @@ async def test_an_api_key_takes_the_place_of_signatures(server: LocalServer, tmp
         Answer.of({"choices": [{"message": {"content": "Hi."}, "finish_reason": "stop"}]}),
         Answer.of({"code": "NotAuthenticated", "message": f"the key {key.reveal()} is not known"}, status=401),
     )
-    await model.complete(asked())
+    await model.complete(make_request())
     assert server.received[0].headers["authorization"] == f"Bearer {key.reveal()}"
     with pytest.raises(KeyRefused) as caught:
-        await model.complete(asked())
+        await model.complete(make_request())
     assert key.reveal() not in f"{caught.value} {caught.value!r} {model!r} {settings!r} {vars(caught.value)}"
 
 
@@ -166,7 +168,7 @@ async def test_responses_are_asked_where_the_settings_say_so(server: LocalServer
     part = {"type": "output_text", "text": "Hi."}
     item = {"type": "message", "role": "assistant", "content": [part]}
     server.then(Answer.of({"status": "completed", "model": "m", "output": [item]}))
-    response = await model_at(server, config, "openai.gpt-5.5", api="responses").complete(asked())
+    response = await model_at(server, config, "openai.gpt-5.5", api="responses").complete(make_request())
     assert response.message.text == "Hi."
     assert server.received[0].path == "/openai/v1/responses"
 
@@ -174,7 +176,7 @@ async def test_responses_are_asked_where_the_settings_say_so(server: LocalServer
 async def test_nobody_can_sign_is_a_typed_error_and_the_thread_continues(server: LocalServer, tmp_path: Path) -> None:
     model = model_at(server, tmp_path / "none")
     with pytest.raises(KeyMissing, match="oci setup config") as caught:
-        await model.complete(asked())
+        await model.complete(make_request())
     assert (caught.value.provider, caught.value.retryable) == ("oci", False)
     agent: Agent[Any, Any] = Agent(make("openai.gpt-5.5", OciSettings(config_file=str(tmp_path / "none"))))
     result = await agent.run("Hi.")
@@ -196,7 +198,7 @@ async def test_failures_say_what_the_service_says(
     said = {"code": code, "message": "Authorization failed or requested resource not found."}
     server.then(Answer.of(said, status=status, headers={"opc-request-id": "ABC/DEF"}))
     with pytest.raises(error) as caught:
-        await model_at(server, config).complete(asked())
+        await model_at(server, config).complete(make_request())
     assert (caught.value.code, caught.value.request_id, caught.value.status) == (code, "ABC/DEF", status)  # type: ignore[attr-defined]
     assert "Authorization failed" in str(caught.value)
 
@@ -209,7 +211,7 @@ async def test_an_error_in_the_middle_of_a_stream_is_reported(server: LocalServe
         assert chunk.text == "Hel"
 
     with pytest.raises(RateLimited, match="too many"):
-        await model_at(server, config).complete(asked(), listen)
+        await model_at(server, config).complete(make_request(), listen)
 
 
 # -- GENERIC --------------------------------------------------------------------------------------
@@ -224,7 +226,7 @@ def test_generic_settings_have_their_names() -> None:
         tool_choice="find",
         extras={"topK": 4, "reasoningEffort": "LOW"},
     )
-    body = sent(Generic(), asked(settings=settings, tools=(TOOL,), output=OUTPUT))
+    body = body_of(Generic(), make_request(settings=settings, tools=(TOOL,), output=OUTPUT))
     assert {name: body[name] for name in ("temperature", "maxTokens", "seed", "stop", "topK", "reasoningEffort")} == {
         "temperature": 0.5,
         "maxTokens": 9,
@@ -237,12 +239,12 @@ def test_generic_settings_have_their_names() -> None:
     assert body["tools"][0]["type"] == "FUNCTION"
     schema = body["responseFormat"]["jsonSchema"]
     assert (schema["name"], schema["isStrict"], schema["schema"]["additionalProperties"]) == ("city", True, False)
-    assert sent(Generic(), asked(settings=settings), "openai.gpt-5.5")["maxCompletionTokens"] == 9
+    assert body_of(Generic(), make_request(settings=settings), "openai.gpt-5.5")["maxCompletionTokens"] == 9
     for choice in ("auto", "none", "required"):
-        body = sent(Generic(), asked(settings=ModelSettings(tool_choice=choice), tools=(TOOL,)))
+        body = body_of(Generic(), make_request(settings=ModelSettings(tool_choice=choice), tools=(TOOL,)))
         assert body["toolChoice"] == {"type": choice.upper()}
     anything = OutputSpec(name="any", schema={"type": "object", "additionalProperties": {"type": "integer"}})
-    assert sent(Generic(), asked(output=anything))["responseFormat"]["jsonSchema"]["isStrict"] is False
+    assert body_of(Generic(), make_request(output=anything))["responseFormat"]["jsonSchema"]["isStrict"] is False
 
 
 def test_generic_media_and_results_are_put_where_they_are_allowed() -> None:
@@ -254,7 +256,7 @@ def test_generic_media_and_results_are_put_where_they_are_allowed() -> None:
         Message(Role.TOOL, ToolResult("2", "nothing", name="find")),
     ]
     user = Message(Role.USER, (TextBlock("look"), MediaBlock("document", url="https://x.example/a.pdf")))
-    body = sent(Generic(), asked(user, calls, *results, Message(Role.USER, "and?")))
+    body = body_of(Generic(), make_request(user, calls, *results, Message(Role.USER, "and?")))
     assert [message["role"] for message in body["messages"]] == ["USER", "ASSISTANT", "TOOL", "TOOL", "USER", "USER"]
     assert body["messages"][0]["content"][1] == {
         "type": "DOCUMENT",
@@ -298,7 +300,7 @@ def test_generic_turns_go_back_as_they_came(said: dict[str, Any]) -> None:
     """Unknown parts and fields, odd spacing and text that is no JSON included; ids that were missing are made up."""
     answer = {"choices": [{"message": said, "finishReason": "stop"}], "usage": USAGE}
     response = Generic().response(answer)
-    back = sent(Generic(), asked(USER, response.message))["messages"][1]
+    back = body_of(Generic(), make_request(USER, response.message))["messages"][1]
     wanted = {name: value for name, value in said.items() if value is not None}
     for made, one in zip(back.get("toolCalls", ()), wanted.get("toolCalls", ()), strict=True):
         assert made["id"]
@@ -312,7 +314,7 @@ def test_generic_turns_that_were_changed_say_what_they_say_now() -> None:
     said = {"role": "ASSISTANT", "content": [{"type": "TEXT", "text": "old", "extra": 1}], "name": "n"}
     message = Generic().response({"choices": [{"message": said, "finishReason": "stop"}]}).message
     changed = evolve(message, content=(TextBlock("new"),))
-    back = sent(Generic(), asked(USER, changed))["messages"][1]
+    back = body_of(Generic(), make_request(USER, changed))["messages"][1]
     assert back["content"] == [{"type": "TEXT", "text": "new"}]
 
 
@@ -332,7 +334,7 @@ def test_generic_reasons_to_stop(finish: str, stop: str) -> None:
     assert Generic().response({"choices": [{"message": message, "finishReason": finish}]}).stop_reason == stop
 
 
-def _gathered(family: Generic | Cohere, *events: dict[str, Any]) -> tuple[ModelResponse, list[Chunk]]:
+def _gather(family: Generic | Cohere, *events: dict[str, Any]) -> tuple[ModelResponse, list[Chunk]]:
     pieces, heard = family.gathering(), list[Chunk]()
     for event in events:
         heard += pieces.take(event)
@@ -341,7 +343,7 @@ def _gathered(family: Generic | Cohere, *events: dict[str, Any]) -> tuple[ModelR
 
 
 def test_generic_reasoning_streams_and_goes_back() -> None:
-    response, heard = _gathered(
+    response, heard = _gather(
         Generic(),
         {"message": {"reasoningContent": "Let me "}},
         {"message": {"reasoningContent": "think."}},
@@ -356,7 +358,7 @@ def test_generic_reasoning_streams_and_goes_back() -> None:
         ("text", "Yes."),
     ]
     assert (response.usage.cached_tokens, response.usage.reasoning_tokens) == (4, 2)
-    back = sent(Generic(), asked(USER, response.message))["messages"][1]
+    back = body_of(Generic(), make_request(USER, response.message))["messages"][1]
     assert back["reasoningContent"] == "Let me think."
 
 
@@ -372,7 +374,7 @@ def test_generic_calls_are_put_together_however_they_come(numbered: bool, repeat
             more = head if not at or repeats else {}
             yield {"message": {"toolCalls": [{**more, **index, "arguments": piece}]}}
 
-    response, _ = _gathered(Generic(), *events(0, "Paris"), *events(1, "Rome"), {"finishReason": "tool_calls"})
+    response, _ = _gather(Generic(), *events(0, "Paris"), *events(1, "Rome"), {"finishReason": "tool_calls"})
     assert [(call.id, dict(call.arguments)) for call in response.tool_calls] == [
         ("c0", {"city": "Paris"}),
         ("c1", {"city": "Rome"}),
@@ -393,7 +395,7 @@ def test_cohere_parts_of_a_conversation_have_their_fields() -> None:
         Message(Role.ASSISTANT, second),
         Message(Role.TOOL, ToolResult("1", "there", name="find")),
     ]
-    body = sent(Cohere(), asked(*history, tools=(TOOL,)))
+    body = body_of(Cohere(), make_request(*history, tools=(TOOL,)))
     assert (body["preambleOverride"], body["message"]) == ("Be brief.", "")
     assert [each["role"] for each in body["chatHistory"]] == ["USER", "CHATBOT", "TOOL", "CHATBOT"]
     assert body["chatHistory"][1] == {
@@ -404,14 +406,14 @@ def test_cohere_parts_of_a_conversation_have_their_fields() -> None:
     assert body["toolResults"] == [
         {"call": {"name": "find", "parameters": {"what": "y"}}, "outputs": [{"output": "there"}]}
     ]
-    body = sent(Cohere(), asked(*history, Message(Role.ASSISTANT, "Done."), Message(Role.USER, "Thanks.")))
+    body = body_of(Cohere(), make_request(*history, Message(Role.ASSISTANT, "Done."), Message(Role.USER, "Thanks.")))
     assert body["message"] == "Thanks."
     assert "toolResults" not in body
     assert [each["role"] for each in body["chatHistory"]][-2:] == ["TOOL", "CHATBOT"]
 
 
 def test_cohere_tools_say_in_words_what_they_cannot_say_otherwise() -> None:
-    (tool,) = sent(Cohere(), asked(tools=(TOOL,)))["tools"]
+    (tool,) = body_of(Cohere(), make_request(tools=(TOOL,)))["tools"]
     assert tool["parameterDefinitions"]["what"] == {"description": "what to find", "type": "str", "isRequired": True}
     where = tool["parameterDefinitions"]["where"]
     assert (where["type"], where["isRequired"]) == ("List", False)
@@ -421,10 +423,10 @@ def test_cohere_tools_say_in_words_what_they_cannot_say_otherwise() -> None:
 def test_cohere_cannot_be_made_to_call_a_tool() -> None:
     """What would change the meaning is refused, and "none" is kept by offering nothing."""
     with pytest.raises(InputError, match="cannot be made to call a tool"):
-        sent(Cohere(), asked(tools=(TOOL,), settings=ModelSettings(tool_choice="required")))
-    assert "tools" not in sent(Cohere(), asked(tools=(TOOL,), settings=ModelSettings(tool_choice="none")))
+        body_of(Cohere(), make_request(tools=(TOOL,), settings=ModelSettings(tool_choice="required")))
+    assert "tools" not in body_of(Cohere(), make_request(tools=(TOOL,), settings=ModelSettings(tool_choice="none")))
     with pytest.raises(InputError, match="text only"):
-        sent(Cohere(), asked(Message(Role.USER, MediaBlock("image", url="https://x.example/a.png"))))
+        body_of(Cohere(), make_request(Message(Role.USER, MediaBlock("image", url="https://x.example/a.png"))))
 
 
 async def test_cohere_answers_by_a_schema_or_with_a_tool_beside_others(server: LocalServer, config: Path) -> None:
@@ -442,8 +444,8 @@ async def test_cohere_answers_by_a_schema_or_with_a_tool_beside_others(server: L
             }
         ),
     )
-    assert (await model.complete(asked(output=OUTPUT))).message.text == '{"name": "Paris"}'
-    response = await model.complete(asked(output=OUTPUT, tools=(TOOL,)))
+    assert (await model.complete(make_request(output=OUTPUT))).message.text == '{"name": "Paris"}'
+    response = await model.complete(make_request(output=OUTPUT, tools=(TOOL,)))
     assert (response.message.text, response.stop_reason) == ('{"name": "Paris"}', "stop")
     first, second = (received.json["chatRequest"] for received in server.received)
     assert first["responseFormat"]["schema"]["required"] == ["name"]
@@ -467,14 +469,14 @@ async def test_cohere_that_runs_out_of_window_says_so(server: LocalServer, confi
     answer = {"text": "", "finishReason": "ERROR_LIMIT", "errorMessage": "too many tokens"}
     server.then(Answer.of({"chatResponse": answer}))
     with pytest.raises(ContextOverflow):
-        await model_at(server, config, "cohere.command-a-03-2025").complete(asked())
+        await model_at(server, config, "cohere.command-a-03-2025").complete(make_request())
 
 
 @pytest.mark.parametrize("repeats", [True, False], ids=["whole at the end", "nothing at the end"])
 def test_cohere_streams_are_heard_once(repeats: bool) -> None:
     """The last event repeats the text, and nobody hears it twice; sources are kept."""
     last = {"finishReason": "COMPLETE", "usage": USAGE, "citations": [{"start": 0}]}
-    response, heard = _gathered(
+    response, heard = _gather(
         Cohere(), {"text": "Hel"}, {"text": "lo"}, {**last, **({"text": "Hello"} if repeats else {})}
     )
     assert (response.message.text, "".join(chunk.text for chunk in heard)) == ("Hello", "Hello")
@@ -483,7 +485,7 @@ def test_cohere_streams_are_heard_once(repeats: bool) -> None:
 
 def test_blocks_of_others_are_left_out() -> None:
     foreign = Message(Role.ASSISTANT, (ThinkingBlock("hm", "sig"), RawBlock("other", {"x": 1}), TextBlock("Hello.")))
-    body = sent(Generic(), asked(USER, foreign))
+    body = body_of(Generic(), make_request(USER, foreign))
     assert body["messages"][1] == {"role": "ASSISTANT", "content": [{"type": "TEXT", "text": "Hello."}]}
 
 

@@ -70,9 +70,9 @@ class _AtAnEmulator(ModelContract):
 
     def sent_requests(self, model: Model) -> Sequence[SentRequest]:
         assert isinstance(model, OciModel)
-        return [self.shown(request.json) for request in self.running[model].server.received]
+        return [self.show(request.json) for request in self.running[model].server.received]
 
-    def shown(self, body: Any) -> SentRequest:
+    def show(self, body: Any) -> SentRequest:
         """One request."""
         chat = body["chatRequest"]
         return SentRequest(messages=chat["messages"], tools=chat.get("tools"))
@@ -90,7 +90,7 @@ class TestCohere(_AtAnEmulator):
 
     form = "cohere"
 
-    def shown(self, body: Any) -> SentRequest:
+    def show(self, body: Any) -> SentRequest:
         """What is said now belongs behind the history, where it will be in the next request."""
         chat = body["chatRequest"]
         now: list[Any] = [{"role": "USER", "message": chat["message"]}] if chat["message"] else []
@@ -109,7 +109,7 @@ class TestChat(_AtAnEmulator):
 
     form = "chat"
 
-    def shown(self, body: Any) -> SentRequest:
+    def show(self, body: Any) -> SentRequest:
         """One request."""
         return SentRequest(messages=body["messages"], tools=body.get("tools"))
 

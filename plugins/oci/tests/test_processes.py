@@ -33,21 +33,21 @@ class Other:
     def __init__(self, home: Home) -> None:
         command = [sys.executable, str(Path(__file__).with_name("process.py")), home.server.url, str(home.config)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert self.heard() == "claimed"
+        assert self.read_line() == "claimed"
 
-    def heard(self) -> str:
+    def read_line(self) -> str:
         """The next line that it says."""
         out = self._process.stdout
         assert out is not None
         return out.readline().strip()
 
-    def told(self, word: str) -> str:
+    def append_word(self, word: str) -> str:
         """Let it append a word; gives what came of it."""
         into: IO[str] | None = self._process.stdin
         assert into is not None
         into.write(f"{word}\n")
         into.flush()
-        return self.heard()
+        return self.read_line()
 
     def signal(self, number: int) -> None:
         """Send it a signal."""
@@ -73,7 +73,7 @@ async def words(home: Home) -> list[str]:
 
 async def test_a_process_that_was_killed_is_followed_by_the_next(home: Home, other: Other) -> None:
     """Its thread is busy as long as it lives, and free when it has been silent for its lease; what it had is there."""
-    assert other.told("one") == "ok"
+    assert other.append_word("one") == "ok"
     async with home.store() as store:
         with pytest.raises(ThreadBusy, match="the other process"):
             await store.claim("t", "here")
@@ -89,14 +89,14 @@ async def test_a_process_that_was_killed_is_followed_by_the_next(home: Home, oth
 
 async def test_a_process_that_was_only_slow_writes_nothing_more(home: Home, other: Other) -> None:
     """It was stopped for longer than its lease, and goes on as if nothing had been."""
-    assert other.told("one") == "ok"
+    assert other.append_word("one") == "ok"
     other.signal(signal.SIGSTOP)
     home.bucket.advance(61)
     async with home.store() as store:
         claim = await store.claim("t", "here")
         assert await store.append(claim, [Outcome(run_id="run", step_id=StepId(0, "two"), value="two")]) is Appended.OK
         other.signal(signal.SIGCONT)
-        assert other.told("three") == "fenced"
+        assert other.append_word("three") == "fenced"
         assert (
             await store.append(claim, [Outcome(run_id="run", step_id=StepId(0, "four"), value="four")]) is Appended.OK
         )

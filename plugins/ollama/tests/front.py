@@ -44,14 +44,14 @@ class Front(Emulator):
         """What the model says."""
         connection = http.client.HTTPConnection(self._place, timeout=300)
         try:
-            connection.request("POST", "/v1/chat/completions", json.dumps(_asked(body)), self._headers)
+            connection.request("POST", "/v1/chat/completions", json.dumps(_to_openai(body)), self._headers)
             response = connection.getresponse()
             said = json.loads(response.read())
         finally:
             connection.close()
         if response.status != 200:
             return Answer.of({"error": json.dumps(said)}, status=response.status)
-        message, ending = _said(body, said)
+        message, ending = _from_openai(body, said)
         return (
             ndjson(*lines(message, ending, self.size))
             if body.get("stream", True)
@@ -59,7 +59,7 @@ class Front(Emulator):
         )
 
 
-def _asked(body: Mapping[str, Any]) -> dict[str, Any]:
+def _to_openai(body: Mapping[str, Any]) -> dict[str, Any]:
     """The request in OpenAI's form; calls, which have no ids here, are numbered."""
     numbers = itertools.count()
     waiting: list[str] = []
@@ -89,7 +89,7 @@ def _asked(body: Mapping[str, Any]) -> dict[str, Any]:
     return asked
 
 
-def _said(body: Mapping[str, Any], said: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _from_openai(body: Mapping[str, Any], said: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     (choice,) = said["choices"]
     theirs, usage = choice["message"], said["usage"]
     message: dict[str, Any] = {"role": "assistant", "content": theirs.get("content") or ""}

@@ -48,7 +48,7 @@ def _need(holds: object, what: str) -> None:
         raise Refused(what)
 
 
-def _known(value: Mapping[str, Any], fields: Collection[str], what: str) -> None:
+def _check_known(value: Mapping[str, Any], fields: Collection[str], what: str) -> None:
     _need(isinstance(value, Mapping), f"{what} is {value!r}")
     odd = sorted(set(value) - set(fields))
     _need(not odd, f"{what} has the unknown field {odd[:1]}")
@@ -64,7 +64,7 @@ def check_chat(body: Any, *, own: Collection[str] = ()) -> None:
     Raises:
         Refused: it is none that the documentation knows.
     """
-    _known(body, _FIELDS, "the request")
+    _check_known(body, _FIELDS, "the request")
     _need(isinstance(body.get("model"), str) and body["model"], "model is required")
     _need(isinstance(body.get("messages"), list) and body["messages"], "messages are required")
     for flag in ("stream", "truncate", "shift", "logprobs"):
@@ -91,7 +91,7 @@ def _check_format(value: Any) -> None:
 
 
 def _check_options(options: Any) -> None:
-    _known(options, _OPTIONS, "options")
+    _check_known(options, _OPTIONS, "options")
     for name, value in options.items():
         kinds = _OPTIONS[name]
         _need(isinstance(value, kinds) and (kinds == (bool,) or not isinstance(value, bool)), f"{name} is {value!r}")
@@ -99,10 +99,10 @@ def _check_options(options: Any) -> None:
 
 
 def _check_tool(tool: Any) -> None:
-    _known(tool, ("type", "function"), "a tool")
+    _check_known(tool, ("type", "function"), "a tool")
     _need(tool.get("type") == "function", "the type of a tool is not function")
     function = tool["function"]
-    _known(function, ("name", "description", "parameters"), "the function of a tool")
+    _check_known(function, ("name", "description", "parameters"), "the function of a tool")
     _need(isinstance(function.get("name"), str) and function["name"], "a tool has no name")
     _need(isinstance(function.get("description", ""), str), "a description is no text")
     _need(isinstance(function.get("parameters"), dict), "the parameters of a tool are no schema")
@@ -112,7 +112,9 @@ def _check_tool(tool: Any) -> None:
 def _check_message(message: Any, own: Collection[str]) -> None:
     _need(isinstance(message, dict) and message.get("role") in _OF_ROLES, f"a message is {message!r:.80}")
     role = message["role"]
-    _known(message, _OF_ROLES[role] | (frozenset(own) if role == "assistant" else frozenset()), f"a {role} message")
+    _check_known(
+        message, _OF_ROLES[role] | (frozenset(own) if role == "assistant" else frozenset()), f"a {role} message"
+    )
     _need(isinstance(message.get("content"), str), f"the content of a {role} message is no text")
     for name in ("thinking", "tool_name", "tool_call_id"):
         _need(name not in message or (isinstance(message[name], str) and message[name]), f"{name} is no text")
@@ -123,9 +125,9 @@ def _check_message(message: Any, own: Collection[str]) -> None:
             raise Refused(f"illegal base64 data in an image: {e}") from e
     _need(message.get("tool_calls", [None]), "tool_calls are empty")
     for call in message.get("tool_calls", ()):
-        _known(call, {"id", "type", "function", *own}, "a call")
+        _check_known(call, {"id", "type", "function", *own}, "a call")
         _need(isinstance(call.get("id", "x"), str) and call.get("id", "x"), "the id of a call is no text")
-        _known(call["function"], {"index", "name", "arguments", *own}, "the function of a call")
+        _check_known(call["function"], {"index", "name", "arguments", *own}, "the function of a call")
         _need(isinstance(call["function"].get("name"), str), "a call names no function")
         _need(isinstance(call["function"].get("arguments"), dict), "the arguments of a call are no object")
 

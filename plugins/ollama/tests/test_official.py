@@ -37,7 +37,7 @@ CONVERSATION = (
 )
 
 
-def known(model: Any) -> set[str]:
+def known_fields(model: Any) -> set[str]:
     return set(type(model).model_fields)
 
 
@@ -50,7 +50,7 @@ def test_what_is_sent_is_what_the_official_client_would_send() -> None:
     official = ChatRequest.model_validate(body)
 
     # The two that it does not know are read by the server (api/types.go).
-    assert set(body) - known(official) == {"truncate", "shift"}
+    assert set(body) - known_fields(official) == {"truncate", "shift"}
     written = official.model_dump(exclude_none=True)
     assert {name: written[name] for name in written if name not in ("messages", "options", "tools")} == {
         name: body[name] for name in body if name in written and name not in ("messages", "options", "tools")
@@ -67,8 +67,8 @@ def test_what_the_emulator_says_is_what_the_official_client_reads(turn: Any) -> 
 
     for line in [told, *lines(message, final({"model": "tiny", "messages": []}, message), 2)]:
         read = ChatResponse.model_validate(line)
-        assert set(line) <= known(read)
-        assert set(line["message"]) <= known(read.message)
+        assert set(line) <= known_fields(read)
+        assert set(line["message"]) <= known_fields(read.message)
 
 
 def test_the_official_client_reads_of_an_answer_what_is_read_here() -> None:

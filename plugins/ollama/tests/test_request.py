@@ -32,7 +32,9 @@ def user(*content: Any) -> Message:
     return Message(Role.USER, content)
 
 
-def sent(*messages: Message, own: OllamaSettings | None = None, stream: bool = False, **fields: Any) -> dict[str, Any]:
+def make_body(
+    *messages: Message, own: OllamaSettings | None = None, stream: bool = False, **fields: Any
+) -> dict[str, Any]:
     """The body, after checking that it is one."""
     request = ModelRequest(messages=messages or (user(TextBlock("Hi.")),), **fields)
     body: dict[str, Any] = json.loads(
@@ -46,7 +48,7 @@ def sent(*messages: Message, own: OllamaSettings | None = None, stream: bool = F
 
 
 def test_without_settings_only_what_is_needed_is_sent() -> None:
-    body = sent(own=OllamaSettings(overflow="server"))
+    body = make_body(own=OllamaSettings(overflow="server"))
 
     assert body == {"messages": [{"role": "user", "content": "Hi."}], "model": "llama3.2:1b", "stream": False}
 
@@ -63,7 +65,7 @@ def test_settings_of_the_plugin_become_options() -> None:
         options=freeze({"min_p": 0.05}),
     )
 
-    assert sent(own=settings)["options"] == {
+    assert make_body(own=settings)["options"] == {
         "num_ctx": 16384,
         "num_predict": 100,
         "temperature": 0.0,
@@ -94,7 +96,7 @@ def test_the_request_goes_before_the_plugin_and_its_own_words_before_its_extras(
         extras=freeze({"options": {"min_p": 0.2, "num_ctx": 1024, "seed": 5}, "keep_alive": "1h", "think": False}),
     )
 
-    body = sent(own=own, settings=asked, stream=True)
+    body = make_body(own=own, settings=asked, stream=True)
 
     assert body["options"] == {
         "temperature": 0.0,
@@ -109,17 +111,17 @@ def test_the_request_goes_before_the_plugin_and_its_own_words_before_its_extras(
 
 @pytest.mark.parametrize("value", [True, False, "high"])
 def test_thinking_is_switched_as_set(value: bool | str) -> None:
-    assert sent(own=OllamaSettings(think=value))["think"] == value
+    assert make_body(own=OllamaSettings(think=value))["think"] == value
 
 
 @pytest.mark.parametrize("value", [0, -1.0, 90.5, "10m", "1h30m", "-1m", "0s"])
 def test_the_model_stays_loaded_as_set(value: Any) -> None:
-    assert sent(own=OllamaSettings(keep_alive=value))["keep_alive"] == value
+    assert make_body(own=OllamaSettings(keep_alive=value))["keep_alive"] == value
 
 
 def test_a_prompt_that_is_too_long_is_not_to_be_cut_in_silence() -> None:
-    assert {name: sent()[name] for name in ("truncate", "shift")} == {"truncate": False, "shift": False}
-    assert {"truncate", "shift"}.isdisjoint(sent(own=OllamaSettings(overflow="server")))
+    assert {name: make_body()[name] for name in ("truncate", "shift")} == {"truncate": False, "shift": False}
+    assert {"truncate", "shift"}.isdisjoint(make_body(own=OllamaSettings(overflow="server")))
 
 
 @pytest.mark.parametrize(
@@ -160,7 +162,7 @@ def test_settings_are_read_as_they_are_written() -> None:
 @pytest.mark.parametrize("name", ["model", "messages", "tools", "stream"])
 def test_extras_do_not_take_the_place_of_the_request(name: str) -> None:
     with pytest.raises(CannotSend, match=name):
-        sent(settings=ModelSettings(extras=freeze({name: 1})))
+        make_body(settings=ModelSettings(extras=freeze({name: 1})))
 
 
 # ----------------------------------------------------------------- tools and typed answers
@@ -169,30 +171,30 @@ def test_extras_do_not_take_the_place_of_the_request(name: str) -> None:
 def test_tools_are_sent_in_their_order() -> None:
     tools = tuple(evolve(LOOK, name=name) for name in ("b", "a", "c"))
 
-    assert [tool["function"]["name"] for tool in sent(tools=tools)["tools"]] == ["b", "a", "c"]
+    assert [tool["function"]["name"] for tool in make_body(tools=tools)["tools"]] == ["b", "a", "c"]
 
 
 def test_no_tool_may_be_called_means_that_none_is_offered() -> None:
-    assert "tools" not in sent(tools=(LOOK,), settings=ModelSettings(tool_choice="none"))
-    assert "tools" in sent(tools=(LOOK,), settings=ModelSettings(tool_choice="auto"))
+    assert "tools" not in make_body(tools=(LOOK,), settings=ModelSettings(tool_choice="none"))
+    assert "tools" in make_body(tools=(LOOK,), settings=ModelSettings(tool_choice="auto"))
 
 
 @pytest.mark.parametrize("choice", ["required", "look"])
 def test_a_call_that_cannot_be_forced_is_refused_rather_than_hoped_for(choice: str) -> None:
     with pytest.raises(CannotSend, match=f"tool_choice must not be '{choice}'") as caught:
-        sent(tools=(LOOK,), settings=ModelSettings(tool_choice=choice))
+        make_body(tools=(LOOK,), settings=ModelSettings(tool_choice=choice))
     assert (caught.value.provider, caught.value.retryable) == ("ollama", False)
 
 
 def test_a_typed_answer_is_a_schema_without_tools() -> None:
-    assert sent(output=CITY)["format"] == {"type": "object", "properties": {"name": {"type": "string"}}}
-    forbidden = sent(output=CITY, tools=(LOOK,), settings=ModelSettings(tool_choice="none"))
+    assert make_body(output=CITY)["format"] == {"type": "object", "properties": {"name": {"type": "string"}}}
+    forbidden = make_body(output=CITY, tools=(LOOK,), settings=ModelSettings(tool_choice="none"))
     assert "tools" not in forbidden
     assert forbidden["format"]["type"] == "object"
 
 
 def test_a_typed_answer_is_one_more_tool_where_there_are_tools() -> None:
-    body = sent(output=CITY, tools=(LOOK,))
+    body = make_body(output=CITY, tools=(LOOK,))
 
     assert "format" not in body, "it would forbid the calls"
     assert [tool["function"]["name"] for tool in body["tools"]] == ["look", "final_answer"]
@@ -206,7 +208,7 @@ def test_images_are_sent_as_bytes() -> None:
     picture = MediaBlock("image", "image/png", data=PIXEL)
     linked = MediaBlock("image", url="data:image/png;base64," + base64.b64encode(PIXEL).decode())
 
-    (message,) = sent(user(TextBlock("What is this?"), picture, linked))["messages"]
+    (message,) = make_body(user(TextBlock("What is this?"), picture, linked))["messages"]
 
     assert message == {"role": "user", "content": "What is this?", "images": [base64.b64encode(PIXEL).decode()] * 2}
 
@@ -222,7 +224,7 @@ def test_images_are_sent_as_bytes() -> None:
 )
 def test_what_the_protocol_cannot_say_is_refused_before_it_is_sent(block: MediaBlock, told: str) -> None:
     with pytest.raises(CannotSend, match=told):
-        sent(user(block))
+        make_body(user(block))
 
 
 def test_results_name_their_tool_and_only_ids_of_the_server_are_sent() -> None:
@@ -230,8 +232,8 @@ def test_results_name_their_tool_and_only_ids_of_the_server_are_sent() -> None:
     calls = (ToolCall("made_up", "look"), ToolCall("call_1", "see", extras=freeze(given)))
     results = (ToolResult("made_up", "a"), ToolResult("call_1", "b"))
     turn = Message(Role.ASSISTANT, calls)
-    together = sent(user(TextBlock("?")), turn, Message(Role.TOOL, results))["messages"]
-    apart = sent(user(TextBlock("?")), turn, *(Message(Role.TOOL, each) for each in results))["messages"]
+    together = make_body(user(TextBlock("?")), turn, Message(Role.TOOL, results))["messages"]
+    apart = make_body(user(TextBlock("?")), turn, *(Message(Role.TOOL, each) for each in results))["messages"]
 
     assert together == apart
     assert together[2:] == [
@@ -247,8 +249,8 @@ def test_results_name_their_tool_and_only_ids_of_the_server_are_sent() -> None:
 def test_results_of_calls_with_one_id_find_their_calls_in_order() -> None:
     turn = Message(Role.ASSISTANT, (ToolCall("same", "look"), ToolCall("same", "see")))
     results = (ToolResult("same", "a"), ToolResult("same", "b"))
-    together = sent(user(TextBlock("?")), turn, Message(Role.TOOL, results))["messages"]
-    apart = sent(user(TextBlock("?")), turn, *(Message(Role.TOOL, each) for each in results))["messages"]
+    together = make_body(user(TextBlock("?")), turn, Message(Role.TOOL, results))["messages"]
+    apart = make_body(user(TextBlock("?")), turn, *(Message(Role.TOOL, each) for each in results))["messages"]
 
     assert together == apart
     assert [message["tool_name"] for message in together[2:]] == ["look", "see"]
@@ -258,7 +260,7 @@ def test_results_of_one_tool_in_one_message_stay_apart() -> None:
     turn = Message(Role.ASSISTANT, (ToolCall("1", "look"), ToolCall("2", "look")))
     results = Message(Role.TOOL, (ToolResult("1", "a", name="look"), ToolResult("2", "b", name="look")))
 
-    messages = sent(user(TextBlock("?")), turn, results)["messages"]
+    messages = make_body(user(TextBlock("?")), turn, results)["messages"]
 
     assert [message["content"] for message in messages[2:]] == ["a", "b"]
 
@@ -285,7 +287,7 @@ def test_a_result_may_show_an_image() -> None:
     turn = Message(Role.ASSISTANT, ToolCall("1", "look"))
     shown = (TextBlock("here"), MediaBlock("image", "image/png", data=PIXEL))
 
-    messages = sent(user(TextBlock("?")), turn, Message(Role.TOOL, ToolResult("1", shown)))["messages"]
+    messages = make_body(user(TextBlock("?")), turn, Message(Role.TOOL, ToolResult("1", shown)))["messages"]
 
     assert messages[2]["images"] == [base64.b64encode(PIXEL).decode()]
 
@@ -294,7 +296,7 @@ def test_thinking_goes_back_and_what_another_provider_signed_does_not() -> None:
     own = Message(Role.ASSISTANT, (ThinkingBlock("hm"), TextBlock("A.")))
     foreign = Message(Role.ASSISTANT, (ThinkingBlock("hm", "signed"), TextBlock("B.")))
 
-    messages = sent(user(TextBlock("?")), own, user(TextBlock("?")), foreign)["messages"]
+    messages = make_body(user(TextBlock("?")), own, user(TextBlock("?")), foreign)["messages"]
 
     assert messages[1] == {"role": "assistant", "content": "A.", "thinking": "hm"}
     assert messages[3] == {"role": "assistant", "content": "B."}
@@ -304,7 +306,7 @@ def test_malformed_arguments_of_another_provider_are_sent_as_none() -> None:
     turn = Message(Role.ASSISTANT, ToolCall("1", "look", malformed="{oops"))
     result = Message(Role.TOOL, ToolResult("1", "Error: no JSON", is_error=True))
 
-    assert sent(user(TextBlock("?")), turn, result)["messages"][1]["tool_calls"][0]["function"]["arguments"] == {}
+    assert make_body(user(TextBlock("?")), turn, result)["messages"][1]["tool_calls"][0]["function"]["arguments"] == {}
 
 
 # ----------------------------------------------------------------- the model itself

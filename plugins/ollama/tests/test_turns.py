@@ -66,7 +66,7 @@ def whole(message: dict[str, Any], **more: Any) -> ModelResponse:
     return answer.response()
 
 
-def streamed(data: bytes, cuts: list[int]) -> ModelResponse:
+def stream_of(data: bytes, cuts: list[int]) -> ModelResponse:
     parser, answer = LineParser(10**6), Answer("tiny", 1)
     bounds = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
     for start, end in pairwise(bounds):
@@ -106,7 +106,7 @@ def test_an_answer_in_lines_is_the_whole_answer_wherever_it_is_cut(
     stream.append({**ending, "message": {"role": "assistant", "content": ""}})
     wire = b"".join(json.dumps(line, ensure_ascii=False).encode() + b"\n" for line in stream)
 
-    assert streamed(wire, data.draw(st.lists(st.integers(0, 10_000), max_size=8))) == whole(message)
+    assert stream_of(wire, data.draw(st.lists(st.integers(0, 10_000), max_size=8))) == whole(message)
 
 
 @pytest.mark.proof

@@ -34,7 +34,7 @@ def server() -> Iterator[LocalServer]:
         yield server
 
 
-async def sent(server: LocalServer, form: str, request: ModelRequest, **settings: Any) -> dict[str, Any]:
+async def body_sent(server: LocalServer, form: str, request: ModelRequest, **settings: Any) -> dict[str, Any]:
     """The body that a request becomes."""
     says = chat if form == "chat" else responses
     server.then(says([TextBlock("{}")], 1, {"model": "m"}))
@@ -43,7 +43,7 @@ async def sent(server: LocalServer, form: str, request: ModelRequest, **settings
     return body
 
 
-async def heard(
+async def stream(
     server: LocalServer, form: str, *events: Any, done: str = "[DONE]"
 ) -> tuple[ModelResponse, list[Chunk]]:
     """The response that a stream becomes, and its chunks."""
@@ -63,10 +63,12 @@ def asking(*messages: Message, **fields: Any) -> ModelRequest:
 
 async def test_settings_have_their_names(server: LocalServer) -> None:
     settings = ModelSettings(temperature=0.5, max_tokens=9, seed=3, stop=("x",), extras={"top_p": 0.1})
-    body = await sent(server, "chat", asking(settings=settings), max_tokens_field="max_completion_tokens")
+    body = await body_sent(server, "chat", asking(settings=settings), max_tokens_field="max_completion_tokens")
     wanted = {"temperature": 0.5, "max_completion_tokens": 9, "seed": 3, "stop": ["x"], "top_p": 0.1}
     assert {name: body[name] for name in wanted} == wanted
-    body = await sent(server, "responses", asking(settings=settings), reasoning_effort="low", reasoning_summary="auto")
+    body = await body_sent(
+        server, "responses", asking(settings=settings), reasoning_effort="low", reasoning_summary="auto"
+    )
     wanted = {"temperature": 0.5, "max_output_tokens": 9, "top_p": 0.1, "store": False}
     assert {name: body[name] for name in wanted} == wanted
     assert body["reasoning"] == {"effort": "low", "summary": "auto"}
@@ -76,14 +78,14 @@ async def test_settings_have_their_names(server: LocalServer) -> None:
 
 async def test_extras_are_the_last_word(server: LocalServer) -> None:
     settings = ModelSettings(extras={"reasoning_effort": "high", "model": "other"})
-    body = await sent(server, "chat", asking(settings=settings), reasoning_effort="low")
+    body = await body_sent(server, "chat", asking(settings=settings), reasoning_effort="low")
     assert (body["reasoning_effort"], body["model"]) == ("high", "other")
 
 
 @pytest.mark.parametrize("form", FORMS)
 async def test_tools_are_strict_where_they_can_be(server: LocalServer, form: str) -> None:
     for strict in (True, False):
-        body = await sent(server, form, asking(tools=(LOOK, FREE)), strict=strict)
+        body = await body_sent(server, form, asking(tools=(LOOK, FREE)), strict=strict)
         look, free = [tool["function"] if form == "chat" else tool for tool in body["tools"]]
         assert look["parameters"].get("required") == (["at"] if strict else None)
         assert look.get("strict", False) is strict
@@ -95,7 +97,7 @@ async def test_tools_are_strict_where_they_can_be(server: LocalServer, form: str
 @pytest.mark.parametrize("choice", ["auto", "none", "required", "look"])
 async def test_the_choice_of_a_tool(server: LocalServer, form: str, choice: str) -> None:
     settings = ModelSettings(tool_choice=choice)
-    body = await sent(server, form, asking(tools=(LOOK,), settings=settings), parallel_tool_calls=False)
+    body = await body_sent(server, form, asking(tools=(LOOK,), settings=settings), parallel_tool_calls=False)
     named = (
         {"type": "function", "function": {"name": "look"}} if form == "chat" else {"type": "function", "name": "look"}
     )
@@ -104,20 +106,20 @@ async def test_the_choice_of_a_tool(server: LocalServer, form: str, choice: str)
     # Without tools there is nothing to choose, and servers refuse the words.
     assert (
         not {"tool_choice", "parallel_tool_calls", "tools"}
-        & (await sent(server, form, asking(settings=settings), parallel_tool_calls=False)).keys()
+        & (await body_sent(server, form, asking(settings=settings), parallel_tool_calls=False)).keys()
     )
 
 
 async def test_an_output_schema_is_native_or_sent_as_text(server: LocalServer) -> None:
-    form = (await sent(server, "chat", asking(output=ANSWER)))["response_format"]["json_schema"]
+    form = (await body_sent(server, "chat", asking(output=ANSWER)))["response_format"]["json_schema"]
     assert (form["name"], form["strict"], form["schema"]["required"]) == ("answer", True, ["x"])
-    form = (await sent(server, "responses", asking(output=ANSWER)))["text"]["format"]
+    form = (await body_sent(server, "responses", asking(output=ANSWER)))["text"]["format"]
     assert (form["type"], form["name"], form["strict"]) == ("json_schema", "answer", True)
     free = OutputSpec(name="free", schema=freeze({"type": "object"}))
-    form = (await sent(server, "chat", asking(output=free)))["response_format"]["json_schema"]
+    form = (await body_sent(server, "chat", asking(output=free)))["response_format"]["json_schema"]
     assert (form["strict"], form["schema"]) == (False, {"type": "object"})
     for name, field in (("chat", "messages"), ("responses", "input")):
-        body = await sent(server, name, asking(output=ANSWER), structured_output=False)
+        body = await body_sent(server, name, asking(output=ANSWER), structured_output=False)
         assert '{"x": {"type": "integer"}}' in body[field][-1]["content"]
         assert not {"response_format", "text"} & body.keys()
 
@@ -126,7 +128,7 @@ async def test_an_output_schema_is_native_or_sent_as_text(server: LocalServer) -
 async def test_a_conversation_with_everything(server: LocalServer, form: str) -> None:
     image = MediaBlock("image", url="https://example.com/a.png")
     paper = MediaBlock("document", "application/pdf", data=b"pdf", name="a.pdf")
-    body = await sent(
+    body = await body_sent(
         server,
         form,
         asking(
@@ -160,7 +162,7 @@ def delta(finish: str | None = None, **fields: Any) -> dict[str, Any]:
 
 
 async def test_reasoning_of_compatible_servers_is_heard_and_kept(server: LocalServer) -> None:
-    response, chunks = await heard(
+    response, chunks = await stream(
         server,
         "chat",
         delta(role="assistant", reasoning_content="Let me "),
@@ -174,7 +176,7 @@ async def test_reasoning_of_compatible_servers_is_heard_and_kept(server: LocalSe
 
 async def test_details_of_reasoning_that_stream_are_put_together(server: LocalServer) -> None:
     part = {"type": "reasoning.text", "index": 0, "format": "x"}
-    response, _ = await heard(
+    response, _ = await stream(
         server,
         "chat",
         delta(role="assistant", reasoning="a", reasoning_details=[{**part, "text": "a"}]),
@@ -186,28 +188,28 @@ async def test_details_of_reasoning_that_stream_are_put_together(server: LocalSe
 
 
 async def test_a_stream_that_ends_with_its_finish_alone_is_whole(server: LocalServer) -> None:
-    response, _ = await heard(server, "chat", delta(content="pong"), delta("stop"), done="")
+    response, _ = await stream(server, "chat", delta(content="pong"), delta("stop"), done="")
     assert response.message.text == "pong"
 
 
 async def test_a_stream_without_its_finish_is_not(server: LocalServer) -> None:
     with pytest.raises(ConnectionLost):
-        await heard(server, "chat", delta(content="pong"), done="")
+        await stream(server, "chat", delta(content="pong"), done="")
     with pytest.raises(ConnectionLost):
-        await heard(server, "responses", {"type": "response.output_text.delta", "delta": "po"}, done="")
+        await stream(server, "responses", {"type": "response.output_text.delta", "delta": "po"}, done="")
     with pytest.raises(ConnectionLost):
-        await heard(server, "responses", {"type": "response.output_text.delta", "delta": "po"})
+        await stream(server, "responses", {"type": "response.output_text.delta", "delta": "po"})
 
 
 async def test_an_error_in_a_stream_is_the_error_that_it_is(server: LocalServer) -> None:
     error = {"error": {"message": "busy", "type": "overloaded_error", "code": None}}
     with pytest.raises(Overloaded, match="busy"):
-        await heard(server, "chat", delta(content="po"), error)
+        await stream(server, "chat", delta(content="po"), error)
     with pytest.raises(Overloaded, match="busy"):
-        await heard(server, "responses", {"type": "error", "code": "overloaded", "message": "busy"})
+        await stream(server, "responses", {"type": "error", "code": "overloaded", "message": "busy"})
     failed = {"status": "failed", "error": {"code": "server_error", "message": "broke"}, "output": []}
     with pytest.raises(ProviderFailed, match="broke"):
-        await heard(server, "responses", {"type": "response.failed", "response": failed})
+        await stream(server, "responses", {"type": "response.failed", "response": failed})
     server.then(Answer.of(failed))
     with pytest.raises(ProviderFailed, match="broke"):
         await model_at(f"{server.url}/v1", "responses").complete(asking())
@@ -215,7 +217,7 @@ async def test_an_error_in_a_stream_is_the_error_that_it_is(server: LocalServer)
 
 async def test_items_that_the_last_event_leaves_out_are_taken_from_the_stream(server: LocalServer) -> None:
     item = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "pong"}]}
-    response, _ = await heard(
+    response, _ = await stream(
         server,
         "responses",
         {"type": "response.output_item.done", "item": item},
@@ -230,7 +232,7 @@ async def test_parts_of_a_reasoning_are_separate_in_the_chunks(server: LocalServ
     item = {"type": "reasoning", "id": "r", "summary": summary}
     said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "x"}]}
     kind = "response.reasoning_summary_text.delta"
-    response, chunks = await heard(
+    response, chunks = await stream(
         server,
         "responses",
         {"type": kind, "output_index": 0, "summary_index": 0, "delta": "one"},
@@ -244,16 +246,16 @@ async def test_parts_of_a_reasoning_are_separate_in_the_chunks(server: LocalServ
 @pytest.mark.parametrize("calls", [5, [5], [{"index": 0, "function": 7}], {"a": 1}])
 async def test_calls_of_another_shape_are_not_an_answer(server: LocalServer, calls: Any) -> None:
     with pytest.raises(BadAnswer):
-        await heard(server, "chat", delta(tool_calls=calls), delta("tool_calls"))
+        await stream(server, "chat", delta(tool_calls=calls), delta("tool_calls"))
 
 
 async def test_arguments_that_are_not_json_reach_the_loop(server: LocalServer) -> None:
     call = {"index": 0, "id": "c", "function": {"name": "look", "arguments": '{"at": '}}
-    response, _ = await heard(server, "chat", delta(tool_calls=[call]), delta("tool_calls"))
+    response, _ = await stream(server, "chat", delta(tool_calls=[call]), delta("tool_calls"))
     assert response.tool_calls == (ToolCall("c", "look", malformed='{"at": '),)
 
 
 async def test_a_server_that_says_stop_behind_a_call_means_the_call(server: LocalServer) -> None:
     call = {"index": 0, "id": "c", "function": {"name": "look", "arguments": "{}"}}
-    response, _ = await heard(server, "chat", delta(tool_calls=[call]), delta("stop"))
+    response, _ = await stream(server, "chat", delta(tool_calls=[call]), delta("stop"))
     assert response.stop_reason == "tool_calls"

@@ -63,7 +63,7 @@ def play(request: Any) -> Any:
 CALLS = {"planning": 2, "planning-step": 2, "think": 1}
 
 
-async def _written(store: CrashingStore, purpose: str) -> int:
+async def _count_answers(store: CrashingStore, purpose: str) -> int:
     """How many answers to a purpose the journal has."""
     bodies = [entry.body for entry in await store.read("t")]
     return sum(isinstance(body, Intent | Outcome) and body.step_id.purpose == purpose for body in bodies)
@@ -78,7 +78,7 @@ async def test_wherever_a_run_dies_it_continues_with_the_same_plan() -> None:
         agent = Agent(model, tools=tools.all(), checkpointer=store, planning=True)
 
         async def between(store: CrashingStore = store, model: ScriptedModel = model, lost: list[int] = lost) -> None:
-            lost[0] = len(model.requests) - sum([await _written(store, p) for p in CALLS])
+            lost[0] = len(model.requests) - sum([await _count_answers(store, p) for p in CALLS])
 
         result = await store.outlive(agent, "Look.", between=between)
         if result is None:

@@ -71,7 +71,7 @@ def of_plan(events: list[Event]) -> list[Any]:
     return found
 
 
-def told(events: list[Event]) -> list[str]:
+def summarise(events: list[Event]) -> list[str]:
     """The plugin's events in short."""
     short = []
     for e in of_plan(events):
@@ -84,7 +84,7 @@ def told(events: list[Event]) -> list[str]:
     return short
 
 
-def thought(model: ScriptedModel) -> list[Any]:
+def think_requests(model: ScriptedModel) -> list[Any]:
     return [request for request in model.requests if request.purpose == "think"]
 
 
@@ -102,7 +102,7 @@ async def test_steps_run_as_soon_as_what_they_need_is_known_and_side_by_side() -
         ("look", "seen seen x"),
         ("count", "2"),
     ]
-    assert told(events) == [
+    assert summarise(events) == [
         "plan a,b,c,d",
         *("a started", "c started", "a done", "c done", "b started", "b done", "d started", "d done"),
         "answered",
@@ -114,7 +114,7 @@ async def test_the_history_is_one_that_providers_take_and_the_model_sees_plan_an
     model = ScriptedModel(plan(A, B), "Done.")
     result, _ = await run(model, TOOLS, planning=True, system_prompt="Be brief.")
     assert_valid_history(result.state.messages)
-    (request,) = thought(model)
+    (request,) = think_requests(model)
     assert_valid_request(request.messages)
     roles = [m.role.value for m in request.messages]
     assert roles == ["system", "user", "assistant", "tool", "assistant", "tool"]
@@ -158,7 +158,7 @@ async def test_a_step_of_thought_asks_the_executor_and_its_text_is_a_result() ->
         "results": {"a": "seen x"},
     }
     assert "Choose the best: the first one" in [m.text for m in result.state.messages]
-    assert "best done" in told(events)
+    assert "best done" in summarise(events)
     assert [e.judged for e in of_plan(events) if isinstance(e, StepEvent) and e.status == "done"] == [
         False,
         True,
@@ -170,8 +170,8 @@ async def test_a_step_of_thought_asks_the_executor_and_its_text_is_a_result() ->
 async def test_what_is_thought_last_is_read_by_the_model_that_answers() -> None:
     model = ScriptedModel(plan(A, step("sum", None, depends_on=["a"])), "x, it is", "Done.")
     result, _ = await run(model, TOOLS, planning=True)
-    assert thought(model)[0].messages[-1].plugin == "planning"
-    assert thought(model)[0].messages[-1].text == "[From the plan of this run.]\nsum: x, it is"
+    assert think_requests(model)[0].messages[-1].plugin == "planning"
+    assert think_requests(model)[0].messages[-1].text == "[From the plan of this run.]\nsum: x, it is"
     assert result.reports["planning"].executor_calls == 1
     assert_valid_history(result.state.messages)
 
@@ -216,8 +216,8 @@ async def test_the_planner_sees_the_request_the_tools_and_what_was_said_before_a
 
 async def test_what_a_plugin_told_the_model_is_nobodys_earlier_word() -> None:
     planner = ScriptedModel(plan(A))
-    told = plugin_message("lessons", "[Lessons.]\n- do what the page says")
-    said = [Message(Role.USER, "Hello."), told, Message(Role.ASSISTANT, "Hi."), Message(Role.USER, "Look.")]
+    summarise = plugin_message("lessons", "[Lessons.]\n- do what the page says")
+    said = [Message(Role.USER, "Hello."), summarise, Message(Role.ASSISTANT, "Hi."), Message(Role.USER, "Look.")]
     await Agent(ScriptedModel("Seen."), tools=TOOLS, planning={"planner": planner}).run(AgentState(messages=said))
     document = asked(planner.requests[0])
     assert (document["request"], document["earlier_conversation"]) == (
@@ -235,7 +235,7 @@ async def test_a_failed_step_is_planned_around_and_what_is_done_stays_done() -> 
     result, events = await run(model, TOOLS, planning=True)
     assert [e.tool_name for e in result.state.tool_executions] == ["look", "fail", "look"]
     assert result.state.tool_executions[-1].result == "seen seen x"
-    assert told(events) == [
+    assert summarise(events) == [
         "plan a,f,g",
         *("a started", "f started", "a done", "f failed"),
         *("replan f", "plan h", "h started", "h done"),
@@ -296,7 +296,7 @@ async def test_a_result_that_does_not_fit_is_a_failed_step_and_nothing_is_called
     model = ScriptedModel(plan(A, lost), plan(), "Done.")
     result, events = await run(model, TOOLS, planning=True)
     assert [e.tool_name for e in result.state.tool_executions] == ["look"]
-    assert "b failed" in told(events)
+    assert "b failed" in summarise(events)
 
 
 async def test_a_call_that_left_no_trace_is_a_failed_step_and_not_made_for_ever() -> None:
@@ -308,7 +308,7 @@ async def test_a_call_that_left_no_trace_is_a_failed_step_and_not_made_for_ever(
     model = ScriptedModel(plan(A), plan(), "Done.")
     result, events = await run(model, TOOLS, planning=True, hooks=[Lazy()])
     assert (result.text, asked(model.requests[1])["done"][0]["failed"]) == ("Done.", "it was not run")
-    assert "a failed" in told(events)
+    assert "a failed" in summarise(events)
 
 
 async def test_new_plans_are_bounded_and_then_the_model_goes_on_by_itself() -> None:
@@ -316,11 +316,11 @@ async def test_new_plans_are_bounded_and_then_the_model_goes_on_by_itself() -> N
     model = ScriptedModel(*again, call("look", at="y"), "Done.")
     result, events = await run(model, TOOLS, planning=True)
     assert purposes(model) == ["planning"] * 3 + ["think"] * 2
-    assert told(events)[-1] == "react"
+    assert summarise(events)[-1] == "react"
     report = result.reports["planning"]
     assert (report.plans, report.replans, report.turns, report.steps) == (3, 2, 3, 0)
     assert (report.how, report.reason) == ("react", "step 'f' failed, and max_replans=2 is reached")
-    assert thought(model)[0].messages[-1].text.endswith("what is left is yours to decide.")
+    assert think_requests(model)[0].messages[-1].text.endswith("what is left is yours to decide.")
     assert result.text == "Done."
     assert_valid_history(result.state.messages)
 
@@ -347,7 +347,7 @@ async def test_a_plan_that_cannot_be_used_is_refused_once_and_then_done_without(
     assert planner.requests[1].messages[-1].text.startswith("That cannot be used:\n- ")
     assert_valid_request(planner.requests[1].messages)
     assert result.text == "Done."
-    assert told(events) == ["react"]
+    assert summarise(events) == ["react"]
     assert result.reports["planning"].reason.startswith("the planner's answer cannot be used: ")
     plain = ScriptedModel(call("look", at="x"), "Done.")
     await run(plain, TOOLS)
@@ -375,7 +375,7 @@ async def test_a_worker_that_must_not_go_on_is_not_a_failing_planner(monkeypatch
     model = ScriptedModel("Done.")
     result, events = await run(model, TOOLS, planning=True)
     assert isinstance(result.error, Fenced)
-    assert (model.requests, told(events)) == ((), [])
+    assert (model.requests, summarise(events)) == ((), [])
 
 
 async def test_an_executor_that_fails_is_done_without_and_one_that_says_nothing_is_a_failed_step() -> None:
@@ -386,14 +386,14 @@ async def test_an_executor_that_fails_is_done_without_and_one_that_says_nothing_
         result, _ = await run(model, TOOLS, planning={"executor": second})
         assert (result.text, result.reports["planning"].how) == ("Done.", how)
         if how == "react":
-            assert len(thought(model)[0].messages) == 1, "nothing came of the plan, so nothing is said of it"
+            assert len(think_requests(model)[0].messages) == 1, "nothing came of the plan, so nothing is said of it"
 
 
 async def test_where_no_plan_is_needed_the_model_answers() -> None:
     model = ScriptedModel(plan(), "Hello.")
     result, events = await run(model, TOOLS, planning=True)
-    assert (result.text, told(events)) == ("Hello.", ["unplanned"])
-    assert len(thought(model)[0].messages) == 1
+    assert (result.text, summarise(events)) == ("Hello.", ["unplanned"])
+    assert len(think_requests(model)[0].messages) == 1
 
 
 async def test_without_tools_nobody_is_asked_for_a_plan() -> None:
@@ -430,7 +430,7 @@ async def test_a_template_answers_without_a_model_and_its_answer_is_reviewed() -
     model = ScriptedModel(plan(A, answer=["It is ", of("a"), "."]), "It is seen x, no doubt.")
     result, events = await run(model, TOOLS, planning={"answer": "template"}, hooks=[Picky()])
     assert (result.text, purposes(model)) == ("It is seen x, no doubt.", ["planning", "think"])
-    assert told(events)[-1] == "template"
+    assert summarise(events)[-1] == "template"
     assert result.reports["planning"].turns == 2
 
 

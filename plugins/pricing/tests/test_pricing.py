@@ -43,7 +43,7 @@ async def run(model: ScriptedModel, **options: Any) -> tuple[Any, list[Any]]:
     return one.result, events
 
 
-def priced(name: str, usage: Usage = THOUSAND, *, at: datetime = THEN, answered: str = "", **settings: Any) -> Any:
+def price_of(name: str, usage: Usage = THOUSAND, *, at: datetime = THEN, answered: str = "", **settings: Any) -> Any:
     return Tables(PricingSettings(**settings)).dollars(ScriptedModel(name=name), answered, usage, at)
 
 
@@ -61,28 +61,28 @@ async def test_the_table_knows_public_prices_and_those_of_the_cache() -> None:
 
 def test_the_price_is_that_of_the_day_of_the_call() -> None:
     long = Usage(prompt_tokens=300_000, completion_tokens=1000)
-    before = priced("anthropic:claude-opus-4-6", long, at=datetime(2026, 3, 12, tzinfo=UTC))
-    after = priced("anthropic:claude-opus-4-6", long, at=datetime(2026, 3, 14, tzinfo=UTC))
+    before = price_of("anthropic:claude-opus-4-6", long, at=datetime(2026, 3, 12, tzinfo=UTC))
+    after = price_of("anthropic:claude-opus-4-6", long, at=datetime(2026, 3, 14, tzinfo=UTC))
     assert before == pytest.approx((300_000 * 10 + 1000 * 37.5) / 1e6)
     assert after == pytest.approx((300_000 * 5 + 1000 * 25) / 1e6)
 
 
 def test_the_model_that_answered_counts_before_the_one_that_was_asked() -> None:
-    small, large = priced("openai:gpt-4o-mini"), priced("openai:gpt-4o")
+    small, large = price_of("openai:gpt-4o-mini"), price_of("openai:gpt-4o")
     assert small < large
-    assert priced("openai:gpt-4o", answered="gpt-4o-mini") == small
-    assert priced("openai:gpt-4o", answered="nobody knows this one") == large
-    assert priced("openai:gpt-4o", answered="openai:gpt-4o") == large
+    assert price_of("openai:gpt-4o", answered="gpt-4o-mini") == small
+    assert price_of("openai:gpt-4o", answered="nobody knows this one") == large
+    assert price_of("openai:gpt-4o", answered="openai:gpt-4o") == large
 
 
 def test_schemes_that_are_called_otherwise_in_the_table_are_translated() -> None:
-    assert priced("gemini:gemini-2.5-flash") == priced("google:gemini-2.5-flash") is not None
-    assert priced("mine:gpt-4o", providers={"mine": "openai"}) == priced("openai:gpt-4o")
+    assert price_of("gemini:gemini-2.5-flash") == price_of("google:gemini-2.5-flash") is not None
+    assert price_of("mine:gpt-4o", providers={"mine": "openai"}) == price_of("openai:gpt-4o")
 
 
 @pytest.mark.parametrize("name", ["openai:nosuch-model", "nosuch:gpt-4o", "llamacpp:qwen2.5", "gpt-4o", "openai:", ""])
 def test_what_is_not_in_the_table_is_not_guessed(name: str) -> None:
-    assert priced(name) is None
+    assert price_of(name) is None
 
 
 # -- one's own prices ---------------------------------------------------------------------------------
@@ -90,8 +90,8 @@ def test_what_is_not_in_the_table_is_not_guessed(name: str) -> None:
 
 def test_own_prices_are_globs_of_which_the_longest_counts() -> None:
     prices = {"*": PricePerMillion(input=1.0, output=1.0), "acme:b*": PricePerMillion(input=9.0, output=0.0)}
-    assert priced("acme:big", prices=prices) == pytest.approx(0.009)
-    assert priced("acme:small", prices=prices) == pytest.approx(0.002)
+    assert price_of("acme:big", prices=prices) == pytest.approx(0.009)
+    assert price_of("acme:small", prices=prices) == pytest.approx(0.002)
 
 
 async def test_own_prices_come_before_the_models_and_the_table_and_those_before_nothing() -> None:

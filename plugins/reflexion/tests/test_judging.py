@@ -100,11 +100,11 @@ def test_a_refused_call_and_one_from_the_cache_are_shown_as_what_they_are() -> N
     assert second["answered_from_an_earlier_call"] is True
 
 
-def said(role: Role, text: str = "x") -> Message:
+def make_message(role: Role, text: str = "x") -> Message:
     return Message(role, text)
 
 
-USER, ANSWER, RESULT = said(Role.USER), said(Role.ASSISTANT), said(Role.TOOL)
+USER, ANSWER, RESULT = make_message(Role.USER), make_message(Role.ASSISTANT), make_message(Role.TOOL)
 
 
 @pytest.mark.parametrize(

@@ -73,18 +73,18 @@ async def events_of(run: Any) -> list[Event]:
     return [event async for event in run]
 
 
-def asked(made: Agent[Any, Any]) -> list[ModelRequest]:
+def judge_requests(made: Agent[Any, Any]) -> list[ModelRequest]:
     """What the judge was asked."""
     model: Any = made.runtime.model
     return [request for request in model.requests if request.purpose == "reflexion"]
 
 
-def shown(request: ModelRequest) -> Any:
+def record_of(request: ModelRequest) -> Any:
     """The record that a judge was shown."""
     return json.loads(request.messages[1].text.split("\n", 1)[1])
 
 
-def thought(made: Agent[Any, Any]) -> list[ModelRequest]:
+def think_requests(made: Agent[Any, Any]) -> list[ModelRequest]:
     """What Think was asked."""
     model: Any = made.runtime.model
     return [request for request in model.requests if request.purpose == "think"]
@@ -176,7 +176,7 @@ async def test_a_tool_that_failed_is_always_reflected_on_and_one_that_was_refuse
     made = agent(*script, reflexion_interval=None)
     result = await made.run("Try.")
     assert result.text == "I give up."
-    assert [shown(request)["why_you_are_asked"] for request in asked(made)] == ["fail failed"]
+    assert [record_of(request)["why_you_are_asked"] for request in judge_requests(made)] == ["fail failed"]
 
 
 A, B = call("look", at=1), call("look", at=2)
@@ -203,7 +203,7 @@ async def test_calls_in_circles_are_reflected_on_and_batches_and_pages_are_not(
     reflected = [e for e in events if isinstance(e, ReflectEvent)]
     assert [e.assessment for e in reflected] == (["loop_detected"] if why else [])
     if why:
-        assert f'"{why}"' in asked(made)[0].messages[1].text
+        assert f'"{why}"' in judge_requests(made)[0].messages[1].text
 
 
 async def test_the_agents_threshold_says_what_a_loop_is() -> None:
@@ -223,7 +223,7 @@ async def test_it_judges_for_its_own_reasons_only() -> None:
 
     made = agent(A, B, says(0.5), "Done.", reflexion=True, hooks=[Other()])
     result = await made.run("Look.")
-    assert (result.state.metadata["other"], len(asked(made))) == (1, 1)
+    assert (result.state.metadata["other"], len(judge_requests(made))) == (1, 1)
 
 
 # -- what comes of it -----------------------------------------------------------------------------
@@ -234,7 +234,7 @@ async def test_the_next_think_reads_the_reflection_behind_the_results() -> None:
         [A, B], says(0.3, "new_findings", "Two things were seen.", "Compare them."), "Same.", reflexion_interval=1
     )
     result = await made.run("Compare.")
-    first, second = thought(made)
+    first, second = think_requests(made)
     assert second.messages[: len(first.messages)] == first.messages
     roles = [m.role for m in second.messages]
     assert roles == [Role.USER, Role.ASSISTANT, Role.TOOL, Role.TOOL, Role.USER]
@@ -255,7 +255,7 @@ async def test_requests_grow_at_their_end_only() -> None:
     script = [each for n in range(5) for each in (call("look", at=n), says(n / 10))]
     made = agent(*script, "Done.", reflexion_interval=1)
     await made.run("Look.")
-    requests = thought(made)
+    requests = think_requests(made)
     for before, after in pairwise(requests):
         assert after.messages[: len(before.messages)] == before.messages
 
@@ -302,7 +302,7 @@ async def test_another_model_can_be_the_judge_by_its_name() -> None:
 async def test_the_rules_judge_asks_nobody() -> None:
     made = agent(A, B, A, call("fail"), "Done.", reflexion={"interval": 1, "judge": "rules"})
     result = await made.run("Look.")
-    assert asked(made) == []
+    assert judge_requests(made) == []
     assert result.state.confidence_history == (1.0, 1.0, 2 / 3, 0.5)
     assert result.reports["reflexion"].last.verdict == "stuck"
 
@@ -312,7 +312,7 @@ async def test_runs_side_by_side_keep_their_reflections_apart() -> None:
         name = request.messages[0].text if request.purpose == "think" else ""
         if name:
             return [call("look", at=int(name)), f"{name} done"]
-        return [says(int(shown(request)["request"]) / 10)]
+        return [says(int(record_of(request)["request"]) / 10)]
 
     made = Agent(ScriptedModel(script=script), tools=[look], reflexion_interval=1, catalogue=INSTALLED)
     found: dict[int, float] = {}
@@ -379,7 +379,7 @@ async def test_a_judge_that_fails_changes_nothing_and_is_reported(answer: Any, e
 async def test_a_limit_that_is_reached_in_the_node_before_keeps_the_judge_from_being_asked() -> None:
     made = agent(A, B, reflexion_interval=1, termination=TokenLimit(10) | MaxIterations(5))
     result = await made.run("Look.")
-    assert (result.stop_reason, len(asked(made))) == ("TokenLimit", 0)
+    assert (result.stop_reason, len(judge_requests(made))) == ("TokenLimit", 0)
 
 
 async def test_a_judge_that_may_not_spend_more_is_reported() -> None:
@@ -411,7 +411,7 @@ async def test_the_judge_is_asked_for_so_much_and_for_no_longer_than_the_run_may
     limit = TimeLimit(5) | MaxIterations(5)
     made = agent(A, says(0.1), "Done.", reflexion={"interval": 1, "max_tokens": 77}, termination=limit)
     await made.run("Look.")
-    (request,) = asked(made)
+    (request,) = judge_requests(made)
     assert request.settings.max_tokens == 77
     assert request.deadline is not None
     assert request.deadline <= anyio.current_time() + 5
@@ -459,7 +459,7 @@ async def test_a_crash_at_the_reflection_leaves_one_reflection_behind(
     result = await made.resume("t")
 
     assert (result.text, result.state.confidence_history) == ("Done.", (0.5,))
-    assert len(asked(made)) == judged
+    assert len(judge_requests(made)) == judged
     assert sum(m.plugin == "reflexion" for m in result.state.messages) == 1
     assert (await timetravel.replay(made, "t")).ok
 
@@ -470,7 +470,7 @@ async def test_a_replay_asks_no_judge_and_finds_no_difference() -> None:
     await made.run("Look.", thread_id="t")
     replay = await timetravel.replay(made, "t")
     assert replay.ok, replay
-    assert len(asked(made)) == 3
+    assert len(judge_requests(made)) == 3
 
 
 # -- lessons --------------------------------------------------------------------------------------
@@ -489,7 +489,7 @@ async def test_lessons_of_failed_steps_are_passed_to_the_next_attempt_on_the_thr
 
     again = agent(A, "Done.", "And again.", **options)
     result = await again.run("Try again.", thread_id="t")
-    first, second = thought(again)
+    first, second = think_requests(again)
     said = first.messages[-1]
     assert said.plugin == "reflexion"
     assert said.text.splitlines()[1:] == ["- Not 1.", "- Not 2."]
@@ -506,7 +506,7 @@ async def test_lessons_are_dropped_once_the_confidence_is_where_it_should_be() -
     again = agent("Hello.", **options)
     assert len((await timetravel.history(again, "t")).state.metadata["reflexion"]["lessons"]) == 0
     await again.run("Hello?", thread_id="t")
-    assert not any("Lessons" in m.text for m in thought(again)[0].messages)
+    assert not any("Lessons" in m.text for m in think_requests(again)[0].messages)
 
 
 async def test_a_lesson_is_kept_once_and_as_long_as_nobody_is_sure() -> None:

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from locus_plugin_retry import Breaker, BreakerSettings
 
 
-def failed(breaker: Breaker, times: int, now: float = 0.0) -> None:
+def fail(breaker: Breaker, times: int, now: float = 0.0) -> None:
     for _ in range(times):
         breaker.record(breaker.era, now, ok=False)
 
 
 def test_failures_in_a_row_open_it_and_a_success_between_starts_the_count_anew() -> None:
     breaker = Breaker(BreakerSettings(failures=3))
-    failed(breaker, 2)
+    fail(breaker, 2)
     breaker.record(breaker.era, 0, ok=True)
-    failed(breaker, 2)
+    fail(breaker, 2)
     assert not breaker.is_open
     assert breaker.record(breaker.era, 0, ok=False), "the change is told"
     assert breaker.is_open
@@ -27,7 +27,7 @@ def test_failures_in_a_row_open_it_and_a_success_between_starts_the_count_anew()
 
 def test_half_open_it_admits_one_call_in_each_cooldown() -> None:
     breaker = Breaker(BreakerSettings(failures=1, cooldown=10))
-    failed(breaker, 1)
+    fail(breaker, 1)
     assert breaker.seconds_left(4) == 6
     trying = breaker.admit(10)
     assert trying is not None
@@ -38,7 +38,7 @@ def test_half_open_it_admits_one_call_in_each_cooldown() -> None:
 
 def test_the_call_that_tries_closes_it_or_opens_it_for_another_cooldown() -> None:
     breaker = Breaker(BreakerSettings(failures=1, cooldown=10))
-    failed(breaker, 1)
+    fail(breaker, 1)
     trying = breaker.admit(10)
     assert trying is not None
     assert breaker.record(trying, 12, ok=False)
@@ -54,7 +54,7 @@ def test_calls_that_began_before_it_opened_neither_close_it_nor_keep_it_open() -
     breaker = Breaker(BreakerSettings(failures=1, cooldown=10))
     early = breaker.admit(0)
     assert early is not None
-    failed(breaker, 1)
+    fail(breaker, 1)
     assert not breaker.record(early, 1, ok=True)
     assert breaker.is_open
     trying = breaker.admit(10)
@@ -68,7 +68,7 @@ def test_calls_that_began_before_it_opened_neither_close_it_nor_keep_it_open() -
 
 def test_what_is_reported_while_it_is_open_and_nobody_tries_does_not_count() -> None:
     breaker = Breaker(BreakerSettings(failures=1, cooldown=10))
-    failed(breaker, 1)
+    fail(breaker, 1)
     assert not breaker.record(breaker.era, 1, ok=True)
     assert breaker.seconds_left(1) == 9
 
@@ -86,11 +86,11 @@ def test_a_share_of_failures_opens_it_once_there_are_enough_calls() -> None:
 
 def test_closed_again_it_has_forgotten_what_was() -> None:
     breaker = Breaker(BreakerSettings(failures=2, rate=1.0, window=2, cooldown=1))
-    failed(breaker, 2)
+    fail(breaker, 2)
     trying = breaker.admit(1)
     assert trying is not None
     breaker.record(trying, 1, ok=True)
-    failed(breaker, 1, now=1)
+    fail(breaker, 1, now=1)
     assert not breaker.is_open
 
 

@@ -25,7 +25,7 @@ READ = call("read", what="page")
 WIRE = call("wire", to="eve", dollars=900)
 
 
-def steered(events: list[Any]) -> list[tuple[str, str, str | None]]:
+def summarise(events: list[Any]) -> list[tuple[str, str, str | None]]:
     found = [e for e in events if isinstance(e, SteeringEvent)]
     assert [event_from_json(event_to_json(e)) for e in found] == found
     return [(e.tool_name, e.decision, e.failure) for e in found]
@@ -40,7 +40,7 @@ async def test_a_call_that_may_proceed_runs_and_is_charged_for_its_vote() -> Non
     assert bodies.ran == ["read page"]
     assert result.usage.total_tokens == 3 * 15
     assert result.reports["steering"] == SteeringReport(proceed=1)
-    assert steered(events) == [("read", "proceed", None)]
+    assert summarise(events) == [("read", "proceed", None)]
 
 
 async def test_a_rejected_call_does_not_run_and_the_model_reads_why() -> None:
@@ -88,7 +88,7 @@ async def test_each_of_several_calls_is_voted_on() -> None:
     assert sorted(bodies.ran) == ["read b", "read page"]
     assert len(second.requests) == 3
     assert result.reports["steering"] == SteeringReport(proceed=2, reject=1)
-    assert sorted(d for _, d, _ in steered(events)) == ["proceed", "proceed", "reject"]
+    assert sorted(d for _, d, _ in summarise(events)) == ["proceed", "proceed", "reject"]
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ async def test_without_a_vote_no_body_runs_unless_that_is_wanted(answer: Any, op
     result, events = await run(model, bodies, steering=settings)
     assert bodies.ran == (["wire eve 900"] if opened else [])
     assert result.reports["steering"] == SteeringReport(failed=1)
-    ((_, decision, failure),) = steered(events)
+    ((_, decision, failure),) = summarise(events)
     assert decision == ("proceed" if opened else "reject")
     assert failure
     assert failure not in repr(model.requests[-1].messages)

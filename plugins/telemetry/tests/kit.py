@@ -59,11 +59,11 @@ class Traced:
         """Those that have ended, in the order in which they began."""
         return sorted(self.spans_in.get_finished_spans(), key=lambda span: span.start_time or 0)
 
-    def named(self, name: str) -> list[ReadableSpan]:
+    def spans_named(self, name: str) -> list[ReadableSpan]:
         return [span for span in self.spans if span.name == name]
 
     def one(self, name: str) -> ReadableSpan:
-        (span,) = self.named(name)
+        (span,) = self.spans_named(name)
         return span
 
     def points(self, *metrics: str) -> list[Any]:

@@ -53,7 +53,7 @@ async def test_messages_are_written_as_the_conventions_write_them() -> None:
     traced = Traced()
     agent = traced.agent(script(), content=True, tools=[find, break_down], system_prompt="SYSTEM")
     await agent.run("PROMPT")
-    run, (first, second) = traced.one("invoke_agent calc"), traced.named("chat model")
+    run, (first, second) = traced.one("invoke_agent calc"), traced.spans_named("chat model")
     read = {name: json.loads(value) for name, value in about(run).items() if str(value).startswith("[")}
     user = {"role": "user", "parts": [{"type": "text", "content": "PROMPT"}]}
     answer = {"role": "assistant", "parts": [{"type": "text", "content": "ANSWER"}], "finish_reason": "stop"}

@@ -74,7 +74,7 @@ async def test_a_run_has_its_iterations_and_those_their_calls(traced: Traced) ->
         "locus.confidence": 0.0,
         "locus.cost_usd": result.cost,
     }
-    chat, tool = traced.named("chat gpt-9")[0], traced.one("execute_tool add")
+    chat, tool = traced.spans_named("chat gpt-9")[0], traced.one("execute_tool add")
     assert about(chat) == {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "openai",
@@ -91,7 +91,7 @@ async def test_a_run_has_its_iterations_and_those_their_calls(traced: Traced) ->
         "gen_ai.tool.type": "function",
         "gen_ai.tool.call.id": "call_1_1",
     }
-    assert [about(span) for span in traced.named("iteration")] == [{"locus.iteration": 1}, {"locus.iteration": 2}]
+    assert [about(span) for span in traced.spans_named("iteration")] == [{"locus.iteration": 1}, {"locus.iteration": 2}]
     assert (run.kind, chat.kind, tool.kind) == (SpanKind.INTERNAL, SpanKind.CLIENT, SpanKind.INTERNAL)
     assert {span.status.status_code for span in traced.spans} == {StatusCode.UNSET}
     scope = run.instrumentation_scope
@@ -260,7 +260,7 @@ async def test_a_plugins_own_call_of_a_model_has_a_span_of_what_it_took(traced: 
     assert about(judged)["locus.purpose"] == "judge"
     assert about(judged)["gen_ai.provider.name"] == "anthropic"
     assert judged.parent is not None
-    assert judged.parent.span_id == traced.named("iteration")[0].context.span_id
+    assert judged.parent.span_id == traced.spans_named("iteration")[0].context.span_id
 
 
 # -- what goes wrong ------------------------------------------------------------------------------
@@ -329,7 +329,7 @@ async def test_retries_outside_are_a_span_each_and_only_the_failed_one_is_an_err
 
     agent: Agent[Any, Any] = Agent(ScriptedModel(ModelError("busy"), "Yes."), hooks=[Twice(), traced.hook()])
     await agent.run("?")
-    assert [s.status.status_code for s in traced.named("chat model")] == [StatusCode.ERROR, StatusCode.UNSET]
+    assert [s.status.status_code for s in traced.spans_named("chat model")] == [StatusCode.ERROR, StatusCode.UNSET]
 
 
 async def test_a_cancelled_run_ends_every_span_as_cancelled(traced: Traced) -> None:
@@ -421,7 +421,7 @@ async def test_an_attempt_that_somebody_gives_up_is_cancelled_and_the_next_one_i
     scopes: list[anyio.CancelScope] = []
     agent: Agent[Any, Any] = Agent(ScriptedModel(never, "Yes."), hooks=[Impatient(), traced.hook()])
     assert (await agent.run("?")).text == "Yes."
-    assert [about(s).get("error.type") for s in traced.named("chat model")] == ["cancelled", None]
+    assert [about(s).get("error.type") for s in traced.spans_named("chat model")] == ["cancelled", None]
 
 
 async def test_calls_with_one_id_are_not_taken_for_each_other(traced: Traced) -> None:
@@ -441,7 +441,7 @@ async def test_calls_with_one_id_are_not_taken_for_each_other(traced: Traced) ->
 
     model = ScriptedModel([call("work", n=1), call("work", n=2)], "Done.", ids="same")
     await traced.agent(model, tools=[work], hooks=[Telling()]).run("?")
-    ended = {about(s)["n"]: about(s).get("error.type") for s in traced.named("execute_tool work")}
+    ended = {about(s)["n"]: about(s).get("error.type") for s in traced.spans_named("execute_tool work")}
     assert ended == {1: "ValueError", 2: None}
 
 
@@ -513,7 +513,7 @@ async def test_another_turn_of_the_thread_links_to_nothing(traced: Traced) -> No
     agent = traced.agent(ScriptedModel("One.", "Two."), checkpointer=MemoryStore())
     await agent.run("?", thread_id="t")
     result = await agent.run("?", thread_id="t")
-    assert [span.links for span in traced.named("invoke_agent calc")] == [(), ()]
+    assert [span.links for span in traced.spans_named("invoke_agent calc")] == [(), ()]
     assert result.state.metadata[METADATA]["run_id"] == result.run_id
 
 
@@ -542,7 +542,7 @@ async def test_wherever_a_run_breaks_off_the_resumed_one_links_and_traces_nothin
     links = [link.context.span_id for link in again.one("invoke_agent calc").links]
     # Before its first Think nothing of a run is on record but its prompt.
     assert links == ([] if event == "iteration" else [first.context.span_id])
-    chats = len(traced.named("chat model")) + len(again.named("chat model"))
+    chats = len(traced.spans_named("chat model")) + len(again.spans_named("chat model"))
     assert chats == len(model.requests) == 2
 
 
@@ -552,8 +552,8 @@ async def test_a_call_that_is_on_record_is_not_traced_again(traced: Traced) -> N
     await traced.agent(model, **options).run("?", thread_id="t")
     again = Traced()
     await again.agent(model, **options).resume("t", "yes")
-    assert len(traced.named("execute_tool add")) == 1
-    assert again.named("execute_tool add") == []
+    assert len(traced.spans_named("execute_tool add")) == 1
+    assert again.spans_named("execute_tool add") == []
 
 
 async def test_a_replay_is_as_recorded_and_traces_nothing(traced: Traced) -> None:

@@ -21,20 +21,20 @@ def index() -> Index:
     return Index(specs(), MiniLM.at(find()))
 
 
-def found(index: Index, query: str, name: str, count: int) -> bool:
+def finds(index: Index, query: str, name: str, count: int) -> bool:
     return name in [each.name for each in index.best(query, count)]
 
 
 def test_a_paraphrase_that_shares_no_word_is_mostly_found(index: Index) -> None:
     words_alone = Index(specs())
-    assert sum(found(words_alone, row.paraphrase, row.name, 5) for row in ROWS) <= 10
-    assert sum(found(index, row.paraphrase, row.name, 5) for row in ROWS) >= 75
-    assert sum(found(index, row.paraphrase, row.name, 1) for row in ROWS) >= 35
+    assert sum(finds(words_alone, row.paraphrase, row.name, 5) for row in ROWS) <= 10
+    assert sum(finds(index, row.paraphrase, row.name, 5) for row in ROWS) >= 75
+    assert sum(finds(index, row.paraphrase, row.name, 1) for row in ROWS) >= 35
 
 
 def test_a_query_in_the_words_of_the_tools_is_found_no_worse_than_by_words(index: Index) -> None:
-    assert sum(found(index, row.plain, row.name, 1) for row in ROWS) >= 96
-    assert all(found(index, row.plain, row.name, 5) for row in ROWS)
+    assert sum(finds(index, row.plain, row.name, 1) for row in ROWS) >= 96
+    assert all(finds(index, row.plain, row.name, 5) for row in ROWS)
 
 
 def test_a_vector_is_the_texts_own_whatever_is_beside_it() -> None:

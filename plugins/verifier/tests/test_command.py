@@ -142,11 +142,11 @@ async def until(found: Callable[[], Any]) -> Any:
     raise TimeoutError("nothing was found in 30 s")
 
 
-async def gone(pid: int) -> None:
+async def wait_until_gone(pid: int) -> None:
     await until(lambda: not alive(pid))
 
 
-async def started(file: Path) -> int:
+async def wait_for_pid(file: Path) -> int:
     return int(await until(lambda: file.exists() and file.read_text()))
 
 
@@ -154,7 +154,7 @@ async def test_a_command_that_takes_too_long_is_killed_with_its_children(tmp_pat
     argv = [sys.executable, "-c", CHILDREN, "wait"]
     ended = await run_command(argv, cwd=str(tmp_path), env=os.environ, seconds=2.0, tail=100)
     assert ended.code is None
-    await gone(await started(tmp_path / "pids"))
+    await wait_until_gone(await wait_for_pid(tmp_path / "pids"))
 
 
 async def test_what_a_command_leaves_behind_does_not_hold_it_up(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ async def test_what_a_command_leaves_behind_does_not_hold_it_up(tmp_path: Path) 
             [sys.executable, "-c", CHILDREN], cwd=str(tmp_path), env=os.environ, seconds=300.0, tail=100
         )
     assert ended.code == 0
-    await gone(await started(tmp_path / "pids"))
+    await wait_until_gone(await wait_for_pid(tmp_path / "pids"))
 
 
 async def test_a_command_dies_with_the_run_that_is_cancelled(tmp_path: Path) -> None:
@@ -175,9 +175,9 @@ async def test_a_command_dies_with_the_run_that_is_cancelled(tmp_path: Path) -> 
             await made.run("Do it.")
 
         group.start_soon(run)
-        pid = await started(tmp_path / "pids")
+        pid = await wait_for_pid(tmp_path / "pids")
         group.cancel_scope.cancel()
-    await gone(pid)
+    await wait_until_gone(pid)
 
 
 async def test_a_timeout_is_a_check_that_failed(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def worked(state: AgentState) -> str:
     return "" if any(e.tool_name == "work" and e.succeeded for e in state.tool_executions) else "nobody has worked"
 
 
-def told(events: list[Any]) -> list[tuple[str, str, bool]]:
+def summarise(events: list[Any]) -> list[tuple[str, str, bool]]:
     found = [e for e in events if isinstance(e, VerifierEvent)]
     assert [event_from_json(event_to_json(e)) for e in found] == found
     return [(e.claim, e.verdict, e.refused) for e in found]
@@ -41,14 +41,14 @@ def told(events: list[Any]) -> list[tuple[str, str, bool]]:
 
 async def test_an_answer_that_holds_is_accepted() -> None:
     result, events, _ = await played(WORK, DONE, verifier={"check": worked})
-    assert told(events) == [("answer", "verified", False)]
+    assert summarise(events) == [("answer", "verified", False)]
     assert result.reports["verifier"] == VerifierReport(verdict="verified", checks=1)
 
 
 async def test_an_answer_that_lies_goes_back_with_what_is_missing() -> None:
     result, events, model = await played(DONE, WORK, "Now it is done.", verifier={"check": worked})
     assert "It is not done: nobody has worked." in model.requests[1].messages[-1].text
-    assert told(events) == [("answer", "unverified", True), ("answer", "verified", False)]
+    assert summarise(events) == [("answer", "unverified", True), ("answer", "verified", False)]
     assert result.text == "Now it is done."
     assert result.reports["verifier"] == VerifierReport(verdict="verified", refused=1, checks=2)
 
@@ -59,12 +59,12 @@ async def test_after_the_last_refusal_it_ends_and_is_marked(options: dict[str, A
     assert (result.text, result.stop_reason) == (DONE, "NoToolCalls")
     report = result.reports["verifier"]
     assert (report.verdict, report.reason, report.refused) == ("unverified", "nobody has worked", refused)
-    assert len(told(events)) == refused + 1
+    assert len(summarise(events)) == refused + 1
 
 
 async def test_answers_can_be_left_alone() -> None:
     result, events, _ = await played(DONE, verifier={"check": worked, "answers": False})
-    assert (told(events), result.reports["verifier"]) == ([], VerifierReport())
+    assert (summarise(events), result.reports["verifier"]) == ([], VerifierReport())
 
 
 async def test_a_run_that_a_limit_ends_claims_nothing() -> None:
@@ -83,7 +83,7 @@ async def test_a_terminal_tool_does_not_run_before_its_claim_holds() -> None:
     assert bodies.ran == ["work a", "submit 42"]
     assert "Rejected: verifier: It is not done: nobody has worked." in repr(model.requests[1].messages[-1])
     assert result.stop_reason == "ToolCalled"
-    assert told(events) == [("submit", "unverified", True), ("submit", "verified", False)]
+    assert summarise(events) == [("submit", "unverified", True), ("submit", "verified", False)]
     assert result.reports["verifier"] == VerifierReport(verdict="verified", refused=1, checks=2)
 
 
@@ -103,7 +103,7 @@ async def test_a_claim_beside_other_calls_waits_for_their_results() -> None:
     )
     assert bodies.ran == ["work a", "submit 42"]
     assert "call submit alone" in repr(model.requests[1].messages[-1])
-    assert told(events) == [("submit", "verified", False)]
+    assert summarise(events) == [("submit", "verified", False)]
     assert result.reports["verifier"] == VerifierReport(verdict="verified", refused=1, checks=1)
 
 
@@ -117,13 +117,13 @@ async def test_which_tools_claim_the_end_can_be_said() -> None:
     await played(SUBMIT, WORK, SUBMIT, "Ok.", bodies=bodies, verifier={"check": worked, "tools": ["submit"]})
     assert bodies.ran == ["work a", "submit 42"]
     result, events, _ = await played(SUBMIT, terminal_tools={"submit"}, verifier={"check": worked, "tools": ["other"]})
-    assert (told(events), result.reports["verifier"].verdict) == ([], "")
+    assert (summarise(events), result.reports["verifier"].verdict) == ([], "")
 
 
 async def test_arguments_that_are_refused_claim_nothing() -> None:
     wrong = call("submit", reply="42")
     result, events, _ = await played(wrong, WORK, SUBMIT, terminal_tools={"submit"}, verifier={"check": worked})
-    assert told(events) == [("submit", "verified", False)]
+    assert summarise(events) == [("submit", "verified", False)]
     assert result.reports["verifier"].refused == 0
 
 
