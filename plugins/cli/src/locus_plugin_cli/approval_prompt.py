@@ -20,7 +20,7 @@ _NAMED = re.compile(r"(\d+/[^=]+)=(.*)", re.DOTALL)
 
 
 def is_person_present() -> bool:
-    """Whether somebody sits in front of both ends."""
+    """Whether input and output are both a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 

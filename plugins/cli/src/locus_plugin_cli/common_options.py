@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass
 class CommonOptions:
-    """The options that all commands share, as they stand on the command line; ``ctx.obj`` of every command.
+    """The options that all commands share, as given on the command line; ``ctx.obj`` of every command.
 
     Args:
         debug: show tracebacks.
@@ -41,7 +41,7 @@ class CommonOptions:
 
 
 def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    """Note an option, wherever on the line it stands: before the command or behind it."""
+    """Note an option, wherever it is on the line: before the command or after it."""
     given = ctx.ensure_object(CommonOptions)
     if param.name == "plugins":
         given.plugins += value

@@ -67,7 +67,7 @@ class Conversation:
         """Another system prompt from the next turn on.
 
         Raises:
-            ConfigError: it is none.
+            ConfigError: it is not a store.
         """
         # An agent is immutable: another one on the same conversation.
         self._agent = self.session.agent(system)
@@ -79,7 +79,7 @@ class Conversation:
         Raises:
             InputError: the prompt cannot be used.
             JournalError: the thread is busy.
-            OutputClosed: whoever read the output is gone; the run was cancelled.
+            OutputClosed: the reader of the output is gone; the run was cancelled.
         """
         told = self.session.metadata(self.system)
         return self._turn(lambda: self._agent.run(prompt, thread_id=self.session.thread, metadata=told))
@@ -92,7 +92,7 @@ class Conversation:
             max_attempts: after how many attempts that died in one place the run is set aside; None = never.
 
         Raises:
-            NothingToResume, InterruptMismatch: there is none, or the answer does not fit.
+            NothingToResume, InterruptMismatch: no run is open, or the answer does not fit.
             OutputClosed: see `say`.
         """
         return self._turn(lambda: self._agent.resume(self.session.thread, answer, max_attempts=max_attempts))

@@ -1,4 +1,4 @@
-"""Where the process begins: it imports next to nothing, so that a Ctrl-C finds somebody while the rest is loaded."""
+"""Where the process begins: it imports next to nothing, so that a Ctrl-C is handled while the rest is loaded."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def main() -> None:
 
 
 def _fill() -> None:
-    """Let what whoever started the process has closed lead nowhere: Python has None there, which nobody expects."""
+    """Open the standard streams that were closed at the start: Python has None there, which no code expects."""
     # In this order each takes the number that is free: a file that is opened later must not be written to as output.
     if sys.stdin is None:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115  # as long as the process

@@ -23,7 +23,7 @@ from locus_plugin_cli.text import one_line
 
 __all__ = ["explain_error", "explain_result", "name_commands", "show_trace"]
 
-#: What is wrong before anything ran, and can be put right by whoever typed the command.
+#: What is wrong before anything ran, and can be corrected by the user of the command.
 _USAGE = (ConfigError, PluginError, InputError, NothingToResume, InterruptMismatch)
 
 #: What the kernel says to programs, and what is typed instead.
@@ -70,6 +70,6 @@ def explain_result(result: AgentResult[Any]) -> str:
 
 
 def show_trace(error: object) -> None:
-    """Write the traceback of an exception to standard error; of a text there is none."""
+    """Write the traceback of an exception to standard error; a text has none."""
     if isinstance(error, BaseException):
         click.echo(scrub("".join(traceback.format_exception(error))), err=True, nl=False)

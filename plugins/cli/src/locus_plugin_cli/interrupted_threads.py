@@ -32,7 +32,7 @@ _REMEMBERED = 400
 def mention_interrupted(journals: Journals, besides: str | None) -> None:
     """Say on standard error that a run of this command stopped in the middle, once for each time that one does.
 
-    Where the store cannot be used and nobody asked for it, that is said instead, and the command goes on without.
+    If the store cannot be used and was not asked for, that is said instead, and the command goes on without.
 
     Args:
         journals: the store.
@@ -48,7 +48,7 @@ def mention_interrupted(journals: Journals, besides: str | None) -> None:
     except StoreError as e:
         journals.warn_and_use_memory(e)
         return
-    except Exception:  # noqa: BLE001  this line is a courtesy; whoever uses the store next hears what is wrong
+    except Exception:  # noqa: BLE001  this line is a courtesy; the next use of the store reports what is wrong
         return
     marks = [_mark(journals.kept, each) for each in found]
     told = _told()
@@ -99,4 +99,4 @@ def _tell(marks: Sequence[str]) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
             file.write("".join(f"{mark}\n" for mark in marks[-_REMEMBERED:]))
-        os.replace(file.name, path)  # noqa: PTH105 - whoever reads it meanwhile reads the old or the new
+        os.replace(file.name, path)  # noqa: PTH105 - readers see the old or the new file

@@ -61,17 +61,17 @@ class Journals:
             self.kept = evolve(self.kept, asked=True)
 
     def warn_and_use_memory(self, error: StoreError) -> None:
-        """Go on in memory where nobody asked for the store.
+        """Continue in memory if the store was not asked for.
 
         Raises:
-            StoreError: somebody did.
+            StoreError: it was asked for.
         """
         if self.kept.asked or not self.kept.lasting:
             raise error
         self.kept = warn_and_use_memory(error)
 
     def found(self, thread_id: str) -> JournalHost:
-        """What stands in a thread.
+        """The entries of a thread.
 
         Raises:
             NothingToResume: nothing does; the message names the nearest one.

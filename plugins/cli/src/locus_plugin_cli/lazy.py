@@ -42,7 +42,7 @@ class Root(click.Group):
         return [*self.table, *(sorted(self.contributed(ctx)) if _configured(ctx.ensure_object(CommonOptions)) else ())]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name, imported now; None when there is none."""
+        """The command of that name, imported now; None when it is unknown."""
         if cmd_name in self.table:
             command: click.Command = resolve(self.table[cmd_name][0])
             return command

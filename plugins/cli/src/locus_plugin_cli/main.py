@@ -23,7 +23,7 @@ from locus_plugin_cli.lazy import Root, resolve
 
 __all__ = ["invoke", "main", "root"]
 
-#: Seconds that threads which nobody waits for any more get to end by themselves.
+#: Seconds that abandoned threads get to end by themselves.
 PATIENCE = 0.5
 
 
@@ -136,7 +136,7 @@ def _say(text: str) -> None:
 
 
 def _abandon_output() -> None:
-    """Whoever read the output is gone: what is still buffered must not raise when the interpreter flushes it."""
+    """The reader of the output is gone: what is still buffered must not raise when the interpreter flushes it."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
@@ -158,7 +158,7 @@ def _one_line_warning(
 
 
 def _leave(code: int) -> NoReturn:
-    """Exit, also when a thread that nobody can stop (a tool's body past its time) would hold the process."""
+    """Exit, also when a thread that cannot be stopped (a tool's body past its time) would hold the process."""
     with contextlib.suppress(ValueError):  # not the main thread: it hears no signals
         # From here on there is nothing to say: a Ctrl-C must not end in a traceback of the interpreter.
         signal.signal(signal.SIGINT, lambda number, frame: os._exit(code))

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 __all__ = ["PASTE_SECONDS", "read_message"]
 
-#: A paste arrives at once; nobody types a second line this quickly.
+#: A paste arrives at once; a second line is not typed this quickly.
 PASTE_SECONDS = 0.05
 
 with suppress(ImportError):
@@ -22,10 +22,10 @@ def read_message(prompt: str) -> str:
     r"""One message: a line, the lines pasted with it, and those that a backslash at the end asks for.
 
     Args:
-        prompt: what stands in front of it on a terminal.
+        prompt: what is shown in front of it on a terminal.
 
     Raises:
-        EOFError: there is no more.
+        EOFError: the input has ended.
         KeyboardInterrupt: Ctrl-C.
     """
     if not sys.stdin.isatty():

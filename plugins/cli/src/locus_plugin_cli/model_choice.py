@@ -89,7 +89,7 @@ def choose_model(option: str | None, project: Project, environ: Mapping[str, str
 
 
 def why_unusable(chosen: ChosenModel, project: Project) -> str:
-    """Why nobody here can make the chosen model, as far as its provider's name tells; ``""`` when somebody can.
+    """Why the chosen model cannot be made here, as far as its provider's name tells; ``""`` when it can.
 
     Args:
         chosen: from `choose_model`.

@@ -53,7 +53,7 @@ class AgentOptions:
 
     @property
     def system_prompt(self) -> str | None:
-        """The text of the system prompt; ``@FILE`` is read, ``@@`` stands for a plain ``@``.
+        """The text of the system prompt; ``@FILE`` is read, ``@@`` is a plain ``@``.
 
         Raises:
             ConfigError: the file cannot be read.

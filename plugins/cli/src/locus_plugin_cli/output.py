@@ -1,4 +1,4 @@
-"""The output, and what happens when whoever reads it goes away."""
+"""The output, and what happens when its reader goes away."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Output", "OutputClosed", "print_json", "print_rows", "say"]
 
 
 class OutputClosed(click.ClickException):
-    """Whoever read the output went away (``| head``): everything ends quietly.
+    """The reader of the output went away (``| head``): everything ends quietly.
 
     No `BrokenPipeError`, because that may as well come from a provider's connection.
     """
@@ -32,7 +32,7 @@ class OutputClosed(click.ClickException):
 
 
 class Output(Console):
-    """A console that takes text as it is: no markup, no wrapping, no colours where there is no terminal."""
+    """A console that takes text as it is: no markup, no wrapping, no colours without a terminal."""
 
     def __init__(self, out: TextIO) -> None:
         super().__init__(file=out, highlight=False, markup=False, emoji=False, soft_wrap=True)
@@ -55,7 +55,7 @@ def print_json(value: Any) -> None:
     """Write a value as JSON, for programs.
 
     Raises:
-        OutputClosed: nobody reads it.
+        OutputClosed: it has no reader any more.
     """
     Output(sys.stdout).piece(json.dumps(value, indent=2) + "\n")
 
@@ -64,7 +64,7 @@ def print_rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Write a table: aligned columns on a terminal, the last one wrapped; tab-separated lines for programs.
 
     Raises:
-        OutputClosed: nobody reads it.
+        OutputClosed: it has no reader any more.
     """
     out = Output(sys.stdout)
     if not out.is_terminal:

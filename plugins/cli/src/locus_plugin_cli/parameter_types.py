@@ -13,7 +13,7 @@ __all__ = ["NOT_BLANK", "SPAN", "Amount"]
 
 
 class _Filled(click.ParamType[str]):
-    """Text with something in it: what is empty is most likely a variable of a script that nobody set."""
+    """Text with something in it: an empty text is most likely an unset variable of a script."""
 
     name = "text"
 
@@ -57,7 +57,7 @@ class Amount(click.FloatRange):
         """The number.
 
         Raises:
-            click.BadParameter: it is none.
+            click.BadParameter: it is invalid.
         """
         number = super().convert(value, param, ctx)
         if not math.isfinite(number):

@@ -25,7 +25,7 @@ class Row:
 
     Args:
         name: of the plugin, or of what was asked for.
-        version: of its distribution; ``""`` where there is none.
+        version: of its distribution; or ``""``.
         status: ``"active"``, ``"available"``, ``"disabled"``, ``"missing"``, ``"failed"`` or ``"incompatible"``.
         guard: its hooks fail closed.
         summary: what it says of itself.
@@ -181,7 +181,7 @@ def list_calls(manager: HookManager, hook: str) -> list[dict[str, Any]]:
         hook: with or without ``locus_`` in front; an ``on_`` hook lists those that hear every event, too.
 
     Raises:
-        UnknownName: there is no such hook.
+        UnknownName: the hook does not exist.
     """
     hooks = find_hooks()
     name = hook if hook in hooks else f"locus_{hook}"

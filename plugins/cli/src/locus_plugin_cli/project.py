@@ -1,4 +1,4 @@
-"""What the command line finds where it stands: the configuration and the installed plugins."""
+"""What the command line finds in its working directory: the configuration and the installed plugins."""
 
 from __future__ import annotations
 

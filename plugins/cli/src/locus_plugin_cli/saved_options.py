@@ -1,6 +1,6 @@
 """What a conversation remembers of the command that began its last turn, so that going on needs none of it again.
 
-It stands in the thread's own metadata, under a name of this package. Of secrets nothing is remembered: neither the
+It is kept in the thread's own metadata, under a name of this package. Of secrets nothing is remembered: neither the
 environment nor the text of ``--checkpointer``, nor a model whose text has a password in it.
 """
 
@@ -41,8 +41,8 @@ def options_to_save(options: AgentOptions, project: Project, model: str, *, syst
     Args:
         options: as they were typed.
         project: the configuration and the plugins.
-        model: the model that was chosen, whoever chose it: another shell may choose another.
-        system: whether this command gave the system prompt. Its text stands in the conversation.
+        model: the model that was chosen, in whatever way: another shell may choose another.
+        system: whether this command gave the system prompt. Its text is in the conversation.
     """
     source = project.config.source
     secretive = redact(model) != model
@@ -87,7 +87,7 @@ def restore_options(state: AgentState, options: AgentOptions, given: CommonOptio
         sys.path.append(kept["folder"])
     first = state.messages[0] if state.messages else None
     if options.system is None and kept["system"] and first is not None and first.role is Role.SYSTEM:
-        # As it would be typed: a plain "@" at the beginning stands for a file.
+        # As it would be typed: a plain "@" at the beginning means a file.
         changes["system"] = f"@{first.text}" if first.text.startswith("@") else first.text
     return evolve(options, **changes), _project(kept, given)
 

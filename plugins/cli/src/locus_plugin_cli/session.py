@@ -24,7 +24,7 @@ from locus_plugin_cli.text import one_line
 
 __all__ = ["AGENT", "Session"]
 
-#: The name of the agent of every command: its runs are told by it from those of programs in the same store.
+#: The name of the agent of every command: it distinguishes its runs from those of programs in the same store.
 AGENT = "locus-cli"
 
 #: What became of a plugin that the user should hear of.
@@ -117,7 +117,7 @@ class Session:
         """The command that takes another turn of this conversation.
 
         Args:
-            more: what stands behind ``locus run --thread ID``, quoted where needed.
+            more: what follows ``locus run --thread ID``, quoted where needed.
         """
         switches = [
             word for name in self.project.switches for word in (("--no-plugins",) if name == "no:*" else ("-p", name))

@@ -18,7 +18,7 @@ _OWNER = "locus-core"
 
 
 def find_shadows(path: Iterable[str] | None = None) -> list[str]:
-    """What else installs, or stands in the way of, the package of the kernel; one sentence each.
+    """What else installs, or shadows, the package of the kernel; one sentence each.
 
     Args:
         path: where to look; ``sys.path`` when None.

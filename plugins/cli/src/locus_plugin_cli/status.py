@@ -9,9 +9,9 @@ OK = 0
 FAILED = 1
 #: The command line, the configuration, a plugin or the prompt is wrong; nothing was run.
 USAGE = 2
-#: The run waits for a person's answer, and there was nobody to ask.
+#: The run waits for a person's answer, and no person could be asked.
 WAITING = 3
 #: Ctrl-C: 128 + SIGINT, as shells count.
 STOPPED = 130
-#: Whoever read the output went away: 128 + SIGPIPE, as shells count.
+#: The reader of the output went away: 128 + SIGPIPE, as shells count.
 CLOSED_PIPE = 141

@@ -1,6 +1,6 @@
 """Ctrl-C while a run is under way: once ends it at its next safe point, twice at once, three times the process.
 
-A plain signal handler, because it has to work while the event loop is busy with somebody's blocking hook.
+A plain signal handler, because it has to work while a blocking hook keeps the event loop busy.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Where conversations are kept: what the command line names, else the configuration, else a file of the user's.
 
-Which plugin keeps that file is nobody's choice here: it is the installed one that takes files which end like it.
+Which plugin keeps that file is not chosen here: it is the installed one that takes files which end like it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class StoreChoice:
         text: what ``--checkpointer`` takes to get it again, without a password in it; None where nothing needs to be
             said for that.
         lasting: it outlives the command.
-        asked: somebody named it, so that doing without it would not be what was asked for.
+        asked: it was asked for, so that it must not be done without.
     """
 
     store: JournalStore
@@ -59,7 +59,7 @@ def state_folder(environ: Mapping[str, str] = os.environ, platform: str = sys.pl
     """The folder for what is worth keeping: ``LOCUS_STATE``, else where the platform keeps such files.
 
     Raises:
-        RuntimeError: nobody knows where the user's home is.
+        RuntimeError: the user's home directory is unknown.
     """
     if chosen := environ.get(ENV):
         return Path(chosen).expanduser().absolute()
@@ -110,7 +110,7 @@ def choose_store(
 
 
 def warn_and_use_memory(error: Exception) -> StoreChoice:
-    """Go on without a store that nobody asked for; says so."""
+    """Continue without a store that was not asked for, and say so."""
     said = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.filename else str(error)
     say(f"warning: this conversation is not kept: {one_line(said)}")
     return StoreChoice.in_memory()

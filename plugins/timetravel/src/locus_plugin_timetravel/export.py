@@ -46,7 +46,7 @@ async def export_thread(source: Source, thread_id: str) -> Iterator[str]:
         thread_id: the thread. The threads of child runs are threads of their own.
 
     Raises:
-        NothingToResume: there is no such thread.
+        NothingToResume: the thread does not exist.
         JournalError: the store keeps no history.
     """
     store = store_of(source)
@@ -136,7 +136,7 @@ class _Bodies:
 class _Reading:
     """Reads the lines of a thread, checks each, and folds the thread on trial.
 
-    What is decoded is of the right types, and may be nonsense all the same: more items kept than there are, a node that
+    What is decoded is of the right types, and may be invalid nevertheless: more items kept than there are, a node that
     does not exist. That must not be found out by those who use the thread.
 
     Args:

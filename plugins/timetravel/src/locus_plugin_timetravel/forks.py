@@ -40,8 +40,8 @@ async def fork(source: Source, thread_id: str, *, at: int | None = None, into: s
 
     Raises:
         ConfigError: the agent has no checkpointer.
-        NothingToResume: there is no such thread.
-        JournalError: there is no such transition, ``into`` is taken, or the store keeps no history.
+        NothingToResume: the thread does not exist.
+        JournalError: the transition does not exist, ``into`` is taken, or the store keeps no history.
         InputError: ``into`` is not a valid name.
     """
     store = store_of(source)

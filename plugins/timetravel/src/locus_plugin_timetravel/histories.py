@@ -34,7 +34,7 @@ async def history(source: Source, thread_id: str) -> History:
 
     Raises:
         ConfigError: the agent has no checkpointer.
-        NothingToResume: there is no such thread.
+        NothingToResume: the thread does not exist.
         JournalError: the store keeps no history.
     """
     return await read_history(store_of(source), thread_id)
@@ -44,6 +44,6 @@ async def state_at(source: Source, thread_id: str, n: int) -> AgentState:
     """The state that a thread's n-th transition committed.
 
     Raises:
-        JournalError: there is no such transition; otherwise as for `history`.
+        JournalError: the transition does not exist; otherwise as for `history`.
     """
     return (await history(source, thread_id)).at(n).state

@@ -95,7 +95,7 @@ class Pages:
         """The next entries, oldest first; empty at the end.
 
         Raises:
-            NothingToResume: there is no such thread.
+            NothingToResume: the thread does not exist.
         """
         if self._done:
             return ()
@@ -118,8 +118,8 @@ async def nth_transition(store: JournalStore, thread_id: str, n: int) -> tuple[i
         n: from 1, as in `History`.
 
     Raises:
-        NothingToResume: there is no such thread.
-        JournalError: there is no such transition, or the store keeps no history.
+        NothingToResume: the thread does not exist.
+        JournalError: the transition does not exist, or the store keeps no history.
     """
     pages, found = Pages(store, thread_id), 0
     wanted = n if isinstance(n, int) and not isinstance(n, bool) else 0
@@ -137,7 +137,7 @@ async def newest_first(store: JournalStore, thread_id: str) -> AsyncGenerator[En
     """The entries of a thread from its end; what is found late is found without reading the rest.
 
     Raises:
-        NothingToResume: there is no such thread.
+        NothingToResume: the thread does not exist.
         JournalError: the store keeps no history.
     """
     if not isinstance(store, PagedStore):
@@ -159,7 +159,7 @@ async def newest_transition(store: JournalStore, thread_id: str) -> tuple[int, T
     """The same of a thread's newest transition.
 
     Raises:
-        NothingToResume: there is no such thread.
+        NothingToResume: the thread does not exist.
         JournalError: no transition was committed, or the store keeps no history.
     """
     async with aclosing(newest_first(store, thread_id)) as entries:
@@ -173,7 +173,7 @@ async def newest_usage(store: JournalStore, thread_id: str) -> Usage:
     """What the newest run of a thread has spent; the last transition of a run that has ended says it.
 
     Raises:
-        NothingToResume: there is no such thread.
+        NothingToResume: the thread does not exist.
         JournalError: the store keeps no history.
     """
     found: dict[str, Any] = {}

@@ -110,7 +110,7 @@ async def what_if(
     Raises:
         ConfigError: both a condition and a router are given, or for a store neither of them, or something else; or the
             agent has no checkpointer.
-        NothingToResume: there is no such thread.
+        NothingToResume: the thread does not exist.
         JournalError: the thread has no such run, or the store keeps no history.
     """
     store, runtime = store_of(source), source.runtime if isinstance(source, Agent) else None

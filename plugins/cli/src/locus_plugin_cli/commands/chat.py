@@ -83,7 +83,7 @@ class _Talk:
         return self._turns > 0
 
     def go_on(self) -> int:
-        """Read and answer until there is no more; the exit status."""
+        """Read and answer until the input ends; the exit status."""
         while True:
             try:
                 if not self._step():
@@ -111,7 +111,7 @@ class _Talk:
     def _turn(self, text: str) -> None:
         try:
             turn = self._conversation.say(text)
-        # A turn that cannot be taken (a busy thread, a defect in a plugin) is no reason to lose the conversation.
+        # A turn that cannot be taken (a busy thread, a defect in a plugin) must not end the conversation.
         except Exception as e:
             if isinstance(e, click.ClickException) or is_full(e):
                 raise

@@ -88,7 +88,7 @@ def _model_problems(project: Project) -> list[str]:
     try:
         problem = why_unusable(choose_model(None, project, os.environ), project)
     except LocusError:
-        return []  # that none is chosen here is no mistake
+        return []  # a missing choice is not an error here
     return [problem] if problem else []
 
 
@@ -113,7 +113,7 @@ def _plugins(project: Project) -> dict[str, dict[str, Any]]:
         try:
             made = plugin_settings(project.catalogue.manifest(name), layers, None, os.environ)
         except LocusError:
-            # Not understood, so nobody knows what in it is a secret: the keys must do.
+            # It could not be parsed, so what in it is a secret is unknown: show its keys only.
             shown[name] = dict.fromkeys(table.values if isinstance(table, Layer) else (), "(not read)")
         else:
             shown[name] = {} if made is None else _values(made)

@@ -37,7 +37,7 @@ def new(ctx: click.Context, *, name: str, kinds: tuple[str, ...], folder: str | 
     """Write the project of a plugin NAME: it builds, installs and passes its own tests as it is.
 
     NAME is the one name of the plugin: its entry point, its table in locus.toml, its keyword of Agent, and for
-    a provider what stands before the colon. Exit status: 0, or 2 when the name or the folder cannot be used.
+    a provider what comes before the colon. Exit status: 0, or 2 when the name or the folder cannot be used.
     """
     check_name(name, Project.of(ctx.ensure_object(CommonOptions)).catalogue.names())
     target = Path(folder) if folder else Path(f"locus-plugin-{name.replace('_', '-')}")

@@ -50,7 +50,7 @@ def resume(ctx: click.Context, *, thread_id: str | None, every: bool, options: A
     died five times in one place is set aside. Prints one line for each run: its thread, and what became of it. Run
     it after a restart of the machine.
 
-    Exit status: 0 every run ended, or there was none; 1 one failed or could not be resumed; 2 the command line or
+    Exit status: 0 every run ended, or none was open; 1 one failed or could not be resumed; 2 the command line or
     the configuration is wrong; 3 none failed, and one waits for an answer; 130 Ctrl-C, and the rest was left.
     """
     given = ctx.ensure_object(CommonOptions)

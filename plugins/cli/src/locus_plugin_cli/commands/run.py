@@ -46,7 +46,7 @@ def run(
     """Run an agent on PROMPT; - reads it from standard input.
 
     Exit status: 0 the run ended; 1 it failed; 2 the command line, the configuration or a plugin is wrong;
-    3 it waits for an answer; 130 Ctrl-C; 141 whoever read the output went away.
+    3 it waits for an answer; 130 Ctrl-C; 141 the reader of the output went away.
     """
     _check(ctx, prompt, options, as_json=as_json, quiet=quiet, resume=resume, answers=answers)
     given = ctx.ensure_object(CommonOptions)

@@ -20,12 +20,12 @@ class View(Protocol):
         """Show one event.
 
         Raises:
-            OutputClosed: whoever read the output is gone.
+            OutputClosed: the reader of the output is gone.
         """
         ...
 
     def note(self, text: str) -> None:
-        """Say something that is no event, where people read it."""
+        """Show a text that is not an event."""
         ...
 
     def running(self) -> AbstractContextManager[None]:

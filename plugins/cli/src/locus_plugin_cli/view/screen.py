@@ -28,7 +28,7 @@ _FRAMES = "|/-\\"
 
 
 class Screen:
-    """Writes text; plain, and without a status, where the output is no terminal.
+    """Writes text; plain, and without a status, if the output is not a terminal.
 
     Args:
         out: where to.
@@ -40,7 +40,7 @@ class Screen:
         self._lock = threading.RLock()
         self._clock = clock
         self._label = ""
-        #: What somebody else has to say about it, see `_Tap`.
+        #: What another thread adds to it, see `_Tap`.
         self._aside = ""
         self._since = 0.0
         self._drawn = False
@@ -137,7 +137,7 @@ class Screen:
                 try:
                     self._draw()
                 except OSError:
-                    return  # the terminal went away; whoever writes next hears of it
+                    return  # the terminal went away; the next write reports it
 
     def _draw(self) -> None:
         passed = self._clock() - self._since

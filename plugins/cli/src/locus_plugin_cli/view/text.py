@@ -1,4 +1,4 @@
-"""`TextView`: a run as it happens, for people; plain when the output is no terminal."""
+"""`TextView`: a run as it happens, for people; plain when the output is not a terminal."""
 
 from __future__ import annotations
 

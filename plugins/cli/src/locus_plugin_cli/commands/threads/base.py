@@ -75,18 +75,18 @@ def journals_of(ctx: click.Context, checkpointer: str | None, *, writes: bool = 
 
     Args:
         ctx: the command's.
-        checkpointer: ``--checkpointer`` behind the command; it may stand before it as well.
+        checkpointer: ``--checkpointer`` after the command; it may come before it as well.
         writes: a thread may be added to it.
 
     Raises:
-        ConfigError, PluginError: there is none, or it cannot be made.
+        ConfigError, PluginError: no store is configured, or it cannot be made.
     """
     text = checkpointer if checkpointer is not None else ctx.meta.get(_STORE)
     return Journals(choose_store(text, Project.of(ctx.ensure_object(CommonOptions)), needed=True, writes=writes))
 
 
 def with_store(ctx: click.Context, options: AgentOptions) -> AgentOptions:
-    """The options of an agent, with a ``--checkpointer`` that stands before the command."""
+    """The options of an agent, with a ``--checkpointer`` that comes before the command."""
     if options.checkpointer is None and ctx.meta.get(_STORE) is not None:
         return evolve(options, checkpointer=ctx.meta[_STORE])
     return options

@@ -86,7 +86,7 @@ def salvage(ctx: click.Context, *, into: Path, as_json: bool, checkpointer: str 
 def backup(ctx: click.Context, *, into: Path, checkpointer: str | None) -> int:
     """Copy the store, as it is at one moment, to the new file INTO. Runs may go on meanwhile.
 
-    `cp` would leave out what is not in the main file yet. Nobody holds a thread of the copy: its open runs can be
+    `cp` would leave out what is not in the main file yet. No thread of the copy is held: its open runs can be
     resumed, so use it only in the place of the original.
     Exit status: 0; 1 the copy could not be written; 2 the store of these threads offers no copy.
     """

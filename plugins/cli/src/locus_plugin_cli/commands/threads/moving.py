@@ -112,7 +112,7 @@ def _lines(source: str) -> list[str]:
     """The lines of a file, or of standard input.
 
     Raises:
-        InputError: it cannot be read, or is no text.
+        InputError: it cannot be read, or is not text.
     """
     try:
         data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()

@@ -20,7 +20,7 @@ class NeedingGroup(click.Group):
         return [name for name in super().list_commands(ctx) if _missing(name) is None]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name; None when there is none, or it cannot be used here."""
+        """The command of that name; None when it is unknown, or cannot be used here."""
         return super().get_command(ctx, cmd_name) if _missing(cmd_name) is None else None
 
     def resolve_command(
