@@ -224,7 +224,7 @@ async def test_an_unknown_keyword_names_the_nearest_plugin_keyword_or_option(
 
 
 @pytest.mark.parametrize("keyword", ["toy_wrod", "max_iteration"])
-async def test_nobody_is_told_to_install_a_slip_of_a_known_keyword(toys: Shelf, keyword: str) -> None:
+async def test_a_slip_of_a_known_keyword_advises_no_installation(toys: Shelf, keyword: str) -> None:
     options: dict[str, Any] = {keyword: 1}
     with pytest.raises(UnknownName) as caught:
         Agent(ScriptedModel(), **options)
