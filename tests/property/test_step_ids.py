@@ -39,7 +39,7 @@ def test_two_ids_have_one_text_only_when_they_are_equal(one: StepId, other: Step
 
 
 @given(names)
-def test_another_text_is_no_id_or_its_own(text: str) -> None:
+def test_another_text_is_its_own_id_or_invalid(text: str) -> None:
     try:
         step_id = StepId.parse(text)
     except CheckpointError:

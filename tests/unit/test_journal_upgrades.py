@@ -41,7 +41,7 @@ def test_an_entry_of_an_older_version_goes_through_every_step(monkeypatch: pytes
     assert len(seen) == 1
 
 
-def test_a_gap_in_the_steps_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gap_in_the_steps_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "FORMAT", FORMAT + 2)
     monkeypatch.setitem(journal.UPGRADES, FORMAT, dict)
     form = {**entry_to_json(Cancelled(run_id="r")), "v": FORMAT}
