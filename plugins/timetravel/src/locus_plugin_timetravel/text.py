@@ -75,7 +75,7 @@ def describe_entry(entry: HistoryEntry) -> str:
 
 def format_history(history: History) -> str:
     """A history as a table, one line a transition."""
-    rows = [("n", "iteration", "node", "then", "describe_usage", "what")]
+    rows = [("n", "iteration", "node", "then", "spent", "what")]
     for m in history:
         rows.append((str(m.n), str(m.iteration + 1), m.node, m.next_node, describe_usage(m.usage), describe_entry(m)))
     tail = f"the run goes on at {history.open_node}" if history.open_node else _ended(history)
