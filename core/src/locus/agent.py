@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from locus.core.lazy import Lazy
 from locus.options import AgentKeywords, Deps, Out, RunOptions
-from locus.threads import Threads
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     import anyio
 
+    from locus import threads as thread_views
     from locus.core.termination import TerminationCondition
     from locus.loop import builder
     from locus.loop.budget import Budget
@@ -26,12 +26,14 @@ if TYPE_CHECKING:
     from locus.options import AgentOptions, ResumeKeywords, RunKeywords
     from locus.result import AgentResult
     from locus.run import Run
+    from locus.threads import Threads
 
     #: A thread's id, or how its last run ended.
     Thread = str | AgentResult[Any]
 else:
     anyio = Lazy("anyio")
     builder = Lazy("locus.loop.builder")
+    thread_views = Lazy("locus.threads")
 
 __all__ = ["Agent"]
 
@@ -201,7 +203,7 @@ class Agent(AgentKeywords[Deps, Out]):
         Raises:
             ConfigError: the agent has no checkpointer.
         """
-        return Threads(self._runtime.required_store(), self.resume, self.name or "")
+        return thread_views.Threads(self._runtime.required_store(), self.resume, self.name or "")
 
     async def run_as_child(
         self,

@@ -23,7 +23,6 @@ from locus.loop.budget import agent_condition
 from locus.loop.input import system_message
 from locus.loop.router import Router
 from locus.loop.runtime import AgentRuntime
-from locus.models.output import output_schema
 from locus.models.protocol import ModelSettings, get_model
 from locus.plugins.report import run_report
 from locus.tools.registry import ToolRegistry
@@ -31,12 +30,14 @@ from locus.tools.registry import ToolRegistry
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from locus.models import output
     from locus.models.protocol import Model
     from locus.options import AgentOptions
     from locus.plugins import activation, discovery, manifest, providers
     from locus.plugins.activation import Activation
     from locus.plugins.discovery import Catalogue
 else:
+    output = Lazy("locus.models.output")
     # An agent that asks for no plugin does without all of this.
     activation = Lazy("locus.plugins.activation")
     discovery = Lazy("locus.plugins.discovery")
@@ -92,7 +93,7 @@ def build_runtime(options: AgentOptions) -> AgentRuntime:
         versions=FrozenDict(run_report(manager.reports).versions),
         manager=options.conversation_manager,
         settings=options.model_settings or ModelSettings(),
-        output=None if options.output_schema is None else output_schema(options.output_schema),
+        output=None if options.output_schema is None else output.output_schema(options.output_schema),
         max_revisions=options.max_revisions,
         sequential=options.tool_execution == "sequential",
         resolve=partial(get_model, catalogue=catalogue, settings=settings),

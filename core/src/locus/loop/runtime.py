@@ -23,6 +23,7 @@ from attrs import Factory, evolve, field
 from locus.core.errors import ConfigError, NothingToResume
 from locus.core.frozen import EMPTY, FrozenDict, frozen
 from locus.core.journal import BLANK
+from locus.core.lazy import Lazy
 from locus.core.state import AgentState
 from locus.core.termination import RunBudget
 from locus.hooks.dispatch import first_answer, onion
@@ -37,7 +38,6 @@ from locus.loop.input import Prompt, new_turn, thread_name
 from locus.loop.router import Node, Router
 from locus.loop.segment import run_segment
 from locus.loop.thread import Segment, SegmentResult, ended_before
-from locus.models.output import OutputError, output_schema
 from locus.models.protocol import Model, ModelSettings
 from locus.plugins.report import run_report
 from locus.result import AgentResult
@@ -48,10 +48,13 @@ if TYPE_CHECKING:
     from locus.core.termination import TerminationCondition
     from locus.hooks.context import ConversationManager
     from locus.journal.store import JournalStore
+    from locus.models import output
     from locus.models.output import OutputSchema
     from locus.options import RunOptions
     from locus.plugins.report import PluginReport
     from locus.tools.registry import ToolRegistry
+else:
+    output = Lazy("locus.models.output")
 
 __all__ = ["AgentRuntime", "NodeFunction"]
 
@@ -173,7 +176,7 @@ class AgentRuntime:
             thread_id,
             deps=options.deps,
             settings=self.settings if settings is None else settings.over(self.settings),
-            output=None if schema is None else output_schema(schema),
+            output=None if schema is None else output.output_schema(schema),
         )
         return Run(partial(self._main, active, segment, store), active.cancel, thread_id)
 
@@ -290,7 +293,7 @@ def _result(active: SegmentContext, ended: SegmentResult, store: JournalStore | 
     if active.output is not None and text:
         try:
             parsed = active.output.parse(text)
-        except OutputError as e:
+        except output.OutputError as e:
             active.report("output", str(e))
     return AgentResult(
         run_id=state.run_id,
