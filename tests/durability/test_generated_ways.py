@@ -77,7 +77,7 @@ def take_todays_policy(patch: pytest.MonkeyPatch) -> None:
 
     def found(host: JournalHost, step_id: Any, digest: str = "") -> Any:
         step = find(host, step_id, digest)
-        return evolve(step, policy="pure") if isinstance(step, Intent) else step
+        return evolve(step, policy="keyed") if isinstance(step, Intent) else step
 
     patch.setattr(JournalHost, "find_step", found)
 
