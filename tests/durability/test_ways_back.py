@@ -36,12 +36,13 @@ class Paid:
     """Counts payments; the first one hangs when it has been made."""
 
     def __init__(self) -> None:
-        self.times, self.keys = 0, list[str]()
+        self.times, self.keys, self.hangs = 0, list[str](), anyio.Event()
 
     async def pay(self, ctx: ToolContext[Any]) -> str:
         self.times += 1
         self.keys.append(ctx.idempotency_key)
         if self.times == 1:
+            self.hangs.set()
             await anyio.sleep_forever()
         return "paid"
 
@@ -58,10 +59,18 @@ def agent(store: JournalStore, *tools: Any, script: tuple[Any, ...] = ("done",),
     return Agent[Any, Any](ScriptedModel(*script), tools=list(tools), hooks=list(hooks), checkpointer=store)
 
 
+async def cancel_when(reached: anyio.Event, run: Callable[[], Any]) -> None:
+    """Start a run, and cancel it when it got somewhere."""
+    async with anyio.create_task_group() as group:
+        group.start_soon(run)
+        await reached.wait()
+        group.cancel_scope.cancel()
+
+
 async def left_in_the_middle(store: JournalStore, paid: Paid, **options: Any) -> None:
     """A run whose caller's time ends inside the body."""
-    with anyio.move_on_after(0.2):
-        await agent(store, paid.tool(**options), script=(call("pay", amount=5),)).run("Pay.", thread_id="t")
+    first = agent(store, paid.tool(**options), script=(call("pay", amount=5),))
+    await cancel_when(paid.hangs, lambda: first.run("Pay.", thread_id="t"))
     assert paid.times == 1
     assert any(isinstance(entry.body, Intent) for entry in await store.read("t"))
 
@@ -136,6 +145,7 @@ class RetriesCalls(Hook):
 
 async def test_a_second_attempt_in_flight_is_unknown_though_its_hook_is_gone(store: JournalStore) -> None:
     entered: list[int] = []
+    hangs = anyio.Event()
 
     @tool(name="pay")
     async def pay(amount: int) -> str:
@@ -143,11 +153,12 @@ async def test_a_second_attempt_in_flight_is_unknown_though_its_hook_is_gone(sto
         entered.append(amount)
         if len(entered) == 1:
             raise RetryableToolError("busy")
+        hangs.set()
         await anyio.sleep_forever()
         raise AssertionError
 
-    with anyio.move_on_after(0.2):
-        await agent(store, pay, script=(call("pay", amount=5),), hooks=(RetriesCalls(),)).run("Pay.", thread_id="t")
+    first = agent(store, pay, script=(call("pay", amount=5),), hooks=(RetriesCalls(),))
+    await cancel_when(hangs, lambda: first.run("Pay.", thread_id="t"))
     assert len(entered) == 2
     result = await agent(store, pay).resume("t")
     assert [UNKNOWN in text for text in told(result)] == [True]
@@ -170,10 +181,7 @@ async def test_a_second_attempt_in_flight_is_unknown_though_its_tool_is_gone(sto
         raise AssertionError
 
     first = agent(store, pay, script=(call("pay", amount=5),), hooks=(RetriesCalls(),))
-    async with anyio.create_task_group() as group:
-        group.start_soon(lambda: first.run("Pay.", thread_id="t"))
-        await entered.wait()
-        group.cancel_scope.cancel()
+    await cancel_when(entered, lambda: first.run("Pay.", thread_id="t"))
     result = await agent(store, hooks=(RetriesCalls(),)).resume("t")
     assert result.error is None
     assert [UNKNOWN in text for text in told(result)] == [True]
@@ -181,6 +189,7 @@ async def test_a_second_attempt_in_flight_is_unknown_though_its_tool_is_gone(sto
 
 async def test_a_new_turn_after_a_second_attempt_in_flight(store: JournalStore) -> None:
     entered: list[int] = []
+    hangs = anyio.Event()
 
     @tool(name="pay")
     async def pay(amount: int) -> str:
@@ -188,11 +197,12 @@ async def test_a_new_turn_after_a_second_attempt_in_flight(store: JournalStore) 
         entered.append(amount)
         if len(entered) == 1:
             raise RetryableToolError("busy")
+        hangs.set()
         await anyio.sleep_forever()
         raise AssertionError
 
-    with anyio.move_on_after(0.2):
-        await agent(store, pay, script=(call("pay", amount=5),), hooks=(RetriesCalls(),)).run("Pay.", thread_id="t")
+    first = agent(store, pay, script=(call("pay", amount=5),), hooks=(RetriesCalls(),))
+    await cancel_when(hangs, lambda: first.run("Pay.", thread_id="t"))
     result = await agent(store, pay).run("And now?", thread_id="t")
     assert [UNKNOWN in text for text in told(result)] == [True]
 

@@ -7,6 +7,8 @@ from locus.core.lazy import exports
 if TYPE_CHECKING:
     from locus.schema.canonical import call_key as call_key
     from locus.schema.checking import Problem as Problem
+    from locus.tools.body import call_in_thread as call_in_thread
+    from locus.tools.body import enter_body as enter_body
     from locus.tools.context import ToolContext as ToolContext
     from locus.tools.decorator import ToolOptions as ToolOptions
     from locus.tools.decorator import as_tool as as_tool
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "locus.schema.canonical": ("call_key",),
     "locus.schema.checking": ("Problem",),
+    "locus.tools.body": ("call_in_thread", "enter_body"),
     "locus.tools.context": ("ToolContext",),
     "locus.tools.decorator": ("ToolOptions", "as_tool", "tool"),
     "locus.tools.definition": ("ArgumentError", "Bound", "Idempotent", "Tool"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -9,24 +11,48 @@ import anyio
 from locus.core.directives import Interrupt
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from locus.tools.context import ToolContext
     from locus.tools.definition import Bound, Tool
 
-__all__ = ["enter_body", "find_question", "split_failures", "time_limit"]
+__all__ = ["call_in_thread", "enter_body", "find_question", "split_failures", "time_limit"]
 
 
 async def enter_body(tool: Tool[..., Any], bound: Bound, context: ToolContext[Any] | None) -> Any:
     """Run the body once; a synchronous one in a worker thread."""
     if tool.is_async:
         return await bound.call(context)
-    (value,) = await anyio.to_thread.run_sync(_call_in_tuple, bound, context, abandon_on_cancel=True)
-    # A decorator that is a plain function hands on what the coroutine function under it gave it.
-    return await value if hasattr(type(value), "__await__") else value
+    return await call_in_thread(partial(bound.call, context))
 
 
-def _call_in_tuple(bound: Bound, context: ToolContext[Any] | None) -> tuple[Any]:
-    # In a tuple: trio takes a coroutine that comes out of a thread for a mistake.
-    return (bound.call(context),)
+async def call_in_thread(function: Callable[[], Any]) -> Any:
+    """What a synchronous function returns, called in a worker thread; a coroutine that it returns is awaited.
+
+    Such a coroutine comes from an async function under a plain decorator. Where the caller is cancelled, the thread
+    goes on by itself, and a coroutine that comes out of it then is closed, since nobody will await it.
+    """
+    returned: list[Any] = []
+    is_abandoned = False
+
+    def call() -> None:
+        returned.append(function())
+        if is_abandoned:
+            _close(returned)
+
+    try:
+        await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
+    except BaseException:
+        is_abandoned = True
+        _close(returned)  # as well as in the thread: one of the two sees the other's mark
+        raise
+    return await returned[0] if hasattr(type(returned[0]), "__await__") else returned[0]
+
+
+def _close(returned: list[Any]) -> None:
+    for value in returned:
+        if isinstance(value, CoroutineType):
+            value.close()
 
 
 def time_limit(tool: Tool[..., Any], deadline: float | None) -> float | None:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 import anyio
-import anyio.to_thread
 import mcp.types as types
 import uvicorn
 from attrs import define
@@ -26,7 +25,7 @@ from locus import Agent, Interrupt
 from locus.core import thaw
 from locus.core.errors import ConfigError, ToolError
 from locus.core.messages import MediaBlock
-from locus.tools import ArgumentError, Bound, Tool, ToolContext, ToolRegistry, error_text, result_content
+from locus.tools import ArgumentError, Bound, Tool, ToolContext, ToolRegistry, enter_body, error_text, result_content
 from locus_plugin_mcp.naming import IDEMPOTENCY_KEY
 
 if TYPE_CHECKING:
@@ -151,7 +150,7 @@ async def _call(tool: Tool[..., Any], bound: Bound, ctx: ServerRequestContext[An
         context = _Context(deps, ctx, own, own, key if isinstance(key, str) else own)
     try:
         with anyio.move_on_after(tool.timeout) as scope:
-            value = await _value(tool, bound, context)
+            value = await enter_body(tool, bound, context)
         if scope.cancelled_caught:
             return _error_result(f"TimeoutError: the tool did not finish within {tool.timeout:.3g} s and was stopped")
     except (Exception, SystemExit, Interrupt) as e:  # noqa: BLE001 - whatever a body raises is its call's error
@@ -159,13 +158,6 @@ async def _call(tool: Tool[..., Any], bound: Bound, ctx: ServerRequestContext[An
     content = result_content(value, tool)
     blocks = [content] if isinstance(content, str) else content
     return types.CallToolResult(content=[_content(block) for block in blocks])
-
-
-async def _value(tool: Tool[..., Any], bound: Bound, context: ToolContext[Any] | None) -> Any:
-    if tool.is_async:
-        return await bound.call(context)
-    (value,) = await anyio.to_thread.run_sync(lambda: (bound.call(context),), abandon_on_cancel=True)
-    return await value if hasattr(type(value), "__await__") else value
 
 
 def _error_result(text: str) -> types.CallToolResult:

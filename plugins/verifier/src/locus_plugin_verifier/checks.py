@@ -6,16 +6,17 @@ import inspect
 import os
 import pkgutil
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
-import anyio.to_thread
 from attrs import frozen
 
 from locus.core.errors import JournalError, LocusError
 from locus.core.messages import Message, Role
 from locus.core.state import AgentState
 from locus.models import ModelRequest, ModelSettings
+from locus.tools import call_in_thread
 from locus_plugin_verifier.judge import SPEC, BadVerdict, case, instructions, read_verdict, request_of
 from locus_plugin_verifier.outcome import NAME, Outcome
 from locus_plugin_verifier.process import run_command
@@ -73,10 +74,7 @@ class Checks:
                 if inspect.iscoroutinefunction(function):
                     answer = await function(state)
                 else:
-                    # In a thread: it may well run the tests. In a tuple: what a thread returns may be no coroutine.
-                    (answer,) = await anyio.to_thread.run_sync(lambda: (function(state),), abandon_on_cancel=True)
-                    if inspect.isawaitable(answer):
-                        answer = await answer
+                    answer = await call_in_thread(partial(function, state))  # in a thread: it may well run the tests
         except TimeoutError as e:
             return _fail(f"the function took longer than {self.settings.timeout:g} s" if not str(e) else f"{e}")
         except Exception as e:  # noqa: BLE001  # whatever the function raises, the claim is not verified by it
