@@ -20,8 +20,8 @@ import pytest
 from tests.docs.markdown import ROOT
 
 #: Folders whose names and texts are checked, and distributions in them that are not.
-CHECKED = ("contrib", "plugins")
-LEFT_OUT = ("plugins/cli/", "plugins/sqlite/", "plugins/timetravel/")
+CHECKED = ("contrib/*/src", "plugins/*/src")
+LEFT_OUT = ("plugins/cli/", "plugins/timetravel/")
 
 #: Participles that do not end in -ed.
 IRREGULAR = re.compile(
@@ -61,7 +61,7 @@ def is_participle(name: str) -> bool:
 def sources() -> tuple[Path, ...]:
     """The tracked modules of the distributions, without their tests and the template of a plugin."""
     listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard", *(f"{folder}/*/src/*.py" for folder in CHECKED)],
+        ["git", "ls-files", "-co", "--exclude-standard", *(f"{folder}/*.py" for folder in CHECKED)],
         cwd=ROOT,
         capture_output=True,
         text=True,

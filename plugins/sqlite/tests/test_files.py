@@ -84,7 +84,7 @@ def header(path: Path, at: int, value: int) -> None:
     ("path", "message"),
     [("", "the path of a journal file is ''"), ("a\0b", "journal file is"), (":memory:", r"MemoryStore\(\)")],
 )
-def test_what_is_no_path_is_refused_at_once(path: str, message: str) -> None:
+def test_an_invalid_path_is_refused_at_once(path: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         SqliteStore(path)
 
@@ -166,7 +166,7 @@ async def test_a_missing_folder_is_named(path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"x", b"# Notes\n" * 100, b"SQLite format 3\0"])
-async def test_what_is_no_database_is_refused(path: Path, data: bytes) -> None:
+async def test_a_file_that_is_not_a_database_is_refused(path: Path, data: bytes) -> None:
     put(path, data)
     await refused(path, FileDamaged, "it is no SQLite database")
 
@@ -219,7 +219,7 @@ async def test_a_file_that_another_process_migrates_while_it_is_open_is_refused(
         assert await bodies(store) == [step(1)]
 
 
-async def test_a_damaged_page_is_told(path: Path) -> None:
+async def test_a_damaged_page_is_reported(path: Path) -> None:
     await written(path, *(step(n, size=3000) for n in range(40)))
     data = content(path)
     put(path, data[:4096] + b"\xa5" * (len(data) - 4096))
@@ -263,7 +263,7 @@ def with_checks(path: Path, body: bytes) -> None:
 
 @pytest.mark.parametrize("checked", [False, True])
 @pytest.mark.parametrize("body", DAMAGED)
-async def test_a_damaged_entry_is_told_with_its_place(path: Path, body: bytes, checked: bool) -> None:
+async def test_a_damaged_entry_is_reported_with_its_place(path: Path, body: bytes, checked: bool) -> None:
     await written(path, step(1))
     if checked:
         with_checks(path, body)
@@ -327,7 +327,7 @@ def mode(path: Path, mode: int) -> Iterator[None]:
         path.chmod(before)
 
 
-async def test_a_read_only_file_is_told(path: Path) -> None:
+async def test_a_read_only_file_is_reported(path: Path) -> None:
     await written(path, step(1))
     before = content(path)
     with mode(path, 0o400):
@@ -338,7 +338,7 @@ async def test_a_read_only_file_is_told(path: Path) -> None:
 
 
 @pytest.mark.parametrize("exists", [True, False])
-async def test_a_read_only_folder_is_told(path: Path, exists: bool) -> None:
+async def test_a_read_only_folder_is_reported(path: Path, exists: bool) -> None:
     if exists:
         await written(path, step(1))
     with mode(path.parent, 0o500):
@@ -350,7 +350,7 @@ async def test_a_read_only_folder_is_told(path: Path, exists: bool) -> None:
 # -- locked -------------------------------------------------------------------------------------------
 
 
-async def test_a_locked_file_is_told_and_works_again_when_it_is_free(path: Path) -> None:
+async def test_a_locked_file_is_reported_and_works_again_when_it_is_free(path: Path) -> None:
     async with SqliteStore(path, busy_timeout=0.05) as store:
         claim = await store.claim("t", "w")
         with closing(sqlite3.connect(path, isolation_level=None)) as db:
@@ -363,7 +363,7 @@ async def test_a_locked_file_is_told_and_works_again_when_it_is_free(path: Path)
         assert await bodies(store) == [step(2)]
 
 
-async def test_a_file_that_is_kept_for_one_process_is_told(path: Path) -> None:
+async def test_a_file_that_is_kept_for_one_process_is_reported(path: Path) -> None:
     await written(path, step(1))
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("PRAGMA locking_mode=EXCLUSIVE")
@@ -426,7 +426,7 @@ async def test_what_fits_is_stored_beside_what_does_not(path: Path) -> None:
         assert (await bodies(store, "small"), await bodies(store, "large")) == ([step(1)], [])
 
 
-async def test_a_limit_on_the_size_of_files_is_told_as_one(path: Path) -> None:
+async def test_a_limit_on_the_size_of_files_is_reported_as_one(path: Path) -> None:
     with Child(path) as child:
         child.ask("claim", thread="t")
         stored = 0
@@ -444,7 +444,7 @@ async def test_a_limit_on_the_size_of_files_is_told_as_one(path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 4_000, 40_000])
-async def test_a_disk_without_room_for_the_file_itself_is_told_as_one(path: Path, size: int) -> None:
+async def test_a_disk_without_room_for_the_file_itself_is_reported_as_one(path: Path, size: int) -> None:
     with Child(path) as child:
         child.ask("limit", size=size)
         answer = child.ask("claim", thread="t")
@@ -457,7 +457,7 @@ async def test_a_disk_without_room_for_the_file_itself_is_told_as_one(path: Path
 # -- gone ---------------------------------------------------------------------------------------------
 
 
-async def test_a_file_that_is_deleted_while_in_use_is_told_and_the_next_run_starts_anew(path: Path) -> None:
+async def test_a_file_that_is_deleted_while_in_use_is_reported_and_the_next_run_starts_anew(path: Path) -> None:
     async with SqliteStore(path) as store:
         claim = await store.claim("t", "w")
         await store.append(claim, [step(1)])
@@ -471,7 +471,7 @@ async def test_a_file_that_is_deleted_while_in_use_is_told_and_the_next_run_star
         assert await bodies(store) == [step(3)]
 
 
-async def test_a_file_that_is_replaced_while_in_use_is_told_and_the_new_one_is_unharmed(
+async def test_a_file_that_is_replaced_while_in_use_is_reported_and_the_new_one_is_unharmed(
     path: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other.db"
@@ -486,7 +486,7 @@ async def test_a_file_that_is_replaced_while_in_use_is_told_and_the_new_one_is_u
         assert await bodies(store) == [step(7)]
 
 
-async def test_a_log_that_is_deleted_while_in_use_is_told(path: Path) -> None:
+async def test_a_log_that_is_deleted_while_in_use_is_reported(path: Path) -> None:
     async with SqliteStore(path) as store:
         claim = await store.claim("t", "w")
         path.with_name("runs.db-wal").unlink()

@@ -63,7 +63,7 @@ async def test_a_check_lists_all_the_damage(path: Path) -> None:
 
 async def test_a_file_that_is_not_there_cannot_be_verified(tmp_path: Path) -> None:
     async with SqliteStore(tmp_path / "none.db") as store:
-        with pytest.raises(FileUnusable, match="there is no such file"):
+        with pytest.raises(FileUnusable, match="the file does not exist"):
             await store.verify()
     assert names(tmp_path) == []
 

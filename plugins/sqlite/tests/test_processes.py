@@ -153,7 +153,7 @@ async def test_a_process_that_ends_gives_its_threads_back(path: Path) -> None:
         await store.claim("t", "next")
 
 
-async def test_a_pid_that_another_process_has_got_is_no_sign_of_life(path: Path) -> None:
+async def test_a_pid_that_another_process_has_got_does_not_count_as_alive(path: Path) -> None:
     with Child(path, lease=HOUR) as child:
         child.ask("claim", thread="t")
         change(path, "UPDATE workers SET started='1'")

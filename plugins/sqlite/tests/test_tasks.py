@@ -272,7 +272,7 @@ class Struck(BaseException):
     """What nobody expects in the thread."""
 
 
-async def test_whatever_breaks_in_the_thread_reaches_whoever_asked(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_whatever_breaks_in_the_thread_reaches_the_caller(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with SqliteStore(path) as store:
         claim = await store.claim("t", "w")
         for error in (Struck("in a statement"), RuntimeError("in a statement")):

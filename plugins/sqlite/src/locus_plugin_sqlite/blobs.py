@@ -1,12 +1,12 @@
 r"""What a row holds: each text once, and a large one once for all rows, under the hash of its content.
 
-A tool's result stands two or three times in an entry: what the tool returned, what the model is told, what the state
+A tool's result occurs two or three times in an entry: what the tool returned, what the model gets, what the state
 keeps. A short row is left alone, a longer one is compressed. In a long one the texts are lifted out before; in one of
 more than `LIMIT`, the long texts become rows of their own. So a row has one of three forms::
 
     [...]                 the entries, compressed or not
-    [...] newline [...]   the texts, then the entries, where "\0<n>" stands for the n-th of the texts and "\0\0..." for
-                          a text "\0..."; in place of a text may stand {"blob": "<hash>"}; compressed
+    [...] newline [...]   the texts, then the entries, where "\0<n>" denotes the n-th of the texts and "\0\0..." for
+                          a text "\0..."; in place of a text may be {"blob": "<hash>"}; compressed
     {"blob": "<hash>"}    all of that lies in a blob, because it is large without any long text; compressed
 
 The texts are put back into the JSON before it is parsed: walking the parsed form would take longer than parsing it.
@@ -47,7 +47,7 @@ _LIFTED = 64
 
 _MARK = "\0"
 
-#: What stands for a text. A quote within a text has a backslash before it, the name of a field a colon behind it. The
+#: What replaces a text. A quote within a text has a backslash before it, the name of a field a colon behind it. The
 #: backslash is looked for last: `re` finds a pattern that begins with plain bytes ten times as fast.
 _REFERENCE = re.compile(rb'"\\u0000(?<!\\"\\u0000)(\d+)"(?!:)')
 _ESCAPED = b'"\\u0000\\u0000'
@@ -128,10 +128,10 @@ def unpack(body: bytes, blobs: Mapping[str, bytes]) -> list[Any]:
     Raises:
         ValueError, LookupError, TypeError, zlib.error: it is damaged.
     """
-    text, is_escaped = _unpacked(body, blobs)
+    text, is_escaped = _unpack(body, blobs)
     form = from_bytes(text)
     if is_escaped:
-        form = _unescaped(form)
+        form = _unescape(form)
     if not isinstance(form, list):
         raise TypeError(f"a list of entries was expected, not {form!r:.60}")
     return form
@@ -139,7 +139,7 @@ def unpack(body: bytes, blobs: Mapping[str, bytes]) -> list[Any]:
 
 def unpack_texts(body: bytes, blobs: Mapping[str, bytes]) -> list[bytes]:
     """The JSON texts of a row's entries; arguments and errors as for `unpack`."""
-    text, is_escaped = _unpacked(body, blobs)
+    text, is_escaped = _unpack(body, blobs)
     if not is_escaped:
         try:
             return [bytes(raw) for raw in _raw_texts(text)]
@@ -148,13 +148,13 @@ def unpack_texts(body: bytes, blobs: Mapping[str, bytes]) -> list[bytes]:
     return [to_bytes(form) for form in unpack(body, blobs)]
 
 
-def _unpacked(body: bytes, blobs: Mapping[str, bytes]) -> tuple[bytes, bool]:
+def _unpack(body: bytes, blobs: Mapping[str, bytes]) -> tuple[bytes, bool]:
     """The JSON text of a row, and whether texts in it are escaped."""
     text = body if body[:1] == b"[" else decompress(body)
     if text[:1] == b"{":
         text = _content(text, blobs)
     texts, lifted, entries = text.partition(b"\n")
-    return (_restored(texts, entries, blobs), _ESCAPED in entries) if lifted else (text, False)
+    return (_restore(texts, entries, blobs), _ESCAPED in entries) if lifted else (text, False)
 
 
 def _content(reference: bytes, blobs: Mapping[str, bytes]) -> bytes:
@@ -165,7 +165,7 @@ def _content(reference: bytes, blobs: Mapping[str, bytes]) -> bytes:
     return content
 
 
-def _restored(texts: bytes, entries: bytes, blobs: Mapping[str, bytes]) -> bytes:
+def _restore(texts: bytes, entries: bytes, blobs: Mapping[str, bytes]) -> bytes:
     try:
         raw = [bytes(text) for text in _raw_texts(texts)]
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -174,14 +174,14 @@ def _restored(texts: bytes, entries: bytes, blobs: Mapping[str, bytes]) -> bytes
     return _REFERENCE.sub(lambda found: known[int(found[1])], entries)
 
 
-def _unescaped(form: Any) -> Any:
+def _unescape(form: Any) -> Any:
     kind = type(form)
     if kind is str:
         return form[1:] if form[:1] == _MARK else form
     if kind is dict:
-        return {key: _unescaped(value) for key, value in form.items()}
+        return {key: _unescape(value) for key, value in form.items()}
     if kind is list:
-        return [_unescaped(value) for value in form]
+        return [_unescape(value) for value in form]
     return form
 
 

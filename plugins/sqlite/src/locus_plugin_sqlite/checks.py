@@ -7,8 +7,8 @@ at the end either. What a thread *is* (its name, what it forked from, what it is
 holds it, and since when, is not: that decides who may try, never what is read, and it changes with every claim.
 
 CRC-32 it is: zlib computes one at 1 GB/s and more, in C, a microsecond for an append; it finds every single changed
-bit and every burst of up to 32, and misses one in four billion of other accidents. It is no protection against
-somebody who edits the file on purpose; a keyed hash would be, and would need a key. Large texts lie under their
+bit and every burst of up to 32, and misses one in four billion of other accidents. It does not protect against
+a person who edits the file on purpose; a keyed hash would, and would need a key. Large texts lie under their
 SHA-256, which is compared when they are read.
 """
 

@@ -41,7 +41,7 @@ _CLEAN = "DELETE FROM workers WHERE lease<? AND id NOT IN (SELECT worker FROM th
 
 
 def find_holder(session: Session, worker: int | None, token: str) -> str | None:
-    """Where a thread's holder is, for people (``""``: in this process); None when nobody holds it."""
+    """Where a thread's holder is, for people (``""``: in this process); None when it is not held."""
     if worker is None:
         return None
     if worker == session.worker:  # it lives, whatever became of its lease while the machine slept
@@ -80,20 +80,20 @@ class Claiming(Operation[Claim | None]):
     """Take a thread."""
 
     __slots__ = ("_found", "_is_abandoned", "_name", "_settled", "_who", "token")
-    # After a power cut nobody is left whom it would have to fence.
+    # After a power cut no process is left that it would have to fence.
     durable = False
 
     def __init__(self, name: str, who: str) -> None:
         super().__init__(None)
         self._name, self._who = name, who
-        #: Known before it is taken, so that whoever stops waiting can have it given back.
+        #: Known before it is taken, so that a caller who stops waiting can have it given back.
         self.token = uuid4().hex
         self._found: Journal | None = None
         self._is_abandoned = False
         self._settled: tuple[str, ...] = ()
 
     def apply(self, session: Session) -> None:
-        """Take it, and read what stands in it."""
+        """Take it, and read its entries."""
         check_version(session.db, session.path)
         self._settled = session.write_owed()
         refusal, self._is_abandoned = _holder(session, self._name)
@@ -116,21 +116,21 @@ class Claiming(Operation[Claim | None]):
         """Decode that."""
         for token in self._settled:
             session.owed.pop(token, None)
-        session.renewed()
+        session.schedule_renewal()
         held, found = session.held.get(self.token), self._found
         if held is None or found is None:
             return  # given back in the same transaction
         try:
             self.result = build_claim(found, self.token, is_abandoned=self._is_abandoned)
         except BaseException:
-            # Nobody will know of this claim.
+            # The caller will not know of this claim.
             session.owed[self.token] = (self._name, None)
             raise
         if self.result.snapshot is not None:
             held.at, held.mark, held.state = found.at, found.mark, self.result.snapshot.state
         self._found = None
 
-    def failed(self, session: Session) -> None:
+    def on_failure(self, session: Session) -> None:
         """Nothing is held."""
         session.held.pop(self.token, None)
 
@@ -185,7 +185,7 @@ class Peeking(Operation[Claim | None]):
         self._is_abandoned = False
 
     def apply(self, session: Session) -> None:
-        """Read what stands in it."""
+        """Read its entries."""
         row = find_thread(session, self._name)
         _, self._is_abandoned = _holder(session, self._name)
         self._found = None if row is None or not row.head else read_journal(session.db, session.path, row, None)
@@ -197,7 +197,7 @@ class Peeking(Operation[Claim | None]):
 
 
 class Renewing(Operation[bool]):
-    """Whether a claim still stands; renews the lease of all of this store's."""
+    """Whether a claim is still valid; renews the lease of all of this store's."""
 
     __slots__ = ("_claim",)
     durable = False
@@ -214,7 +214,7 @@ class Renewing(Operation[bool]):
 
     def finish(self, session: Session) -> None:
         """Set the timer."""
-        session.renewed()
+        session.schedule_renewal()
 
 
 def held_thread(db: sqlite3.Connection, name: str, token: str) -> int | None:
@@ -241,7 +241,7 @@ class Releasing(Operation[None]):
         self.durable = not_before is not None
 
     def apply(self, session: Session) -> None:
-        """Free it, where the claim still stands."""
+        """Free it, where the claim is still valid."""
         token = self._claim.token
         if not token:
             return
@@ -253,13 +253,13 @@ class Releasing(Operation[None]):
     def finish(self, session: Session) -> None:
         """Nothing is owed."""
         session.owed.pop(self._claim.token, None)
-        session.renewed()
+        session.schedule_renewal()
         session.is_to_prune = session.settings.keep_ended_days is not None
 
-    def failed(self, session: Session) -> None:
+    def on_failure(self, session: Session) -> None:
         """It is free for this store, and owed to the file."""
         # The run has ended, and how it ended matters more than this.
         if session.held.pop(self._claim.token, None) is not None:
             session.owed[self._claim.token] = (self._claim.thread_id, self._not_before)
-        session.renewed()
+        session.schedule_renewal()
         self.error = None

@@ -47,7 +47,7 @@ def _make_template(window: int, memory: int) -> zlib._Compress:
 
 # What compresses a text is copied, because to read the dictionary takes as long as to compress a row. A row is short,
 # and zlib's own choice is to clear a quarter of a megabyte for each: that takes longer than the row, and pushes what
-# the program works on out of the processor's cache. Whoever decompresses need not know.
+# the program works on out of the processor's cache. Decompression is the same either way.
 _NEAR_TEMPLATE, _TEMPLATE = _make_template(13, 5), _make_template(zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL)
 
 

@@ -35,8 +35,8 @@ SELECT ?, token, ?, ?, ?, ?, ?, ?, ? FROM threads WHERE id=? AND token=?
 """
 
 
-def _held(session: Session, claim: Claim) -> Held | None:
-    """What is known of a claim, whichever store made it; None when it does not stand."""
+def _find_held(session: Session, claim: Claim) -> Held | None:
+    """What is known of a claim, whichever store made it; None when it is no longer valid."""
     held = session.held.get(claim.token)
     if held is None and held_thread(session.db, claim.thread_id, claim.token) is None:
         return None
@@ -52,7 +52,7 @@ def _held(session: Session, claim: Claim) -> Held | None:
 
 
 def _add(session: Session, held: Held, token: str, row: blobs.Row, head: int, after: Progress) -> bool:
-    """Write one row, if the claim still stands.
+    """Write one row, if the claim is still valid.
 
     Args:
         session: the file, within a transaction unless this is all that is written.
@@ -123,9 +123,9 @@ class Storing(Operation[Appended]):
         self._batch.pack()
 
     def apply(self, session: Session) -> None:
-        """Write the rows, if the claim still stands."""
+        """Write the rows, if the claim is still valid."""
         self.result = Appended.FENCED
-        held, batch = _held(session, self._claim), self._batch
+        held, batch = _find_held(session, self._claim), self._batch
         if (
             held is None
             or held.head is None
@@ -153,7 +153,7 @@ class Appending(Operation[Appended]):
     def __init__(self, claim: Claim, bodies: Sequence[Body], after: Appending | None = None) -> None:
         super().__init__(Appended.FENCED)
         self.claim, self.bodies, self.count, self.after = claim, tuple(bodies), len(bodies), after
-        # By whoever made them: the values are in the cache of that processor.
+        # In the thread that made them: the values are in the cache of that processor.
         self.forms = to_json(bodies)
         self._rows: list[blobs.Row] = []
         self._joined: list[Appending] = []
@@ -176,11 +176,11 @@ class Appending(Operation[Appended]):
         self.atomic = len(self._rows) == 1 and not self._rows[0].blobs
 
     def apply(self, session: Session) -> None:
-        """Write the rows, if the claim still stands."""
+        """Write the rows, if the claim is still valid."""
         self.result = Appended.FENCED
         if self.after is not None and (self.after.error is not None or self.after.result is not Appended.OK):
-            return  # whoever waits for that one hears why
-        held, token = _held(session, self.claim), self.claim.token
+            return  # the task that waits for that one gets the reason
+        held, token = _find_held(session, self.claim), self.claim.token
         if held is None or held.head is None:
             return
         if not self.count:
@@ -216,7 +216,7 @@ class Appending(Operation[Appended]):
         for each in self._joined:
             each.result, each.after = self.result, None
 
-    def failed(self, session: Session) -> None:
+    def on_failure(self, session: Session) -> None:
         """It was not stored, also for the one after it, however late that looks."""
         self.after, self.result = None, Appended.FENCED
         for each in self._joined:
@@ -236,7 +236,7 @@ class Snapping(Operation[bool]):
         self._mark = 0
 
     def apply(self, session: Session) -> None:
-        """Write the difference, if the claim still stands."""
+        """Write the difference, if the claim is still valid."""
         held = session.held.get(self._claim.token)
         if held is None or self._at <= held.at:
             # A cache may be left out: it is another store's claim, or this place has one already.
@@ -256,7 +256,7 @@ class Snapping(Operation[bool]):
         if held_thread(session.db, self._claim.thread_id, self._claim.token) is None:
             return False
         if held.head is None:
-            _held(session, self._claim)
+            _find_held(session, self._claim)
         if held.head is None or self._at > held.head:
             return False
         key = held.thread << SHIFT | self._at

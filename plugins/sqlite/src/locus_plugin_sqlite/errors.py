@@ -2,7 +2,7 @@
 
 StoreError                  (of the kernel)
 ├── FileProblem             something is wrong with the file (`.path`)
-│   ├── DiskFull            there is no room to write
+│   ├── DiskFull            the disk has no room to write
 │   ├── FileLocked          another process kept it locked
 │   ├── FileReadOnly        it, or its folder, may not be written
 │   ├── FileUnusable        it is a folder, its folder is missing, or it may not be opened
@@ -53,7 +53,7 @@ class FileProblem(StoreError):
 
 
 class DiskFull(FileProblem):
-    """There is no room to write."""
+    """The disk has no room to write."""
 
 
 class FileLocked(FileProblem):

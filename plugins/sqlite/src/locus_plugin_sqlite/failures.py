@@ -23,7 +23,7 @@ try:
 except ImportError:  # pragma: no cover - Windows has no such limits
     resource = None  # type: ignore[assignment]
 
-__all__ = ["problem", "refused"]
+__all__ = ["problem", "problem_of"]
 
 
 def problem(error: sqlite3.Error, path: Path, busy_timeout: float) -> FileProblem:
@@ -64,7 +64,7 @@ def problem(error: sqlite3.Error, path: Path, busy_timeout: float) -> FileProble
     return FileFailed(path, f"reading or writing failed ({error}); nothing is half-written: see the system's log")
 
 
-def refused(error: OSError, path: Path) -> FileProblem:
+def problem_of(error: OSError, path: Path) -> FileProblem:
     """What is wrong with the file, from the operating system's error when it was to be created or looked at."""
     if isinstance(error, PermissionError) or error.errno == errno.EROFS:
         return _read_only(path)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from locus.plugin import Lazy
 from locus_plugin_sqlite.errors import FileDamaged, FileGone, FileTooNew, FileUnusable
-from locus_plugin_sqlite.failures import refused
+from locus_plugin_sqlite.failures import problem_of
 from locus_plugin_sqlite.schema import APPLICATION_ID, VERSION, settle
 from locus_plugin_sqlite.settings import SqliteSettings
 
@@ -33,7 +33,7 @@ _inherited: set[tuple[int, int]] = set()
 
 
 def open_file(path: Path, settings: SqliteSettings) -> sqlite3.Connection:
-    """A connection that commits by itself to a file of this version, which is created where there is none.
+    """A connection that commits by itself to a file of this version, which is created where it is missing.
 
     Raises:
         FileProblem: it cannot be used.
@@ -72,7 +72,7 @@ def _look(path: Path) -> None:
         with path.open("rb") as file:
             header = file.read(100)
     except OSError as e:
-        raise refused(e, path) from e
+        raise problem_of(e, path) from e
     if _identity(str(path)) in _inherited:
         raise FileUnusable(
             path,
@@ -100,7 +100,7 @@ class Files:
         self._known = {each: found for each, found in seen.items() if found is not None}
 
     def check(self) -> None:
-        """Insist that they are still there: SQLite would go on writing to files that nobody can find any more.
+        """Insist that they are still there: SQLite would go on writing to files that can no longer be found.
 
         Raises:
             FileGone: one of them was deleted or replaced.

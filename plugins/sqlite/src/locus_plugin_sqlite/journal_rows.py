@@ -202,7 +202,7 @@ class Journal:
 
     @property
     def at(self) -> int:
-        """The number of the entry whose state the newest snapshot is; 0 = there is no snapshot."""
+        """The number of the entry whose state the newest snapshot is; 0 = without a snapshot."""
         return self.chunks[-1][0] & MASK if self.chunks else 0
 
     @property
@@ -216,7 +216,7 @@ class Journal:
         Raises:
             EntryDamaged: one of them is missing, or not what was written.
         """
-        found = self._unpacked(start, unpack)
+        found = self._unpack(start, unpack)
         return [Entry(n, writer, parent, self._body(n, form)) for n, writer, parent, form in found]
 
     def forms(self, start: int) -> list[Form]:
@@ -225,9 +225,9 @@ class Journal:
         Raises:
             EntryDamaged: as for `entries`.
         """
-        return self._unpacked(start, unpack_texts)
+        return self._unpack(start, unpack_texts)
 
-    def _unpacked(
+    def _unpack(
         self, start: int, unpack_row: Callable[[bytes, Mapping[str, bytes]], list[T]]
     ) -> list[tuple[int, str, str, T]]:
         made: list[tuple[int, str, str, T]] = []
@@ -236,7 +236,7 @@ class Journal:
         reached = start - 1
         for row in self.rows:
             if not row.is_whole:
-                raise self._damaged(row.last)
+                raise self._damage_at(row.last)
             forms = self._forms(row.last, row.body, unpack_row)
             first = row.last - len(forms) + 1
             self._check_place(row, first, before, start)
@@ -248,19 +248,19 @@ class Journal:
             parent = f"{reached}:{row.writer}"
         is_newest = self.tip is None or before is None or (reached, before.checksum) == (self.head, self.tip)
         if reached < self.head or not is_newest:
-            raise self._damaged(min(reached, self.head) + 1, "is missing, or is not the newest one")
+            raise self._damage_at(min(reached, self.head) + 1, "is missing, or is not the newest one")
         return made
 
     def _check_place(self, row: StoredRow, first: int, before: StoredRow | None, start: int) -> None:
         if before is None:
             if first > max(1, start) or (first == 1 and row.parent != 0):
-                raise self._damaged(start if first > start else 1, "is missing, or is not the first one")
+                raise self._damage_at(start if first > start else 1, "is missing, or is not the first one")
             return
         expected = min(before.last, before.upto) + 1
         if first != expected:
-            raise self._damaged(expected, "is missing")
+            raise self._damage_at(expected, "is missing")
         if row.parent != before.checksum:
-            raise self._damaged(first, "does not continue the entry before it")
+            raise self._damage_at(first, "does not continue the entry before it")
 
     def deltas(self) -> list[StateDelta]:
         """What became of the state from snapshot to snapshot, beginning with a blank one.
@@ -274,13 +274,13 @@ class Journal:
             at = key & MASK
             whole = type(body) is bytes and body_check(body) == content
             if not whole or row_check(key, "", 0, parent, "", "", content) != checksum:
-                raise self._damaged(at, "has a snapshot that is not what was written")
+                raise self._damage_at(at, "has a snapshot that is not what was written")
             if parent != before:
-                raise self._damaged(at, "has a snapshot that does not continue the one before it")
+                raise self._damage_at(at, "has a snapshot that does not continue the one before it")
             forms = self._forms(at, body, unpack)
             found = self._body(at, forms[0]) if len(forms) == 1 else None
             if not isinstance(found, Transition):
-                raise self._damaged(at)
+                raise self._damage_at(at)
             made.append(found.delta)
             before = checksum
         return made
@@ -289,7 +289,7 @@ class Journal:
         try:
             return unpack_row(body, self.blobs)
         except (ValueError, LookupError, TypeError, zlib.error) as e:
-            raise self._damaged(at) from e
+            raise self._damage_at(at) from e
 
     def _body(self, n: int, form: dict[str, object]) -> Body:
         try:
@@ -298,7 +298,7 @@ class Journal:
             e.add_note(f"in entry {n} of thread {self.name!r} of {self.path}")
             raise
 
-    def _damaged(self, n: int, what: str = "cannot be read") -> EntryDamaged:
+    def _damage_at(self, n: int, what: str = "cannot be read") -> EntryDamaged:
         return EntryDamaged(self.path, self.name, n, what)
 
 

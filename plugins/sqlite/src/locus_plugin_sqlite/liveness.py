@@ -57,7 +57,7 @@ class Process:
             return True
         except OSError:  # another user's
             pass
-        found = _started(self.pid)
+        found = _find_start(self.pid)
         return found is None or (found != self.started and found != "")
 
 
@@ -80,12 +80,12 @@ class Holder:
 
 def this_process() -> Process:
     """The process under way; after a fork, the new one."""
-    return _described(os.getpid())
+    return _describe(os.getpid())
 
 
 @lru_cache(maxsize=1)  # the system is asked once a process, not once a claim
-def _described(pid: int) -> Process:
-    return Process(socket.gethostname(), _machine(), pid, _started(pid) or "")
+def _describe(pid: int) -> Process:
+    return Process(socket.gethostname(), _machine(), pid, _find_start(pid) or "")
 
 
 def _machine() -> str:
@@ -100,7 +100,7 @@ def _machine() -> str:
     return socket.gethostname()
 
 
-def _started(pid: int) -> str | None:
+def _find_start(pid: int) -> str | None:
     """When a process began; None when it has ended, ``""`` when that is not known."""
     if sys.platform != "linux":
         return ""

@@ -74,16 +74,16 @@ def verify(path: Path) -> Verified:
         FileProblem: it cannot be opened at all.
     """
     if not path.exists():
-        raise FileUnusable(path, "there is no such file")
+        raise FileUnusable(path, "the file does not exist")
     try:
         with closing(open_file(path, SqliteSettings())) as db:
             db.execute("BEGIN")  # one moment of the file
-            return _verified(db, path)
+            return _verify(db, path)
     except sqlite3.Error as e:
         raise problem(e, path, SqliteSettings().busy_timeout) from e
 
 
-def _verified(db: sqlite3.Connection, path: Path) -> Verified:
+def _verify(db: sqlite3.Connection, path: Path) -> Verified:
     damage: list[Damage] = []
     for (line,) in _until_error(db, "PRAGMA integrity_check(20)", damage):
         if line != "ok":
@@ -127,7 +127,7 @@ def readable(path: Path, damage: list[Damage]) -> Iterator[tuple[str, list[Entry
         FileProblem: nothing of it can be read.
     """
     if not path.exists():
-        raise FileUnusable(path, "there is no such file")
+        raise FileUnusable(path, "the file does not exist")
     try:
         with closing(sqlite3.connect(path, isolation_level=None)) as db:
             seen: set[int] = set()

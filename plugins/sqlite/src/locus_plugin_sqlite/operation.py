@@ -49,5 +49,5 @@ class Operation(Generic[T]):
     def finish(self, session: Session) -> None:
         """What is done once it is committed, and must not keep a transaction open."""
 
-    def failed(self, session: Session) -> None:
+    def on_failure(self, session: Session) -> None:
         """What is done where it could not be: `error` says why."""

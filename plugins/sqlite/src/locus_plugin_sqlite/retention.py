@@ -23,10 +23,10 @@ _AT_ONCE = 64
 
 
 class Pruning(Operation[None]):
-    """Choose the threads that ended long ago, if nobody did so lately, and delete the first of them.
+    """Choose the threads that ended long ago, if that was not done lately, and delete the first of them.
 
     The worker repeats it while `Session.is_to_prune` and nothing else waits. What fails is tried again after the next
-    release; nobody asked for it, so nobody hears of it.
+    release; no caller asked for it, so the failure is not reported.
     """
 
     __slots__ = ()
@@ -55,8 +55,8 @@ class Pruning(Operation[None]):
             return
         with session.transaction(durable=False):
             session.db.execute("UPDATE file SET pruned=?", (now,))
-        session.forgettable = list(prunable(Listing(None).selected(session), from_micros(now - span)))
+        session.forgettable = list(prunable(Listing(None).select(session), from_micros(now - span)))
 
-    def failed(self, session: Session) -> None:
+    def on_failure(self, session: Session) -> None:
         """Leave it until the next release."""
         session.is_to_prune, session.forgettable = False, []

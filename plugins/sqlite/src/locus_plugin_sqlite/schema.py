@@ -1,4 +1,4 @@
-"""What stands in the file, and how a file of an older version becomes one of this version."""
+"""The contents of the file, and how a file of an older version becomes one of this version."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def settle(db: sqlite3.Connection, path: Path, wait: float) -> None:
         return
     db.execute("BEGIN IMMEDIATE")
     try:
-        found = _examine(db, path)  # somebody else may have been faster
+        found = _examine(db, path)  # another process may have been faster
         if found == 0:
             for statement in _STATEMENTS:
                 db.execute(statement)
@@ -176,7 +176,7 @@ def settle(db: sqlite3.Connection, path: Path, wait: float) -> None:
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
-    # So that the header tells the version to whoever reads the file without its log.
+    # So that the header tells the version to a program that reads the file without its log.
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
@@ -184,20 +184,20 @@ def _insist_on_the_schema(db: sqlite3.Connection, path: Path) -> None:
     """Notice that a table, an index or a trigger is not the one that was created: SQLite reads their text."""
     if MIGRATIONS:  # what migrations add is theirs to know
         return
-    if _described(db) != _expected():
+    if _describe(db) != _describe_current():
         raise FileDamaged(path, "the description of its tables is not what was written; restore it from a backup")
 
 
-def _described(db: sqlite3.Connection) -> set[tuple[str, str, str]]:
+def _describe(db: sqlite3.Connection) -> set[tuple[str, str, str]]:
     return set(db.execute("SELECT type, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
 
 
 @cache
-def _expected() -> set[tuple[str, str, str]]:
+def _describe_current() -> set[tuple[str, str, str]]:
     with closing(sqlite3.connect(":memory:")) as db:
         for statement in _STATEMENTS:
             db.execute(statement)
-        return _described(db)
+        return _describe(db)
 
 
 def _insist_on_being_alone(db: sqlite3.Connection, path: Path, found: int) -> None:

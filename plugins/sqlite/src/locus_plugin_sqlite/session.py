@@ -141,7 +141,7 @@ class Session:
         except FileProblem:
             return
         if self.worker is not None:
-            # Whoever cannot write it now is taken for dead when its process ends, or its lease.
+            # Without that row this store is taken for dead when its process or its lease ends.
             with contextlib.suppress(sqlite3.Error), self.transaction(durable=False):
                 self.db.execute("UPDATE threads SET worker=NULL, token='' WHERE worker=?", (self.worker,))
                 self.db.execute("DELETE FROM workers WHERE id=?", (self.worker,))
@@ -150,7 +150,7 @@ class Session:
 
     @contextlib.contextmanager
     def transaction(self, *, writes: bool = True, durable: bool = True) -> Iterator[None]:
-        """All or nothing, and nobody else writes meanwhile.
+        """All or nothing, and no other connection writes meanwhile.
 
         Args:
             writes: False to read from one moment of the file.
@@ -211,7 +211,7 @@ class Session:
             if renewed.rowcount:
                 return self.worker
         me = this_process()
-        # A row that others have cleaned away comes back under its own number, which nobody else ever gets.
+        # A row that others have cleaned away comes back under its own number, which no other store ever gets.
         values = (self.worker, me.host, me.machine, me.pid, me.started, lease)
         made = self.db.execute("INSERT INTO workers VALUES (?, ?, ?, ?, ?, ?)", values).lastrowid
         assert made is not None
@@ -219,7 +219,7 @@ class Session:
             self.worker, self._registered = made, True
         return made
 
-    def renewed(self) -> None:
+    def schedule_renewal(self) -> None:
         """The lease was written: the next time is a third of it from now."""
         self._due = time.monotonic() + self.settings.lease / 3 if self.held or self.owed else float("inf")
 
@@ -233,7 +233,7 @@ class Session:
         """Renew the lease when it is time, and settle what is owed. What fails is tried again next time."""
         if time.monotonic() < self._due:
             return
-        with contextlib.suppress(Exception):  # whoever calls next hears of it
+        with contextlib.suppress(Exception):  # the next call reports it
             self.ready()
             with self.transaction(durable=False):
                 settled = self.write_owed()
@@ -241,7 +241,7 @@ class Session:
                     self.register()
             for token in settled:
                 del self.owed[token]
-        self.renewed()
+        self.schedule_renewal()
 
     def write_owed(self) -> tuple[str, ...]:
         """Write, in the transaction under way, that claims were given back; gives their tokens."""
@@ -250,7 +250,7 @@ class Session:
         return tuple(self.owed)
 
     def release(self, name: str, token: str, not_before: int | None) -> None:
-        """Write, in the transaction under way, that a claim was given back, if it still stands."""
+        """Write, in the transaction under way, that a claim was given back, if it is still valid."""
         self.db.execute(
             "UPDATE threads SET token='', worker=NULL, not_before=?, updated=?, "
             "changed=(SELECT max(changed) FROM threads) + 1 WHERE name=? AND token=?",
@@ -258,10 +258,10 @@ class Session:
         )
 
 
-def _forked() -> None:
+def _abandon_sessions() -> None:
     for session in tuple(_sessions):
         session.abandon()
 
 
 if hasattr(os, "register_at_fork"):  # where there are forks
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(after_in_child=_abandon_sessions)

@@ -3,7 +3,7 @@
 Each call becomes an operation for one thread of the store's own, which alone touches the connection. For all of them:
 
 1. They are done in the order in which they were queued. Those that wait at the same time share one transaction, and so
-   one sync of the disk; nobody is woken before it is committed.
+   one sync of the disk; no task is woken before it is committed.
 2. An append is stored whole or not at all. A transaction that fails is undone, and each of its operations is tried
    again alone, so that the error goes to the task that caused it.
 3. A claim writes a new token in the transaction that looks at who holds the thread, and an append is stored only where
@@ -84,7 +84,7 @@ class SqliteStore:
         clock: the time of leases and entries; the machine's when None.
 
     Raises:
-        ConfigError: the path is none.
+        ConfigError: the path is invalid.
     """
 
     keeps_history = True
@@ -106,7 +106,7 @@ class SqliteStore:
             raise ConfigError(f"the path of a journal file is {text!r}; name a file, such as 'runs.db'")
         if text == ":memory:":
             raise ConfigError(
-                "':memory:' is no file; locus.journal.MemoryStore() keeps journals as long as the process, "
+                "':memory:' is not a file; locus.journal.MemoryStore() keeps journals as long as the process, "
                 "with less work"
             )
         #: The file.
@@ -146,7 +146,7 @@ class SqliteStore:
     async def _end(self, operation: Operation[T]) -> T:
         if operation.waiter is not None:
             await operation.waiter.wait()
-        # Else no event loop runs: a coroutine is being closed, and what it still asks for is done all the same.
+        # Else no event loop runs: a coroutine is being closed, and what it still asks for is done nevertheless.
         if operation.error is not None:
             try:
                 raise operation.error
@@ -169,7 +169,7 @@ class SqliteStore:
         except Exception:
             raise
         except BaseException:
-            # Whoever asked was cancelled, and will not give it back.
+            # The caller was cancelled, and will not give it back.
             with contextlib.suppress(StoreClosed):
                 self._queue(Releasing(Claim(thread_id=thread_id, token=operation.token, head=0), None))
             raise
@@ -200,7 +200,7 @@ class SqliteStore:
         return await self._do(Snapping(claim, at, state, last))
 
     async def renew(self, claim: Claim) -> bool:
-        """Whether the claim still stands. A timer renews leases; nobody needs to call this for that."""
+        """Whether the claim is still valid. A timer renews leases; this need not be called for that."""
         return await self._do(Renewing(claim))
 
     async def release(self, claim: Claim, not_before: datetime | None = None) -> None:
@@ -254,7 +254,7 @@ class SqliteStore:
         return await self._do(ReadingHead(thread_id))
 
     async def peek(self, thread_id: str) -> Claim | None:
-        """What stands in a thread, without taking it."""
+        """The entries of a thread, without taking it."""
         return await self._do(Peeking(thread_id))
 
     async def threads(self, query: ThreadQuery | None = None) -> tuple[ThreadInfo, ...]:
@@ -288,7 +288,7 @@ class SqliteStore:
             bodies: entries to write behind those, in the same transaction.
 
         Raises:
-            NothingToResume: there is no such thread.
+            NothingToResume: the thread does not exist.
             JournalError: ``into`` is taken, or ``at`` is not the number of an entry.
             NotSerialisable: one of the bodies has no JSON form.
         """
@@ -305,7 +305,7 @@ class SqliteStore:
         return await anyio.to_thread.run_sync(verify, self.path)
 
     async def backup(self, into: str | os.PathLike[str]) -> None:
-        """Copy the file as it is at one moment, while runs go on. Nobody holds a thread of the copy.
+        """Copy the file as it is at one moment, while runs go on. No thread of the copy is held.
 
         Args:
             into: the copy; there must be nothing yet.
@@ -318,7 +318,7 @@ class SqliteStore:
     async def salvage(self, into: str | os.PathLike[str]) -> Salvaged:
         """Write what can be read of a damaged file into a new one: of each thread the entries before the damage.
 
-        A fork becomes a thread of its own. The damaged file is not changed; nobody else should use it meanwhile.
+        A fork becomes a thread of its own. The damaged file is not changed; no other process should use it meanwhile.
 
         Args:
             into: the new file; there must be nothing yet.
@@ -389,7 +389,7 @@ class _Posted:
 
 
 def make(rest: str, settings: SqliteSettings) -> SqliteStore:
-    """The store behind ``"sqlite:PATH"``; ``~`` stands for the user's home."""
+    """The store behind ``"sqlite:PATH"``; ``~`` is the user's home."""
     return SqliteStore(
         Path(rest).expanduser() if rest else rest,
         sync=settings.sync,

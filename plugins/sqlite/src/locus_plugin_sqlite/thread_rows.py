@@ -30,7 +30,7 @@ def insert_thread(
     progress: Progress = NEW,
     about: About | None = None,
 ) -> ThreadRow:
-    """Write the row of a new thread, which nobody holds.
+    """Write the row of a new thread, which is not held.
 
     Args:
         db: the connection, in a transaction.
@@ -96,5 +96,5 @@ def read_progress(db: sqlite3.Connection, row: ThreadRow) -> Progress:
 
 
 def read_held(db: sqlite3.Connection, path: Path, row: ThreadRow) -> Held:
-    """What whoever holds a thread knows of it."""
+    """What the holder of a thread knows of it."""
     return Held(row.id, row.head, row.tip, read_progress(db, row), parse_about(row))

@@ -64,14 +64,14 @@ class Listing(Operation[tuple[ThreadInfo, ...]]):
         if query.limit is not None and query.limit < 1:
             return
         found: list[ThreadInfo] = []
-        for info in self.selected(session):
+        for info in self.select(session):
             if not query.status or info.status in query.status:
                 found.append(info)
                 if len(found) == query.limit:
                     break
         self.result = tuple(found)
 
-    def selected(self, session: Session) -> Iterator[ThreadInfo]:
+    def select(self, session: Session) -> Iterator[ThreadInfo]:
         """The threads that the query selects, those with another status among them, in the order of the listing."""
         conditions, values = self._conditions(session)
         statement = f"SELECT * FROM ({_THREADS}) WHERE {' AND '.join(conditions)} ORDER BY moved DESC, changed DESC"  # noqa: S608
@@ -192,7 +192,7 @@ class Forking(Operation[None]):
         db, path = session.db, session.path
         source = read_thread_row(db, path, "name", self._name)
         if source is None or not source.head:
-            raise NothingToResume(f"there is no thread {self._name!r} to fork")
+            raise NothingToResume(f"thread {self._name!r} does not exist, so it cannot be forked")
         if not 1 <= self._at <= source.head:
             raise JournalError(
                 f"cannot fork {self._name!r} after entry {self._at}: it has the entries 1 to {source.head}"
@@ -314,7 +314,7 @@ class BackingUp(Operation[None]):
         self._into = into
 
     def apply(self, session: Session) -> None:
-        """Copy it; nobody holds a thread of the copy."""
+        """Copy it; no thread of the copy is held."""
         try:
             self._into.touch(0o600, exist_ok=False)
         except OSError as e:

@@ -1,6 +1,6 @@
 """A task waits for what a thread does, and does not leave before it is done.
 
-An append whose writer is cancelled would leave nobody to say whether it was stored. So the wait ends when the
+An append whose writer is cancelled would leave no task to say whether it was stored. So the wait ends when the
 work has ended, and only then the cancellation goes on. No library call does that on both backends: a shielded scope
 does not hold against ``task.cancel()`` of asyncio.
 """
@@ -23,11 +23,11 @@ class Waiter(Protocol):
     """The task that waits, one at a time."""
 
     def finish(self) -> bool:
-        """The work is done; called once, by another thread. Whether somebody waits, who must be woken."""
+        """The work is done; called once, by another thread. Whether a task waits and must be woken."""
         ...
 
     def wake(self) -> None:
-        """Wake whoever waits; called after `finish`, by the same thread."""
+        """Wake the task that waits; called after `finish`, by the same thread."""
         ...
 
     async def wait(self) -> None:
@@ -40,7 +40,7 @@ def make_waiter() -> Waiter | None:
     trio = sys.modules.get("trio")
     if trio is not None and trio.lowlevel.in_trio_task():
         return _TrioWaiter(trio.lowlevel)
-    # Never imported here: whoever runs on it has loaded it.
+    # Never imported here: a caller that runs on it has loaded it.
     asyncio = sys.modules.get("asyncio")
     try:
         return None if asyncio is None else _AsyncioWaiter(asyncio.get_running_loop())
@@ -61,7 +61,7 @@ class _AsyncioWaiter:
         return self._waits
 
     def wake(self) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: no task waits any more
             self._loop.call_soon_threadsafe(self._wake)
 
     def _wake(self) -> None:
@@ -98,7 +98,7 @@ class _TrioWaiter:
         return self._waits
 
     def wake(self) -> None:
-        with contextlib.suppress(RuntimeError):  # the run is over: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the run is over: no task waits any more
             self._token.run_sync_soon(self._wake)
 
     def _wake(self) -> None:
@@ -114,7 +114,7 @@ class _TrioWaiter:
         try:
             await self._lowlevel.wait_task_rescheduled(self._abort)
         finally:
-            self._sleeps = False  # closed from outside: there is no task to wake
+            self._sleeps = False  # closed from outside: no task is left to wake
 
     def _abort(self, _: Any) -> Any:
         return self._lowlevel.Abort.FAILED

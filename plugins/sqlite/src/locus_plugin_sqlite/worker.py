@@ -45,7 +45,7 @@ class Worker:
             if self.stopped:
                 return False
             if self._thread is None:
-                # A daemon, so that a store that nobody closes does not keep the program from ending.
+                # A daemon, so that a store that is not closed does not keep the program from ending.
                 self._thread = Thread(target=_work, args=(self._inbox, self._session), name="locus sqlite", daemon=True)
                 _running.add(self)
                 self._thread.start()
@@ -91,7 +91,7 @@ def _work(inbox: SimpleQueue[Operation[Any] | None], session: Session) -> None:
             pass
         if group:
             _serve(session, group)
-        del group  # an idle worker keeps nobody's values alive
+        del group  # an idle worker keeps no values alive
         while session.is_to_prune and (inbox.empty() or not going):
             _serve(session, [Pruning()])
         session.tick()
@@ -106,7 +106,7 @@ def _serve(session: Session, group: Sequence[Operation[Any]]) -> None:
             operation.error = operation.error or e
     for operation in group:
         if operation.error is not None:
-            operation.failed(session)
+            operation.on_failure(session)
     # All of them, before the first is woken: a task often waits for the next one right away.
     for waiter in [
         operation.waiter for operation in group if operation.waiter is not None and operation.waiter.finish()
@@ -134,7 +134,7 @@ def _do(session: Session, group: Sequence[Operation[Any]]) -> None:
 def _prepare(operation: Operation[Any]) -> bool:
     try:
         operation.prepare()
-    except Exception as e:  # noqa: BLE001 - it belongs to whoever asked
+    except Exception as e:  # noqa: BLE001 - it belongs to the caller
         operation.error = e
     return operation.error is None
 
@@ -156,7 +156,7 @@ def _commit(session: Session, operations: Sequence[Operation[Any]]) -> None:
                         operation.apply(session)
                     except LocusError as e:
                         operation.error = e
-    except Exception as e:  # noqa: BLE001 - it belongs to whoever asked
+    except Exception as e:  # noqa: BLE001 - it belongs to the caller
         if len(operations) > 1:
             # One of them, or all of them together: each on its own tells.
             for operation in operations:
@@ -172,7 +172,7 @@ def _commit(session: Session, operations: Sequence[Operation[Any]]) -> None:
 def _alone(session: Session, operation: Operation[Any]) -> None:
     try:
         operation.apply(session)
-    except Exception as e:  # noqa: BLE001 - it belongs to whoever asked
+    except Exception as e:  # noqa: BLE001 - it belongs to the caller
         operation.error = _translate(e, session)
     _finish(session, operation)
 
@@ -181,7 +181,7 @@ def _finish(session: Session, operation: Operation[Any]) -> None:
     if operation.error is None:
         try:
             operation.finish(session)
-        except Exception as e:  # noqa: BLE001 - it belongs to whoever asked
+        except Exception as e:  # noqa: BLE001 - it belongs to the caller
             operation.error = e
 
 
