@@ -33,7 +33,7 @@ class AgentResult(Generic[Out]):
     """How a run ended.
 
     Args:
-        message: the text of the final answer, ``""`` when there is none.
+        message: the text of the final answer, ``""`` without one.
         parsed: the answer as the output schema's type; None without a schema or when it does not follow it.
         stop_reason: as in `TerminateEvent`, such as ``"NoToolCalls"``.
         satisfied: the leaves of the condition that were satisfied.

@@ -116,7 +116,7 @@ class _RunTask(Generic[Out]):
                 self.result = await self._main(self.channel.send)
         except (anyio.get_cancelled_exc_class(), GeneratorExit):
             raise
-        except BaseException as e:  # noqa: BLE001 - the consumer gets it, and nobody else: a system task may not raise
+        except BaseException as e:  # noqa: BLE001 - only the consumer gets it: a system task may not raise
             self.error = e
         finally:
             self.channel.close()

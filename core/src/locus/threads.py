@@ -125,7 +125,7 @@ class Threads:
             thread_id: the thread; a run may hold it meanwhile.
 
         Raises:
-            NothingToResume: there is no such thread.
+            NothingToResume: the thread does not exist.
             JournalError: the store keeps no history.
         """
         return await history.read_history(self.store, thread_id)

@@ -119,7 +119,7 @@ async def test_results_are_compared_by_their_last_run() -> None:
     assert timetravel.diff(b, b).same
 
 
-async def test_ids_times_and_what_was_counted_are_no_differences() -> None:
+async def test_ids_times_and_what_was_counted_are_not_differences() -> None:
     store = MemoryStore()
     await ran(store, "a", *SCRIPT)
     model = Agent(

@@ -257,7 +257,7 @@ async def test_what_cannot_be_forked_is_said() -> None:
     store = MemoryStore()
     a = agent(store, "one")
     await a.run("x", thread_id="t")
-    with pytest.raises(NothingToResume, match="no thread 'nowhere'"):
+    with pytest.raises(NothingToResume, match="thread 'nowhere' does not exist"):
         await timetravel.fork(a, "nowhere")
     for wrong in (0, 4, -1):
         with pytest.raises(JournalError, match="has the transitions 1 to 3"):

@@ -62,7 +62,7 @@ async def test_each_transition_is_an_entry_of_the_history() -> None:
     ]
 
 
-async def test_what_was_spent_is_told_by_transition_and_in_all() -> None:
+async def test_what_was_spent_is_listed_by_transition_and_in_all() -> None:
     store = MemoryStore()
     agent = await told(store, call("add", a=1), "2", "hello")
     await agent.run("x", thread_id="t")
@@ -135,7 +135,7 @@ async def test_a_history_is_a_sequence() -> None:
         await state_at(store, "t", 4)
 
 
-async def test_runs_are_told_apart() -> None:
+async def test_runs_are_kept_apart() -> None:
     store = MemoryStore()
     agent = await told(store, "one", call("confirm", what="go"), "two")
     first = await agent.run("x", thread_id="t")
@@ -208,7 +208,7 @@ async def test_a_thread_whose_first_turn_never_began_has_an_empty_history() -> N
 
 async def test_there_must_be_something_to_tell() -> None:
     agent = await told(MemoryStore(), "hello")
-    with pytest.raises(NothingToResume, match="no thread 'nowhere'"):
+    with pytest.raises(NothingToResume, match="thread 'nowhere' does not exist"):
         await timetravel.history(agent, "nowhere")
     with pytest.raises(JournalError, match="MemoryStore keeps the newest state of a thread and no history"):
         await history(MemoryStore(history=False), "t")

@@ -584,7 +584,7 @@ async def test_idempotent_calls(store: MemoryStore) -> None:
     await same(dead(store, tools=tools))
 
 
-async def test_a_resumed_run_of_another_setup_is_told_where_it_began(store: MemoryStore) -> None:
+async def test_a_resumed_run_of_another_setup_differs_where_it_began(store: MemoryStore) -> None:
     """A run that an upgraded agent went on with is the work of two agents."""
 
     @tool(name="add")

@@ -129,7 +129,7 @@ async def refused(lines: Sequence[str], match: str = "line ") -> CheckpointError
 async def test_a_text_that_was_cut_off_is_refused(store: MemoryStore) -> None:
     lines = await exported(store)
     for end in range(len(lines)):
-        await refused(lines[:end], "cut off" if end else "no header")
+        await refused(lines[:end], "cut off" if end else "header is missing")
     await refused([*lines[:-1], lines[-1][:40]], f"line {len(lines)}: it cannot be read")
 
 
@@ -164,7 +164,7 @@ async def test_every_changed_character_is_found(store: MemoryStore) -> None:
 @pytest.mark.parametrize(
     ("line", "match"),
     [
-        ("", "no header"),
+        ("", "header is missing"),
         ("nonsense", "line 1: it cannot be read"),
         ("[]", "line 1: expected a JSON object"),
         ("{}", "this is not an exported thread"),
@@ -175,7 +175,7 @@ async def test_every_changed_character_is_found(store: MemoryStore) -> None:
         ("[" * 100_000, "cannot be read"),
     ],
 )
-async def test_what_is_no_thread_is_refused(line: str, match: str) -> None:
+async def test_a_file_that_is_not_a_thread_is_refused(line: str, match: str) -> None:
     await refused([line], match)
 
 

@@ -241,7 +241,7 @@ async def test_a_rule_must_be_given_and_be_one(store: MemoryStore) -> None:
         await what_if(dead(MemoryStore(history=False)), "t")
 
 
-async def test_dollars_are_told() -> None:
+async def test_dollars_are_reported() -> None:
     @tool
     def noop() -> None:
         """Nothing."""

@@ -515,7 +515,7 @@ def same_call(a: ToolExecution, b: ToolExecution) -> bool:
 @register_condition
 @frozen(repr=False)
 class NoProgress(TerminationCondition):
-    """Stop when the last calls were all the same tool with the same arguments; cache hits count.
+    """Stop when the last calls were the same tool each with the same arguments; cache hits count.
 
     Args:
         window: how many identical calls in a row, 2 or more; None reads `AgentState.tool_loop_threshold`,

@@ -111,7 +111,7 @@ def advance(
 ) -> tuple[StateDelta, AgentState]:
     """A transition: what to write, and the state that it makes, marked for the next one.
 
-    The last one of a run says what the run has spent, changed or not: nobody need fold the run to know that.
+    The last one of a run says what the run has spent, changed or not: the run need not be folded to know that.
     """
     change = delta(old, new)
     changed = dict(change.changed)

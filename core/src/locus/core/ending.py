@@ -62,7 +62,7 @@ class Ending:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether somebody ended the run from outside."""
+        """Whether the run was ended from outside."""
         return self.reason == _CANCELLED or self.reason.startswith(f"{_CANCELLED}: ")
 
     @property

@@ -256,7 +256,7 @@ class ModelError(LocusError):
         retryable: whether the same request may succeed later; None = what its status says: 408, 409, 425, 429 and
             5xx (but 501 and 505) may, everything else may not.
         retry_after: seconds the provider asked to wait, where it said so.
-        usage: what the failed call has used all the same, where the provider said so; the run is charged for it.
+        usage: what the failed call has used nevertheless, where the provider said so; the run is charged for it.
     """
 
     def __init__(
@@ -371,7 +371,7 @@ class RequestSuperseded(JournalError):
 
 
 class Fenced(JournalError):
-    """Somebody else claimed the thread after this writer; what this writer tried to add was refused."""
+    """Another writer claimed the thread after this writer; what this writer tried to add was refused."""
 
 
 class StoreError(JournalError):
@@ -448,7 +448,7 @@ class InterruptMismatch(JournalError):
 
 
 class DeadLetter(JournalError):
-    """The workers of a run died again and again in one place: it is set aside until somebody resumes it.
+    """The workers of a run died again and again in one place: it is set aside until it is resumed.
 
     Args:
         thread_id: the thread.

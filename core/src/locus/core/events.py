@@ -90,7 +90,7 @@ class Event:
 
     @property
     def event_id(self) -> str:
-        """Unique over all runs. Events that nobody listens to are not made and not counted."""
+        """Unique over all runs. Events without a listener are not made and not counted."""
         return f"{self.run_id}/{self.segment}/{self.seq}"
 
 
@@ -409,7 +409,7 @@ class TerminateEvent(Event):
 
 
 def stamp(event: Event, envelope: tuple[Any, ...]) -> None:
-    """Fill in the envelope of an event that nobody has seen yet: for `run.emit` alone.
+    """Fill in the envelope of an event that was not emitted yet: for `run.emit` alone.
 
     Raises:
         ValueError: the event was emitted before; an event is emitted once.

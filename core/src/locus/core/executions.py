@@ -125,6 +125,6 @@ class ExecutionIndex:
             seen += 1
         with self._lock:
             if self._found.pop(question, None) is None and len(self._found) >= QUESTIONS:
-                del self._found[next(iter(self._found))]  # the one that nobody has asked for longest
+                del self._found[next(iter(self._found))]  # the one that was not asked for longest
             self._found[question] = (seen, hit)
         return None if hit is None or hit >= owned else self._entries[hit]

@@ -344,7 +344,7 @@ def freeze(value: Any) -> Any:
     if kind is FrozenDict:
         if not value:
             return value
-        # Somebody may have made it by hand around a list.
+        # It may have been made by hand around a list.
         for item in value.values():
             if type(item) not in _ATOMS:
                 return FrozenDict({k: freeze(v) for k, v in value.items()})

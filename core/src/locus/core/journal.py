@@ -3,7 +3,7 @@
 A *step* is an effect: its `Intent` (it is about to happen) and its `Outcome`, or `ModelFailed`. A *transition* is what
 a node did to the state, with the node that follows. Only transitions make the state; steps make a crash harmless: they
 say what happened in a node that did not get as far as its transition. What a hook, a caller or a person decided is an
-entry as well (`Retried`, `Cancelled`, `Answered`), so that nobody who reads a journal has to guess it.
+entry as well (`Retried`, `Cancelled`, `Answered`), so that a reader of a journal need not guess it.
 
 An entry names the version of the format that it was written in (`FORMAT`). A later version adds fields with defaults,
 or a step to `UPGRADES`.
@@ -149,7 +149,7 @@ class ModelFailed:
         error_type: the class of the error, by its name.
         error: its text.
         retryable: whether the same call may succeed later.
-        usage: what the attempts have used all the same, or None.
+        usage: what the attempts have used nevertheless, or None.
     """
 
     run_id: str
@@ -236,7 +236,7 @@ class Paused:
         segment: which call of ``run`` or ``resume`` ended.
         kind: why.
         reason: the reason of a cancel, or the cause for which the run was given up; may be ``""``.
-        not_before: when it is to go on, or None: when somebody resumes it.
+        not_before: when it is to go on, or None: when it is resumed.
     """
 
     run_id: str

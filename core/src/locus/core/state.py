@@ -123,7 +123,7 @@ def _aware(_: object, attribute: Attribute[Any], value: datetime) -> None:
 
 
 def _now() -> datetime:
-    # Only for a state that somebody builds by hand: the runner stamps its own, from its own clock.
+    # Only for a state that is built by hand: the runner stamps its own, from its own clock.
     return datetime.now(UTC)
 
 
@@ -310,7 +310,7 @@ class AgentState:
         """The results of one batch of calls, in call order: messages, executions and errors, in one copy."""
         added = tuple(executions)
         index = self._index
-        if index is not None:  # somebody asked before, so it is kept up to date; otherwise nobody pays for it
+        if index is not None:  # it was asked for before, so it is kept up to date; otherwise it costs nothing
             owned = len(self.tool_executions)
             for i, execution in enumerate(added):
                 index = index.extended(owned + i, execution)

@@ -53,7 +53,7 @@ def _values(impl: Impl, returned: Any) -> tuple[Any, ...]:
     if returned is None:
         return ()
     if not isinstance(returned, Iterable) or isinstance(returned, str | bytes | Mapping):
-        if hasattr(returned, "close"):  # a coroutine that nobody awaits would warn
+        if hasattr(returned, "close"):  # a coroutine that is not awaited would warn
             returned.close()
         raise HookSpecError(impl.plugin, f"{impl.hook} returned {returned!r:.80}; return a list, or None")
     return tuple(returned)

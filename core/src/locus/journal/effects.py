@@ -69,9 +69,9 @@ class Effects(Protocol):
 
         Raises:
             BaseException: what ``fn`` raises. A question to a person leaves a body this way, too, and the body is
-                entered again under the same step id when there is an answer: that is no result.
+                entered again under the same step id when there is an answer: that is not a result.
             StepFailed: it is recorded that it raised.
-            OutcomeUnknown: policy ``"once"``; it was begun before, and nobody knows what came of it.
+            OutcomeUnknown: policy ``"once"``; it was begun before, and what came of it is unknown.
             JournalError: this worker must not go on.
         """
         ...

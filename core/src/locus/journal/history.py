@@ -178,7 +178,7 @@ class History(Sequence[HistoryEntry]):
         """The transition of that number.
 
         Raises:
-            JournalError: there is no such transition.
+            JournalError: the transition does not exist.
         """
         if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= len(self.entries):
             have = f"it has the transitions 1 to {len(self.entries)}" if self.entries else "none was committed yet"
@@ -238,7 +238,7 @@ async def read_entries(store: JournalStore, thread_id: str) -> tuple[Entry, ...]
     """Everything that a thread's journal holds.
 
     Raises:
-        NothingToResume: there is no such thread.
+        NothingToResume: the thread does not exist.
         JournalError: the store keeps no history.
     """
     if not store.keeps_history:
@@ -248,7 +248,7 @@ async def read_entries(store: JournalStore, thread_id: str) -> tuple[Entry, ...]
         )
     entries = await store.read(thread_id)
     if not entries:
-        raise NothingToResume(f"there is no thread {thread_id!r} in this {type(store).__name__}")
+        raise NothingToResume(f"thread {thread_id!r} does not exist in this {type(store).__name__}")
     return entries
 
 
@@ -260,7 +260,7 @@ async def read_history(store: JournalStore, thread_id: str) -> History:
         thread_id: the thread; a run may hold it meanwhile.
 
     Raises:
-        NothingToResume: there is no such thread.
+        NothingToResume: the thread does not exist.
         JournalError: the store keeps no history.
     """
     return History.of(thread_id, await read_entries(store, thread_id))

@@ -6,7 +6,7 @@ What holds at every moment, whatever the store:
   outcome wins over what the code says now: its policy and its key count, and a new turn reads of it as unknown.
 - A model call has no intent. Its answer waits for the next entry, so a crash repeats at most one model call: before
   the next one is asked, and before any other effect, what waits is stored.
-- A transition and what waits before it are one append. It is stored before the call returns where somebody hears of
+- A transition and what waits before it are one append. It is stored before the call returns where a caller learns of
   it (`CheckpointEvent`, `TerminateEvent`); else it is posted while the model is asked, or joins the next intent.
 - Nothing is written behind an entry that is missing. The first failure stops the host, for good: `state` and `last` go
   back to what is stored, and every later write raises that failure, whichever task makes it. The next claim starts
@@ -251,7 +251,7 @@ class JournalHost:
             if held:
                 await self._write_apart(held, bodies[len(held) :], e)
             raise
-        except Exception as e:  # noqa: BLE001  a store is somebody else's code
+        except Exception as e:  # noqa: BLE001  a store is foreign code
             self._fail(e, f"save {describe_bodies(bodies)}")
         if got is not Appended.OK:
             self._lose_claim(got)
@@ -268,12 +268,12 @@ class JournalHost:
         return made
 
     async def _wait_for_write(self, wanted: PendingWrite) -> None:
-        """Wait until that is written, and all before it; what was first fails first, whoever waits for it."""
+        """Wait until that is written, and all before it; what was first fails first, whichever task waits for it."""
         while wanted in self._pending_writes:
             first = self._pending_writes[0]
             try:
                 got = await first.wait()
-            except Exception as e:  # noqa: BLE001  a store is somebody else's code
+            except Exception as e:  # noqa: BLE001  a store is foreign code
                 self._fail(e, f"save {describe_bodies(first.bodies)}")
             if got is not None and self.stop_error is None:
                 if got is not Appended.OK:
@@ -459,7 +459,7 @@ class JournalHost:
 
         Raises:
             Fenced: another worker took the thread over; nothing was written.
-            StoreError: the store failed; the transition before stands, and `resume` goes on from there.
+            StoreError: the store failed; the transition before is kept, and `resume` goes on from there.
         """
         now = self.effects.now()
         if self._keeps_history:
@@ -495,7 +495,7 @@ class JournalHost:
                 bodies, self._deferred, self._has_model_answer = self._deferred, (), False
                 try:
                     self._begin_write(bodies, (state, transition))
-                except Exception as e:  # noqa: BLE001  a store is somebody else's code
+                except Exception as e:  # noqa: BLE001  a store is foreign code
                     self._fail(e, f"save {describe_bodies(bodies)}")
         elif self._keeps_history:
             try:
@@ -510,7 +510,7 @@ class JournalHost:
             self.head += 1
             try:
                 kept = await self._store_snapshot(self.claim, self.head, state, transition)
-            except Exception as e:  # noqa: BLE001  a store is somebody else's code
+            except Exception as e:  # noqa: BLE001  a store is foreign code
                 self._fail(e, f"save the state after {describe_bodies((transition,))}")
             except anyio.get_cancelled_exc_class():
                 await self._find_end(transition, state)

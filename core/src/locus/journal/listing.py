@@ -43,7 +43,7 @@ _TITLE, _TEXT = 80, 200
 #: The thread of a child run: its parent's thread, the beginning of the parent's run id, the step.
 _CHILD = r"(.+)/[0-9a-f-]{8}/\d+/\w+/.+"
 
-#: The kind of a pause -> the status of a thread that nobody holds; of any other kind: ``"paused"``.
+#: The kind of a pause -> the status of a thread that is not held; of any other kind: ``"paused"``.
 _PAUSES = {"interrupted": "waiting", "dead_letter": "dead_letter"}
 
 #: The status of a run that is open; whether it runs or has crashed depends on whether a worker holds the thread.
@@ -55,7 +55,7 @@ class Progress:
     """How far a thread's newest run is.
 
     Args:
-        status: `OPEN`, or the status of a thread that nobody holds.
+        status: `OPEN`, or the status of a thread that is not held.
         node: the node that follows.
     """
 
@@ -92,7 +92,7 @@ def _of(transition: Transition) -> str:
 
 
 def progress_of_fork(shared: Progress) -> Progress:
-    """How far a fork is before it has entries of its own: nobody worked on its run, so that did not crash."""
+    """How far a fork is before it has entries of its own: no process worked on its run, so that did not crash."""
     return Progress("paused", shared.node) if shared.status == OPEN else shared
 
 
@@ -199,7 +199,7 @@ def _selects(query: ThreadQuery, info: ThreadInfo) -> bool:
 
 def unknown_page(after: str) -> JournalError:
     """The error for a page behind a thread that does not exist."""
-    return JournalError(f"there is no thread {after!r} to go on behind; list the threads from the start")
+    return JournalError(f"thread {after!r} does not exist, so no list goes on behind it; list from the start")
 
 
 def parent_thread(thread_id: str) -> str | None:

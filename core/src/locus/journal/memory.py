@@ -43,7 +43,7 @@ class Holder:
 class Thread:
     """One thread: its newest snapshot, its entries, and who holds it."""
 
-    #: The arguments of the newest `Snapshot`, which is made when somebody asks for it: twice an iteration nobody does.
+    #: The arguments of the newest `Snapshot`, which is made when it is asked for: not twice an iteration.
     newest: tuple[int, AgentState, Transition] | None = None
     bodies: list[Body] = field(factory=list)
     #: How many entries came before `bodies`: 0 where every entry is kept.
@@ -225,7 +225,7 @@ class MemoryStore:
         with self._lock:
             thread, taken = self._threads.get(thread_id), self._threads.get(into)
             if thread is None or not thread.bodies:
-                raise NothingToResume(f"there is no thread {thread_id!r} to fork")
+                raise NothingToResume(f"thread {thread_id!r} does not exist, so it cannot be forked")
             if taken is not None and (taken.bodies or taken.held is not None):
                 raise JournalError(f"cannot fork {thread_id!r} into {into!r}: there is such a thread; name another")
             if not 1 <= at <= len(thread.bodies):

@@ -47,7 +47,7 @@ class Appended(Enum):
     OK = "ok"
     #: Refused: another claim was made since, or this one was released; nothing was stored.
     FENCED = "fenced"
-    #: Nobody knows (a lost connection): claim again and compare writer tokens.
+    #: Unknown (a lost connection): claim again and compare writer tokens.
     UNKNOWN = "unknown"
 
 
@@ -62,7 +62,7 @@ class Snapshot:
 
 @frozen(kw_only=True)
 class Claim:
-    """The right to append to a thread, and what stands in it.
+    """The right to append to a thread, and its entries.
 
     Args:
         thread_id: the thread.
@@ -71,7 +71,7 @@ class Claim:
         snapshot: the newest cached fold, or None.
         entries: the entries after the snapshot, oldest first.
         is_abandoned: whether the worker that held the thread last is gone and did not give it back, where the store
-            knows. Of a run that has ended, nobody may have heard the end then.
+            knows. Of a run that has ended, the end may be unreported then.
     """
 
     thread_id: str
@@ -148,7 +148,7 @@ class Posted(Protocol):
     async def wait(self) -> Appended:
         """What came of it, as `JournalStore.append` says it: also when that has been known for long.
 
-        A cancellation is raised when it is known, and whoever asks again is told. One task waits at a time.
+        A cancellation is raised when it is known, and a caller that asks again gets it. One task waits at a time.
         """
         ...
 
@@ -162,7 +162,7 @@ class PostingStore(Protocol):
         Args:
             claim: as in `JournalStore.append`.
             bodies: the same.
-            after: the post before, where nobody has been told yet what came of it: nothing is stored behind one that
+            after: the post before, where what came of it was not reported yet: nothing is stored behind one that
                 was not, and this one is then `Appended.FENCED`.
 
         Raises:
@@ -224,12 +224,12 @@ class JournalStore(Protocol):
 
         Args:
             claim: what `claim` returned.
-            not_before: when the run wants to go on, for `next_ready`; None = when somebody resumes it.
+            not_before: when the run wants to go on, for `next_ready`; None = when it is resumed.
         """
         ...
 
     async def next_ready(self, now: datetime) -> str | None:
-        """A thread that wants to go on by now and that nobody holds, or None."""
+        """A thread that wants to go on by now and that is not held, or None."""
         ...
 
     async def read(self, thread_id: str, after: int = 0) -> tuple[Entry, ...]:
@@ -249,7 +249,7 @@ class JournalStore(Protocol):
         ...
 
     async def fork(self, thread_id: str, at: int, into: str, bodies: Sequence[Body] = ()) -> None:
-        """A new thread that begins with the first ``at`` entries of another; nobody holds it.
+        """A new thread that begins with the first ``at`` entries of another; it is not held.
 
         The entries keep their numbers, writers and parents, and are shared where a store can share them. The thread
         that is forked may be held meanwhile: what it has accepted does not change.
@@ -262,12 +262,12 @@ class JournalStore(Protocol):
 
         Raises:
             NothingToResume: no such thread.
-            JournalError: ``into`` is taken, ``at`` is no number of an entry, or the store keeps no history.
+            JournalError: ``into`` is taken, ``at`` is not the number of an entry, or the store keeps no history.
         """
         ...
 
     async def delete(self, thread_id: str, *, head: int | None = None) -> bool:
-        """Forget a thread, and none of its forks; False when there was none.
+        """Forget a thread, and none of its forks; False when it does not exist.
 
         Args:
             thread_id: the thread.

@@ -152,5 +152,5 @@ async def release_unreadable(store: JournalStore, claim: Claim, error: BaseExcep
     """Release a thread that cannot be read; ``error`` is what is raised, and a failure to release a note on it."""
     try:
         await store.release(claim)
-    except Exception as failed:  # noqa: BLE001  a store is somebody else's code
+    except Exception as failed:  # noqa: BLE001  a store is foreign code
         error.add_note(f"and {type(store).__name__} could not give the thread back: {failed!r}")

@@ -224,7 +224,7 @@ class SegmentContext:
             self.stop = Ending.of(found)
         return found is not None
 
-    def barred(self, more: Usage | None = None) -> str | None:
+    def find_exceeded(self, more: Usage | None = None) -> str | None:
         """Why a model may not be asked now: the run ends, or its budget is used up. Goals are the loop's matter."""
         if self.halted:
             return self.stop_reason
@@ -269,11 +269,11 @@ class SegmentContext:
         self.has_listener = self._listeners.__getitem__ if sink is None else _always
 
     def hold_back(self) -> None:
-        """Keep events until `begin`: whoever filters the prompt causes some before the first one can tell it."""
+        """Keep events until `begin`: a filter of the prompt causes some before the first one can tell it."""
         self._early = [] if self._early is None else self._early
 
     async def begin(self, start: RunStartEvent | None) -> None:
-        """Tell the first event of the segment, None where nobody hears it, and then what was held back."""
+        """Tell the first event of the segment, None where it has no listener, and then what was held back."""
         self.began = True
         early, self._early = self._early, None
         if start is not None:
@@ -401,7 +401,7 @@ class SegmentContext:
     async def think(self, state: AgentState, given: Message | None = None) -> AgentState:
         """The kernel's own Think, on a state and maybe with an answer that a plugin has found."""
         if given is not None and given.role != "assistant":
-            raise ValueError(f"{given!r:.80} is no answer; give a message with the role assistant")
+            raise ValueError(f"{given!r:.80} is not an answer; give a message with the role assistant")
         return await nodes.think(state, self, given)
 
     def ask(self, messages: tuple[Message, ...], attempt: int) -> Awaitable[tuple[ModelResponse, Usage, bool]]:
@@ -430,7 +430,7 @@ class SegmentContext:
         """
         if purpose == "think":
             raise ValueError("purpose 'think' is the loop's own; name what the call is for")
-        if (exceeded := self.barred()) is not None:
+        if (exceeded := self.find_exceeded()) is not None:
             raise BudgetExceeded(exceeded)
         chosen = self.model_for(model)
         step_id = self._call_id(request, purpose)
@@ -495,7 +495,7 @@ class SegmentContext:
         self.reports[plugin] = value
 
     async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, effect: str = "once") -> T:
-        """Run an effect once per node; after a crash its recorded result stands."""
+        """Run an effect once per node; after a crash its recorded result counts."""
         step_id = StepId(self.state.iteration, STEP, name=name)
         result: T = await self.host.step(step_id, fn, effect)  # type: ignore[arg-type]
         return result

@@ -35,7 +35,7 @@ _reasoning_step = maker(ReasoningStep)
 async def think(state: AgentState, run: SegmentContext, given: Message | None = None) -> AgentState:
     """Ask the model; the answer, its tokens and a reasoning step are added to the state.
 
-    A final answer is shown to the reviewers before it stands. When the model fails and no hook asks for another
+    A final answer is shown to the reviewers before it counts. When the model fails and no hook asks for another
     try, the run ends with ``ModelError``. An answer that is given is taken in place of the model's.
     """
     before = state

@@ -143,7 +143,7 @@ class Router:
         """Another legal edge in place of the proposed one, still bound by the condition.
 
         A stop cannot be diverted, an edge that `legal` does not know is not taken, and Think is only entered
-        where the condition lets it: then the proposed route stands, or the run ends.
+        where the condition lets it: then the proposed route is taken, or the run ends.
 
         Args:
             node: the node that ran.

@@ -9,7 +9,7 @@ happens. All that must be undone is on one stack, in the order in which it was o
 3. the sessions of plugins, which may use the model.
 4. the end of a segment that breaks off, emitted while the sessions are open, because hooks may use them.
 
-Cancelled, hooks and journal get `SHIELD` seconds to take note; nobody reads events any more, so none are sent to the
+Cancelled, hooks and journal get `SHIELD` seconds to take note; events are no longer read, so none are sent to the
 consumer. After `GeneratorExit` there may be no event loop, and only what needs no waiting is done. Of two errors the
 first is raised; a later one of the store is a note on it. Nested functions, one for each of the four, were the first
 form: each had its own copy of these rules, and a reader had to hold three of them to follow one cancellation.
@@ -217,7 +217,7 @@ async def _begin(run: SegmentContext, segment: Segment, sessions: RunSessions) -
     if segment.seed is not None and state.messages[-1].role is Role.USER:
         # The user's turn is filtered and told of, in whatever form it was handed in.
         state, given = evolve(state, messages=state.messages[:-1]), state.messages[-1:]
-        # A state from the middle of a run may have open calls, and the turn stands behind them.
+        # A state from the middle of a run may have open calls, and the turn comes after them.
         state = state.with_calls_closed(WENT_ON)
     if given:
         if run.runtime.hooks.impls("locus_filter_input"):
@@ -228,7 +228,7 @@ async def _begin(run: SegmentContext, segment: Segment, sessions: RunSessions) -
     run.elapsed()
     run.state = state
     await _start_event(run, given[-1].text if given else "", resumed=False)
-    # A seed may end with calls that nobody has run yet.
+    # A seed may end with calls that were not run yet.
     node = Node.EXECUTE if state.unanswered else Node.THINK
     if host.last is None:
         base = BLANK
@@ -236,7 +236,7 @@ async def _begin(run: SegmentContext, segment: Segment, sessions: RunSessions) -
     return await commit(run, base, state, START, node, "a new turn"), node
 
 
-#: What stands in the place of a prompt that nobody may see.
+#: What replaces a prompt that must not be seen.
 _WITHHELD = "[withheld: {}]"
 
 
@@ -380,7 +380,7 @@ async def _pause(run: SegmentContext) -> SegmentResult:
 async def _cancelled(run: SegmentContext, segment: Segment) -> None:
     """The caller's task was cancelled: let hooks and journal know, within bounds, and leave the run open."""
     with anyio.move_on_after(SHIELD, shield=True):
-        # Nobody reads events any more: the consumer is gone, waiting for it would be for ever.
+        # Events are no longer read: the consumer is gone, waiting for it would be for ever.
         run.show_to(None)
         if run.ended:
             return
@@ -401,7 +401,7 @@ async def _cancelled(run: SegmentContext, segment: Segment) -> None:
 
 
 def _show_committed(run: SegmentContext) -> bool:
-    """Let hooks see the state as it stands in the journal; False when nothing of the run does, or all of it."""
+    """Let hooks see the state as it is in the journal; False when nothing of the run does, or all of it."""
     host, last = run.host, run.host.last
     if host.open_node is None or last is None or last.run_id != host.run_id:
         return False

@@ -1,7 +1,7 @@
 """`RunSessions`: what plugins hold open while a segment runs, each in a task of its own beside the run's.
 
-A context manager that is open across awaits of somebody else may own a task group, and a task group cancels whoever
-entered it when one of its tasks fails. In a task of its own it cancels itself and nobody else, and it can be left at
+A context manager that is open across awaits of other code may own a task group, and a task group cancels the task that
+entered it when one of its tasks fails. In a task of its own it cancels itself and no other task, and it can be left at
 once or be waited for, whatever becomes of the run.
 """
 
@@ -56,7 +56,7 @@ class RunSessions:
 
         Args:
             state: what the segment begins with.
-            resumed: its run began before, with the tools that stand in the state.
+            resumed: its run began before, with the tools that are in the state.
 
         Returns:
             The state with the tools on record.
@@ -174,7 +174,7 @@ class _Session:
             return
         if not hasattr(type(session), "__aenter__"):
             if hasattr(session, "close"):
-                session.close()  # a coroutine that nobody awaits would warn
+                session.close()  # a coroutine that is not awaited would warn
             raise TypeError(f"returned {session!r:.80}; expected an async context manager, or None")
         async with session as tools:
             self._tools = tuple(self._checked(tool) for tool in tools or ())

@@ -105,7 +105,7 @@ def closed_state(host: JournalHost) -> AgentState:
 
 
 def with_system(state: AgentState, system: Message | None) -> AgentState:
-    """The state with this system prompt in place of the one that stands first, if any."""
+    """The state with this system prompt in place of the first one, if any."""
     first = state.messages[0] if state.messages else None
     if system is None or first == system:
         return state
@@ -141,7 +141,7 @@ def matched_answers(host: JournalHost, given: Any) -> dict[str, Any]:
         options = questions[interrupt_id].options
         if options and answer not in options:
             raise InterruptMismatch(
-                f"{answer!r} is no answer to {questions[interrupt_id].question!r}; choose one of {options}"
+                f"{answer!r} is not an answer to {questions[interrupt_id].question!r}; choose one of {options}"
             )
     return answers
 

@@ -228,7 +228,7 @@ class ModelRun(Protocol):
         """Charge tokens to the run."""
         ...
 
-    def barred(self, more: Usage | None = None) -> str | None:
+    def find_exceeded(self, more: Usage | None = None) -> str | None:
         """Why no further model may be asked once that is charged as well, or None."""
         ...
 
@@ -307,7 +307,7 @@ class ModelCall:
             BudgetExceeded: what the attempts before it used leaves no room for another one; it was not made.
         """
         # The loop has asked before the first one.
-        if self.attempts and (why := self.run.barred(self.usage)) is not None:
+        if self.attempts and (why := self.run.find_exceeded(self.usage)) is not None:
             raise BudgetExceeded(why)
         self.attempts += 1
         if self.attempts > 1:

@@ -69,7 +69,7 @@ def find_module(fullname: str) -> ModuleSpec | None:
         fullname: such as ``"locus.graphs"``.
 
     Raises:
-        ImportError: no installed plugin offers names under it, where nobody else can. A plain one: of a
+        ImportError: no installed plugin offers names under it, where no other module can. A plain one: of a
             ModuleNotFoundError, ``from package import name`` would swallow the text.
     """
     parent, _, name = fullname.rpartition(".")

@@ -38,7 +38,7 @@ def pip_hint(name: str, known: Iterable[str] = ()) -> str:
     Args:
         name: as it was written.
         known: what it may have been meant to be. A slip of one of these gets ``""``: a misspelled name is what
-            somebody would register who waits for those who install it.
+            a stranger would register to wait for those who install it.
     """
     slug = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
     if not slug or closest(name, known, _SLIP) is not None:

@@ -10,7 +10,7 @@ the kernel imports a module on first use), so it can be read, tested and used on
     adapter.schema                     # {"type": "array", "items": {"type": "object", ...}}
     adapter.check([{"x": "3"}])        # [Point(3)], or ValidationError with every problem and its path
 
-**Three entrances.** `of` adapts a type, `of_json_schema` a schema that somebody else wrote and for which there is no
+**Three entrances.** `of` adapts a type, `of_json_schema` a schema that was written elsewhere and has no Python
 type, and `parameters_of(read_signature(fn), ...)` a function, whose parameters are one object. Each adapter has a
 ``schema`` and checks data. Below them:
 

@@ -1,7 +1,7 @@
 """`TypeAdapter`: a Python type as JSON sees it. Its schema for the model, and the way from data to a value.
 
 The arguments of a tool and the typed answer of an agent are the same problem, and this is its one solution. A
-`JsonSchemaAdapter` is the same for a schema that somebody else wrote, of which there is no Python type.
+`JsonSchemaAdapter` is the same for a schema from elsewhere, without a Python type.
 """
 
 from __future__ import annotations

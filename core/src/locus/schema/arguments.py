@@ -1,7 +1,7 @@
 """From a signature to what a model may pass: a struct to convert to, and the JSON Schema that describes it.
 
 What cannot be described is refused when the tool is defined, with the name of the parameter: a model that reads a
-wrong schema fails in ways that nobody can see.
+wrong schema fails in ways that are hard to see.
 """
 
 from __future__ import annotations

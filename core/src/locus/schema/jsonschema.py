@@ -224,7 +224,7 @@ def inline(schema: Schema, parts: Mapping[str, Schema], prefix: str) -> dict[str
         return {"$ref": f"#/$defs/{names[key]}", **made}
 
     whole = walk(schema)
-    # A recursive type is an object at its root all the same, not a reference.
+    # A recursive type is an object at its root nevertheless, not a reference.
     whole = kept.get(str(whole.pop("$ref", "")).removeprefix("#/$defs/"), {}) | whole
     return whole | {"$defs": kept} if kept else whole
 

@@ -38,7 +38,7 @@ def safe_repr(value: object, limit: int = 80) -> str:
     """A `repr` for messages: short, on one line, encodable, and never an exception."""
     try:
         text = repr(value)
-    except Exception:  # noqa: BLE001  a repr is somebody else's code
+    except Exception:  # noqa: BLE001  a repr is foreign code
         return f"<{type(value).__name__} whose repr fails>"
     text = clean_text(text if len(text) <= limit else f"{text[: limit - 3]}...")
     return " ".join(text.split()) if "\n" in text else text

@@ -30,7 +30,7 @@ async def call_in_thread(function: Callable[[], Any]) -> Any:
     """What a synchronous function returns, called in a worker thread; a coroutine that it returns is awaited.
 
     Such a coroutine comes from an async function under a plain decorator. Where the caller is cancelled, the thread
-    goes on by itself, and a coroutine that comes out of it then is closed, since nobody will await it.
+    goes on by itself, and a coroutine that comes out of it then is closed, since it is never awaited.
     """
     returned: list[Any] = []
     is_abandoned = False

@@ -183,7 +183,7 @@ def _is_repeatable(c: _Call) -> bool:
     done = c.outcome
     if done is None or done.execution.error is None or c.tool is None or not done.execution.started:
         return False
-    # Nobody knows what came of it: a hook cannot know either, whatever the tool declares by now.
+    # What came of it is unknown, to a hook too, whatever the tool declares by now.
     return done.execution.retryable or (c.tool.effect == "pure" and done.execution.error != UNKNOWN)
 
 

@@ -128,6 +128,6 @@ def error_text(error: BaseException) -> str:
         message = str(error)
         if isinstance(error, BaseExceptionGroup):
             message += f": {'; '.join(map(error_text, error.exceptions))}"
-    except Exception:  # noqa: BLE001  a message is somebody else's code
+    except Exception:  # noqa: BLE001  a message is foreign code
         message = ""
     return f"{name}: {truncate(clean_text(message).strip(), ERROR_CHARS) or 'no message'}"

@@ -175,7 +175,7 @@ class _Reading:
             for line in lines:
                 self._read(line)
         if self._head is None:
-            raise CheckpointError("line 1", "there is no header: this is not an exported thread")
+            raise CheckpointError("line 1", "the header is missing: this is not an exported thread")
         if self._entries != self._head:
             raise CheckpointError(
                 f"line {self._line}",
@@ -188,7 +188,7 @@ class _Reading:
         number = self._line
         if not line.strip():
             return
-        form = _parsed(line, number)
+        form = _parse(line, number)
         if self._head is None:
             _check_readable(form)
         self._chain.check(line, form, number)
@@ -228,7 +228,7 @@ def _check(before: Fold, made: Transition) -> None:
             raise ValueError(f"{name} grows from {keep!r} of {before.length(name)} items")
 
 
-def _parsed(line: str, number: int) -> dict[str, Any]:
+def _parse(line: str, number: int) -> dict[str, Any]:
     try:
         form = decode(line)
     except (ValueError, RecursionError) as e:

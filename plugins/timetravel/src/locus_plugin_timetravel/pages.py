@@ -104,7 +104,7 @@ class Pages:
         else:
             page, self._done = await self._store.read(self._thread_id, self._after), True
         if not page and not self._after:
-            raise NothingToResume(f"there is no thread {self._thread_id!r} in this {type(self._store).__name__}")
+            raise NothingToResume(f"thread {self._thread_id!r} does not exist in this {type(self._store).__name__}")
         self._after += len(page)
         return page
 

@@ -78,12 +78,12 @@ def format_history(history: History) -> str:
     rows = [("n", "iteration", "node", "then", "spent", "what")]
     for m in history:
         rows.append((str(m.n), str(m.iteration + 1), m.node, m.next_node, describe_usage(m.usage), describe_entry(m)))
-    tail = f"the run goes on at {history.open_node}" if history.open_node else _ended(history)
+    tail = f"the run goes on at {history.open_node}" if history.open_node else _describe_end(history)
     total = describe_usage(history.usage) or "nothing"
     return "\n".join([f"thread {history.thread_id}", table(rows), f"{tail}; {total} spent"])
 
 
-def _ended(history: History) -> str:
+def _describe_end(history: History) -> str:
     return f"ended: {history[-1].why}" if len(history) else "nothing was committed yet"
 
 

@@ -40,7 +40,7 @@ __all__ = ["NodeTrace", "Spending", "TraceReader", "attempt_of", "node_traces"]
 Spending = tuple[tuple[StepId, Usage], ...]
 
 
-#: What a transition of a node in which nothing happened may change all the same.
+#: What a transition of a node in which nothing happened may change nevertheless.
 _PASSING = frozenset(
     {"updated_at", "active_seconds", "prompt_tokens_used", "completion_tokens_used", "cached_tokens_used", "cost"}
 )
@@ -51,12 +51,12 @@ class NodeTrace:
     """One node's work as the journal has it.
 
     Args:
-        n: the number of its transition; of the next one where there is none yet.
+        n: the number of its transition; of the next one where it has none yet.
         before: the state that the node got, as it was committed.
         last: the transition before, or None on a new thread.
         bodies: what was written since that one.
         transition: what the node came to; None for a node that the journal leaves in the middle.
-        after: the state after the transition; ``before`` where there is none.
+        after: the state after the transition; ``before`` without one.
     """
 
     n: int
@@ -92,7 +92,7 @@ class NodeTrace:
         made = self.transition or self.last
         return made.run_id if made is not None else ""
 
-    def noted(self, name: str) -> Outcome | None:
+    def find_note(self, name: str) -> Outcome | None:
         """The newest note under a name, whatever number it has."""
         return next((o for i, o in reversed(self._outcomes.items()) if i.node == SEGMENT and i.name == name), None)
 
@@ -122,7 +122,7 @@ class NodeTrace:
     @cached_property
     def answered(self) -> bool:
         """Whether an answer of the model stood."""
-        return any(m.role is Role.ASSISTANT for m in self._grown("messages"))
+        return any(m.role is Role.ASSISTANT for m in self._items_added("messages"))
 
     @cached_property
     def spending(self) -> Spending:
@@ -163,7 +163,7 @@ class NodeTrace:
         made = change.grown or change.entries or change.extended or change.dropped
         return not self.attempts and not made and change.changed.keys() <= _PASSING
 
-    def _grown(self, name: str) -> tuple[Any, ...]:
+    def _items_added(self, name: str) -> tuple[Any, ...]:
         grown = self.transition.delta.grown.get(name) if self.transition is not None else None
         return grown[1] if grown is not None else ()
 
@@ -194,14 +194,14 @@ class TraceReader:
             self._bodies.append(body)
             return ()
         before, bodies = self._state, tuple(self._bodies)
-        after = _committed(apply(before, body.delta))
+        after = _as_committed(apply(before, body.delta))
         made = NodeTrace(n=self._n, before=before, last=last, bodies=bodies, transition=body, after=after)
-        # A new turn may begin in place of going on: what the open node had done is there all the same.
-        left = self.left() if body.node == START else ()
+        # A new turn may begin in place of going on: what the open node had done is kept nevertheless.
+        left = self.find_open() if body.node == START else ()
         self._state, self._last, self._n, self._bodies = after, body, self._n + 1, []
         return (*left, made)
 
-    def left(self) -> tuple[NodeTrace, ...]:
+    def find_open(self) -> tuple[NodeTrace, ...]:
         """The node that the entries so far leave in its middle, if they do."""
         if self._last is None or self._last.next_node == END:
             return ()
@@ -214,9 +214,9 @@ def node_traces(entries: Iterable[Entry]) -> Iterator[NodeTrace]:
     reader = TraceReader()
     for entry in entries:
         yield from reader.read(entry)
-    yield from reader.left()
+    yield from reader.find_open()
 
 
-def _committed(state: AgentState) -> AgentState:
+def _as_committed(state: AgentState) -> AgentState:
     """The same state, marked as committed: what is built from it is compared by what was added."""
     return state.marked(updated_at=state.updated_at, active_seconds=state.active_seconds, iteration=state.iteration)

@@ -45,7 +45,7 @@ class WhatIf:
         thread_id: the thread.
         run_id: the run, by the id that it ended with.
         verdict: ``"earlier"``: it would have stopped before it did; ``"same"``: where it did; ``"beyond"``: not where
-            it did, nor anywhere on record; ``"diverged"``: another node would have followed, so the record is no help
+            it did, nor anywhere on record; ``"diverged"``: another node would have followed, so the record ends there
             from there.
         n: the transition with which it would have stopped or parted, as in `History`; None for ``"beyond"``.
         node: the node of that transition.
@@ -225,23 +225,23 @@ class _Asked:
             if early is not None:
                 return early
         if trace.failure is not None and trace.cancelled is None:
-            return self._failed(trace)
+            return self._explain_failure(trace)
         if self._ended_otherwise(trace):
             return self._ended_as_recorded(trace)
         try:
             route = self._route(trace, made.next_node)
         except ConditionError:
-            return self._stopped(trace, trace.after, "ConditionError", ())
+            return self._build_stop(trace, trace.after, "ConditionError", ())
         if route is None or route.next == made.next_node != Node.TERMINATE:
             return None
         if route.next == Node.TERMINATE:
             found = route.satisfied or Satisfied(route.why, ())
-            return self._stopped(trace, trace.after, found.reason, found.leaves)
+            return self._build_stop(trace, trace.after, found.reason, found.leaves)
         if made.next_node == Node.TERMINATE:
             return self._beyond(route.next)
         if made.instead_of == route.next:
             return None
-        return self._found("diverged", route.next, trace, trace.after)
+        return self._build("diverged", route.next, trace, trace.after)
 
     def _before_call(self, trace: NodeTrace) -> WhatIf | None:
         """Whether it would have stopped where Think checks the budgets."""
@@ -258,13 +258,13 @@ class _Asked:
         except ConditionError:
             found = Satisfied("ConditionError", ())
         if found is not None:
-            stop = self._stopped(trace, seen, found.reason, found.leaves)
+            stop = self._build_stop(trace, seen, found.reason, found.leaves)
             return evolve(stop, verdict=stop.verdict if silent else "earlier", before_call=True)
         # It was not asked, for a reason that this rule does not share: its answer is unknown.
         stopped = _next(trace) == Node.TERMINATE and not self._ended_otherwise(trace)
         return self._beyond(Node.THINK) if stopped and silent else None
 
-    def _failed(self, trace: NodeTrace) -> WhatIf:
+    def _explain_failure(self, trace: NodeTrace) -> WhatIf:
         """The model had failed, and where the rule explains the end better, it does."""
         condition, state = getattr(self._router, "condition", None), trace.after
         if trace.gave_up:  # no limit of time had passed when it came
@@ -275,7 +275,7 @@ class _Asked:
         except ConditionError:
             found = Satisfied("ConditionError", ())
         found = found or Satisfied("ModelError", ())
-        return self._stopped(trace, trace.after, found.reason, found.leaves)
+        return self._build_stop(trace, trace.after, found.reason, found.leaves)
 
     @staticmethod
     def _ended_otherwise(trace: NodeTrace) -> bool:
@@ -302,16 +302,16 @@ class _Asked:
 
     # -- answers ----------------------------------------------------------------------------------
 
-    def _stopped(self, trace: NodeTrace, state: AgentState, reason: str, satisfied: tuple[str, ...]) -> WhatIf:
+    def _build_stop(self, trace: NodeTrace, state: AgentState, reason: str, satisfied: tuple[str, ...]) -> WhatIf:
         verdict: WhatIfVerdict = "same" if trace.n == self._end else "earlier"
-        return evolve(self._found(verdict, reason, trace, state), satisfied=satisfied)
+        return evolve(self._build(verdict, reason, trace, state), satisfied=satisfied)
 
     def _ended_as_recorded(self, trace: NodeTrace) -> WhatIf:
         made = trace.transition
         assert made is not None
-        return self._stopped(trace, trace.after, made.why, made.satisfied)
+        return self._build_stop(trace, trace.after, made.why, made.satisfied)
 
-    def _found(self, verdict: WhatIfVerdict, reason: str, trace: NodeTrace, state: AgentState) -> WhatIf:
+    def _build(self, verdict: WhatIfVerdict, reason: str, trace: NodeTrace, state: AgentState) -> WhatIf:
         return WhatIf(
             thread_id=self._thread_id,
             run_id=self._run_id,
@@ -327,7 +327,7 @@ class _Asked:
         """The rule goes on where the record ends: the last of it."""
         last = self._last
         assert last is not None
-        found = self._found("beyond", node, last, last.after)
+        found = self._build("beyond", node, last, last.after)
         return evolve(found, n=None, node="", iteration=last.after.iteration)
 
 

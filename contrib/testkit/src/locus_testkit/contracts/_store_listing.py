@@ -155,7 +155,7 @@ class ListingLaws(StoreContract):
             pages += [info.thread_id for info in page]
         assert pages == listed
         assert await store.threads(ThreadQuery(limit=0)) == ()
-        with pytest.raises(JournalError, match="there is no thread 'nowhere' to go on behind"):
+        with pytest.raises(JournalError, match="thread 'nowhere' does not exist"):
             await store.threads(ThreadQuery(after="nowhere"))
 
     async def test_query_selects_by_age(self, store: JournalStore) -> None:

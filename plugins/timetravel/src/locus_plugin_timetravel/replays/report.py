@@ -140,7 +140,7 @@ class _Walk:
             self._host.pass_by(trace)
             if trace.node == FORK:
                 return None
-            return self._begun(trace) or self._segment(trace)
+            return self._compare_start(trace) or self._segment(trace)
         if trace.resumed:
             unreadable = self._segment(trace)
             if unreadable is not None:
@@ -174,7 +174,7 @@ class _Walk:
 
     # -- beginnings -------------------------------------------------------------------------------
 
-    def _begun(self, trace: NodeTrace) -> Difference | None:
+    def _compare_start(self, trace: NodeTrace) -> Difference | None:
         """What the agent would begin a run with otherwise."""
         state, agent = trace.after, self._runtime
         for name, value in agent.template.items():
@@ -188,7 +188,7 @@ class _Walk:
     def _segment(self, trace: NodeTrace) -> Difference | None:
         """Begin a segment of a run, with what it was called with."""
         runtime = self._runtime
-        note = trace.noted(LIMITS)
+        note = trace.find_note(LIMITS)
         if note is not None:
             try:
                 limits = self._limits(note.value)

@@ -75,9 +75,9 @@ class ReplayRun(SegmentContext):
             self.host.spend()
         return await super().call_model(request, model=model, purpose=purpose)
 
-    def barred(self, more: Usage | None = None) -> str | None:
+    def find_exceeded(self, more: Usage | None = None) -> str | None:
         """As in a run; but a call that is on record was made, so there was room for it."""
-        return super().barred(more) if self.halted or self.host.find_unchecked(self._next) is None else None
+        return super().find_exceeded(more) if self.halted or self.host.find_unchecked(self._next) is None else None
 
     def model_for(self, model: Any) -> Model:
         """The model asked then: one that is named needs no provider now."""
