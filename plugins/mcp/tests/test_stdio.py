@@ -128,7 +128,7 @@ async def test_a_server_that_dies_in_a_call_is_reported_and_its_other_calls_are_
         ),
         (raw({"silent": True}, connect_timeout=0.4), McpStartError, r"did not answer within connect_timeout = 0\.4 s"),
         (
-            raw({"silent": True, "says": "Welcome!"}, connect_timeout=0.4),
+            raw({"silent": True, "says": "Welcome!"}, connect_timeout=3.0),
             McpStartError,
             "its output is not MCP: Welcome!",
         ),
