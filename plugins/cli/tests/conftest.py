@@ -105,16 +105,17 @@ Locus = Callable[..., Done]
 @pytest.fixture
 def locus(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Locus:
     """Runs a command line in this process; of the plugins around it only the CLI and the test's own are seen."""
-    return _in_process(capsys, monkeypatch, {"cli"})
+    return run_in_process(capsys, monkeypatch, {"cli"})
 
 
 @pytest.fixture
 def keeper(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Locus:
     """The same where a plugin is installed that keeps conversations in files."""
-    return _in_process(capsys, monkeypatch, {"cli", "sqlite", "timetravel"})
+    return run_in_process(capsys, monkeypatch, {"cli", "sqlite"})
 
 
-def _in_process(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, seen: set[str]) -> Locus:
+def run_in_process(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, seen: set[str]) -> Locus:
+    """What runs a command line in this process, where of the plugins around it only these are seen."""
     every = importlib_metadata.entry_points
 
     def without_others(**wanted: Any) -> list[Any]:

@@ -61,6 +61,7 @@ def test_a_group_alone_shows_its_help(locus: Locus) -> None:
     assert "new" in done.err
 
 
+@pytest.mark.usefixtures("locus")
 def test_readme_names_every_command_and_option() -> None:
     missing = [name for name, _ in commands() if f"`{name}" not in README and f"{name} " not in README]
     for name, command in commands():

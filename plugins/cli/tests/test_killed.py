@@ -95,7 +95,6 @@ def test_a_killed_run_is_mentioned_once_and_goes_on_without_doing_anything_twice
     assert "outcome unknown" in done.out
     assert "It is paid." in done.out
     assert [(here / name).read_text() for name in ("notes", "charges")] == ["once\n", "once\n"]
-    assert keeper("threads", "replay", thread).status == 0
     for over in (keeper("threads", "resume", thread), keeper("run", "--thread", thread, "--resume")):
         assert (over.status, len(over.lines)) == (2, 1)
         assert f"ended with NoToolCalls: nothing of it is left to do; `locus run --thread {thread} PROMPT`" in over.err
@@ -104,17 +103,12 @@ def test_a_killed_run_is_mentioned_once_and_goes_on_without_doing_anything_twice
 @pytest.mark.usefixtures("killed")
 def test_several_killed_runs_are_one_line(keeper: Locus, start: Start, here: Path, tools: str) -> None:
     (here / "charges").unlink()
-    running = start(
-        "run", "Pay it.", "-m", "toy:pays", "-t", tools, "-q", "--thread", "second", "--checkpointer", "x.db"
-    )
+    running = start("run", "Pay it.", "-m", "toy:pays", "-t", tools, "-q", "--thread", "second")
     appears(here / "charges")
     running.kill()
     running.wait()
-    moved = [
-        keeper("threads", "export", "second", "-o", "second.jsonl", "--checkpointer", "x.db"),
-        keeper("threads", "import", "second.jsonl"),
-    ]
-    assert [(done.status, done.err) for done in moved] == [(0, ""), (0, "")]
+    copied = keeper("threads", "backup", "x.db")
+    assert (copied.status, copied.err) == (0, "")
     assert [row["status"] for row in listed(keeper)] == ["crashed", "crashed"]
 
     told = keeper("run", "x", "-m", "toy:echo")

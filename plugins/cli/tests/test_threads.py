@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
+
+from locus.journal import JournalHost
+from locus_plugin_sqlite import SqliteStore
 
 Locus = Callable[..., Any]
 
@@ -166,14 +170,11 @@ def test_the_list_reads_no_thread(keeper: Locus, monkeypatch: pytest.MonkeyPatch
 def test_a_thread_that_is_shown_has_the_totals_of_all_its_runs(keeper: Locus, tools: str) -> None:
     for _ in range(3):
         keeper("run", "x", "-m", "toy:product", "-t", tools, "-q", "--thread", "sums")
-    keeper("threads", "fork", "sums", "--at", "7", "--into", "fork")
 
-    sums, fork = (json.loads(keeper("threads", "show", name, "--json").out) for name in ("sums", "fork"))
+    sums = json.loads(keeper("threads", "show", "sums", "--json").out)
 
     totals = (sums["iterations"], sums["usage"]["total_tokens"], sums["usage"]["cached_tokens"])
     assert totals == (6, 3 * 2460, 3 * 2000)
-    assert (fork["iterations"], fork["usage"]["total_tokens"]) == (3, 2460 + 1230)
-    assert fork["forked_from"] == "sums"
 
 
 def test_totals_are_those_of_the_whole_journal_where_only_its_end_is_read(keeper: Locus, tools: str) -> None:
@@ -242,10 +243,6 @@ def test_an_unknown_thread_is_one_line_that_names_the_nearest(keeper: Locus) -> 
     for arguments in (
         ["show", "invocies"],
         ["resume", "invocies"],
-        ["fork", "invocies"],
-        ["replay", "invocies"],
-        ["diff", "invoices", "invocies"],
-        ["export", "invocies"],
         ["delete", "invocies", "--yes"],
     ):
         done = keeper("threads", *arguments)
@@ -268,7 +265,6 @@ def test_a_question_is_answered_without_saying_again_what_the_run_was_begun_with
     assert done.status == 0
     assert "the person said yes" in done.out
     assert "Done." in done.out
-    assert keeper("threads", "replay", "t").status == 0
 
 
 def test_resume_without_a_thread_takes_the_newest_that_can_be_resumed(keeper: Locus, tools: str) -> None:
@@ -297,116 +293,19 @@ def test_no_secret_is_remembered(keeper: Locus, here: Path, monkeypatch: pytest.
     (here / "locus.toml").write_text('[plugins]\nenabled = ["toy"]\n[plugins.toy]\nkey = { env = "A_KEY" }\n')
     keeper("run", "x", "-m", "toy:echo", "-q", "--thread", "t", "--checkpointer", "sqlite:s3cret-value.db")
 
-    done = keeper("threads", "export", "t", "--checkpointer", "sqlite:s3cret-value.db")
+    async def remembered() -> str:
+        async with SqliteStore(here / "s3cret-value.db") as store:
+            host = await JournalHost.peek(store, "t")
+        assert host is not None
+        return repr(host.state)
 
-    assert '"locus.cli"' in done.out
-    assert "s3cret" not in done.out
+    state = anyio.run(remembered)
 
-
-# --- forks, replays, differences ------------------------------------------------------------------
-
-
-def test_a_fork_goes_on_by_itself(keeper: Locus, tools: str) -> None:
-    keeper("run", "x", "-m", "toy:product", "-t", tools, "-q", "--thread", "t")
-
-    made = keeper("threads", "fork", "t", "--at", "2", "--into", "other")
-    assert (made.status, made.out) == (0, "other\n")
-    assert made.err == "locus: go on with: locus threads resume other\n"
-    assert {row["thread_id"]: row["status"] for row in listed(keeper)} == {"other": "paused", "t": "ended"}
-    done = keeper("threads", "resume", "other", "-q")
-
-    assert (done.status, done.out) == (0, "The product is 7006652.\n")
-    assert keeper("threads", "diff", "t", "other").status == 0
-    assert json.loads(keeper("threads", "fork", "t", "--json").out)["resumable"] is False
-    assert "has no transition 9" in keeper("threads", "fork", "t", "--at", "9").err
+    assert "'locus.cli'" in state
+    assert "s3cret" not in state
 
 
-@pytest.mark.parametrize("name", ["diff", "export", "fork", "import", "replay"])
-def test_a_command_that_is_not_installed_is_not_there_and_says_what_to_install(
-    keeper: Locus, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    assert f"\n  {name} " in keeper("threads", "--help").out
-    monkeypatch.setitem(sys.modules, "locus_plugin_timetravel", None)
-
-    done = keeper("threads", name, "t")
-
-    said = f"No such command '{name}'; pip install locus-plugin-timetravel adds it"
-    assert (done.status, done.out, len(done.lines)) == (2, "", 1)
-    assert said in done.err
-    assert f"\n  {name} " not in keeper("threads", "--help").out
-    assert "\n  show " in keeper("threads", "--help").out
-
-
-def test_a_replay_tells_the_first_difference(keeper: Locus, tools: str, here: Path) -> None:
-    keeper("run", "x", "-m", "toy:product", "-t", tools, "-q", "--thread", "t")
-    (here / "other_tools.py").write_text(
-        "from locus import tool\n@tool\ndef multiply(a: int, b: str) -> int:\n    'Multiply.'\n    return 1\n"
-    )
-
-    same = keeper("threads", "replay", "t")
-    other = keeper("threads", "replay", "t", "-t", "other_tools.py")
-    told = json.loads(keeper("threads", "replay", "t", "-t", "other_tools.py", "--json").out)
-
-    assert (same.status, same.out) == (0, "thread t: 5 transitions came out as recorded\n")
-    assert other.status == 1
-    assert "  recorded: " in other.out
-    assert "  now:      " in other.out
-    assert (told["same"], told["difference"]["node"]) == (False, "think")
-
-
-def test_two_threads_part_where_they_part(keeper: Locus) -> None:
-    for name, prompt in (("a", "one"), ("b", "one"), ("c", "two")):
-        keeper("run", prompt, "-m", "toy:echo", "-q", "--thread", name)
-
-    same, other = keeper("threads", "diff", "a", "b"), keeper("threads", "diff", "a", "c")
-    told = json.loads(keeper("threads", "diff", "a", "c", "--json").out)
-
-    assert (same.status, other.status) == (0, 1)
-    assert "no difference" in same.out
-    assert "> is where they part" in other.out
-    assert told["rows"][0]["same"] is False
-
-
-# --- out, in, and away ----------------------------------------------------------------------------
-
-
-def test_a_thread_goes_through_a_pipe(keeper: Locus, environment: dict[str, str], tools: str, here: Path) -> None:
-    keeper("run", "x", "-m", "toy:product", "-t", tools, "-q", "--thread", "t")
-    command = [sys.executable, "-m", "locus_plugin_cli", "threads"]
-
-    with subprocess.Popen([*command, "export", "t"], stdout=subprocess.PIPE, env=environment, cwd=here) as out:
-        into = subprocess.run(
-            [*command, "import", "-", "--into", "copy"],
-            stdin=out.stdout,
-            capture_output=True,
-            env=environment,
-            cwd=here,
-        )
-
-    assert (into.returncode, into.stdout, into.stderr) == (0, b"copy\n", b"")
-    assert keeper("threads", "diff", "t", "copy").status == 0
-    first, second = (keeper("threads", "export", name).out.splitlines() for name in ("t", "copy"))
-    assert [json.loads(line)["body"] for line in first[1:]] == [json.loads(line)["body"] for line in second[1:]]
-
-
-def test_a_file_is_written_whole_and_read_whole(keeper: Locus, here: Path) -> None:
-    keeper("run", "x", "-m", "toy:echo", "-q", "--thread", "t")
-
-    assert keeper("threads", "export", "t", "-o", "t.jsonl").status == 0
-    text = (here / "t.jsonl").read_text()
-    (here / "cut.jsonl").write_text("".join(text.splitlines(keepends=True)[:-1]))
-    cut = keeper("threads", "import", "cut.jsonl", "--into", "cut")
-    taken = keeper("threads", "import", "t.jsonl")
-    missing = keeper("threads", "import", "nope.jsonl")
-    nowhere = keeper("threads", "export", "t", "-o", "nope/t.jsonl")
-
-    assert text == keeper("threads", "export", "t").out
-    assert sorted(path.name for path in here.iterdir()) == ["cut.jsonl", "t.jsonl"]
-    assert "it is cut off (in cut.jsonl)" in cut.err
-    assert "there is such a thread" in taken.err
-    assert (missing.status, nowhere.status) == (2, 2)
-    assert all(len(done.lines) == 1 for done in (cut, taken, missing, nowhere))
-    assert [row["thread_id"] for row in listed(keeper)] == ["t"]
+# --- away ----------------------------------------------------------------------------
 
 
 def test_deleting_needs_a_word_and_is_all_or_nothing_about_names(keeper: Locus) -> None:
@@ -459,8 +358,99 @@ def test_a_store_without_a_vacuum_says_so(locus: Locus) -> None:
 
 
 def test_an_empty_name_is_refused_before_anything_is_looked_at(keeper: Locus, state: Path) -> None:
-    for arguments in (["show", ""], ["fork", "t", "--into", " "], ["export", "t", "-o", ""], ["delete", "t", ""]):
+    for arguments in (["show", ""], ["resume", " "], ["delete", "t", ""]):
         done = keeper("threads", *arguments)
         assert (done.status, done.out) == (2, ""), arguments
         assert "it is empty" in done.err
     assert not state.exists()
+
+
+# --- commands of plugins --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["diff", "export", "fork", "import", "replay"])
+def test_a_command_that_is_not_installed_is_not_there_and_says_what_to_install(keeper: Locus, name: str) -> None:
+    done = keeper("threads", name, "t")
+
+    said = f"No such command '{name}'; pip install locus-plugin-timetravel adds it"
+    assert (done.status, done.out, len(done.lines)) == (2, "", 1)
+    assert said in done.err
+    assert f"\n  {name} " not in keeper("threads", "--help").out
+    assert "\n  show " in keeper("threads", "--help").out
+
+
+_ADDING = """
+import click
+from locus.plugin import Plugin, hookimpl
+
+plugin = Plugin(name={name!r}, api=(1, 0), summary="Adds.", provides={{"commands": {name!r}}})
+threads = click.Group("threads")
+
+
+@threads.command({command!r}, short_help="Count the letters of an id.")
+@click.argument("text")
+def count(text):
+    click.echo(len(text))
+
+
+@hookimpl
+def locus_register_commands():
+    return ["{name}:threads"]
+"""
+
+Install = Callable[..., Path]
+
+
+@pytest.fixture
+def adding(site: Path, install: Install, monkeypatch: pytest.MonkeyPatch, keeper: Locus) -> Callable[[str, str], None]:
+    """Installs a plugin of that name, which adds a command of that name to `locus threads`."""
+
+    def add(name: str, command: str) -> None:
+        install(site, name, f"{name}.py", points=f"{name} = {name}:plugin")
+        (site / f"{name}.py").write_text(_ADDING.format(name=name, command=command))
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+    return add
+
+
+def test_an_installed_plugin_adds_a_command_without_being_switched_on(
+    keeper: Locus, adding: Callable[[str, str], None]
+) -> None:
+    adding("counts", "count")
+
+    shown, done = keeper("threads", "--help"), keeper("threads", "count", "abcd")
+    misspelled = keeper("threads", "cuont", "abcd")
+
+    assert re.search(r"\n  count +Count the letters of an id\.\n", shown.out)
+    assert shown.out.index("  backup ") < shown.out.index("  count ") < shown.out.index("  delete ")
+    assert (done.status, done.out, done.err) == (0, "4\n", "")
+    assert "Did you mean 'count'?" in misspelled.err
+
+
+def test_a_name_that_is_taken_is_left_out_and_names_both_owners(
+    keeper: Locus, adding: Callable[[str, str], None]
+) -> None:
+    adding("counts", "count")
+    adding("more", "count")
+    adding("thief", "show")
+
+    done = keeper("threads", "--help")
+
+    assert done.status == 0
+    assert len(done.lines) == 2
+    assert "'more': its command 'threads count' is taken by 'counts'; name it otherwise" in done.lines[0]
+    assert "'thief': its command 'threads show' is taken by 'cli'; name it otherwise" in done.lines[1]
+
+
+def test_a_plugin_that_cannot_be_asked_leaves_the_others_commands(
+    keeper: Locus, adding: Callable[[str, str], None], site: Path
+) -> None:
+    adding("counts", "count")
+    adding("lacks", "lack")
+    (site / "lacks.py").write_text((site / "lacks.py").read_text().replace("lacks:threads", "lacks:thread"))
+
+    done = keeper("threads", "--help")
+
+    assert (done.status, len(done.lines)) == (0, 1)
+    assert "lacks:thread cannot be imported" in done.err
+    assert "\n  count " in done.out

@@ -4,8 +4,23 @@ from __future__ import annotations
 
 from locus.plugin import Plugin
 
+#: What plugins with commands of their own use of this package, as names of ``locus.cli``.
+_OFFERED = {
+    "NOT_BLANK": "parameter_types",
+    "make_agent": "commands.threads.base",
+    "one_line": "text",
+    "open_journals": "commands.threads.base",
+    "print_json": "output",
+    "print_lines": "output",
+    "print_text": "output",
+    "say": "output",
+    "thread_parameters": "options",
+    "wants_json": "commands.threads.base",
+}
+
 plugin = Plugin(
     name="cli",
     api=(1, 0),
     summary="The `locus` command: run, chat, inspect and write plugins from a terminal.",
+    compat_paths={f"locus.cli:{name}": f"locus_plugin_cli.{home}:{name}" for name, home in _OFFERED.items()},
 )

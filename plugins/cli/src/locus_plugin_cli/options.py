@@ -13,9 +13,10 @@ from attrs import fields, frozen
 from locus.core.errors import ConfigError
 from locus.models import ModelSettings
 from locus.plugins import redact
+from locus_plugin_cli.common_options import common_options
 from locus_plugin_cli.parameter_types import NOT_BLANK, Amount
 
-__all__ = ["AgentOptions", "agent_options", "checkpointer_option", "resuming_options"]
+__all__ = ["AgentOptions", "agent_options", "checkpointer_option", "resuming_options", "thread_parameters"]
 
 Command = Callable[..., int]
 
@@ -144,3 +145,22 @@ _MAKING: tuple[Callable[[Command], Command], ...] = (
     click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="The most tokens of one answer."),
     click.option("--seed", type=int, metavar="N", help="For providers that can repeat an answer."),
 )
+
+
+@functools.cache
+def thread_parameters(*, agent: bool = False) -> tuple[click.Parameter, ...]:
+    """The options that a plugin's command on a thread shares with those of this package; the same objects each time.
+
+    Args:
+        agent: with the options of an agent: the fields of `AgentOptions`. Otherwise it is ``--checkpointer`` alone.
+            The common options are always among them, and are not passed to the command's function.
+    """
+
+    @click.command()
+    @common_options
+    def shared() -> None:
+        """Hold the options."""
+
+    for option in (*(_MAKING if agent else ()), checkpointer_option):
+        option(shared)
+    return tuple(shared.params)

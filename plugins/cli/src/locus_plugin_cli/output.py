@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn, TextIO
 
 import click
@@ -16,7 +16,7 @@ from rich.text import Text
 from locus_plugin_cli import status
 from locus_plugin_cli.text import escape_controls
 
-__all__ = ["Output", "OutputClosed", "print_json", "print_rows", "say"]
+__all__ = ["Output", "OutputClosed", "print_json", "print_lines", "print_rows", "print_text", "say"]
 
 
 class OutputClosed(click.ClickException):
@@ -58,6 +58,29 @@ def print_json(value: Any) -> None:
         OutputClosed: it has no reader any more.
     """
     Output(sys.stdout).piece(json.dumps(value, indent=2) + "\n")
+
+
+def print_text(text: str) -> None:
+    """Write text for a person, with its control characters escaped; it brings its own ends of lines.
+
+    Raises:
+        OutputClosed: it has no reader any more.
+    """
+    Output(sys.stdout).piece(text)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Write lines for programs, as they are: a console would break long ones.
+
+    Raises:
+        OutputClosed: they have no reader any more.
+    """
+    try:
+        for line in lines:
+            sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+    except BrokenPipeError as e:
+        raise OutputClosed from e
 
 
 def print_rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -1,25 +1,36 @@
 """Commands that plugins contribute through ``locus_register_commands``.
 
 A value is a click command, or a reference to one (``"package.module:command"``), which spares programs that use
-the plugin as a library the import of click. Only plugins that are switched on are asked.
+the plugin as a library the import of click. For commands of their own, the plugins that are switched on are asked. For
+a group of this package that is open to plugins, each installed plugin is asked whose manifest says that it has some:
+``provides={"commands": "package.module"}``, where the module implements the hook.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import click
 
 from locus.core.errors import LocusError, PluginError
-from locus.hooks import Contribution
-from locus.plugins import Catalogue, load
+from locus.hooks import Contribution, HookManager
+from locus.plugin import Plugin
+from locus.plugins import Catalogue, PluginRequest, activate, load
 from locus_plugin_cli.common_options import CommonOptions
 from locus_plugin_cli.failures import explain_error
 from locus_plugin_cli.output import say
 from locus_plugin_cli.project import Project
 
-__all__ = ["is_plugin", "load_commands"]
+__all__ = ["is_plugin", "load_commands", "load_group"]
+
+_HOOK = "locus_register_commands"
+
+#: The kind in a manifest's ``provides``.
+_KIND = "commands"
+
+#: This package as the owner of commands, in messages.
+_SELF = "cli"
 
 
 def is_plugin(name: str) -> bool:
@@ -28,44 +39,92 @@ def is_plugin(name: str) -> bool:
 
 
 def load_commands(given: CommonOptions, taken: Collection[str]) -> dict[str, click.Command]:
-    """The contributed commands by name; what is wrong is one line on standard error each, and left out.
+    """The commands of the plugins that are switched on, by name; what is wrong is a warning each, and left out.
 
     Args:
         given: the common options of the command line.
         taken: names that cannot be contributed.
     """
     try:
-        found, errors = Project.of(given).hooks().collect("locus_register_commands")
+        found, errors = Project.of(given).hooks().collect(_HOOK)
     except LocusError as e:
         # The command that was typed says the same if it concerns it; help must work with a broken configuration.
         _warn(e)
         return {}
-    made: dict[str, click.Command] = {}
     for error in errors:
         _warn(error)
-    for contribution in found:
-        try:
-            command = _command(contribution)
-            name = str(command.name)
-            if name in taken or name in made:
-                raise PluginError(contribution.plugin, f"its command {name!r} is taken; name it otherwise")
-        except PluginError as e:
-            _warn(e)
+    return _merge("", ((each.plugin, command) for each in found for command in _commands(each)), taken)
+
+
+def load_group(given: CommonOptions, group: str, taken: Collection[str]) -> dict[str, click.Command]:
+    """The commands that installed plugins add to a group, by name; what is wrong is a warning each, and left out.
+
+    Args:
+        given: the common options of the command line.
+        group: the group's name. A plugin adds to it with a click group of that name.
+        taken: the names of the commands that the group has.
+    """
+    try:
+        manifests = Project.of(given).catalogue.manifests()
+    except LocusError as e:
+        _warn(e)
+        manifests = Catalogue().manifests()
+    return _merge(f"{group} ", (added for manifest in manifests for added in _additions(manifest, group)), taken)
+
+
+def _additions(manifest: Plugin, group: str) -> Iterator[tuple[str, click.Command]]:
+    """What one plugin adds to a group, each command with the plugin's name."""
+    reference = manifest.provides.get(_KIND)
+    if reference is None:
+        return
+    try:
+        # As if nothing else of the plugin were there: neither its settings nor its other hooks have a part in this.
+        source = Plugin(name=manifest.name, api=manifest.api, summary=manifest.summary, hooks=(reference,))
+        active = activate(PluginRequest(plugins=(source,)), Catalogue.only())
+        found, errors = HookManager.build(active.plugins).collect(_HOOK)
+    except LocusError as e:
+        _warn(e)
+        return
+    for error in errors:
+        _warn(error)
+    for each in found:
+        for command in _commands(each):
+            if isinstance(command, click.Group) and command.name == group:
+                yield from ((manifest.name, sub) for sub in command.commands.values())
+
+
+def _merge(path: str, found: Iterable[tuple[str, click.Command]], taken: Collection[str]) -> dict[str, click.Command]:
+    """The commands by name, without those whose name somebody has already.
+
+    Args:
+        path: what comes before the name on the command line, for messages: ``""`` or ``"threads "``.
+        found: each command with the plugin that has it.
+        taken: the names that this package has.
+    """
+    owners = dict.fromkeys(taken, _SELF)
+    made: dict[str, click.Command] = {}
+    for plugin, command in found:
+        name = str(command.name)
+        if name in owners:
+            _warn(PluginError(plugin, f"its command '{path}{name}' is taken by {owners[name]!r}; name it otherwise"))
         else:
-            made[name] = command
+            owners[name], made[name] = plugin, command
     return made
 
 
-def _command(contribution: Contribution) -> click.Command:
+def _commands(contribution: Contribution) -> Iterator[click.Command]:
+    """The command that was contributed, unless it is not one."""
     value: Any = contribution.value
-    if isinstance(value, str):
-        value = load(contribution.plugin, value)
-    if not isinstance(value, click.Command) or not value.name:
-        raise PluginError(
-            contribution.plugin,
-            f"locus_register_commands returned {value!r:.80}; return click commands, or 'package.module:command'",
-        )
-    return value
+    try:
+        if isinstance(value, str):
+            value = load(contribution.plugin, value)
+        if not isinstance(value, click.Command) or not value.name:
+            what = f"{_HOOK} returned {value!r:.80}; return click commands, or 'package.module:command'"
+            raise PluginError(contribution.plugin, what)
+    except PluginError as e:
+        _warn(e)
+    else:
+        yield value
 
 
 def _warn(error: LocusError) -> None:

@@ -28,6 +28,7 @@ plugin = Plugin(
     name="timetravel",
     api=(1, 0),
     summary="Looks back on threads, forks, replays, compares and moves them, and asks what another rule had done.",
+    provides={"commands": "locus_plugin_timetravel.commands.registration"},
     compat_paths={
         **{f"locus.timetravel:{name}": f"locus_plugin_timetravel.{home}:{name}" for name, home in _NAMES.items()},
         "locus.timetravel:History": "locus.journal.history:History",

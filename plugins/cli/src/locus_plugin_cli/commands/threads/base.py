@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import click
 from attrs import evolve
 
+from locus import Agent
 from locus_plugin_cli import status
 from locus_plugin_cli.commands.threads.listing import DEFAULT_LIMIT, print_threads
-from locus_plugin_cli.commands.threads.needing import NeedingGroup
 from locus_plugin_cli.common_options import CommonOptions, common_options
 from locus_plugin_cli.journals import Journals
+from locus_plugin_cli.open_group import OpenGroup
 from locus_plugin_cli.options import AgentOptions, Command, checkpointer_option
 from locus_plugin_cli.project import Project
+from locus_plugin_cli.saved_options import restore_options
+from locus_plugin_cli.session import Session
 from locus_plugin_cli.thread_store import choose_store
 
-__all__ = ["as_json_option", "journals_of", "threads", "wants_json", "with_store"]
+__all__ = ["as_json_option", "make_agent", "open_journals", "threads", "wants_json", "with_store"]
 
 _JSON, _STORE = "locus.threads.json", "locus.threads.checkpointer"
 
@@ -31,9 +35,9 @@ _lines = click.option("--json", "as_json", is_flag=True, help="One JSON object a
 
 
 @click.group(
-    cls=NeedingGroup,
+    cls=OpenGroup,
     invoke_without_command=True,
-    short_help="List, show, resume, fork, replay, compare, move, delete, prune threads.",
+    short_help="List, show, resume, delete, prune threads.",
 )
 @_lines
 @_limit
@@ -49,7 +53,7 @@ def threads(ctx: click.Context, *, as_json: bool, limit: int | None, checkpointe
     if ctx.invoked_subcommand is not None:
         ctx.meta[_JSON], ctx.meta[_STORE] = as_json, checkpointer
         return status.OK
-    with journals_of(ctx, checkpointer) as journals:
+    with open_journals(ctx, checkpointer) as journals:
         return print_threads(journals, as_json=as_json, limit=limit)
 
 
@@ -61,7 +65,7 @@ def threads(ctx: click.Context, *, as_json: bool, limit: int | None, checkpointe
 @click.pass_context
 def _list(ctx: click.Context, *, as_json: bool, limit: int | None, checkpointer: str | None) -> int:
     """List the threads that are kept, the newest first: the same as `locus threads`."""
-    with journals_of(ctx, checkpointer) as journals:
+    with open_journals(ctx, checkpointer) as journals:
         return print_threads(journals, as_json=wants_json(ctx, as_json=as_json), limit=limit)
 
 
@@ -70,7 +74,7 @@ def wants_json(ctx: click.Context, *, as_json: bool) -> bool:
     return as_json or bool(ctx.meta.get(_JSON))
 
 
-def journals_of(ctx: click.Context, checkpointer: str | None, *, writes: bool = False) -> Journals:
+def open_journals(ctx: click.Context, checkpointer: str | None, *, writes: bool = False) -> Journals:
     """The store that a command is about.
 
     Args:
@@ -90,3 +94,21 @@ def with_store(ctx: click.Context, options: AgentOptions) -> AgentOptions:
     if options.checkpointer is None and ctx.meta.get(_STORE) is not None:
         return evolve(options, checkpointer=ctx.meta[_STORE])
     return options
+
+
+def make_agent(ctx: click.Context, journals: Journals, thread_id: str, given: Mapping[str, Any]) -> Agent[Any, Any]:
+    """The agent that a thread was begun with: as the thread remembers it, and as the command line says otherwise.
+
+    Args:
+        ctx: the command's.
+        journals: the store with the thread.
+        thread_id: the thread.
+        given: the fields of `AgentOptions` that the command line has.
+
+    Raises:
+        NothingToResume: there is no such thread.
+        ConfigError, PluginError: the agent cannot be built.
+    """
+    options = evolve(with_store(ctx, AgentOptions(**given)), thread=thread_id)
+    begun, project = restore_options(journals.found(thread_id).state, options, ctx.ensure_object(CommonOptions))
+    return Session.open(begun, project, journals).agent()

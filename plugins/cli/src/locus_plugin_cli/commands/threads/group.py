@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from locus_plugin_cli.commands.threads import comparing, going_on, maintenance, moving, retention, show
+from locus_plugin_cli.commands.threads import deletion, maintenance, resuming, retention, show
 from locus_plugin_cli.commands.threads.base import threads
 
-__all__ = ["comparing", "going_on", "maintenance", "moving", "retention", "show", "threads"]
+__all__ = ["deletion", "maintenance", "resuming", "retention", "show", "threads"]

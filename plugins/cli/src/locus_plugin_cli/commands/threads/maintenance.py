@@ -12,7 +12,7 @@ from attrs import asdict
 
 from locus.core.errors import ConfigError
 from locus_plugin_cli import status
-from locus_plugin_cli.commands.threads.base import as_json_option, journals_of, threads, wants_json
+from locus_plugin_cli.commands.threads.base import as_json_option, open_journals, threads, wants_json
 from locus_plugin_cli.common_options import common_options
 from locus_plugin_cli.failures import name_commands
 from locus_plugin_cli.journals import Journals
@@ -38,7 +38,7 @@ def verify(ctx: click.Context, *, as_json: bool, checkpointer: str | None) -> in
     Exit status: 0 all is in good order; 1 something is damaged, or the file cannot be opened; 2 the store of
     these threads offers no check.
     """
-    with journals_of(ctx, checkpointer) as journals:
+    with open_journals(ctx, checkpointer) as journals:
         found = journals.run(_offered(journals, "verify")())
     if wants_json(ctx, as_json=as_json):
         print_json(asdict(found))
@@ -66,7 +66,7 @@ def salvage(ctx: click.Context, *, into: Path, as_json: bool, checkpointer: str 
     Exit status: 0 nothing was lost; 1 something was lost, which is listed, or nothing could be saved; 2 the store of
     these threads offers no salvage.
     """
-    with journals_of(ctx, checkpointer) as journals:
+    with open_journals(ctx, checkpointer) as journals:
         made = journals.run(_offered(journals, "salvage")(into))
     if wants_json(ctx, as_json=as_json):
         print_json(asdict(made))
@@ -90,7 +90,7 @@ def backup(ctx: click.Context, *, into: Path, checkpointer: str | None) -> int:
     resumed, so use it only in the place of the original.
     Exit status: 0; 1 the copy could not be written; 2 the store of these threads offers no copy.
     """
-    with journals_of(ctx, checkpointer) as journals:
+    with open_journals(ctx, checkpointer) as journals:
         journals.run(_offered(journals, "backup")(into))
         Output(sys.stdout).piece(f"copied {one_line(journals.kept.name)} to {into}\n")
     return status.OK

@@ -14,7 +14,7 @@ from locus.journal import ThreadInfo
 from locus_kit.retention import ENDED, forget, prunable
 from locus_plugin_cli import status
 from locus_plugin_cli.approval_prompt import is_person_present
-from locus_plugin_cli.commands.threads.base import as_json_option, journals_of, threads, wants_json
+from locus_plugin_cli.commands.threads.base import as_json_option, open_journals, threads, wants_json
 from locus_plugin_cli.common_options import common_options
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.options import checkpointer_option
@@ -68,7 +68,7 @@ def prune(
     Exit status: 0; 1 the answer was no; 2 the command line is wrong.
     """
     as_json = wants_json(ctx, as_json=as_json)
-    with journals_of(ctx, checkpointer) as journals:
+    with open_journals(ctx, checkpointer) as journals:
         before = _moment(ctx, age)
         chosen = prunable(journals.run(list_threads(journals.store)), before, statuses or ENDED)
         if dry_run or not chosen:

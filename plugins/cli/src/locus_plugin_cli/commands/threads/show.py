@@ -15,7 +15,7 @@ from locus.core.journal import FORK, START, Asked, Intent, Outcome, StepId
 from locus.core.messages import Message, Role, Usage, text_of
 from locus.journal import History, HistoryEntry, ThreadInfo, read_history
 from locus_plugin_cli import status
-from locus_plugin_cli.commands.threads.base import as_json_option, journals_of, threads, wants_json
+from locus_plugin_cli.commands.threads.base import as_json_option, open_journals, threads, wants_json
 from locus_plugin_cli.common_options import common_options
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.options import checkpointer_option
@@ -51,7 +51,7 @@ def show(ctx: click.Context, *, thread_id: str, messages: bool, as_json: bool, c
 
     The number in front of a transition is what `locus threads fork ID --at N` takes.
     """
-    with journals_of(ctx, checkpointer) as journals:
+    with open_journals(ctx, checkpointer) as journals:
         info = _info(journals, thread_id)
         past = journals.run(read_history(journals.store, thread_id))
         host = journals.found(thread_id)
