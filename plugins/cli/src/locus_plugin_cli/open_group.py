@@ -20,7 +20,7 @@ _DISTRIBUTIONS: Mapping[str, str] = dict.fromkeys(
 class OpenGroup(click.Group):
     """A group with its own commands and those that the installed plugins offer for it, see `load_group`."""
 
-    def added(self, ctx: click.Context) -> Mapping[str, click.Command]:
+    def contributed_commands(self, ctx: click.Context) -> Mapping[str, click.Command]:
         """The commands of plugins, by name; looked for once for each command line."""
         known: Mapping[str, click.Command] | None = ctx.meta.get(f"{__name__}.{self.name}")
         if known is None:
@@ -30,12 +30,12 @@ class OpenGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Every command that can be used here, by name."""
-        return sorted({*self.commands, *self.added(ctx)})
+        return sorted({*self.commands, *self.contributed_commands(ctx)})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name, or None; plugins are asked only for one that the group does not have."""
         own = super().get_command(ctx, cmd_name)
-        return own if own is not None else self.added(ctx).get(cmd_name)
+        return own if own is not None else self.contributed_commands(ctx).get(cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

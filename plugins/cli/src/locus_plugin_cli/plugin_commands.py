@@ -94,7 +94,7 @@ def _additions(manifest: Plugin, group: str) -> Iterator[tuple[str, click.Comman
 
 
 def _merge(path: str, found: Iterable[tuple[str, click.Command]], taken: Collection[str]) -> dict[str, click.Command]:
-    """The commands by name, without those whose name somebody has already.
+    """The commands by name, without those whose name is taken.
 
     Args:
         path: what comes before the name on the command line, for messages: ``""`` or ``"threads "``.
