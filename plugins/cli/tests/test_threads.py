@@ -230,7 +230,7 @@ def test_show_has_the_conversation_when_it_is_wanted(keeper: Locus, tools: str) 
 def test_what_a_model_said_cannot_drive_the_terminal_later(keeper: Locus, process: Locus) -> None:
     keeper("run", "\x1b[31mx", "-m", "toy:evil", "-q", "--thread", "t")
 
-    for arguments in (["show", "t", "--messages"], ["diff", "t", "t"], ["list"]):
+    for arguments in (["show", "t", "--messages"], ["list"]):
         done = process("threads", *arguments)
         assert (done.status, done.err) == (0, "")
         assert "\x1b" not in done.out + done.err

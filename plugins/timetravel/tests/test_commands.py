@@ -199,6 +199,16 @@ def test_a_file_is_written_whole_and_read_whole(locus: Locus, here: Path) -> Non
     assert [row["thread_id"] for row in listed(locus)] == ["t"]
 
 
+def test_what_a_model_said_cannot_drive_the_terminal_later(locus: Locus) -> None:
+    locus("run", "\x1b[31mx", "-m", "toy:evil", "-q", "--thread", "t")
+
+    done = locus("threads", "diff", "t", "t")
+
+    assert (done.status, done.err) == (0, "")
+    assert "red" in done.out
+    assert "\x1b" not in done.out
+
+
 # --- what the thread remembers --------------------------------------------------------------------
 
 
