@@ -19,6 +19,7 @@ from locus.core import events
 from locus.core.directives import Decision, Directive, Verdict
 from locus.core.events import Event
 from locus.hooks.hook import Hook
+from locus.plugins import Catalogue
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -117,8 +118,14 @@ def test_what_is_shared_within_the_kernel_exists() -> None:
 
 
 def private_imports(path: Path) -> Iterator[str]:
-    """The names that a file imports from the kernel although they are not public, as ``module.name``."""
+    """The names that a file imports from the kernel although they are not public, as ``module.name``.
+
+    What a distribution offers to others under a compat path is public, too.
+    """
     public = {name: {*exported(ALL[name])} for name in MODULES}
+    for offered in (each for manifest in Catalogue().manifests() for each in manifest.compat_paths):
+        module, _, offered_name = offered.partition(":")
+        public.setdefault(module, set()).add(offered_name)
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == "locus":
             for alias in node.names:
