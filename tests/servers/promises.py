@@ -133,7 +133,8 @@ class ServerPromises:
             model,
             tools=[read],
             system_prompt="You read pages with the tool read, one after another.",
-            model_settings=ModelSettings(temperature=0.0, max_tokens=48),
+            # Beside other work the same small model may find other words, and be content with the first page.
+            model_settings=ModelSettings(temperature=0.0, max_tokens=48, tool_choice="required"),
             tool_loop_threshold=100,
             max_iterations=5,
         )
