@@ -41,7 +41,7 @@ class StateDelta:
         grown: field -> (how many items of the old value stay, what follows them).
         entries: metadata key -> its new value.
         extended: metadata key whose value is a tuple that grew -> the items that were added at its end.
-        dropped: metadata keys that are gone.
+        dropped: metadata keys that are gone; one that is in ``entries``, too, has moved to the end.
     """
 
     changed: Mapping[str, Any] = field(factory=dict)
@@ -84,20 +84,26 @@ def delta(old: AgentState, new: AgentState) -> StateDelta:
 def _metadata_delta(
     old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], Mapping[str, tuple[Any, ...]], tuple[str, ...]]:
-    """The entries that are new, those that grew, and those that are gone."""
-    entries, extended = {}, {}
+    """The entries that are new, those that grew, and those that are gone; one that moved is gone and new."""
+    entries, extended, dropped = {}, {}, [key for key in old if key not in new]
+    # What is set anew comes last, and so it does in the state that a resume folds. Looking for a key takes the iterator
+    # behind it: one that comes too late, or behind a new one, is not found any more.
+    in_order = iter(old)
     for key, after in new.items():
         before = old.get(key, _MISSING)
-        if before is after:
+        if key not in in_order:
+            if before is not _MISSING:
+                dropped.append(key)
+        elif before is after:
             continue
         # Free-form data can be equal and still be other data, 1 == True == 1.0: only what is the same object stays.
-        if type(after) is tuple and type(before) is tuple and before and len(before) < len(after):
+        elif type(after) is tuple and type(before) is tuple and before and len(before) < len(after):
             kept = after[: len(before)]
             if all(map(is_, before, kept)):
                 extended[key] = after[len(before) :]
                 continue
         entries[key] = after
-    return entries, extended, tuple([key for key in old if key not in new])
+    return entries, extended, tuple(dropped)
 
 
 def advance(
@@ -195,20 +201,20 @@ class Fold:
         if self._metadata is None:
             self._metadata = dict(self._base.metadata)
         metadata, extended = self._metadata, self._extended
-        for key in change.entries:
-            extended.pop(key, None)
-        metadata.update(change.entries)
         try:
+            for key in change.dropped:
+                extended.pop(key, None)
+                del metadata[key]
             for key, items in change.extended.items():
                 if key in extended:
                     extended[key] += items
                 else:
                     extended[key] = list(metadata[key] + items)
-            for key in change.dropped:
-                extended.pop(key, None)
-                del metadata[key]
         except (KeyError, TypeError) as e:
             raise CheckpointError("metadata", f"the change does not fit the state before it: {e!r}") from e
+        for key in change.entries:
+            extended.pop(key, None)
+        metadata.update(change.entries)
 
     def state(self) -> AgentState:
         """The state after all of them."""
