@@ -1,22 +1,32 @@
-"""A tool's body: entering it, how long it may take, and what it means that an exception left it."""
+"""A tool's body: what it sees of the run, how long it may take, and what it means that an exception left it."""
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 import anyio
+from attrs import define, field
 
 from locus.core.directives import Interrupt
+from locus.core.events import ToolProgressEvent
+from locus.core.step_id import CHILD, STEP
+from locus.tools.cancellation import is_foreign_cancellation
+from locus.tools.context import ToolContext
+from locus.tools.definition import ArgumentError, Bound, Tool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
-    from locus.tools.context import ToolContext
-    from locus.tools.definition import Bound, Tool
+    from locus.core.messages import ToolCall, Usage
+    from locus.core.step_id import StepId
+    from locus.tools.call import PendingCall
+    from locus.tools.call_run import CallRun
+    from locus.tools.outcome import CallOutcome
 
-__all__ = ["call_in_thread", "enter_body", "find_question", "split_failures", "time_limit"]
+__all__ = ["call_in_thread", "enter_body", "fail_call", "find_question", "run_body", "split_failures", "time_limit"]
 
 
 async def enter_body(tool: Tool[..., Any], bound: Bound, context: ToolContext[Any] | None) -> Any:
@@ -77,3 +87,129 @@ def find_question(error: BaseException) -> Interrupt | None:
             return None
         error = questions.exceptions[0]
     return error if isinstance(error, Interrupt) else None
+
+
+async def run_body(c: PendingCall, run: CallRun, step_id: StepId, call: ToolCall) -> CallOutcome:
+    """Enter the body: whatever it returns or raises becomes an outcome."""
+    tool, bound = c.tool, c.bound
+    assert tool is not None
+    assert bound is not None
+    if call is not c.call:  # a wrapper changed the arguments
+        rebound = tool.bind(call.arguments)
+        if isinstance(rebound, ArgumentError):
+            return c.refusal(f"ArgumentError: {rebound}")
+        bound = rebound
+    context: _BodyContext | None = None
+    if tool.parameters.injected is not None:
+        context = _BodyContext(c, run, step_id, call.id, c.idempotency_key(run))
+    began = time.perf_counter()
+    limit = tool.timeout if run.deadline is None else time_limit(tool, run.deadline)
+    try:
+        if limit is None and tool.is_async:
+            value = await bound.call(context)
+        elif limit is None:
+            value = await enter_body(tool, bound, context)
+        else:
+            with anyio.move_on_after(limit) as scope:
+                value = await enter_body(tool, bound, context)
+            if scope.cancelled_caught:
+                late = TimeoutError(f"the tool did not finish within {limit:.3g} s and was stopped")
+                return c.failure(late, (time.perf_counter() - began) * 1000)
+    except (Exception, SystemExit) as e:  # noqa: BLE001 - whatever a body raises is its call's error
+        return fail_call(c, e, run, (time.perf_counter() - began) * 1000)
+    except (Interrupt, BaseExceptionGroup) as e:
+        asking = find_question(e)
+        if asking is None:
+            failed = split_failures(e)
+            if failed is None:
+                raise
+            return c.failure(failed, (time.perf_counter() - began) * 1000)
+        c.question = str(c.answered)
+        given = None if asking is c.raised_by_context else c.find_answer(run)
+        if given is None:
+            raise asking from None
+        # The body raised the question itself and cannot receive an answer: the answer is its result.
+        return c.result_of(given.answer, (time.perf_counter() - began) * 1000)
+    except BaseException as e:
+        if not is_foreign_cancellation(e):
+            raise
+        return c.failure(e, (time.perf_counter() - began) * 1000)
+    return c.result_of(value, (time.perf_counter() - began) * 1000)
+
+
+def fail_call(c: PendingCall, error: BaseException, run: CallRun, duration_ms: float) -> CallOutcome:
+    """The error as the call's, unless this worker must not go on: then nothing came of the call yet."""
+    if run.host.stop_error is not None:
+        raise run.host.stop_error
+    return c.failure(error, duration_ms)
+
+
+@define(slots=True, eq=False)
+class _BodyContext(ToolContext[Any]):
+    """The run as one body sees it."""
+
+    _c: PendingCall
+    _run: CallRun
+    _step_id: StepId
+    call_id: str
+    idempotency_key: str
+    _steps: set[str] = field(factory=set)
+    _children: int = 0
+
+    @property
+    def run_id(self) -> str:
+        return self._run.run_id
+
+    @property
+    def thread_id(self) -> str:
+        return self._run.thread_id
+
+    @property
+    def deps(self) -> Any:
+        return self._run.deps
+
+    @property
+    def deadline(self) -> float | None:
+        return self._run.deadline
+
+    def interrupt(self, question: str, *, options: Sequence[str] = ()) -> Any:
+        self._c.question = str(self._c.answered)
+        given = self._c.find_answer(self._run)
+        if given is not None:
+            self._c.answered += 1
+            return given.answer
+        self._c.raised_by_context = Interrupt(question, tuple(options))
+        raise self._c.raised_by_context
+
+    async def step(self, name: str, fn: Callable[[], Awaitable[Any]], *, effect: str = "once") -> Any:
+        if name in self._steps:
+            raise ValueError(f"the step {name!r} ran already in this call; give each step its own name")
+        self._steps.add(name)
+        step_id = self._step_id.inner(STEP, name=name)
+        return await self._run.host.step(step_id, fn, effect)  # type: ignore[arg-type]  # the host checks it
+
+    async def run_child(self, agent: Any, prompt: Any, *, budget: Any = None) -> Any:
+        step_id = self._step_id.inner(CHILD, self._children)
+        self._children += 1
+        result = await self._run.run_child(agent, prompt, budget, step_id)
+        while result.interrupts:
+            # The child's questions surface here as this body's own; with their answers the child goes on.
+            answers = {q.interrupt_id: self.interrupt(q.question, options=q.options) for q in result.interrupts}
+            result = await self._run.run_child(agent, prompt, budget, step_id, answers)
+        spent: Usage = result.usage
+        self._c.usage = spent if self._c.usage is None else self._c.usage + spent
+        return result
+
+    async def emit_progress(
+        self, progress: float | None = None, *, total: float | None = None, message: str = ""
+    ) -> None:
+        if self._run.has_listener(ToolProgressEvent):
+            await self._run.emit(
+                ToolProgressEvent(
+                    tool_name=self._c.call.name,
+                    call_id=self.call_id,
+                    progress=progress,
+                    total=total,
+                    message=await self._run.filter_progress(message, self._c.call) if message else message,
+                )
+            )

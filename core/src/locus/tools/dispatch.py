@@ -7,38 +7,27 @@ the middle of a batch repeats none that had finished.
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from attrs import define, evolve, field
+from attrs import evolve
 
 from locus.core.directives import Allow, Cancel, Interrupt, Reject, Suspended
-from locus.core.errors import OutcomeUnknown, RetryableToolError
-from locus.core.events import (
-    ToolCacheHitEvent,
-    ToolCompleteEvent,
-    ToolProgressEvent,
-    ToolStartEvent,
-)
-from locus.core.executions import ToolExecution
-from locus.core.frozen import maker
-from locus.core.journal import Answered, Asked, Intent, Outcome
-from locus.core.step_id import CHILD, EXECUTE, STEP, StepId
-from locus.schema.canonical import call_key
-from locus.tools.body import enter_body, find_question, split_failures, time_limit
-from locus.tools.cancellation import is_foreign_cancellation
-from locus.tools.context import ToolContext
-from locus.tools.definition import ArgumentError, Bound, Tool
-from locus.tools.outcome import UNKNOWN, CallOutcome, find_in_thread, place_media, repeat_content
-from locus.tools.result import error_text, result_content
+from locus.core.errors import OutcomeUnknown
+from locus.core.events import ToolCacheHitEvent, ToolCompleteEvent, ToolStartEvent
+from locus.core.journal import Asked, Intent, Outcome
+from locus.tools.body import fail_call, run_body
+from locus.tools.call import PendingCall, prepare_call
+from locus.tools.outcome import UNKNOWN, CallOutcome, find_in_thread, repeat_content
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
 
-    from locus.core.messages import Block, ToolCall, Usage
+    from locus.core.executions import ToolExecution
+    from locus.core.messages import Block, ToolCall
     from locus.core.state import AgentState
+    from locus.core.step_id import StepId
     from locus.journal.writes import When
     from locus.tools.call_run import CallRun
 
@@ -46,97 +35,6 @@ __all__ = ["execute_calls"]
 
 #: How often a hook's Retry may run the repeatable calls of one turn again.
 MAX_TOOL_RETRIES = 3
-
-
-_execution, _outcome, _step_id = maker(ToolExecution), maker(CallOutcome), maker(StepId)
-
-
-@define(slots=True)
-class _Call:
-    """One call on its way through the pipeline."""
-
-    call: ToolCall
-    step_id: StepId
-    state: AgentState
-    # Of the arguments as the model gave them: the same, whatever has become of the tool since.
-    digest: str
-    key: str
-    tool: Tool[..., Any] | None = None
-    bound: Bound | None = None
-    # The key that was recorded with its intent, before a crash.
-    intended_key: str = ""
-    outcome: CallOutcome | None = None
-    # Why the body cannot run, whatever a hook asks for.
-    invalid: CallOutcome | None = None
-    waiting: bool = False
-    # Nothing else is under way beside it.
-    alone: bool = False
-    attempt: int = 0
-    # Which question of this call is open: "decide", "unknown", or the number of the body's question.
-    question: str = "unknown"
-    # How many of the body's questions have been answered in this entry of it.
-    answered: int = 0
-    # What children that the body ran have spent.
-    usage: Usage | None = None
-    # What ctx.interrupt raised, to tell it from an Interrupt that the body made itself.
-    raised_by_context: Interrupt | None = None
-
-    @property
-    def at(self) -> StepId:
-        """The step of the attempt under way."""
-        return self.step_id if not self.attempt else self.step_id.at_attempt(self.attempt)
-
-    def refusal(self, error: str) -> CallOutcome:
-        return self._outcome_of(None, f"Error: {error}", error, 0.0, started=False)
-
-    def _outcome_of(
-        self,
-        result: str | None,
-        content: str | tuple[Block, ...],
-        error: str | None,
-        duration_ms: float,
-        *,
-        started: bool = True,
-        retryable: bool = False,
-    ) -> CallOutcome:
-        execution = _execution(
-            tool_name=self.call.name,
-            arguments=self.call.arguments,
-            result=result,
-            error=error,
-            duration_ms=duration_ms,
-            key=self.key,
-            call_id=self.call.id,
-            iteration=self.state.iteration,
-            started=started,
-            retryable=retryable,
-        )
-        return _outcome(execution, content, self.usage)
-
-    def result_of(self, value: Any, duration_ms: float) -> CallOutcome:
-        content = result_content(value, self.tool)
-        if isinstance(content, str):
-            return self._outcome_of(content, content, None, duration_ms)
-        text = "".join(getattr(b, "text", "") for b in content)
-        return self.place_media(self._outcome_of(text, content, None, duration_ms))
-
-    def place_media(self, outcome: CallOutcome) -> CallOutcome:
-        """The outcome with the place of its blocks, which later hits are given again from the conversation."""
-        return place_media(outcome, self.state, self.step_id.ordinal)
-
-    def failure(self, error: BaseException, duration_ms: float) -> CallOutcome:
-        text = error_text(error)
-        retryable = isinstance(error, RetryableToolError)
-        return self._outcome_of(None, f"Error: {text}", text, duration_ms, retryable=retryable)
-
-    def unknown_outcome(self) -> CallOutcome:
-        return self._outcome_of(None, f"Error: {UNKNOWN}", UNKNOWN, 0.0)
-
-    def idempotency_key(self, run: CallRun) -> str:
-        tool = self.tool
-        if tool is not None and tool.idempotent:
-            return f"{run.thread_id if tool.idempotent == 'thread' else run.run_id}/{self.intended_key or self.key}"
-        return f"{run.run_id}/{self.step_id.iteration}/{self.step_id.ordinal}"
 
 
 async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallRun) -> list[CallOutcome | None]:
@@ -153,7 +51,7 @@ async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallR
     Raises:
         Suspended: at least one call asks a person. The outcomes of the others are recorded.
     """
-    work = [_prepare(i, call, state, run) for i, call in enumerate(calls)]
+    work = [prepare_call(i, call, state, run) for i, call in enumerate(calls)]
     if len(work) == 1:
         work[0].alone = True
         await _run_one(work[0], run)
@@ -179,7 +77,7 @@ async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallR
     return [c.outcome for c in work]
 
 
-def _is_repeatable(c: _Call) -> bool:
+def _is_repeatable(c: PendingCall) -> bool:
     done = c.outcome
     if done is None or done.execution.error is None or c.tool is None or not done.execution.started:
         return False
@@ -187,33 +85,12 @@ def _is_repeatable(c: _Call) -> bool:
     return done.execution.retryable or (c.tool.effect == "pure" and done.execution.error != UNKNOWN)
 
 
-def _prepare(ordinal: int, call: ToolCall, state: AgentState, run: CallRun) -> _Call:
-    digest = call_key(call.name, call.arguments if call.malformed is None else {"": call.malformed})
-    c = _Call(call, _step_id(state.iteration, EXECUTE, ordinal), state, digest, digest)
-    tool = c.tool = run.registry.get(call.name)
-    if tool is None:
-        c.outcome = c.refusal(run.registry.unknown(call.name))
-    elif call.malformed is not None:
-        c.outcome = c.refusal(
-            f"ArgumentError: the arguments of {call.name} are not a JSON object: {call.malformed[:200]!r}; "
-            "call it again with one"
-        )
-    else:
-        bound = tool.bind(call.arguments)
-        if isinstance(bound, ArgumentError):
-            c.outcome = c.refusal(f"ArgumentError: {bound}")
-        else:
-            c.bound, c.key = bound, bound.key
-    c.invalid = c.outcome
-    return c
-
-
-async def _run_all(work: Sequence[_Call], run: CallRun) -> None:
+async def _run_all(work: Sequence[PendingCall], run: CallRun) -> None:
     """Run calls that may be duplicates of each other: the first of a kind leads, the others follow it."""
     todo = list(work)
     while todo:
-        leaders: list[_Call] = []
-        followers: list[_Call] = []
+        leaders: list[PendingCall] = []
+        followers: list[PendingCall] = []
         seen: set[str] = set()
         for c in todo:
             idempotent = c.tool is not None and c.tool.idempotent and c.outcome is None
@@ -240,7 +117,7 @@ async def _run_all(work: Sequence[_Call], run: CallRun) -> None:
                 todo.append(c)
 
 
-async def _run_together(work: Sequence[_Call], run: CallRun) -> None:
+async def _run_together(work: Sequence[PendingCall], run: CallRun) -> None:
     await run.host.flush()
     for c in work:
         c.alone = False
@@ -261,7 +138,7 @@ def _is_final(execution: ToolExecution) -> bool:
 
 
 async def _reuse(
-    c: _Call, earlier: ToolExecution, run: CallRun, content: str | tuple[Block, ...] | None = None
+    c: PendingCall, earlier: ToolExecution, run: CallRun, content: str | tuple[Block, ...] | None = None
 ) -> None:
     execution = evolve(
         earlier,
@@ -286,7 +163,7 @@ async def _reuse(
         )
 
 
-async def _run_one(c: _Call, run: CallRun) -> None:
+async def _run_one(c: PendingCall, run: CallRun) -> None:
     """One call from its decision to its record; sets ``c.outcome`` or ``c.waiting``, or leaves both unset."""
     step_id, host = c.at, run.host
     found = host.find_step(step_id, c.digest)
@@ -324,7 +201,7 @@ async def _run_one(c: _Call, run: CallRun) -> None:
                 await host.intend(step_id, policy, c.digest, key=c.key if tool.idempotent else "")
             else:
                 await host.flush()
-            body = partial(_run_wrapped if run.has_tool_wrappers else _run_body, c, run, step_id, c.call)
+            body = partial(_run_wrapped if run.has_tool_wrappers else run_body, c, run, step_id, c.call)
             c.outcome = await host.effects.run(step_id, body, policy, c.digest)
     except OutcomeUnknown:
         _tell_unknown(c, run, step_id)
@@ -339,21 +216,21 @@ async def _run_one(c: _Call, run: CallRun) -> None:
             await _emit_complete(c, run)
 
 
-def _find_earlier(c: _Call, run: CallRun) -> ToolExecution | None:
+def _find_earlier(c: PendingCall, run: CallRun) -> ToolExecution | None:
     found = c.state.find_execution(c.key)
     if found is None and c.tool is not None and c.tool.idempotent == "thread":
         found = find_in_thread(c.state, c.call, c.key)
     return found
 
 
-async def _decide(c: _Call, run: CallRun, step_id: StepId) -> bool:
+async def _decide(c: PendingCall, run: CallRun, step_id: StepId) -> bool:
     """Ask the hooks; True when the call may run. Sets the outcome of a rejected call."""
     decision = await run.decide(c.call)
     if type(decision) is Allow:
         return True
     if isinstance(decision, Interrupt):
         c.question = "decide"
-        given = _find_answer(c, run, step_id)
+        given = c.find_answer(run)
         if given is None:
             raise decision
         if _approves(given.answer):
@@ -377,7 +254,7 @@ def _approves(answer: Any) -> bool:
     )
 
 
-def _is_unknown(c: _Call, run: CallRun, step_id: StepId, found: object) -> bool:
+def _is_unknown(c: PendingCall, run: CallRun, step_id: StepId, found: object) -> bool:
     """Whether the outcome of a call that was begun before a crash is unknown; it is not begun again then.
 
     What was recorded with the intent counts, not what the code says now: the effect may have been declared another
@@ -388,13 +265,13 @@ def _is_unknown(c: _Call, run: CallRun, step_id: StepId, found: object) -> bool:
         return found.policy != "keyed" or c.outcome is not None
     if found is not None or c.outcome is not None:
         return False
-    return _find_answer(c, run, step_id) is not None
+    return c.find_answer(run) is not None
 
 
-def _tell_unknown(c: _Call, run: CallRun, step_id: StepId) -> None:
+def _tell_unknown(c: PendingCall, run: CallRun, step_id: StepId) -> None:
     if c.tool is not None and c.tool.ask_on_unknown and c.outcome is None and not run.halted:
         c.question = "unknown"
-        given = _find_answer(c, run, step_id)
+        given = c.find_answer(run)
         if given is None:
             raise Interrupt(f"{c.call.name}{dict(c.call.arguments)}: {UNKNOWN}. What came of it?")
         c.outcome = c.result_of(f"a person says: {given.answer}", 0.0)
@@ -402,7 +279,7 @@ def _tell_unknown(c: _Call, run: CallRun, step_id: StepId) -> None:
         c.outcome = c.unknown_outcome()
 
 
-async def _announce(c: _Call, run: CallRun) -> bool:
+async def _announce(c: PendingCall, run: CallRun) -> bool:
     """Tell that the body is about to run; False when a hook refuses the call or ends the run."""
     directive = await run.emit(ToolStartEvent(tool_name=c.call.name, arguments=c.call.arguments, call_id=c.call.id))
     if type(directive) is Reject:
@@ -410,82 +287,19 @@ async def _announce(c: _Call, run: CallRun) -> bool:
     return type(directive) is not Reject and type(directive) is not Cancel
 
 
-async def _run_wrapped(c: _Call, run: CallRun, step_id: StepId, call: ToolCall) -> CallOutcome:
+async def _run_wrapped(c: PendingCall, run: CallRun, step_id: StepId, call: ToolCall) -> CallOutcome:
     """The body inside the onion."""
     try:
-        outcome = await run.wrap_tool_call(partial(_run_body, c, run, step_id))(call)
+        outcome = await run.wrap_tool_call(partial(run_body, c, run, step_id))(call)
     except Exception as e:  # noqa: BLE001 - what a wrapper raises is the call's error
-        return _fail(c, e, run, 0.0)
+        return fail_call(c, e, run, 0.0)
     if c.usage is not None and outcome.usage is not c.usage:  # the wrapper made an outcome of its own
         outcome = evolve(outcome, usage=c.usage)
     # A wrapper may have put blocks in the place of text.
     return outcome if isinstance(outcome.content, str) else c.place_media(outcome)
 
 
-async def _run_body(c: _Call, run: CallRun, step_id: StepId, call: ToolCall) -> CallOutcome:
-    """Enter the body: whatever it returns or raises becomes an outcome."""
-    tool, bound = c.tool, c.bound
-    assert tool is not None
-    assert bound is not None
-    if call is not c.call:  # a wrapper changed the arguments
-        rebound = tool.bind(call.arguments)
-        if isinstance(rebound, ArgumentError):
-            return c.refusal(f"ArgumentError: {rebound}")
-        bound = rebound
-    context: _BodyContext | None = None
-    if tool.parameters.injected is not None:
-        context = _BodyContext(c, run, step_id, call.id, c.idempotency_key(run))
-    began = time.perf_counter()
-    limit = tool.timeout if run.deadline is None else time_limit(tool, run.deadline)
-    try:
-        if limit is None and tool.is_async:
-            value = await bound.call(context)
-        elif limit is None:
-            value = await enter_body(tool, bound, context)
-        else:
-            with anyio.move_on_after(limit) as scope:
-                value = await enter_body(tool, bound, context)
-            if scope.cancelled_caught:
-                late = TimeoutError(f"the tool did not finish within {limit:.3g} s and was stopped")
-                return c.failure(late, (time.perf_counter() - began) * 1000)
-    except (Exception, SystemExit) as e:  # noqa: BLE001 - whatever a body raises is its call's error
-        return _fail(c, e, run, (time.perf_counter() - began) * 1000)
-    except (Interrupt, BaseExceptionGroup) as e:
-        asking = find_question(e)
-        if asking is None:
-            failed = split_failures(e)
-            if failed is None:
-                raise
-            return c.failure(failed, (time.perf_counter() - began) * 1000)
-        c.question = str(c.answered)
-        given = None if asking is c.raised_by_context else _find_answer(c, run, step_id)
-        if given is None:
-            raise asking from None
-        # The body raised the question itself and cannot receive an answer: the answer is its result.
-        return c.result_of(given.answer, (time.perf_counter() - began) * 1000)
-    except BaseException as e:
-        if not is_foreign_cancellation(e):
-            raise
-        return c.failure(e, (time.perf_counter() - began) * 1000)
-    return c.result_of(value, (time.perf_counter() - began) * 1000)
-
-
-def _fail(c: _Call, error: BaseException, run: CallRun, duration_ms: float) -> CallOutcome:
-    """The error as the call's, unless this worker must not go on: then nothing came of the call yet."""
-    if run.host.stop_error is not None:
-        raise run.host.stop_error
-    return c.failure(error, duration_ms)
-
-
-def _find_answer(c: _Call, run: CallRun, step_id: StepId) -> Answered | None:
-    answers = run.host.answers(step_id)
-    if not answers:
-        return None
-    wanted = f"{step_id}?{c.question}"
-    return next((a for a in answers if a.interrupt_id == wanted), None)
-
-
-async def _ask(c: _Call, asking: Interrupt, run: CallRun, step_id: StepId) -> None:
+async def _ask(c: PendingCall, asking: Interrupt, run: CallRun, step_id: StepId) -> None:
     c.waiting = True
     await run.host.ask(
         Asked(
@@ -500,7 +314,7 @@ async def _ask(c: _Call, asking: Interrupt, run: CallRun, step_id: StepId) -> No
     )
 
 
-async def _emit_complete(c: _Call, run: CallRun, *, replayed: bool = False) -> None:
+async def _emit_complete(c: PendingCall, run: CallRun, *, replayed: bool = False) -> None:
     if c.outcome is not None and run.has_listener(ToolCompleteEvent):
         execution = c.outcome.execution
         await run.emit(
@@ -514,74 +328,3 @@ async def _emit_complete(c: _Call, run: CallRun, *, replayed: bool = False) -> N
                 replayed=replayed,
             )
         )
-
-
-@define(slots=True, eq=False)
-class _BodyContext(ToolContext[Any]):
-    """The run as one body sees it."""
-
-    _c: _Call
-    _run: CallRun
-    _step_id: StepId
-    call_id: str
-    idempotency_key: str
-    _steps: set[str] = field(factory=set)
-    _children: int = 0
-
-    @property
-    def run_id(self) -> str:
-        return self._run.run_id
-
-    @property
-    def thread_id(self) -> str:
-        return self._run.thread_id
-
-    @property
-    def deps(self) -> Any:
-        return self._run.deps
-
-    @property
-    def deadline(self) -> float | None:
-        return self._run.deadline
-
-    def interrupt(self, question: str, *, options: Sequence[str] = ()) -> Any:
-        self._c.question = str(self._c.answered)
-        given = _find_answer(self._c, self._run, self._step_id)
-        if given is not None:
-            self._c.answered += 1
-            return given.answer
-        self._c.raised_by_context = Interrupt(question, tuple(options))
-        raise self._c.raised_by_context
-
-    async def step(self, name: str, fn: Callable[[], Awaitable[Any]], *, effect: str = "once") -> Any:
-        if name in self._steps:
-            raise ValueError(f"the step {name!r} ran already in this call; give each step its own name")
-        self._steps.add(name)
-        step_id = self._step_id.inner(STEP, name=name)
-        return await self._run.host.step(step_id, fn, effect)  # type: ignore[arg-type]  # the host checks it
-
-    async def run_child(self, agent: Any, prompt: Any, *, budget: Any = None) -> Any:
-        step_id = self._step_id.inner(CHILD, self._children)
-        self._children += 1
-        result = await self._run.run_child(agent, prompt, budget, step_id)
-        while result.interrupts:
-            # The child's questions surface here as this body's own; with their answers the child goes on.
-            answers = {q.interrupt_id: self.interrupt(q.question, options=q.options) for q in result.interrupts}
-            result = await self._run.run_child(agent, prompt, budget, step_id, answers)
-        spent: Usage = result.usage
-        self._c.usage = spent if self._c.usage is None else self._c.usage + spent
-        return result
-
-    async def emit_progress(
-        self, progress: float | None = None, *, total: float | None = None, message: str = ""
-    ) -> None:
-        if self._run.has_listener(ToolProgressEvent):
-            await self._run.emit(
-                ToolProgressEvent(
-                    tool_name=self._c.call.name,
-                    call_id=self.call_id,
-                    progress=progress,
-                    total=total,
-                    message=await self._run.filter_progress(message, self._c.call) if message else message,
-                )
-            )

@@ -1,0 +1,151 @@
+"""One tool call of a turn on its way: what is asked for, which step of the journal it is, and what came of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from attrs import define
+
+from locus.core.errors import RetryableToolError
+from locus.core.executions import ToolExecution
+from locus.core.frozen import maker
+from locus.core.step_id import EXECUTE, StepId
+from locus.schema.canonical import call_key
+from locus.tools.definition import ArgumentError, Bound, Tool
+from locus.tools.outcome import UNKNOWN, CallOutcome, place_media
+from locus.tools.result import error_text, result_content
+
+if TYPE_CHECKING:
+    from locus.core.directives import Interrupt
+    from locus.core.journal import Answered
+    from locus.core.messages import Block, ToolCall, Usage
+    from locus.core.state import AgentState
+    from locus.tools.call_run import CallRun
+
+__all__ = ["PendingCall", "prepare_call"]
+
+_execution, _outcome, _step_id = maker(ToolExecution), maker(CallOutcome), maker(StepId)
+
+
+@define(slots=True)
+class PendingCall:
+    """One call on its way through the pipeline."""
+
+    call: ToolCall
+    step_id: StepId
+    state: AgentState
+    # Of the arguments as the model gave them: the same, whatever has become of the tool since.
+    digest: str
+    key: str
+    tool: Tool[..., Any] | None = None
+    bound: Bound | None = None
+    # The key that was recorded with its intent, before a crash.
+    intended_key: str = ""
+    outcome: CallOutcome | None = None
+    # Why the body cannot run, whatever a hook asks for.
+    invalid: CallOutcome | None = None
+    waiting: bool = False
+    # Nothing else is under way beside it.
+    alone: bool = False
+    attempt: int = 0
+    # Which question of this call is open: "decide", "unknown", or the number of the body's question.
+    question: str = "unknown"
+    # How many of the body's questions have been answered in this entry of it.
+    answered: int = 0
+    # What children that the body ran have spent.
+    usage: Usage | None = None
+    # What ctx.interrupt raised, to tell it from an Interrupt that the body made itself.
+    raised_by_context: Interrupt | None = None
+
+    @property
+    def at(self) -> StepId:
+        """The step of the attempt under way."""
+        return self.step_id if not self.attempt else self.step_id.at_attempt(self.attempt)
+
+    def refusal(self, error: str) -> CallOutcome:
+        """The outcome of a call whose body is not entered."""
+        return self._outcome_of(None, f"Error: {error}", error, 0.0, started=False)
+
+    def _outcome_of(
+        self,
+        result: str | None,
+        content: str | tuple[Block, ...],
+        error: str | None,
+        duration_ms: float,
+        *,
+        started: bool = True,
+        retryable: bool = False,
+    ) -> CallOutcome:
+        execution = _execution(
+            tool_name=self.call.name,
+            arguments=self.call.arguments,
+            result=result,
+            error=error,
+            duration_ms=duration_ms,
+            key=self.key,
+            call_id=self.call.id,
+            iteration=self.state.iteration,
+            started=started,
+            retryable=retryable,
+        )
+        return _outcome(execution, content, self.usage)
+
+    def result_of(self, value: Any, duration_ms: float) -> CallOutcome:
+        """The outcome of a body that returned a value."""
+        content = result_content(value, self.tool)
+        if isinstance(content, str):
+            return self._outcome_of(content, content, None, duration_ms)
+        text = "".join(getattr(b, "text", "") for b in content)
+        return self.place_media(self._outcome_of(text, content, None, duration_ms))
+
+    def place_media(self, outcome: CallOutcome) -> CallOutcome:
+        """The outcome with the place of its blocks, which later hits are given again from the conversation."""
+        return place_media(outcome, self.state, self.step_id.ordinal)
+
+    def failure(self, error: BaseException, duration_ms: float) -> CallOutcome:
+        """The outcome of a body that raised."""
+        text = error_text(error)
+        retryable = isinstance(error, RetryableToolError)
+        return self._outcome_of(None, f"Error: {text}", text, duration_ms, retryable=retryable)
+
+    def unknown_outcome(self) -> CallOutcome:
+        """The outcome of a call that was begun before a crash, and of which no more is known."""
+        return self._outcome_of(None, f"Error: {UNKNOWN}", UNKNOWN, 0.0)
+
+    def idempotency_key(self, run: CallRun) -> str:
+        """What ``ctx.idempotency_key`` is: the same at every attempt at this call."""
+        tool = self.tool
+        if tool is not None and tool.idempotent:
+            return f"{run.thread_id if tool.idempotent == 'thread' else run.run_id}/{self.intended_key or self.key}"
+        return f"{run.run_id}/{self.step_id.iteration}/{self.step_id.ordinal}"
+
+    def find_answer(self, run: CallRun) -> Answered | None:
+        """What a person answered to the question of this call that is open, or None."""
+        step_id = self.at
+        answers = run.host.answers(step_id)
+        if not answers:
+            return None
+        wanted = f"{step_id}?{self.question}"
+        return next((a for a in answers if a.interrupt_id == wanted), None)
+
+
+def prepare_call(ordinal: int, call: ToolCall, state: AgentState, run: CallRun) -> PendingCall:
+    """The call of that number in its turn, with its tool and its arguments, or with the error that it comes to."""
+    digest = call_key(call.name, call.arguments if call.malformed is None else {"": call.malformed})
+    c = PendingCall(call, _step_id(state.iteration, EXECUTE, ordinal), state, digest, digest)
+    tool = c.tool = run.registry.get(call.name)
+    if tool is None:
+        c.outcome = c.refusal(run.registry.unknown(call.name))
+    elif call.malformed is not None:
+        c.outcome = c.refusal(
+            f"ArgumentError: the arguments of {call.name} are not a JSON object: {call.malformed[:200]!r}; "
+            "call it again with one"
+        )
+    else:
+        bound = tool.bind(call.arguments)
+        if isinstance(bound, ArgumentError):
+            c.outcome = c.refusal(f"ArgumentError: {bound}")
+        else:
+            c.bound, c.key = bound, bound.key
+    c.invalid = c.outcome
+    return c
