@@ -178,6 +178,20 @@ def test_plugins_are_switched_on_and_off(locus: Locus, here: Path) -> None:
     assert json.loads(started)["plugins"] == {"toy": "1.0"}
 
 
+def test_several_plugins_are_switched_on_with_commas_between_them(locus: Locus) -> None:
+    started = locus("run", "x", "-m", "toy:echo", "--json", "-p", "toy, cli").out.splitlines()[0]
+
+    assert set(json.loads(started)["plugins"]) == {"toy", "cli"}
+    done = locus("run", "x", "-m", "toy:echo", "-p", "toy,")
+    assert (done.status, done.lines) == (
+        2,
+        [
+            "locus run: Invalid value for '-p' / '--plugin': 'toy,' has an empty name; "
+            "write NAME or NAME,NAME (see locus run --help)"
+        ],
+    )
+
+
 # --- errors: one line and a status ----------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from locus_plugin_cli.parameter_types import NOT_BLANK
+from locus_plugin_cli.parameter_types import NAMES, NOT_BLANK
 
 __all__ = ["CommonOptions", "common_options"]
 
@@ -44,7 +44,7 @@ def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     """Note an option, wherever it is on the line: before the command or after it."""
     given = ctx.ensure_object(CommonOptions)
     if param.name == "plugins":
-        given.plugins += value
+        given.plugins += [name for text in value for name in text]
     elif value is not None and value is not False:
         setattr(given, str(param.name), value)
 
@@ -57,13 +57,13 @@ def common_options(function: F) -> F:
             "-p",
             "--plugin",
             "plugins",
-            type=NOT_BLANK,
-            metavar="NAME",
+            type=NAMES,
+            metavar="NAME,...",
             multiple=True,
             expose_value=False,
             is_eager=True,
             callback=_keep,
-            help="Switch a plugin on, or off with no:NAME; repeatable.",
+            help="Switch plugins on, or off with no:NAME; repeatable.",
         ),
         click.option(
             "--no-plugins",

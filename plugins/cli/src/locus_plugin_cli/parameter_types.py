@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-__all__ = ["NOT_BLANK", "SPAN", "Amount"]
+__all__ = ["NAMES", "NOT_BLANK", "SPAN", "Amount"]
 
 
 class _Filled(click.ParamType[str]):
@@ -25,6 +25,21 @@ class _Filled(click.ParamType[str]):
 
 
 NOT_BLANK = _Filled()
+
+
+class _Names(click.ParamType[tuple[str, ...]]):
+    """One name or several with commas between them, as in ``LOCUS_PLUGINS``."""
+
+    name = "names"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        names = tuple(part.strip() for part in NOT_BLANK.convert(value, param, ctx).split(","))
+        if "" in names:
+            self.fail(f"{value!r} has an empty name; write NAME or NAME,NAME", param, ctx)
+        return names
+
+
+NAMES = _Names()
 
 
 class _Span(click.ParamType[timedelta]):
