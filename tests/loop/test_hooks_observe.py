@@ -177,16 +177,44 @@ async def test_a_plain_object_observes_with_the_full_names() -> None:
     assert plain.heard[-1] == "terminate"
 
 
-async def test_an_async_observer_of_everything_is_not_asked_about_chunks() -> None:
-    sync, later = Recorder(), Recorder()
+async def test_an_async_observer_hears_each_chunk_before_the_next_one_is_emitted() -> None:
+    told: list[str] = []
 
     class Later(Hook):
         async def on_event(self, event: Event) -> None:
-            later.events.append(event)
+            told.append(f"{event.type} begins")
+            await anyio.lowlevel.checkpoint()
+            told.append(f"{event.type} ends")
 
-    await Agent(ScriptedModel("one two", chunks=True), hooks=[sync, Later()]).run("x")
+    class Chunks(Hook):
+        async def on_model_chunk(self, event: ModelChunkEvent) -> None:
+            await anyio.lowlevel.checkpoint()
+            told.append(event.text)
+
+    sync = Recorder()
+    await Agent(ScriptedModel("one two", chunks=True), hooks=[Later(), Chunks(), sync]).run("x")
     assert [c.text for c in of(sync.events, ModelChunkEvent)] == ["one", " two"]
-    assert kinds(later.events) == [k for k in kinds(sync.events) if k != "model_chunk"]
+    expected: list[str] = []
+    for event in sync.events:
+        expected += [f"{event.type} begins", f"{event.type} ends"]
+        expected += [event.text] if isinstance(event, ModelChunkEvent) else []
+    assert told == expected
+
+
+async def test_an_async_observer_of_chunks_that_fails_is_isolated_and_one_that_cancels_is_obeyed() -> None:
+    class Fails(Hook):
+        name = "bad"
+
+        async def on_model_chunk(self, event: ModelChunkEvent) -> None:
+            raise ValueError("no")
+
+    class Stops(Hook):
+        async def on_event(self, event: Event) -> Cancel | None:
+            return Cancel("heard enough") if isinstance(event, ModelChunkEvent) else None
+
+    result = await Agent(ScriptedModel("one two", chunks=True), hooks=[Fails(), Stops()]).run("x")
+    assert result.stop_reason == "Cancelled: heard enough"
+    assert [f.count for f in failures(result)] == [2]
 
 
 async def test_an_observer_cannot_change_what_it_is_shown() -> None:
@@ -427,18 +455,18 @@ async def test_a_sync_observer_may_hand_back_an_awaitable() -> None:
     assert (await Agent(ScriptedModel("hi"), hooks=[Delegates()]).run("x")).stop_reason == "Cancelled: later"
 
 
-async def test_a_coroutine_from_a_listener_of_chunks_is_a_failure_and_leaves_no_warning() -> None:
-    async def later() -> None:
-        raise AssertionError("nobody awaits this")
+async def test_a_coroutine_that_a_sync_listener_of_chunks_returns_is_awaited() -> None:
+    heard: list[str] = []
+
+    async def later(text: str) -> None:
+        heard.append(text)
 
     class Delegates(Hook):
-        name = "bad"
-
         def on_model_chunk(self, event: ModelChunkEvent) -> Any:
-            return later()
+            return later(event.text)
 
-    result = await Agent(ScriptedModel("hi", chunks=True), hooks=[Delegates()]).run("x")
-    assert "a listener of chunks must be sync" in failures(result)[0].error
+    await Agent(ScriptedModel("one two", chunks=True), hooks=[Delegates()]).run("x")
+    assert heard == ["one", " two"]
 
 
 async def test_everybody_has_heard_an_event_before_anybody_hears_of_a_failure() -> None:

@@ -209,11 +209,6 @@ def _hook(method: str, *parameters: str, prefix: str = "", mark: str = "") -> ob
         (_hook("on_think", "ev", "run", "more"), "must take one argument, or two with the run"),
         (_hook("on_think", "*", "ev"), "must take one argument, or two with the run"),
         (_hook("on_think", ""), "must take one argument, or two with the run"),
-        (_hook("on_model_chunk", "ev", prefix="async "), "on_model_chunk is async; a listener of chunks must be sync"),
-        (
-            _hook("locus_on_model_chunk", "event", prefix="async ", mark="@hookimpl"),
-            "locus_on_model_chunk is async; a listener of chunks must be sync",
-        ),
         (_hook("locus_register_tools", "", prefix="async ", mark="@hookimpl"), "while an agent is built and must be"),
         (_hook("locus_think", "state", mark="@hookimpl(wrapper=True)"), "locus_think is marked as a wrapper"),
         (Hook, "Hook is a class; pass an instance: Hook()"),
@@ -437,16 +432,27 @@ def test_who_hears_an_event_is_its_own_hook_and_the_general_one_in_one_order() -
     assert [impl.hook for impl in table.observers(IterationEvent)] == ["locus_on_event"] * 2
 
 
-def test_an_async_general_observer_does_not_hear_chunks_and_a_sync_one_does() -> None:
+def test_a_general_observer_hears_chunks_whether_it_is_async_or_not() -> None:
     class Async(Hook):
         async def on_event(self, ev: Any) -> None: ...
 
     class Sync(Hook):
         def on_event(self, ev: Any) -> None: ...
 
-    assert not HookManager.build(hooks=[Async()]).table.listeners[ModelChunkEvent]
-    assert HookManager.build(hooks=[Async()]).table.listeners[ThinkEvent]
-    assert HookManager.build(hooks=[Sync()]).table.listeners[ModelChunkEvent]
+    for hook, is_async in ((Async(), True), (Sync(), False)):
+        [impl] = HookManager.build(hooks=[hook]).table.listeners[ModelChunkEvent]
+        assert impl.is_async is is_async
+
+
+def test_a_general_observer_can_do_without_chunks() -> None:
+    class Quiet(Hook):
+        hears_chunks = False
+
+        async def on_event(self, ev: Any) -> None: ...
+
+    listeners = HookManager.build(hooks=[Quiet()]).table.listeners
+    assert not listeners[ModelChunkEvent]
+    assert listeners[ThinkEvent]
 
 
 def test_the_hook_of_the_sources_example_works_as_written() -> None:

@@ -19,8 +19,8 @@ What holds at each step:
 - A plugin is in or out as a whole. If one of its hooks is wrong, all of them are unregistered and it is reported; a
   hook that was passed in code, and a plugin that must not be missing, raises instead.
 - Whether a function is async is decided here, by what is called and not by what a decorator hides, so that the loop
-  never asks. What would be silently skipped (a generator, a method ``locus_*`` without its mark, an async listener
-  of chunks) is refused, with the place and the remedy.
+  never asks. What would be silently skipped (a generator, a method ``locus_*`` without its mark) is refused, with the
+  place and the remedy.
 - The order is total: ``tryfirst``, then unmarked, then ``trylast``; among equals the order of the plugins, then of a
   plugin's hook objects. pluggy's own order is not used, because it depends on the order of
   registration.
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
 __all__ = ["compile_hooks"]
 
-_CHUNKS = observer_hook("model_chunk")
 _PRICES = "locus_register_prices"
 _AT_BUILD = ("locus_register_tools", "locus_register_conditions", "locus_register_reflect_policies", _PRICES)
 _OBSERVE = observer_hook("")
@@ -262,8 +261,6 @@ def _compile_impl(info: HookInfo, impl: HookImpl, entry: _Entry, index: int) -> 
     function = impl.function if method is None else method
     _refuse_generators(function if info.family == "session" else inspect.unwrap(function), label, entry.name)
     is_async = _is_async(function)
-    if is_async and info.name == _CHUNKS:
-        raise HookSpecError(entry.name, f"{label} is async; a listener of chunks must be sync: it is called per token")
     if is_async and info.family == "register":
         raise HookSpecError(entry.name, f"{label} is async; it is called while an agent is built and must be sync")
     if is_async and info.family == "session":
@@ -287,6 +284,7 @@ def _compile_impl(info: HookInfo, impl: HookImpl, entry: _Entry, index: int) -> 
         is_async=is_async,
         timeout=timeout,
         buffers=entry.buffers or getattr(source, "buffers", False) is True,
+        hears_chunks=getattr(source, "hears_chunks", True) is not False,
         order=(rank, entry.place, index),
     )
 

@@ -20,7 +20,7 @@ import anyio
 
 from locus.core.directives import Allow, Cancel, Continue, Decision, Interrupt, Reject, Retry
 from locus.core.errors import PluginError
-from locus.core.events import Event, HookFailedEvent, ModelChunkEvent, ToolStartEvent
+from locus.core.events import Event, HookFailedEvent, ToolStartEvent
 from locus.core.state import AgentState
 from locus.models.prices import dollars
 from locus.tools.cancellation import is_failure
@@ -318,11 +318,6 @@ async def notify(
 async def _directive(impl: Impl, answer: Any, event: Event) -> Cancel | Retry | Reject | None:
     """The directive in what an observer returned."""
     if hasattr(answer, "__await__"):
-        if type(event) is ModelChunkEvent:
-            close = getattr(answer, "close", None)
-            if close is not None:  # a coroutine that is never awaited would warn
-                close()
-            refuse_result(answer, "None or a directive: a listener of chunks must be sync")
         answer = await as_caller(impl.plugin, limit_time(impl.timeout, answer))
     if answer is None or type(answer) is Continue:
         return None

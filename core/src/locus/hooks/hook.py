@@ -19,8 +19,8 @@ class Hook:
     that is not an event is refused when the agent is built. Methods ``locus_*`` that are marked with `hookimpl`
     work as well.
 
-    ``on_model_chunk`` must be sync, because it is called for every token, and an async ``on_event`` is not
-    called for chunks. A sync method that blocks cannot be stopped: ``hook_timeout`` concerns async ones.
+    An async method is awaited before the run goes on, for chunks too: an ``on_event`` that waits at each token slows
+    the stream down. A sync method that blocks cannot be stopped: ``hook_timeout`` concerns async ones.
 
     Set ``guard = True`` on a hook that must not fail open: when it fails, the call it was asked about is
     rejected, and elsewhere the run is cancelled.
@@ -32,6 +32,8 @@ class Hook:
     hook_timeout: float | None = None
     #: A wrapper of the model call that must see the whole answer before chunks are shown.
     buffers: bool = False
+    #: ``on_event`` is called for the chunks of an answer, too. With False it does not make the model stream.
+    hears_chunks: bool = True
     #: The name in reports; the class name when empty.
     name: str = ""
 

@@ -18,7 +18,7 @@ it. What fails while it opens is raised by the run, which then has not begun.
 Observe: every event, as it is emitted.
 
 There is one for each event class, of the kernel and of plugins alike: ``locus_on_<type>``, with the arguments of
-`locus_on_event`. Sync or async; ``locus_on_model_chunk`` sync only, and an async `locus_on_event` does not hear chunks.
+`locus_on_event`. Sync or async; an async one is awaited before the next event, at each chunk of an answer, too.
 Return None, or a directive: Cancel beats Reject beats Retry beats Continue, the first of equals wins. `Reject` answers
 ``locus_on_tool_start`` alone, where it refuses this one call as a decider would; no `Retry` undoes it. A failing
 observer is skipped and reported to everybody else; after its third failure in a run it is not called again. A failing

@@ -43,6 +43,7 @@ class Impl:
         is_async: ``call`` returns an awaitable.
         timeout: seconds after which an async call counts as failed.
         buffers: as a wrapper of the model call it must see the whole answer before chunks are shown.
+        hears_chunks: as a listener of every event it is called for the chunks of an answer, too.
         order: its place among all implementations of all hooks.
     """
 
@@ -53,6 +54,7 @@ class Impl:
     is_async: bool = False
     timeout: float | None = None
     buffers: bool = False
+    hears_chunks: bool = True
     order: tuple[int, int, int] = (0, 0, 0)
 
 
@@ -68,7 +70,7 @@ class _Listeners(dict[type[Event], tuple[Impl, ...]]):
     def __missing__(self, event_type: type[Event]) -> tuple[Impl, ...]:
         general = self._hooks.get(_ANY_EVENT, ())
         if event_type is ModelChunkEvent:
-            general = tuple(impl for impl in general if not impl.is_async)
+            general = tuple(impl for impl in general if impl.hears_chunks)
         own = observer_hook(event_type.type)
         specific = self._hooks.get(own, ()) if own != _ANY_EVENT else ()
         # The sort is stable: of one hook, the method for the event's own kind comes first.

@@ -51,6 +51,8 @@ class LoggingHook(Hook):
         ValueError: the level is unknown.
     """
 
+    #: `on_model_chunk` gets them.
+    hears_chunks = False
     _format: Literal["json", "text"] = "text"
 
     def __init__(

@@ -43,6 +43,9 @@ class RunLogHook(Hook):
         fsync: wait at the end of a segment until the disk has it.
     """
 
+    #: `on_model_chunk` gets them.
+    hears_chunks = False
+
     def __init__(
         self,
         path: str | os.PathLike[str],
