@@ -19,9 +19,8 @@ from pathlib import Path
 import pytest
 from tests.docs.markdown import ROOT
 
-#: Folders whose texts are checked, one of them without the names in it, and distributions that are not checked.
+#: Folders whose names and texts are checked, and distributions that are not checked.
 CHECKED = ("contrib/*/src", "core/src", "plugins/*/src")
-ONLY_TEXTS = ("core/",)
 LEFT_OUT = ("plugins/cli/",)
 
 #: Participles that do not end in -ed.
@@ -131,9 +130,7 @@ def test_functions_are_named_by_verbs() -> None:
         f"{path.relative_to(ROOT)}:{function.lineno}: {function.name}"
         for path in sources()
         for function in functions(ast.parse(path.read_text(encoding="utf-8")))
-        if not str(path.relative_to(ROOT)).startswith(ONLY_TEXTS)
-        and is_participle(function.name)
-        and function.name not in FIXTURES
+        if is_participle(function.name) and function.name not in FIXTURES
     ]
     assert not wrong, "\n".join(wrong)
 

@@ -125,7 +125,7 @@ def growing(draw: st.DrawFn) -> tuple[AgentState, AgentState]:
     later = later.with_messages(draw(messages)).with_confidence(draw(st.floats(0, 1)))
     later = later.with_token_usage(prompt_tokens=draw(st.integers(0, 40)), cost=draw(st.sampled_from([0.0, 0.3, 1.0])))
     passed = draw(st.integers(0, 5))
-    return state, later.marked(
+    return state, later.commit(
         updated_at=state.updated_at + timedelta(seconds=passed + draw(st.integers(0, 3))),
         active_seconds=state.active_seconds + passed,
         iteration=state.iteration + draw(st.integers(0, 3)),

@@ -34,7 +34,7 @@ stories = st.lists(st.lists(changes, max_size=4), max_size=4)
 
 def marked(state: AgentState) -> AgentState:
     """The state as a transition commits it."""
-    return state.marked(updated_at=state.updated_at, active_seconds=state.active_seconds, iteration=state.iteration)
+    return state.commit(updated_at=state.updated_at, active_seconds=state.active_seconds, iteration=state.iteration)
 
 
 def through_json(change: StateDelta) -> StateDelta:

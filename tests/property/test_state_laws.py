@@ -41,7 +41,7 @@ def saved(state: AgentState) -> str:
 
 def marked(state: AgentState) -> AgentState:
     """The state as a transition commits it."""
-    return state.marked(updated_at=state.updated_at, active_seconds=state.active_seconds, iteration=state.iteration)
+    return state.commit(updated_at=state.updated_at, active_seconds=state.active_seconds, iteration=state.iteration)
 
 
 # -- builders ---------------------------------------------------------------------------------------
@@ -217,9 +217,9 @@ def test_an_index_forks_only_where_the_log_goes_on_differently(
     index = ExecutionIndex(tuple(shared))
     one = other = index
     for i, execution in enumerate(left):
-        one = one.extended(len(shared) + i, execution)
+        one = one.with_execution(len(shared) + i, execution)
     for i, execution in enumerate(right):
-        other = other.extended(len(shared) + i, execution)
+        other = other.with_execution(len(shared) + i, execution)
     assert one is index
     assert (other is index) == (not (left and right))
     for entries, made in (([*shared, *left], one), ([*shared, *right], other)):

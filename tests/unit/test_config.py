@@ -239,7 +239,7 @@ def test_a_pyproject_without_the_table_is_refused_when_it_is_named(tmp_path: Pat
 def test_what_takes_precedence_over_the_file_joins_what_is_wanted(tmp_path: Path) -> None:
     config = load_config(written(tmp_path, FULL), environ={"LOCUS_PLUGINS": "beacon"})
 
-    wanted = evolve(config, cli=("x",)).wanted(plugins=("no:audit",), keywords={"level": 1}, strict=True)
+    wanted = evolve(config, cli=("x",)).plugin_request(plugins=("no:audit",), keywords={"level": 1}, strict=True)
 
     assert (wanted.enabled, wanted.required, wanted.env, wanted.cli) == (
         ("audit", "guard"),

@@ -242,7 +242,7 @@ def test_a_manifest_given_in_code_hides_an_installed_one_and_leaves_the_catalogu
     mine = Plugin(name="audit", api=(1, 0), summary="Made here.")
     catalogue = Catalogue()
 
-    extended = catalogue.extended([mine])
+    extended = catalogue.with_manifests([mine])
 
     assert extended.manifest("audit") is mine
     assert extended.version("audit") == ""

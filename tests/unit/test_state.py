@@ -28,7 +28,7 @@ def reloaded(state: AgentState) -> AgentState:
 
 
 def committed(state: AgentState) -> AgentState:
-    return state.marked(updated_at=state.updated_at, active_seconds=state.active_seconds, iteration=state.iteration)
+    return state.commit(updated_at=state.updated_at, active_seconds=state.active_seconds, iteration=state.iteration)
 
 
 # -- construction -----------------------------------------------------------------------------------

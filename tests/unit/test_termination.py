@@ -512,5 +512,5 @@ def test_a_branch_that_is_there_is_not_repeated_and_no_tool_calls_can_be_left_ou
 )
 def test_a_ceiling_says_when_it_is_reached(tokens: int, seconds: float, dollars: float, said: str | None) -> None:
     bounds = Bounds(tokens=Bound(10, ""), seconds=Bound(5.0, ""), dollars=Bound(1.0, ""))
-    assert bounds.reached(tokens=tokens, seconds=seconds, dollars=dollars) == said
-    assert Bounds().reached(tokens=tokens, seconds=seconds, dollars=dollars) is None
+    assert bounds.find_reached(tokens=tokens, seconds=seconds, dollars=dollars) == said
+    assert Bounds().find_reached(tokens=tokens, seconds=seconds, dollars=dollars) is None

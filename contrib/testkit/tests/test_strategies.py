@@ -92,9 +92,10 @@ def test_growths_leave_the_original_alone(state: AgentState, steps: list[Growth]
     assert state.to_checkpoint() == before
 
 
-# `with_answer` and `with_calls_closed` are made of the builders that are drawn.
+# `with_answer`, `with_calls_closed` and `with_usage` are made of the builders that are drawn.
 @pytest.mark.parametrize(
-    "name", sorted({n for n in dir(AgentState) if n.startswith("with_")} - {"with_answer", "with_calls_closed"})
+    "name",
+    sorted({n for n in dir(AgentState) if n.startswith("with_")} - {"with_answer", "with_calls_closed", "with_usage"}),
 )
 def test_every_builder_is_drawn(name: str) -> None:
     assert find(values.growths(), lambda growth: growth.method == name, settings=_FIND).method == name

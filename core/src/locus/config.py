@@ -49,7 +49,7 @@ def _at_least_one(_: object, attribute: Any, value: int | None) -> None:
         raise ValueError(f"{attribute.name} must be 1 or more, got {value!r}")
 
 
-def _shown(value: str | None) -> str:
+def _repr_redacted(value: str | None) -> str:
     return repr(value if value is None else redact(value))
 
 
@@ -65,10 +65,10 @@ class AgentDefaults:
             counts from the folder of the file that says so.
     """
 
-    model: str | None = field(default=None, repr=_shown)
+    model: str | None = field(default=None, repr=_repr_redacted)
     system_prompt: str | None = None
     max_iterations: int | None = field(default=None, validator=_at_least_one)
-    checkpointer: str | None = field(default=None, repr=_shown)
+    checkpointer: str | None = field(default=None, repr=_repr_redacted)
 
 
 @frozen(kw_only=True)
@@ -107,7 +107,7 @@ class Config:
         """The folder of the file: what the relative paths in it count from."""
         return Path(self.source).absolute().parent if self.source else None
 
-    def wanted(
+    def plugin_request(
         self,
         *,
         plugins: Sequence[str | Plugin] = (),
@@ -161,7 +161,7 @@ def read_config(
         ConfigError: the file cannot be read, is not TOML, or a directory has both kinds of file.
     """
     env = (os.environ if environ is None else environ).get("LOCUS_PLUGINS", "")
-    found = _nearest(Path.cwd() if start is None else Path(start)) if path is None else _given(Path(path))
+    found = _nearest(Path.cwd() if start is None else Path(start)) if path is None else _read_named(Path(path))
     if found is None:
         return Config(env=env), ()
     source, prefix, data = found
@@ -221,7 +221,7 @@ def _nearest(start: Path) -> Read | None:
     return None
 
 
-def _given(path: Path) -> Read:
+def _read_named(path: Path) -> Read:
     data = _read(path)
     if path.name != _SHARED:
         return str(path), "", data

@@ -131,7 +131,7 @@ class AgentOptions:
     )
     plugins: Sequence[str | Plugin] = field(default=(), validator=_check_names)
     config: Config | None = field(
-        default=None, validator=_must_be("what locus.config.load_config(path) returns", _has("wanted"))
+        default=None, validator=_must_be("what locus.config.load_config(path) returns", _has("plugin_request"))
     )
     catalogue: Catalogue | None = None
     clock: Clock | None = None

@@ -124,7 +124,7 @@ class Bounds:
     dollars: Bound | None = None
     guarantees_halt: bool = False
 
-    def reached(self, *, tokens: int, seconds: float, dollars: float) -> str | None:
+    def find_reached(self, *, tokens: int, seconds: float, dollars: float) -> str | None:
         """The ceiling beyond which nothing is started any more, by the name of its condition, or None.
 
         Args:
@@ -147,7 +147,7 @@ class Bounds:
 
 def any_of(branches: Iterable[Bounds]) -> Bounds:
     """What an Or promises: the least of what its branches do."""
-    return _joined(tuple(branches), _least, any)
+    return _combine(tuple(branches), _least, any)
 
 
 def all_of(branches: Iterable[Bounds]) -> Bounds:
@@ -156,10 +156,10 @@ def all_of(branches: Iterable[Bounds]) -> Bounds:
     Halting needs no common unit: in a run that goes on for ever each halting branch is satisfied from some
     point on, so all of them are.
     """
-    return _joined(tuple(branches), _greatest, all)
+    return _combine(tuple(branches), _greatest, all)
 
 
-def _joined(
+def _combine(
     given: tuple[Bounds, ...], pick: Callable[[Sequence[Any]], Any], quantify: Callable[[Iterable[bool]], bool]
 ) -> Bounds:
     return Bounds(

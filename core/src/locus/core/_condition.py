@@ -78,7 +78,7 @@ class TerminationCondition(ABC):
             raise
         except Exception as e:
             raise ConditionError(self.name, e) from e
-        return Satisfied(self.name, (self.name,), self._guarded(self.reading, state).text)
+        return Satisfied(self.name, (self.name,), self._ask(self.reading, state).text)
 
     def refute(self, state: AgentState) -> Satisfied | None:
         """What makes the negation hold, or None when the condition holds itself.
@@ -86,10 +86,10 @@ class TerminationCondition(ABC):
         Raises:
             ConditionError: a predicate raised.
         """
-        if self._guarded(self.check, state):
+        if self._ask(self.check, state):
             return None
         name = f"NOT {self.name}"
-        return Satisfied(name, (name,), self._guarded(self.reading, state).text)
+        return Satisfied(name, (name,), self._ask(self.reading, state).text)
 
     def reading(self, state: AgentState) -> Reading:
         """What this leaf sees in a state, for `explain`."""
@@ -101,12 +101,12 @@ class TerminationCondition(ABC):
         A predicate that raises is shown in its place (``satisfied=None``); nothing is raised.
         """
         try:
-            holds, seen = self._guarded(self.check, state), self._guarded(self.reading, state)
+            holds, seen = self._ask(self.check, state), self._ask(self.reading, state)
         except ConditionError as e:
             return Explanation(self.name, None, text=str(e))
         return Explanation(self.name, holds, seen.value, seen.threshold, seen.distance, seen.text)
 
-    def _guarded(self, ask: Callable[[AgentState], R], state: AgentState) -> R:
+    def _ask(self, ask: Callable[[AgentState], R], state: AgentState) -> R:
         try:
             return ask(state)
         except ConditionError:
@@ -136,10 +136,10 @@ class TerminationCondition(ABC):
 
     # Only reached when the left operand is not a condition, which the composite refuses in words.
     def __rand__(self, other: object) -> TerminationCondition:
-        return AndCondition(_checked(other), self)
+        return AndCondition(_require_condition(other), self)
 
     def __ror__(self, other: object) -> TerminationCondition:
-        return OrCondition(_checked(other), self)
+        return OrCondition(_require_condition(other), self)
 
     def __invert__(self) -> TerminationCondition:
         return NotCondition(self)
@@ -160,7 +160,7 @@ class TerminationCondition(ABC):
                 positional = False
             else:
                 keyword = "" if positional and not a.kw_only else f"{_alias(a)}="
-                shown.append(keyword + _shown(value))
+                shown.append(keyword + _repr_argument(value))
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def to_json(self) -> dict[str, Any]:
@@ -208,7 +208,7 @@ def _alias(argument: Attribute[Any]) -> str:
     return argument.alias or argument.name
 
 
-def _shown(value: Any) -> str:
+def _repr_argument(value: Any) -> str:
     if isinstance(value, datetime):
         return repr(value.isoformat())
     if not callable(value):
@@ -286,7 +286,7 @@ def condition_from_json(data: Any) -> TerminationCondition:
 Ask = Callable[[TerminationCondition], Satisfied | None]
 
 
-def _checked(given: Any) -> TerminationCondition:
+def _require_condition(given: Any) -> TerminationCondition:
     if isinstance(given, TerminationCondition):
         return given
     if isinstance(given, type) and issubclass(given, TerminationCondition):
@@ -298,7 +298,7 @@ def _checked(given: Any) -> TerminationCondition:
     raise TypeError(f"{given!r} is not a termination condition; {hint}")
 
 
-def _enclosed(condition: TerminationCondition, text: str) -> str:
+def _parenthesise(condition: TerminationCondition, text: str) -> str:
     return f"({text})" if isinstance(condition, _Composite) else text
 
 
@@ -314,19 +314,19 @@ class _Composite(TerminationCondition):
     @property
     def name(self) -> str:
         """The names of the branches, joined."""
-        return f" {self._word} ".join(_enclosed(c, c.name) for c in self.conditions)
+        return f" {self._word} ".join(_parenthesise(c, c.name) for c in self.conditions)
 
     def __repr__(self) -> str:
-        return f" {self._sign} ".join(_enclosed(c, repr(c)) for c in self.conditions)
+        return f" {self._sign} ".join(_parenthesise(c, repr(c)) for c in self.conditions)
 
     @classmethod
-    def _spliced(cls, given: tuple[Any, ...]) -> tuple[TerminationCondition, ...]:
+    def _flatten(cls, given: tuple[Any, ...]) -> tuple[TerminationCondition, ...]:
         """The branches, those of branches of the same kind in their place: ``(a & b) & c == a & (b & c)``."""
         if len(given) < 2:
             raise ValueError(f"{cls.__name__} got {len(given)} conditions; it joins two or more")
         found: list[TerminationCondition] = []
         for each in given:
-            found += each.conditions if isinstance(each, cls) else (_checked(each),)
+            found += each.conditions if isinstance(each, cls) else (_require_condition(each),)
         return tuple(found)
 
     def check(self, state: AgentState) -> bool:
@@ -388,7 +388,7 @@ class AndCondition(_Composite):
     _decides: ClassVar[bool] = False
 
     def __init__(self, *conditions: TerminationCondition) -> None:
-        self.__attrs_init__(self._spliced(conditions))
+        self.__attrs_init__(self._flatten(conditions))
 
     def evaluate(self, state: AgentState) -> Satisfied | None:
         """All branches' reasons, joined by ``" AND "`` in tree order, or None."""
@@ -419,7 +419,7 @@ class OrCondition(_Composite):
     _decides: ClassVar[bool] = True
 
     def __init__(self, *conditions: TerminationCondition) -> None:
-        self.__attrs_init__(self._spliced(conditions))
+        self.__attrs_init__(self._flatten(conditions))
 
     def evaluate(self, state: AgentState) -> Satisfied | None:
         """The reason of the first branch that holds, or None."""
@@ -449,12 +449,12 @@ class OrCondition(_Composite):
 class NotCondition(TerminationCondition):
     """Stop when the condition does not hold. Written ``~a``; ``~~a`` is ``a``."""
 
-    condition: TerminationCondition = field(converter=_checked)
+    condition: TerminationCondition = field(converter=_require_condition)
 
     @property
     def name(self) -> str:
         """``"NOT <name>"``."""
-        return f"NOT {_enclosed(self.condition, self.condition.name)}"
+        return f"NOT {_parenthesise(self.condition, self.condition.name)}"
 
     def check(self, state: AgentState) -> bool:
         """Whether the run is to stop in this state."""
@@ -493,7 +493,7 @@ class NotCondition(TerminationCondition):
         inner = repr(self.condition)
         if isinstance(self.condition, NotCondition):  # `~~x` would read back as x
             return f"NotCondition({inner})"
-        return f"~{_enclosed(self.condition, inner)}"
+        return f"~{_parenthesise(self.condition, inner)}"
 
     def to_args(self) -> dict[str, Any]:
         """The JSON form of the negated condition."""

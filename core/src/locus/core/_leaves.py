@@ -31,7 +31,7 @@ def function(given: Any) -> Any:
         ConfigError: nothing can be imported under that name.
         TypeError: it cannot be called, is a coroutine function, or cannot be hashed.
     """
-    fn = _imported(given) if isinstance(given, str) else given
+    fn = _import(given) if isinstance(given, str) else given
     if not callable(fn):
         raise TypeError(f"{given!r} is not a function; give one that returns True or False, or its dotted name")
     if iscoroutinefunction(fn):
@@ -43,7 +43,7 @@ def function(given: Any) -> Any:
     return fn
 
 
-def _imported(name: str) -> Any:
+def _import(name: str) -> Any:
     parts = split_dotted_name(name)
     if not parts:
         raise ConfigError(f"{name!r} is not a dotted name of a function; write 'package.module.function'")
@@ -358,16 +358,16 @@ class ToolCalled(TerminationCondition):
     def _make_test(self) -> ArgsTest | None:
         return None if self.predicate is None else ArgsTest(self.name, self.predicate)
 
-    def _found(self, state: AgentState) -> ToolExecution | None:
+    def _first_match(self, state: AgentState) -> ToolExecution | None:
         return state.first_execution(self.tool, self._test, require_success=self.require_success)
 
     def check(self, state: AgentState) -> bool:
         """Whether such a call was made in this run."""
-        return self._found(state) is not None
+        return self._first_match(state) is not None
 
     def reading(self, state: AgentState) -> Reading:
         """The first such call."""
-        found = self._found(state)
+        found = self._first_match(state)
         if found is None:
             how = " successfully" if self.require_success else ""
             which = "" if self.predicate is None else " with matching arguments"
@@ -528,10 +528,10 @@ class NoProgress(TerminationCondition):
         default=None, validator=_must_be("an integer, 2 or more", lambda value: value is None or _is_whole(value, 2))
     )
 
-    def _needed(self, state: AgentState) -> int:
+    def _calls_needed(self, state: AgentState) -> int:
         return state.tool_loop_threshold if self.window is None else self.window
 
-    def _repeated(self, state: AgentState, most: int) -> int:
+    def _count_repeats(self, state: AgentState, most: int) -> int:
         executions = state.tool_executions[-most:]
         count = 0
         while count < len(executions) and same_call(executions[-1], executions[-1 - count]):
@@ -540,13 +540,13 @@ class NoProgress(TerminationCondition):
 
     def check(self, state: AgentState) -> bool:
         """Whether the last calls are that many identical ones."""
-        needed = self._needed(state)
-        return 2 <= needed <= len(state.tool_executions) and self._repeated(state, needed) == needed
+        needed = self._calls_needed(state)
+        return 2 <= needed <= len(state.tool_executions) and self._count_repeats(state, needed) == needed
 
     def reading(self, state: AgentState) -> Reading:
         """Identical calls at the end, counted up to the window."""
-        needed = self._needed(state)
+        needed = self._calls_needed(state)
         if needed < 2:
             return Reading(None, needed, text=f"off (tool_loop_threshold is {needed})")
-        count = self._repeated(state, needed)
+        count = self._count_repeats(state, needed)
         return Reading(count, needed, needed - count, f"{count} of {needed} identical calls in a row")

@@ -54,7 +54,7 @@ class StateDelta:
 def delta(old: AgentState, new: AgentState) -> StateDelta:
     """What makes ``new`` out of ``old``: ``apply(old, delta(old, new)) == new``.
 
-    For a state built from ``old.marked()`` this reads what was added and nothing else; for two states without
+    For a state built from ``old.commit()`` this reads what was added and nothing else; for two states without
     such a bond it compares them.
     """
     changed: dict[str, Any] = {}
@@ -127,7 +127,7 @@ def advance(
     changed["active_seconds"] = active_seconds
     if iteration != new.iteration:
         changed["iteration"] = iteration
-    state = new.marked(updated_at=updated_at, active_seconds=active_seconds, iteration=iteration)
+    state = new.commit(updated_at=updated_at, active_seconds=active_seconds, iteration=iteration)
     return StateDelta(changed, change.grown, change.entries, change.extended, change.dropped), state
 
 
@@ -225,7 +225,7 @@ class Fold:
             keep, added = self._grown["tool_executions"]
             index = base._index if keep == len(base.tool_executions) else None
             for i, execution in enumerate(added if index is not None else ()):
-                index = index.extended(keep + i, execution) if index is not None else None
+                index = index.with_execution(keep + i, execution) if index is not None else None
             changes["_index"] = index
         if self._metadata is not None:
             grown = {key: tuple(items) for key, items in self._extended.items()}

@@ -56,7 +56,7 @@ class Ending:
         return cls(found.reason, found.leaves, found.detail)
 
     @classmethod
-    def cancelled(cls, reason: str | None = "", error: BaseException | None = None) -> Ending:
+    def from_cancel(cls, reason: str | None = "", error: BaseException | None = None) -> Ending:
         """``"Cancelled"``, followed by the caller's reason when there is one."""
         return cls(f"{_CANCELLED}: {reason}" if reason else _CANCELLED, (_CANCELLED,), error=error)
 

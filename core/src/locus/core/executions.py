@@ -89,7 +89,7 @@ class ExecutionIndex:
         self._by_key.setdefault(entry.key, []).append(at)
         self._by_name.setdefault(entry.tool_name, []).append(at)
 
-    def extended(self, owned: int, entry: ToolExecution) -> ExecutionIndex:
+    def with_execution(self, owned: int, entry: ToolExecution) -> ExecutionIndex:
         """The index of the state that owns ``owned`` entries, with one more."""
         with self._lock:
             if owned == len(self._entries):

@@ -355,7 +355,7 @@ def entry_from_json(form: Mapping[str, Any]) -> Body:
         plain = dict(form)
         version = plain.pop("v", 1)
         if version != FORMAT:
-            plain = _upgraded(plain, version)
+            plain = _upgrade(plain, version)
         body: Body = codec.converter.structure(plain, Body)  # type: ignore[arg-type]
     except CheckpointError:
         raise
@@ -364,7 +364,7 @@ def entry_from_json(form: Mapping[str, Any]) -> Body:
     return body
 
 
-def _upgraded(form: dict[str, Any], version: Any) -> dict[str, Any]:
+def _upgrade(form: dict[str, Any], version: Any) -> dict[str, Any]:
     if type(version) is not int or version < 1:
         raise CheckpointError("v", f"expected the version of an entry, got {version!r:.60}")
     if version > FORMAT:

@@ -95,10 +95,10 @@ def _confidence(value: float) -> float:
 
 
 def _metadata(value: Mapping[str, Any]) -> FrozenDict[str, Any]:
-    return FrozenDict({key: _kept(key, item) for key, item in value.items()})
+    return FrozenDict({key: _freeze_entry(key, item) for key, item in value.items()})
 
 
-def _kept(key: str, value: Any) -> Any:
+def _freeze_entry(key: str, value: Any) -> Any:
     """A metadata value, frozen and known to have a JSON form."""
     try:
         item = freeze(value)
@@ -181,7 +181,7 @@ class AgentState:
     revisions: int = field(default=0, validator=_not_negative)
     started_at: datetime = field(factory=_now, validator=_aware)
     updated_at: datetime = field(factory=_now, validator=_aware)
-    # The committed state whose growing fields this one's start with; a committed state has none. See `marked`.
+    # The committed state whose growing fields this one's start with; a committed state has none. See `commit`.
     _base: AgentState | None = field(default=None, init=False, eq=False, repr=False)
     _committed: bool = field(default=False, init=False, eq=False, repr=False)
     # How many reasoning steps are those of the base: the last one may have been replaced.
@@ -218,7 +218,7 @@ class AgentState:
         return self._with(
             tool_executions=self.tool_executions + (execution,),
             tool_history=self.tool_history + (execution.tool_name,),
-            _index=None if self._index is None else self._index.extended(len(self.tool_executions), execution),
+            _index=None if self._index is None else self._index.with_execution(len(self.tool_executions), execution),
         )
 
     def with_reasoning_step(self, step: ReasoningStep) -> AgentState:
@@ -255,9 +255,9 @@ class AgentState:
             and len(before) <= len(value)
             and all(map(is_, before, value))
         ):  # only what is added need be looked at
-            added = before + _kept(key, tuple(value[len(before) :]))
+            added = before + _freeze_entry(key, tuple(value[len(before) :]))
             return self._with(metadata=FrozenDict({**self.metadata, key: added}))
-        return self._with(metadata=FrozenDict({**self.metadata, key: _kept(key, value)}))
+        return self._with(metadata=FrozenDict({**self.metadata, key: _freeze_entry(key, value)}))
 
     def with_token_usage(
         self, *, prompt_tokens: int = 0, completion_tokens: int = 0, cached_tokens: int = 0, cost: float = 0.0
@@ -282,7 +282,7 @@ class AgentState:
             cost=self.cost + cost,
         )
 
-    def charged(self, usage: Usage) -> AgentState:
+    def with_usage(self, usage: Usage) -> AgentState:
         """`with_token_usage` of what a model says that it used."""
         return self.with_token_usage(
             prompt_tokens=usage.prompt_tokens,
@@ -313,7 +313,7 @@ class AgentState:
         if index is not None:  # it was asked for before, so it is kept up to date; otherwise it costs nothing
             owned = len(self.tool_executions)
             for i, execution in enumerate(added):
-                index = index.extended(owned + i, execution)
+                index = index.with_execution(owned + i, execution)
         errors = [f"{e.tool_name}: {e.error}" for e in added if e.error is not None]
         return self._with(
             messages=self.messages + tuple(messages),
@@ -332,7 +332,7 @@ class AgentState:
         """The last answer sent back with feedback: Think runs again."""
         return self._with(messages=(*self.messages, feedback), pending_revision=True, revisions=self.revisions + 1)
 
-    def marked(self, *, updated_at: datetime, active_seconds: float, iteration: int) -> AgentState:
+    def commit(self, *, updated_at: datetime, active_seconds: float, iteration: int) -> AgentState:
         """The state as a transition commits it; what follows is saved relative to it."""
         values = self.__dict__.copy()
         values["updated_at"], values["active_seconds"], values["iteration"] = updated_at, active_seconds, iteration
@@ -345,7 +345,7 @@ class AgentState:
         """The state as it is at a later time; nothing else changes."""
         return self._with(updated_at=updated_at, active_seconds=active_seconds)
 
-    def begun(self, *, run_id: str, now: datetime) -> AgentState:
+    def start_run(self, *, run_id: str, now: datetime) -> AgentState:
         """The start of a run that has this state for its template."""
         return self._with(run_id=run_id, started_at=now, updated_at=now)
 

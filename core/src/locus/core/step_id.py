@@ -95,10 +95,10 @@ class StepId:
         """The text form; `parse` reads it."""
         parent = self.parent
         before = str(self.iteration) if parent is None else str(parent)
-        text = f"{before}/{_escaped(self.node, _IN_NODES)}/{self.ordinal}"
+        text = f"{before}/{_escape(self.node, _IN_NODES)}/{self.ordinal}"
         if self.attempt:
             text += f"#{self.attempt}"
-        return f"{text}:{_escaped(self.name, _IN_NAMES)}" if self.name else text
+        return f"{text}:{_escape(self.name, _IN_NAMES)}" if self.name else text
 
     @classmethod
     def parse(cls, text: str) -> StepId:
@@ -123,7 +123,7 @@ class StepId:
         return made
 
 
-def _escaped(text: str, table: dict[int, str]) -> str:
+def _escape(text: str, table: dict[int, str]) -> str:
     return text if text.isalnum() else text.translate(table)
 
 

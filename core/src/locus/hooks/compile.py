@@ -222,10 +222,10 @@ class _Compiler:
             if hook in self.infos:
                 _pass_by_position(getattr(adapted, hook), self.infos[hook], written, adapted.name)
             elif not adapted.opts[hook].get("optionalhook"):
-                return HookSpecError(adapted.name, f"{written} is not a hook; {self._meant(written)}")
+                return HookSpecError(adapted.name, f"{written} is not a hook; {self._suggest(written)}")
         return HookSpecError(adapted.name, " ".join(str(error).split()))
 
-    def _meant(self, written: str) -> str:
+    def _suggest(self, written: str) -> str:
         events = [name.removeprefix(_OBSERVE) for name in self.infos if name.startswith(_OBSERVE)]
         short = written.startswith("on_")
         near = closest(written, [*(f"on_{event}" for event in events), "on_tool_call"] if short else self.infos)

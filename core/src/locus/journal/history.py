@@ -150,8 +150,8 @@ class History(Sequence[HistoryEntry]):
                     error=body.error,
                     at=now["updated_at"],
                     iteration=(now if began else before)["iteration"],
-                    messages=_added(body.delta, "messages"),
-                    calls=_added(body.delta, "tool_executions"),
+                    messages=_additions(body.delta, "messages"),
+                    calls=_additions(body.delta, "tool_executions"),
                     children=_children(pending, body.run_id),
                     usage=usage,
                     so_far=so_far,
@@ -213,7 +213,7 @@ class History(Sequence[HistoryEntry]):
         return tuple(self.entries[a:b] for a, b in pairwise([*starts, len(self.entries)]))
 
 
-def _added(change: StateDelta, name: str) -> tuple[Any, ...]:
+def _additions(change: StateDelta, name: str) -> tuple[Any, ...]:
     grown = change.grown.get(name)
     return grown[1] if grown is not None else ()
 

@@ -468,7 +468,7 @@ class JournalHost:
             )
         else:
             change = _NO_DELTA  # the state is handed to the store whole
-            state = new.marked(updated_at=now, active_seconds=active_seconds, iteration=iteration)
+            state = new.commit(updated_at=now, active_seconds=active_seconds, iteration=iteration)
         transition = _transition(
             run_id=self.run_id,
             node=node,

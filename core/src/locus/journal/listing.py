@@ -128,7 +128,7 @@ def about(bodies: Iterable[Body], before: About = _NOTHING) -> About:
     for body in bodies:
         kind = type(body)
         if kind is Transition and body.node == START:  # type: ignore[union-attr]
-            found = _begun(body, found)  # type: ignore[arg-type]
+            found = _about_start(body, found)  # type: ignore[arg-type]
         elif kind is Outcome:
             model = getattr(getattr(body.value, "response", None), "model", "")  # type: ignore[union-attr]
             if model and model != found.model:
@@ -136,7 +136,7 @@ def about(bodies: Iterable[Body], before: About = _NOTHING) -> About:
     return found
 
 
-def _begun(start: Transition, before: About) -> About:
+def _about_start(start: Transition, before: About) -> About:
     title = before.title or _title(start.delta.grown.get("messages", (0, ()))[1])
     changed = start.delta.entries
     metadata = {name: value for name, value in before.metadata.items() if name not in start.delta.dropped}

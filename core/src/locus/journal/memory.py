@@ -118,7 +118,7 @@ class MemoryStore:
         self._changes += 1
         thread.changed = self._changes
 
-    def _held(self, claim: Claim) -> Thread | None:
+    def _thread_of(self, claim: Claim) -> Thread | None:
         """The thread of a claim that was neither released nor followed by another one."""
         thread = self._threads.get(claim.thread_id)
         return None if thread is None or thread.held is None or thread.held.token != claim.token else thread
@@ -139,12 +139,12 @@ class MemoryStore:
             thread.moved_at = thread.held.since
             thread.created_at = thread.created_at or thread.moved_at
             self._change(thread)
-            return _shown(thread_id, thread, thread.held.token)
+            return _show(thread_id, thread, thread.held.token)
 
     async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
         """Add entries, all or none."""
         with self._lock:
-            thread = self._held(claim)
+            thread = self._thread_of(claim)
             if thread is None:
                 return Appended.FENCED
             if not thread.writers or thread.writers[-1][1] != claim.token:
@@ -157,7 +157,7 @@ class MemoryStore:
     async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
         """Cache a fold; without a history this is the newest state, and the steps before it are dropped."""
         with self._lock:
-            thread = self._held(claim)
+            thread = self._thread_of(claim)
             if thread is None or (self.keeps_history and at > len(thread.bodies)):
                 return False
             thread.newest = at, state, last
@@ -172,12 +172,12 @@ class MemoryStore:
 
     async def renew(self, claim: Claim) -> bool:
         """Whether the claim is still valid; memory needs no lease."""
-        return self._held(claim) is not None
+        return self._thread_of(claim) is not None
 
     async def release(self, claim: Claim, not_before: datetime | None = None) -> None:
         """Give the thread back."""
         with self._lock:
-            thread = self._held(claim)
+            thread = self._thread_of(claim)
             if thread is not None:
                 thread.held, thread.not_before, thread.moved_at = None, not_before, datetime.now(UTC)
                 self._change(thread)
@@ -202,13 +202,13 @@ class MemoryStore:
         """What a claim would show, without taking the thread."""
         with self._lock:
             thread = self._threads.get(thread_id)
-            return None if thread is None or not thread.head else _shown(thread_id, thread, "")
+            return None if thread is None or not thread.head else _show(thread_id, thread, "")
 
     async def threads(self, query: ThreadQuery | None = None) -> tuple[ThreadInfo, ...]:
         """The threads that a query selects, the most recently changed first: claimed, written to or released."""
         with self._lock:
             rows = sorted(self._threads.items(), key=lambda row: -row[1].changed)
-            return page([_listed(thread_id, thread) for thread_id, thread in rows], query)
+            return page([_list(thread_id, thread) for thread_id, thread in rows], query)
 
     async def fork(self, thread_id: str, at: int, into: str, bodies: Sequence[Body] = ()) -> None:
         """A new thread that begins with the first entries of another; the entries themselves are shared.
@@ -261,14 +261,14 @@ class MemoryStore:
             return True
 
 
-def _shown(thread_id: str, thread: Thread, token: str) -> Claim:
+def _show(thread_id: str, thread: Thread, token: str) -> Claim:
     """What a claim shows."""
     snapshot = thread.snapshot
     entries = thread.entries(snapshot.at if snapshot else 0)
     return Claim(thread_id=thread_id, token=token, head=thread.head, snapshot=snapshot, entries=entries)
 
 
-def _listed(thread_id: str, thread: Thread) -> ThreadInfo:
+def _list(thread_id: str, thread: Thread) -> ThreadInfo:
     """What a listing shows."""
     if thread.newest is not None and thread.dropped:
         _, state, last = thread.newest

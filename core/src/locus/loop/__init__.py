@@ -6,7 +6,7 @@ from locus.core.lazy import exports
 
 if TYPE_CHECKING:
     from locus.core.directives import Suspended as Suspended
-    from locus.loop.budget import tightened as tightened
+    from locus.loop.budget import with_limits as with_limits
     from locus.loop.context import SegmentContext as SegmentContext
     from locus.loop.input import thread_name as thread_name
     from locus.loop.runtime import AgentRuntime as AgentRuntime
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "locus.core.directives": ("Suspended",),
-    "locus.loop.budget": ("tightened",),
+    "locus.loop.budget": ("with_limits",),
     "locus.loop.context": ("SegmentContext",),
     "locus.loop.input": ("thread_name",),
     "locus.loop.runtime": ("AgentRuntime", "NodeFunction"),

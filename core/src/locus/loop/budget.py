@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from locus.models.protocol import Model
     from locus.options import AgentOptions
 
-__all__ = ["Budget", "NoHaltWarning", "agent_condition", "condition_given", "tightened", "within_parent"]
+__all__ = ["Budget", "NoHaltWarning", "agent_condition", "condition_given", "with_limits", "within_parent"]
 
 
 class NoHaltWarning(UserWarning):
@@ -117,7 +117,7 @@ def refuse_unpriced(condition: TerminationCondition, model: Model, prices: tuple
             )
 
 
-def tightened(runtime: AgentRuntime, *limits: TerminationCondition) -> AgentRuntime:
+def with_limits(runtime: AgentRuntime, *limits: TerminationCondition) -> AgentRuntime:
     """The same runtime with further reasons to stop, which come before its own."""
     condition = runtime.router.condition
     for limit in reversed(limits):
@@ -129,7 +129,7 @@ def tightened(runtime: AgentRuntime, *limits: TerminationCondition) -> AgentRunt
 
 def within_parent(runtime: AgentRuntime, budget: Budget, parent: SegmentContext) -> AgentRuntime:
     """A child's runtime within its budget and within what its parent has left."""
-    bounds, state = parent.bounds, parent.charged(parent.state, take=False)
+    bounds, state = parent.bounds, parent.with_charges(parent.state, take=False)
     tokens = _least(budget.tokens, bounds.tokens.limit - state.total_tokens_used if bounds.tokens else None)
     dollars = _least(budget.dollars, bounds.dollars.limit - state.cost if bounds.dollars else None)
     left = None if bounds.iterations is None else bounds.iterations - state.iteration
@@ -141,7 +141,7 @@ def within_parent(runtime: AgentRuntime, budget: Budget, parent: SegmentContext)
         limits.append(CostLimit(max(0.0, dollars)))
     if iterations is not None:
         limits.append(MaxIterations(max(1, int(iterations))))
-    return tightened(runtime, *limits) if limits else runtime
+    return with_limits(runtime, *limits) if limits else runtime
 
 
 def _least(given: float | None, left: float | None) -> float | None:

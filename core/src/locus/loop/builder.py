@@ -57,7 +57,7 @@ def build_runtime(options: AgentOptions) -> AgentRuntime:
     catalogue = options.catalogue
     manifests = [plugin for plugin in options.plugins if isinstance(plugin, manifest.Plugin)]
     if manifests:  # what they provide is found by its scheme, as with installed ones
-        catalogue = (discovery.Catalogue() if catalogue is None else catalogue).extended(manifests)
+        catalogue = (discovery.Catalogue() if catalogue is None else catalogue).with_manifests(manifests)
     configured: Mapping[str, Any] = EMPTY if options.config is None else options.config.agent
     active = _activation(options, catalogue)
     settings: dict[str, Any] = {} if options.config is None else {**options.config.plugin_settings}
@@ -113,7 +113,7 @@ def _activation(options: AgentOptions, catalogue: Catalogue | None) -> Activatio
     if config is None:
         wanted = activation.PluginRequest(plugins=tuple(options.plugins), keywords=keywords)
     else:
-        wanted = config.wanted(plugins=tuple(options.plugins), keywords=keywords)
+        wanted = config.plugin_request(plugins=tuple(options.plugins), keywords=keywords)
     return activation.activate(wanted, catalogue, environ=os.environ, options=options.keywords())
 
 

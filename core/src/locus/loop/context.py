@@ -192,14 +192,14 @@ class SegmentContext:
     @property
     def stop_reason(self) -> str:
         """Why the run is ending, in words for the model and for people."""
-        return (self.stop or Ending.cancelled(self.cancelled)).reason
+        return (self.stop or Ending.from_cancel(self.cancelled)).reason
 
     def cancel(self, reason: str = "") -> None:
         """End the run at the next safe point. Safe to call from any thread."""
         if self._cancel is None:
             self._cancel = reason
 
-    def failed(self, state: AgentState, reason: str, error: BaseException) -> AgentState:
+    def fail(self, state: AgentState, reason: str, error: BaseException) -> AgentState:
         """End the run with an error, unless the condition explains the end better."""
         if not self.over_budget(state):
             self.stop = Ending(reason, error=error)
@@ -228,18 +228,18 @@ class SegmentContext:
         """Why a model may not be asked now: the run ends, or its budget is used up. Goals are the loop's matter."""
         if self.halted:
             return self.stop_reason
-        state = self.charged(self.state, take=False)
-        state = state if more is None else state.charged(more)
+        state = self.with_charges(self.state, take=False)
+        state = state if more is None else state.with_usage(more)
         seconds = state.active_seconds + self._monotonic() - self._mark
-        return self.bounds.reached(tokens=state.total_tokens_used, seconds=seconds, dollars=state.cost)
+        return self.bounds.find_reached(tokens=state.total_tokens_used, seconds=seconds, dollars=state.cost)
 
-    def elapsed(self) -> float:
+    def take_elapsed(self) -> float:
         """Seconds since the last call of this method; the runner adds them to ``active_seconds``."""
         now = self._monotonic()
         passed, self._mark = now - self._mark, now
         return passed
 
-    def entered(self, state: AgentState) -> None:
+    def enter_node(self, state: AgentState) -> None:
         """A node begins: what counts within a node starts afresh, so that a resumed node counts the same."""
         self.state, self._asked, self._retry = state, None, False
         self.attempt, self.retry_reason = 0, ""
@@ -299,7 +299,7 @@ class SegmentContext:
         self._stamp(event)
         impls = self._listeners[type(event)]
         if self.sink is None:
-            return await self._notified(impls, event) if impls else None
+            return await self._notify(impls, event) if impls else None
         above = _EMITTING.get()
         if not impls and above is None:
             await self.sink(event)
@@ -308,7 +308,7 @@ class SegmentContext:
         if impls:
             _EMITTING.set(mine)
             try:
-                directive = await self._notified(impls, event)
+                directive = await self._notify(impls, event)
             finally:
                 _EMITTING.set(above)
         # What hooks emit while they hear of an event comes after it for the consumer, as its number says.
@@ -341,7 +341,7 @@ class SegmentContext:
             raise self.host.stop_error
         await self.emit(event)
 
-    async def _notified(self, impls: tuple[Impl, ...], event: Event) -> Directive | None:
+    async def _notify(self, impls: tuple[Impl, ...], event: Event) -> Directive | None:
         directive = await notify(impls, event, self, self.health)
         if type(directive) is Cancel:
             self.cancel(directive.reason)
@@ -469,7 +469,7 @@ class SegmentContext:
             return core, False
         return onion(wraps, core, after=(self,), returns=ModelResponse, health=self.health), hooks.buffers
 
-    async def restarted(self) -> None:
+    async def emit_restart(self) -> None:
         """Say that what the Think under way has streamed is void."""
         self.attempt += 1
         if self.has_listener(ModelRestartEvent):
@@ -481,14 +481,14 @@ class SegmentContext:
         """Charge tokens and dollars to the run; they enter the state with the node under way."""
         self.uncharged = usage if self.uncharged is None else self.uncharged + usage
 
-    def charged(self, state: AgentState, *, take: bool = True) -> AgentState:
+    def with_charges(self, state: AgentState, *, take: bool = True) -> AgentState:
         """The state with what was charged since."""
         usage = self.uncharged
         if usage is None:
             return state
         if take:
             self.uncharged = None
-        return state.charged(usage)
+        return state.with_usage(usage)
 
     def report(self, plugin: str, value: Any) -> None:
         """Put something into ``AgentResult.reports``; a second report of a plugin replaces the first."""

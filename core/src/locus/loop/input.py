@@ -35,20 +35,20 @@ def new_turn(prompt: Prompt, **options: Any) -> Segment:
     if isinstance(prompt, str):
         return Segment(prompt=Message(Role.USER, _text(prompt)), **options)
     if isinstance(prompt, Message):
-        return Segment(prompt=_checked(prompt), **options)
+        return Segment(prompt=_check(prompt), **options)
     if isinstance(prompt, Block):
-        return Segment(prompt=_checked(Message(Role.USER, prompt)), **options)
+        return Segment(prompt=_check(Message(Role.USER, prompt)), **options)
     if not isinstance(prompt, Sequence) or isinstance(prompt, bytes):
         raise InputError(f"a prompt is text, content blocks, messages or an AgentState, not {type(prompt).__name__}")
     items = tuple(prompt)
     messages = tuple(m for m in items if isinstance(m, Message))
     if messages and len(messages) == len(items):
-        return Segment(before=tuple(map(_checked, messages[:-1])), prompt=_checked(messages[-1]), **options)
+        return Segment(before=tuple(map(_check, messages[:-1])), prompt=_check(messages[-1]), **options)
     blocks = tuple(TextBlock(_text(b)) if isinstance(b, str) else b for b in items)
     for block in blocks:
         if not isinstance(block, Block):
             raise InputError(f"the prompt holds {block!r}; use text, content blocks or messages")
-    return Segment(prompt=_checked(Message(Role.USER, tuple(b for b in blocks if isinstance(b, Block)))), **options)
+    return Segment(prompt=_check(Message(Role.USER, tuple(b for b in blocks if isinstance(b, Block)))), **options)
 
 
 def thread_name(thread_id: object, new_id: Callable[[], str] = InProcess.new_id) -> str:
@@ -95,7 +95,7 @@ def _encodable(text: str, what: str = "the prompt") -> str:
     return text
 
 
-def _checked(message: Message) -> Message:
+def _check(message: Message) -> Message:
     for block in message.content:
         if isinstance(block, TextBlock):
             alone = message.role is Role.USER and len(message.content) == 1

@@ -40,7 +40,7 @@ async def think(state: AgentState, run: SegmentContext, given: Message | None = 
     """
     before = state
     for attempt in range(MAX_THINK_RETRIES + 1):
-        before = run.charged(before)  # with what hooks have spent since
+        before = run.with_charges(before)  # with what hooks have spent since
         state, messages = before, before.messages
         if given is not None:
             message, usage, replayed = given, Usage(), False
@@ -52,12 +52,12 @@ async def think(state: AgentState, run: SegmentContext, given: Message | None = 
             try:
                 response, usage, replayed = await run.ask(messages, attempt)
             except (ModelError, StepFailed) as e:
-                state = run.charged(state)
+                state = run.with_charges(state)
                 if attempt < MAX_THINK_RETRIES and run.retries(attempt):
                     before = state
-                    await run.restarted()
+                    await run.emit_restart()
                     continue
-                return run.failed(state, MODEL_ERROR, e)
+                return run.fail(state, MODEL_ERROR, e)
             message = response.message
         calls = message.tool_calls
         thought = message.reasoning or message.text
@@ -77,11 +77,11 @@ async def think(state: AgentState, run: SegmentContext, given: Message | None = 
         again = given is None and attempt < MAX_THINK_RETRIES and not run.halted
         if again and run.retries(attempt):
             # The answer is thrown away, its tokens are not.
-            before = state.charged(usage)
-            await run.restarted()
+            before = state.with_usage(usage)
+            await run.emit_restart()
             continue
         if not calls:
-            return await _reviewed(answered, message, run)
+            return await _review(answered, message, run)
         return answered
     return state
 
@@ -92,10 +92,10 @@ async def _view(state: AgentState, run: SegmentContext) -> tuple[AgentState, tup
     view = await manager.view(state, run)
     for key, value in view.metadata.items():
         state = state.with_metadata(key, value)
-    return run.charged(state), view.messages
+    return run.with_charges(state), view.messages
 
 
-async def _reviewed(state: AgentState, answer: Message, run: SegmentContext) -> AgentState:
+async def _review(state: AgentState, answer: Message, run: SegmentContext) -> AgentState:
     """Show a final answer to the output schema and the reviewers; the first objection sends it back."""
     verdict = None
     if run.output is not None:
@@ -106,7 +106,7 @@ async def _reviewed(state: AgentState, answer: Message, run: SegmentContext) -> 
     impls = run.runtime.hooks.impls("locus_review_answer")
     if verdict is None and impls:
         given = await review(impls, answer, state, run, run.health, run.hook_step)
-        state = run.charged(state)
+        state = run.with_charges(state)
         if isinstance(given, Cancel):
             run.cancel(given.reason)
             return state
@@ -133,14 +133,14 @@ async def execute(state: AgentState, run: SegmentContext) -> AgentState:
         for call, outcome in zip(calls, outcomes, strict=True)
     ]
     state = state.with_results(messages, [o.execution for o in done])
-    state = run.charged(state)
+    state = run.with_charges(state)
     return remember_for_thread(state, done, run.registry) if run.registry.remembers else state
 
 
 async def reflect(state: AgentState, run: SegmentContext) -> AgentState:
     """Let every reflecting plugin fold the state, in order."""
     impls = run.runtime.hooks.impls("locus_reflect")
-    return run.charged(await fold(impls, state, run, run.health)) if impls else state
+    return run.with_charges(await fold(impls, state, run, run.health)) if impls else state
 
 
 async def terminate(state: AgentState, run: SegmentContext) -> AgentState:

@@ -6,8 +6,8 @@ Invariants:
   number of concurrent runs, in any number of threads.
 - Names are resolved when it is built (`locus.loop.builder`): hooks are tuples, tools have their schemas, the condition
   has its budget, and the nodes are chosen and wrapped. A run looks nothing up by name.
-- A run with limits of its own, or a child that must stay within what its parent has left, gets a copy with a
-  tightened router. It shares everything else, the set of active runs included.
+- A run with limits of its own, or a child that must stay within what its parent has left, gets a copy with
+  further limits in its router. It shares everything else, the set of active runs included.
 
 Deciding these things run by run was tried first: with several hooks it cost more than the nodes themselves.
 """
@@ -32,7 +32,7 @@ from locus.journal.effects import Clock, Effects, InProcess, SystemClock
 from locus.journal.host import JournalHost
 from locus.journal.memory import MemoryStore
 from locus.loop import nodes
-from locus.loop.budget import Budget, condition_given, tightened, within_parent
+from locus.loop.budget import Budget, condition_given, with_limits, within_parent
 from locus.loop.context import SegmentContext
 from locus.loop.input import Prompt, new_turn, thread_name
 from locus.loop.router import Node, Router
@@ -136,9 +136,9 @@ class AgentRuntime:
     def wire(cls, **parts: Any) -> AgentRuntime:
         """A runtime whose nodes are the plugins' where they bring some, wrapped where they wrap them."""
         made = cls(**parts)
-        return evolve(made, nodes={node: _wrapped(_node(node, made.hooks), node, made.hooks) for node in Node})
+        return evolve(made, nodes={node: _wrap(_node(node, made.hooks), node, made.hooks) for node in Node})
 
-    def unwrapped(self) -> Mapping[Node, NodeFunction]:
+    def without_wrappers(self) -> Mapping[Node, NodeFunction]:
         """The nodes without what plugins wrap around them."""
         return {node: _node(node, self.hooks) for node in Node}
 
@@ -172,7 +172,7 @@ class AgentRuntime:
     def _run(self, thread_id: str, segment: Segment, options: RunOptions, store: JournalStore | None) -> Run[Any]:
         limit, schema, settings = options.termination, options.output_schema, options.model_settings
         active = SegmentContext(
-            self if limit is None else tightened(self, condition_given(limit)),
+            self if limit is None else with_limits(self, condition_given(limit)),
             thread_id,
             deps=options.deps,
             settings=self.settings if settings is None else settings.over(self.settings),
@@ -255,12 +255,12 @@ def _node(node: Node, hooks: HookTable) -> NodeFunction:
 
     async def chosen(state: AgentState, run: SegmentContext) -> AgentState:
         answer = await first_answer(impls, state, run, kernel, run.health)
-        return run.charged(answer)
+        return run.with_charges(answer)
 
     return chosen
 
 
-def _wrapped(chosen: NodeFunction, node: Node, hooks: HookTable) -> NodeFunction:
+def _wrap(chosen: NodeFunction, node: Node, hooks: HookTable) -> NodeFunction:
     wraps = hooks.impls("locus_wrap_node")
     if not wraps:
         return chosen
@@ -280,7 +280,7 @@ def _wrapped(chosen: NodeFunction, node: Node, hooks: HookTable) -> NodeFunction
         finally:
             # A wrapper may throw away what the node made of the state, but not what that has spent.
             run.charge(spent - done.usage)
-        return run.charged(done)
+        return run.with_charges(done)
 
     return wrapped
 

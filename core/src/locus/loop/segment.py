@@ -168,7 +168,7 @@ async def _emit_break_off(
     if error is None or isinstance(error, GeneratorExit):
         return
     if is_cancellation(error):
-        await _cancelled(run, segment)
+        await _record_cancel(run, segment)
     elif isinstance(error, JournalError) and run.host.stop_error is not None and not run.ended:
         _show_committed(run)
         await _ensure_begun(run, segment)
@@ -199,7 +199,7 @@ async def _begin(run: SegmentContext, segment: Segment, sessions: RunSessions) -
     if state is None and host.last is not None:
         state = closed_state(host).next_turn(run_id=run_id, now=now)
     if state is None:
-        state = run.runtime.blank.begun(run_id=run_id, now=now)
+        state = run.runtime.blank.start_run(run_id=run_id, now=now)
     else:
         state = evolve(state, **run.runtime.template)
         if segment.seed is not None and not host.run_id:
@@ -221,11 +221,11 @@ async def _begin(run: SegmentContext, segment: Segment, sessions: RunSessions) -
         state = state.with_calls_closed(WENT_ON)
     if given:
         if run.runtime.hooks.impls("locus_filter_input"):
-            given = await _filtered(run, given)
+            given = await _filter(run, given)
         state = state.with_messages(given)
     run.state = state
     state = await sessions.open(state)
-    run.elapsed()
+    run.take_elapsed()
     run.state = state
     await _start_event(run, given[-1].text if given else "", resumed=False)
     # A seed may end with calls that were not run yet.
@@ -240,7 +240,7 @@ async def _begin(run: SegmentContext, segment: Segment, sessions: RunSessions) -
 _WITHHELD = "[withheld: {}]"
 
 
-async def _filtered(run: SegmentContext, given: tuple[Message, ...]) -> tuple[Message, ...]:
+async def _filter(run: SegmentContext, given: tuple[Message, ...]) -> tuple[Message, ...]:
     """What the caller gave with every turn of the user's filtered, those of a transcript too."""
     impls = run.runtime.hooks.impls("locus_filter_input")
     run.hold_back()
@@ -283,7 +283,7 @@ async def _resume(run: SegmentContext, segment: Segment, sessions: RunSessions) 
             run.charge(spent.usage)
     if last is not None and last.uncharged is not None:
         run.charge(last.uncharged)
-    run.elapsed()
+    run.take_elapsed()
     run.state = host.state
     run.resumed = True
     await _start_event(run, "", resumed=True)
@@ -360,7 +360,7 @@ async def _pause(run: SegmentContext) -> SegmentResult:
     host = run.host
     questions = tuple(host.open_questions.values())
     await host.pause("interrupted")
-    state = run.charged(host.state, take=False)
+    state = run.with_charges(host.state, take=False)
     run.state = state
     for q in questions:
         await run.emit(
@@ -377,7 +377,7 @@ async def _pause(run: SegmentContext) -> SegmentResult:
     return SegmentResult(state=state, ending=ending, questions=questions)
 
 
-async def _cancelled(run: SegmentContext, segment: Segment) -> None:
+async def _record_cancel(run: SegmentContext, segment: Segment) -> None:
     """The caller's task was cancelled: let hooks and journal know, within bounds, and leave the run open."""
     with anyio.move_on_after(SHIELD, shield=True):
         # Events are no longer read: the consumer is gone, waiting for it would be for ever.
@@ -389,12 +389,12 @@ async def _cancelled(run: SegmentContext, segment: Segment) -> None:
             # It had ended when the cancellation came.
             await emit_end(run, host.state, recorded_ending(last))
             return
-        ending = Ending.cancelled(run.cancelled)
+        ending = Ending.from_cancel(run.cancelled)
         if _show_committed(run):
             try:
                 await host.pause("cancelled", run.cancelled or "")
             except JournalError as e:
-                ending = Ending.cancelled(run.cancelled, error=e)
+                ending = Ending.from_cancel(run.cancelled, error=e)
                 _show_committed(run)  # what was being written is not
         await _ensure_begun(run, segment)
         await emit_end(run, run.state, ending)

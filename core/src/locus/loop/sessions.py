@@ -84,7 +84,7 @@ class RunSessions:
         await self._group.__aenter__()
         for session in self._sessions:
             self._group.start_soon(session)
-        return tuple([tool for session in self._sessions for tool in await session.opened()])
+        return tuple([tool for session in self._sessions for tool in await session.wait_until_open()])
 
     async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
         """Leave the sessions; returns when they are left, or had their time."""
@@ -118,7 +118,7 @@ class _Session:
         self._tools: tuple[SessionTool, ...] = ()
         self._error: Exception | None = None
 
-    async def opened(self) -> tuple[SessionTool, ...]:
+    async def wait_until_open(self) -> tuple[SessionTool, ...]:
         """The tools, once the session is open.
 
         Raises:
@@ -147,12 +147,12 @@ class _Session:
     async def __call__(self) -> None:
         """Hold it open until it is to be closed; what fails is kept for whom it concerns."""
         try:
-            await self._held()
+            await self._hold_safely()
         finally:
             self._ready.set()
             self.left.set()
 
-    async def _held(self) -> None:
+    async def _hold_safely(self) -> None:
         impl = self._impl
         error: Exception | None = None
         try:
@@ -177,12 +177,12 @@ class _Session:
                 session.close()  # a coroutine that is not awaited would warn
             raise TypeError(f"returned {session!r:.80}; expected an async context manager, or None")
         async with session as tools:
-            self._tools = tuple(self._checked(tool) for tool in tools or ())
+            self._tools = tuple(self._check(tool) for tool in tools or ())
             self._ready.set()
             await self._closing.wait()
             self.scope.deadline = anyio.current_time() + CLOSING
 
-    def _checked(self, tool: Any) -> SessionTool:
+    def _check(self, tool: Any) -> SessionTool:
         if not isinstance(tool, definition.Tool):
             raise TypeError(f"brought {tool!r:.80}; expected a list of tools, each a locus.tools.Tool")
         return session_tools.SessionTool(self._impl.plugin, tool)

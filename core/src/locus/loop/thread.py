@@ -131,11 +131,11 @@ def matched_answers(host: JournalHost, given: Any) -> dict[str, Any]:
     questions = host.open_questions
     by_id = isinstance(given, Mapping) and all(key in questions for key in given)
     if not by_id:
-        strange = _misnamed(host, given) if isinstance(given, Mapping) else None
+        strange = _explain_ids(host, given) if isinstance(given, Mapping) else None
         if strange is not None:
             raise InterruptMismatch(strange)
         if len(questions) != 1:
-            raise InterruptMismatch(_undecided(questions))
+            raise InterruptMismatch(_ask_for_id(questions))
     answers = dict(given) if by_id else {next(iter(questions)): given}
     for interrupt_id, answer in answers.items():
         options = questions[interrupt_id].options
@@ -146,14 +146,14 @@ def matched_answers(host: JournalHost, given: Any) -> dict[str, Any]:
     return answers
 
 
-def _undecided(questions: Mapping[str, Asked]) -> str:
+def _ask_for_id(questions: Mapping[str, Asked]) -> str:
     if not questions:
         return "0 questions are open; resume without an answer goes on"
     listed = "; ".join(f"{i!r}: {q.question}" for i, q in questions.items())
     return f"{len(questions)} questions are open ({listed}); resume with {{id: answer}} for those you answer"
 
 
-def _misnamed(host: JournalHost, given: Mapping[Any, Any]) -> str | None:
+def _explain_ids(host: JournalHost, given: Mapping[Any, Any]) -> str | None:
     """What is wrong with a mapping that was meant to be answers by id; None when it was not."""
     open_ids = host.open_questions
     for key in given:

@@ -39,13 +39,13 @@ async def advance_node(run: SegmentContext, state: AgentState, node: Node) -> tu
         Suspended: the run waits for a person; nothing was committed.
         JournalError: this worker must not go on; the run is left open.
     """
-    run.entered(state)
+    run.enter_node(state)
     if node is THINK and run.has_listener(IterationEvent) and not run.halted:
         await run.emit(IterationEvent(token_total=state.total_tokens_used, cost=state.cost))
         run.take_retry()
     if run.halted and node is not TERMINATE:
         _stop_cancelled(run)
-        new = run.charged(state)
+        new = run.with_charges(state)
         if node is EXECUTE:  # a resume that ends before it begins: what was under way is not "not run"
             new = with_recorded_results(run.host, new, run.stop_reason)
         return await commit(run, state, new, node, TERMINATE, ""), TERMINATE
@@ -53,7 +53,7 @@ async def advance_node(run: SegmentContext, state: AgentState, node: Node) -> tu
         new = await run.runtime.nodes[node](state, run)
     except Exception as e:  # noqa: BLE001 - nothing that a plugin's node raises may leave the loop
         new = _fail_node(run, node, state, e)
-    run.state = new = run.charged(new)
+    run.state = new = run.with_charges(new)
     if node is TERMINATE:
         # Whatever stood in for Terminate: a history with open calls could not be gone on with.
         return await _finish(run, state, new.with_calls_closed(run.stop_reason)), None
@@ -72,7 +72,7 @@ def _fail_node(run: SegmentContext, node: Node, state: AgentState, error: Except
         raise run.host.stop_error  # no failure of the node
     detail = f"{node.value}: {type(error).__name__}: {error}"
     run.stop = Ending(NODE_ERROR, detail=detail, error=error)
-    return run.charged(state).with_error(detail)
+    return run.with_charges(state).with_error(detail)
 
 
 def _route(run: SegmentContext, node: Node, state: AgentState) -> Route:
@@ -108,7 +108,7 @@ def _stop_cancelled(run: SegmentContext) -> None:
     # An error or a condition that came first stays the reason.
     if run.stop is None and run.cancelled is not None:
         run.host.defer(Cancelled(run_id=run.run_id, reason=run.cancelled))
-        run.stop = Ending.cancelled(run.cancelled)
+        run.stop = Ending.from_cancel(run.cancelled)
 
 
 async def commit(
@@ -136,7 +136,7 @@ async def commit(
         instead_of=instead_of,
         uncharged=run.uncharged,
         request_id=last_request_id(new) if node == START else "",
-        active_seconds=new.active_seconds + run.elapsed(),
+        active_seconds=new.active_seconds + run.take_elapsed(),
         iteration=iteration,
         when=when,
     )

@@ -98,13 +98,13 @@ def hash_request(request: ModelRequest) -> str:
     """A short hash of what a request asks, the same in every process."""
     digest = blake2b(digest_size=8)
     for message in request.messages:
-        digest.update(message.wire("locus.question", _hashed))
+        digest.update(message.wire("locus.question", _hash))
     about = (tuple(t.name for t in request.tools), request.output and request.output.name)
     digest.update(repr(about).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
 
 
-def _hashed(message: Message) -> bytes:
+def _hash(message: Message) -> bytes:
     try:
         form = json.dumps(codec.encode(message), sort_keys=True)
     except NotSerialisable:
@@ -152,7 +152,7 @@ def _json(value: Any) -> str:
         return json.dumps(value, default=lambda other: type(other).__qualname__, skipkeys=True)
 
 
-def _counted(usage: Usage) -> Usage:
+def _sanitise(usage: Usage) -> Usage:
     """The usage without what cannot be: totals of a run only grow, whatever a provider says."""
     cost = usage.cost
     try:
@@ -220,7 +220,7 @@ class ModelRun(Protocol):
         """How many attempts at the Think under way are void."""
         ...
 
-    async def restarted(self) -> None:
+    async def emit_restart(self) -> None:
         """Say that what the Think under way has streamed is void."""
         ...
 
@@ -313,7 +313,7 @@ class ModelCall:
         if self.attempts > 1:
             if self._held is not None:
                 self._held.clear()
-            await self.run.restarted()
+            await self.run.emit_restart()
         swapped = request.model is not None and request.model is not self._own
         if swapped:
             self.model = self.run.model_for(request.model)
@@ -340,9 +340,9 @@ class ModelCall:
         if used.cost is None and (ask_price or unknown is not None or getattr(self.model, "price", None) is not None):
             await self._add_usage(used, response.model)
         elif self.usage is _NOTHING:
-            self.usage = _counted(used)
+            self.usage = _sanitise(used)
         else:
-            self.usage += _counted(used)
+            self.usage += _sanitise(used)
         if swapped:
             message = mark_writer(message, self.model.name)
             response = evolve(response, message=message)
@@ -350,7 +350,7 @@ class ModelCall:
         return response
 
     async def _add_usage(self, used: Usage, answered: str) -> None:
-        usage, run = _counted(used), self.run
+        usage, run = _sanitise(used), self.run
         ask_price, unknown = run.rates
         if ask_price is not None and usage.cost is None:
             usage = evolve(usage, cost=await ask_price(self.model, answered, usage, run.clock.now()))

@@ -135,7 +135,7 @@ def activate(
     if not wanted.keywords and not any(items for _, items in layers):
         return Activation()
     installed = Catalogue() if catalogue is None else catalogue
-    installed = installed.extended([item for item in wanted.plugins if isinstance(item, Plugin)])
+    installed = installed.with_manifests([item for item in wanted.plugins if isinstance(item, Plugin)])
     asked, switches = _keywords(wanted.keywords, installed, tuple(options))
     configured = tuple(select(layers).enabled)  # a keyword switches on and says nothing about order
     selection = select([*layers, ("code", switches)])

@@ -76,9 +76,9 @@ class Catalogue:
     @classmethod
     def only(cls, *manifests: Plugin) -> Catalogue:
         """A catalogue of these manifests and nothing that is installed: for tests, and for closed programs."""
-        return cls({}).extended(manifests)
+        return cls({}).with_manifests(manifests)
 
-    def extended(self, manifests: Sequence[Plugin]) -> Catalogue:
+    def with_manifests(self, manifests: Sequence[Plugin]) -> Catalogue:
         """A catalogue with these manifests on top, which hide installed ones of the same names."""
         return Catalogue(self._found, {**self._given, **{m.name: _check(m) for m in manifests}})
 

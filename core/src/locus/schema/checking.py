@@ -106,7 +106,7 @@ class _Check:
         if not admits(schema, data, self._root):
             yield Problem(path, f"expected {describe(schema, self._root)}, got {_describe_value(data)}")
             return
-        yield from self._combined(schema, data, path, depth + 1)
+        yield from self._check_branches(schema, data, path, depth + 1)
         kind = kind_of(data)
         if kind == "object":
             yield from self._object(schema, data, path, depth + 1)
@@ -120,7 +120,7 @@ class _Check:
     def _fits(self, schema: Any, data: Any, depth: int) -> bool:
         return next(self.faults(schema, data, "$", depth), None) is None
 
-    def _combined(self, schema: Schema, data: Any, path: str, depth: int) -> Iterator[Problem]:
+    def _check_branches(self, schema: Schema, data: Any, path: str, depth: int) -> Iterator[Problem]:
         for part in schema.get("allOf", ()):
             yield from self.faults(part, data, path, depth)
         for key in ("anyOf", "oneOf"):

@@ -165,7 +165,7 @@ class _Walk:
             return list
         origin = get_origin(annotation)
         if origin is Annotated:
-            return self._annotated(annotation)
+            return self._narrow(annotation)
         if origin in _UNIONS:
             return _union([self.annotation(arm) for arm in get_args(annotation)])
         if origin is None:
@@ -178,7 +178,7 @@ class _Walk:
             return types.GenericAlias(list, args)
         return annotation if args == given else origin[args]
 
-    def _annotated(self, annotation: Any) -> Any:
+    def _narrow(self, annotation: Any) -> Any:
         base, facts = self.annotation(annotation.__origin__), constraints(annotation.__metadata__)
         about = {name: facts.pop(name) for name in ("description", "examples", "title") if name in facts}
         arms = [arm for arm in get_args(base) if arm is not type(None)]

@@ -45,7 +45,7 @@ class Project:
             ConfigError: their settings, or what asks for them, is wrong.
             PluginError: one that must work cannot be used.
         """
-        return activate(self.config.wanted(), self.catalogue)
+        return activate(self.config.plugin_request(), self.catalogue)
 
     def hooks(self) -> HookManager:
         """The hooks of these plugins, checked and in order.

@@ -219,4 +219,4 @@ def node_traces(entries: Iterable[Entry]) -> Iterator[NodeTrace]:
 
 def _as_committed(state: AgentState) -> AgentState:
     """The same state, marked as committed: what is built from it is compared by what was added."""
-    return state.marked(updated_at=state.updated_at, active_seconds=state.active_seconds, iteration=state.iteration)
+    return state.commit(updated_at=state.updated_at, active_seconds=state.active_seconds, iteration=state.iteration)

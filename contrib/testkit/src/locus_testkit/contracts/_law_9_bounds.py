@@ -41,7 +41,7 @@ class BoundLaws(StoreContract):
         """No message, no call: an iteration, some seconds and a revision are reason enough to write."""
         told = story(size=2)
         for n in range(1, 4):
-            counted = told.end.marked(
+            counted = told.end.commit(
                 updated_at=NOON + timedelta(minutes=n), active_seconds=told.end.active_seconds + 1, iteration=n
             )
             told = told.grow(evolve(counted, revisions=n))

@@ -124,7 +124,7 @@ def story(run_id: str = "run", *, start: AgentState = BLANK, size: int = 4) -> S
     ).with_metadata("awkward", AWKWARD)
     states, bodies = [state], [_transition(start, state, START, "think")]
     while len(states) < size:
-        before = states[-1].marked(
+        before = states[-1].commit(
             updated_at=NOON + timedelta(seconds=len(states)),
             active_seconds=float(len(states)),
             iteration=len(states) // 2,

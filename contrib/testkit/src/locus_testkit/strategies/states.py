@@ -167,7 +167,7 @@ def _results(executions: list[ToolExecution]) -> Growth:
 @build_once
 def stamps() -> SearchStrategy[Growth]:
     """What a transition does to a state: it stamps it, and later differences are taken from there."""
-    return _growth("marked", updated_at=moments(), active_seconds=_AMOUNTS, iteration=_COUNTS)
+    return _growth("commit", updated_at=moments(), active_seconds=_AMOUNTS, iteration=_COUNTS)
 
 
 @st.composite

@@ -17,7 +17,7 @@ from locus.core.journal import FORK, START
 from locus.core.messages import Role
 from locus.core.termination import TerminationCondition, condition_from_json
 from locus.journal import LIMITS, read_entries
-from locus.loop import Suspended, advance_node, request_fingerprint, restore, tightened
+from locus.loop import Suspended, advance_node, request_fingerprint, restore, with_limits
 from locus.loop.router import Node
 from locus.models import output_schema
 from locus_plugin_timetravel.difference import Difference, same
@@ -194,9 +194,9 @@ class _Walk:
                 limits = self._limits(note.value)
             except LocusError as e:
                 return self._differs(trace, str(note.step_id), thaw(note.value), f"cannot be read: {e}")
-            runtime = tightened(runtime, *limits) if limits else runtime
+            runtime = with_limits(runtime, *limits) if limits else runtime
         host = self._host
-        self._bare = replay_runtime(runtime, runtime.unwrapped(), host)
+        self._bare = replay_runtime(runtime, runtime.without_wrappers(), host)
         wraps = runtime.hooks.impls("locus_wrap_node")
         self._wrapped = replay_runtime(runtime, runtime.nodes, host) if wraps else None
         run = ReplayRun(self._bare, self._thread_id, deps=self._deps, settings=self._settings, output=self._output)

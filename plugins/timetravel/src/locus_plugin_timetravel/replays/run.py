@@ -50,7 +50,7 @@ class ReplayRun(SegmentContext):
         """A node begins, as if nothing had been tried before."""
         self.stop, self._cancel, self.uncharged = None, None, None
         self.state = trace.before
-        self.elapsed()
+        self.take_elapsed()
         if trace.cancelled is not None and trace.idle:
             self.cancel(trace.cancelled)
 
