@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import subprocess
 import sys
+import termios
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -84,6 +88,128 @@ def test_prompt_comes_from_standard_input(process: Locus) -> None:
     done = process("run", "-", "-m", "toy:echo", "-q", stdin="grüße\n".encode())
 
     assert json.loads(done.out)["said"] == ["grüße\n"]
+
+
+@pytest.mark.parametrize(
+    ("words", "piped", "said"),
+    [
+        (["Summarise this:"], b"one\ntwo\n", "Summarise this:\n\none\ntwo\n"),
+        (["Summarise this:", "-"], b"one", "Summarise this:\n\none"),
+        ([], b"\xef\xbb\xbfone", "one"),
+        (["Say hello."], b"", "Say hello."),
+        (["Say hello."], b" \n", "Say hello."),
+    ],
+)
+def test_piped_input_is_part_of_the_prompt(process: Locus, words: list[str], piped: bytes, said: str) -> None:
+    done = process("run", *words, "-m", "toy:echo", "-q", stdin=piped)
+
+    assert (done.status, done.err) == (0, "")
+    assert json.loads(done.out)["said"] == [said]
+
+
+def test_file_is_part_of_the_prompt(environment: dict[str, str], here: Path) -> None:
+    (here / "notes.txt").write_text("one")
+    line = f"{sys.executable} -m locus run 'Summarise:' -m toy:echo -q < notes.txt"
+    done = subprocess.run(["sh", "-c", line], env=environment, cwd=here, capture_output=True, text=True, check=True)
+
+    assert json.loads(done.stdout)["said"] == ["Summarise:\n\none"]
+
+
+@pytest.mark.parametrize("words", [["Summarise:"], ["Summarise:", "-"], ["-"], []])
+def test_piped_input_that_is_no_text_is_one_line(process: Locus, words: list[str]) -> None:
+    done = process("run", *words, "-m", "toy:echo", stdin=b"ab\xff")
+
+    assert (done.status, done.out) == (2, "")
+    assert done.err == "locus: standard input is no UTF-8 text: byte 0xff at position 2; convert it first\n"
+
+
+def test_endless_input_is_one_line(environment: dict[str, str], here: Path) -> None:
+    with Path("/dev/zero").open("rb") as endless:
+        done = subprocess.run(
+            [sys.executable, "-m", "locus", "run", "Summarise:", "-m", "toy:echo"],
+            env=environment,
+            stdin=endless,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "locus: standard input has more than 50 MB; give the part that the model needs\n"
+
+
+#: The command with less patience for pipes.
+_IMPATIENT = (
+    "import runpy; from locus_plugin_cli import prompt_input; prompt_input.PATIENCE = 0.1; "
+    "runpy.run_module('locus', run_name='__main__')"
+)
+
+
+def idle(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command whose standard input is a pipe that stays open and says nothing."""
+    reader, writer = os.pipe()
+    try:
+        return subprocess.run(
+            [sys.executable, "-c", _IMPATIENT, *arguments],
+            env=environment,
+            stdin=reader,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+def test_pipe_that_says_nothing_is_left_out(environment: dict[str, str]) -> None:
+    done = idle(environment, "run", "Say hello.", "-m", "toy:echo", "-q")
+
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["said"] == ["Say hello."]
+    assert done.stderr.startswith("locus: nothing came from standard input within 0.1 s, so it is left out; `-` behind")
+
+
+def test_pipe_that_says_nothing_is_no_prompt(environment: dict[str, str]) -> None:
+    done = idle(environment, "run", "-m", "toy:echo")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1].startswith("locus run: Missing argument 'PROMPT'")
+
+
+def test_slow_input_is_waited_for_once_it_has_begun(environment: dict[str, str]) -> None:
+    reader, writer = os.pipe()
+    os.write(writer, b"one")
+    running = subprocess.Popen(
+        [sys.executable, "-c", _IMPATIENT, "run", "-m", "toy:echo", "-q"],
+        env=environment,
+        stdin=reader,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with running, os.fdopen(reader, "rb"), os.fdopen(writer, "wb", buffering=0) as pipe:
+        while unread(reader):
+            assert running.poll() is None
+        pipe.write(b"two")
+        pipe.close()
+        said, _ = running.communicate(timeout=60)
+
+    assert json.loads(said)["said"] == ["onetwo"]
+
+
+def unread(number: int) -> int:
+    """The bytes that wait in a pipe."""
+    waiting = array("i", [0])
+    fcntl.ioctl(number, termios.FIONREAD, waiting)
+    return waiting[0]
+
+
+def test_prompt_without_quotes_is_one_line_that_shows_them(locus: Locus) -> None:
+    done = locus("run", "say", "hello", "-m", "toy:echo")
+
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("locus run: expected one PROMPT, got 2 words; put it in quotes: 'say hello' (see ")
 
 
 def test_prompt_with_a_nul_is_a_prompt(process: Locus) -> None:

@@ -161,6 +161,16 @@ def test_ctrl_c_before_the_run_is_one_line(terminal: Open, here: Path) -> None:
     assert "Traceback" not in running.output
 
 
+def test_terminal_is_no_part_of_the_prompt_unless_it_is_asked_for(terminal: Open) -> None:
+    running = terminal("run", "x", "-m", "toy:echo")
+    running.expect('{"said": ["x"]')
+    assert running.finish() == 0
+
+    asked = terminal("run", "Summarise:", "-", "-m", "toy:echo")
+    asked.insist("typed\n" + CTRL_D, json.dumps({"said": ["Summarise:\n\ntyped\n"]})[:-2])
+    assert asked.finish() == 0
+
+
 def test_chat_keeps_the_conversation(terminal: Open) -> None:
     running = terminal("chat", "-m", "toy:echo")
 

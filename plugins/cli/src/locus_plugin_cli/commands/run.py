@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import sys
+import shlex
 
 import click
 
-from locus.core.errors import InputError
 from locus_plugin_cli.common_options import CommonOptions, common_options
 from locus_plugin_cli.one_turn import Shown, resume_thread, run_turn
 from locus_plugin_cli.options import AgentOptions, agent_options
+from locus_plugin_cli.prompt_input import read_prompt
 
 __all__ = ["run"]
 
 
 @click.command(short_help="Run an agent on a prompt.")
-@click.argument("prompt", required=False)
+@click.argument("words", nargs=-1, metavar="[PROMPT] [-]")
 @agent_options
 @click.option("--json", "as_json", is_flag=True, help="One event a line as JSON, and nothing else on the output.")
 @click.option("-q", "--quiet", is_flag=True, help="The final answer, and nothing else on the output.")
@@ -36,29 +36,41 @@ __all__ = ["run"]
 def run(
     ctx: click.Context,
     *,
-    prompt: str | None,
+    words: tuple[str, ...],
     options: AgentOptions,
     as_json: bool,
     quiet: bool,
     resume: bool,
     answers: tuple[str, ...],
 ) -> int:
-    """Run an agent on PROMPT; - reads it from standard input.
+    """Run an agent on PROMPT and on what is piped in.
+
+    \b
+    locus run "Say hello."
+    locus run "Summarise this." < report.txt
+    git diff | locus run "Review this change."
+
+    Text of standard input follows PROMPT, or is the prompt. A pipe that says nothing for 5 seconds is left out; with -
+    it is waited for, and a terminal is read until Ctrl-D.
 
     Exit status: 0 the run ended; 1 it failed; 2 the command line, the configuration or a plugin is wrong;
     3 it waits for an answer; 130 Ctrl-C; 141 the reader of the output went away.
-    """
-    _check(ctx, prompt, options, as_json=as_json, quiet=quiet, resume=resume, answers=answers)
+    """  # noqa: D301  click reads the character
+    _check(ctx, words, options, as_json=as_json, quiet=quiet, resume=resume, answers=answers)
     given = ctx.ensure_object(CommonOptions)
     shown: Shown = "json" if as_json else "quiet" if quiet else "text"
-    if prompt is None:
+    if resume:
         return resume_thread(given, options, shown, answers)
-    return run_turn(given, options, shown, _prompt(prompt))
+    typed = [word for word in words if word != "-"]
+    prompt = read_prompt(typed[0] if typed else None, waits=len(typed) < len(words))
+    if prompt is None:
+        raise click.UsageError("Missing argument 'PROMPT': text, or - for standard input", ctx)
+    return run_turn(given, options, shown, prompt)
 
 
 def _check(
     ctx: click.Context,
-    prompt: str | None,
+    words: tuple[str, ...],
     options: AgentOptions,
     *,
     as_json: bool,
@@ -70,30 +82,13 @@ def _check(
     wrong = ""
     if as_json and quiet:
         wrong = "--json and --quiet exclude each other"
-    elif resume and prompt is not None:
+    elif resume and words:
         wrong = "--resume takes no PROMPT; answer a question with --answer"
+    elif len(words) > 1 and (len(words) > 2 or words[1] != "-" or words[0] == "-"):
+        wrong = f"expected one PROMPT, got {len(words)} words; put it in quotes: {shlex.quote(' '.join(words))}"
     elif options.no_keep and (resume or options.checkpointer is not None):
         wrong = f"--no-keep excludes {'--resume' if resume else '--checkpointer'}"
     elif answers and not resume:
         wrong = "--answer goes with --resume"
-    elif prompt is None and not resume:
-        wrong = "Missing argument 'PROMPT': text, or - for standard input"
     if wrong:
         raise click.UsageError(wrong, ctx)
-
-
-def _prompt(text: str) -> str:
-    """The text of the prompt.
-
-    Raises:
-        InputError: standard input is no UTF-8 text.
-    """
-    if text != "-":
-        return text
-    data = sys.stdin.buffer.read()
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as e:
-        raise InputError(
-            f"standard input is no UTF-8 text: byte 0x{data[e.start]:02x} at position {e.start}; convert it first"
-        ) from None
