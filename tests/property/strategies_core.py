@@ -160,7 +160,7 @@ leaves: st.SearchStrategy[TerminationCondition] = st.one_of(
 )
 
 
-def _compose(inner: st.SearchStrategy[TerminationCondition]) -> st.SearchStrategy[TerminationCondition]:
+def compose(inner: st.SearchStrategy[TerminationCondition]) -> st.SearchStrategy[TerminationCondition]:
     several = st.lists(inner, min_size=2, max_size=3)
     return st.one_of(
         several.map(lambda branches: reduce(and_, branches)),
@@ -170,4 +170,4 @@ def _compose(inner: st.SearchStrategy[TerminationCondition]) -> st.SearchStrateg
     )
 
 
-conditions: st.SearchStrategy[TerminationCondition] = st.recursive(leaves, _compose, max_leaves=8)
+conditions: st.SearchStrategy[TerminationCondition] = st.recursive(leaves, compose, max_leaves=8)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.property.strategies_core import (
     START,
     checkpoint_bytes,
+    compose,
     conditions,
     growing,
     leaves,
@@ -23,16 +24,18 @@ from tests.property.strategies_core import (
 
 from locus.core import termination
 from locus.core.messages import Message, Role
-from locus.core.state import AgentState
+from locus.core.state import AgentState, ToolExecution
 from locus.core.termination import (
     AndCondition,
     CustomCondition,
     Explanation,
+    NoProgress,
     NotCondition,
     OrCondition,
     TerminationCondition,
     condition_from_json,
 )
+from locus.loop.router import Node, Router
 
 NAMES = {name: getattr(termination, name) for name in termination.__all__}
 
@@ -136,8 +139,46 @@ def test_the_branches_after_the_deciding_one_are_never_asked(
         asked.clear()
         whole = reduce(join, spies)
         last = outcomes.index(decides) if decides in outcomes else len(outcomes) - 1
-        assert whole.check(state) is outcomes[last]
+        assert whole.check(evolve(state)) is outcomes[last]  # another state: what was asked of one is known
         assert sorted(set(asked)) == list(range(last + 1))
+
+
+@given(st.data(), states())
+def test_a_predicate_is_asked_at_most_once_about_a_state(data: st.DataObject, state: AgentState) -> None:
+    asked: list[tuple[int, int]] = []
+
+    def counted(n: int) -> TerminationCondition:
+        def predicate(seen: AgentState) -> bool:
+            asked.append((n, seen.iteration))
+            return (seen.iteration + n) % 3 == 0
+
+        return CustomCondition(predicate)
+
+    pool = [counted(n) for n in range(3)]
+    tree = data.draw(st.recursive(st.sampled_from(pool) | leaves, compose, max_leaves=8))
+    for ask in (tree.evaluate, tree.refute, tree.check, tree.explain):
+        ask(state)
+    assert len(asked) == len(set(asked))
+    router = Router(tree)
+    for node in (Node.THINK, Node.EXECUTE, Node.REFLECT):
+        asked.clear()
+        router(node, evolve(state))
+        assert len(asked) == len(set(asked))
+
+
+@given(st.lists(st.sets(st.sampled_from("abc"), min_size=1), max_size=5), st.data(), st.integers(2, 4))
+def test_how_often_and_in_which_order_a_turn_makes_its_calls_is_nothing_to_no_progress(
+    turns: list[set[str]], data: st.DataObject, window: int
+) -> None:
+    def after(batches: list[list[str]]) -> AgentState:
+        ran = [ToolExecution(tool_name=n, key=n, iteration=at) for at, batch in enumerate(batches) for n in batch]
+        return AgentState(tool_executions=ran)
+
+    batches = [
+        data.draw(st.permutations([*turn, *data.draw(st.lists(st.sampled_from(sorted(turn))))])) for turn in turns
+    ]
+    stuck = len(turns) >= window and all(turn == turns[-1] for turn in turns[-window:])
+    assert NoProgress(window).check(after(batches)) is NoProgress(window).check(after([*map(list, turns)])) is stuck
 
 
 def leaf_names(condition: TerminationCondition, state: AgentState) -> set[str]:

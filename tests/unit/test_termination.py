@@ -58,6 +58,11 @@ def after(*executions: ToolExecution, **changes: Any) -> AgentState:
     return built
 
 
+def turns(*keys: str, **changes: Any) -> AgentState:
+    """A state after turns with one call for each letter of their keys."""
+    return after(*[ran(key, key, iteration=at) for at, turn in enumerate(keys) for key in turn], **changes)
+
+
 def is_large(arguments: Mapping[str, Any]) -> bool:
     return bool(arguments["amount"] > 100)
 
@@ -101,8 +106,8 @@ def is_done(seen: AgentState) -> bool:
         (ToolCalled("submit"), after(ran("search")), after(ran("search"), ran("submit"))),
         (TextMention("FINAL"), state(messages=(says("final"),)), state(messages=(says("the FINAL one"),))),
         (CustomCondition(is_done), state(), state().with_metadata("done", True)),
-        (NoProgress(3), after(ran("a", "k"), ran("a", "k")), after(*[ran("a", "k")] * 3)),
-        (NoProgress(), after(*[ran("a", "k")] * 3, tool_loop_threshold=4), after(*[ran("a", "k")] * 3)),
+        (NoProgress(3), turns("k", "k"), turns("k", "k", "k")),
+        (NoProgress(), turns("k", "k", "k", tool_loop_threshold=4), turns("k", "k", "k")),
     ],
     ids=[
         "MaxIterations",
@@ -179,16 +184,55 @@ def test_tool_called_asks_its_predicate_about_the_arguments() -> None:
 
 
 def test_no_progress_compares_keys_counts_cache_hits_and_falls_back_to_arguments() -> None:
-    assert NoProgress(2).check(after(ran("a", "k"), ran("a", "k", cache_hit=True)))
-    assert not NoProgress(2).check(after(ran("a", "k"), ran("a", "other")))
-    assert NoProgress(2).check(after(ran("a", arguments={"x": 1}), ran("a", arguments={"x": 1})))
-    assert not NoProgress(2).check(after(ran("a", arguments={"x": 1}), ran("a", arguments={"x": 2})))
-    assert not NoProgress(2).check(after(ran("a", "k"), ran("b", "l"), ran("a", "k")))
+    again: dict[str, Any] = {"iteration": 1}
+    assert NoProgress(2).check(after(ran("a", "k"), ran("a", "k", cache_hit=True, **again)))
+    assert not NoProgress(2).check(after(ran("a", "k"), ran("a", "other", **again)))
+    assert NoProgress(2).check(after(ran("a", arguments={"x": 1}), ran("a", arguments={"x": 1}, **again)))
+    assert not NoProgress(2).check(after(ran("a", arguments={"x": 1}), ran("a", arguments={"x": 2}, **again)))
+    assert not NoProgress(2).check(turns("k", "l", "k"))
+
+
+@pytest.mark.parametrize(
+    ("keys", "count"),
+    [
+        (["kkkkk"], 1),  # a batch is one turn, however often a call is in it
+        (["k", "kkk"], 2),
+        (["kl", "lk", "klk"], 3),  # the order of a batch makes no difference
+        (["k", "kl", "k"], 1),
+        (["l", "k", "k"], 2),
+        ([], 0),
+    ],
+)
+def test_no_progress_counts_turns_with_the_same_calls(keys: list[str], count: int) -> None:
+    seen = turns(*keys)
+    assert NoProgress(9).explain(seen).value == count
+    assert [NoProgress(n).check(seen) for n in (2, 3)] == [count >= 2, count >= 3]
 
 
 @pytest.mark.parametrize("threshold", [0, 1])
 def test_no_progress_is_off_where_the_state_s_threshold_makes_no_loop(threshold: int) -> None:
-    assert not NoProgress().check(after(ran("a", "k"), ran("a", "k"), tool_loop_threshold=threshold))
+    assert not NoProgress().check(turns("k", "k", tool_loop_threshold=threshold))
+
+
+def test_a_predicate_is_called_once_for_a_state_whatever_is_asked_and_however_often_it_is_in_the_tree() -> None:
+    seen: list[int] = []
+
+    def counted(asked: AgentState) -> bool:
+        seen.append(asked.iteration)
+        return asked.iteration > 0
+
+    leaf = CustomCondition(counted)
+    tree = (leaf & MaxIterations(9)) | ~leaf & TokenLimit(5) | (leaf & CustomCondition(counted))
+    now = state()
+    for ask in (tree.evaluate, tree.refute, tree.check, tree.explain, leaf.reading):
+        ask(now)
+    assert seen == [0]
+    after_it = now.with_iteration(1)
+    found = tree.evaluate(after_it)
+    assert found is not None
+    assert found.leaves == ("CustomCondition", "CustomCondition")
+    assert tree.explain(after_it).satisfied
+    assert seen == [0, 1]
 
 
 # -- predicates that go wrong ---------------------------------------------------------------------

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
+import json
 import pickle
+import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
@@ -19,10 +23,12 @@ from locus.core.termination import (
     CustomCondition,
     Deadline,
     MaxIterations,
+    NotCondition,
     NoToolCalls,
     Reading,
     TerminationCondition,
     TextMention,
+    TimeLimit,
     TokenLimit,
     ToolCalled,
     condition_from_json,
@@ -191,3 +197,78 @@ def test_a_taken_name_is_refused() -> None:
 def test_the_base_class_says_what_is_missing() -> None:
     with pytest.raises(TypeError, match="check"):
         TerminationCondition()  # type: ignore[abstract]
+
+
+# -- nested deeply ----------------------------------------------------------------------------------
+
+
+def alternating(levels: int) -> TerminationCondition:
+    tree: TerminationCondition = MaxIterations(5)
+    for level in range(levels):
+        tree = tree | TokenLimit(level) if level % 2 else tree & TokenLimit(level)
+    return tree
+
+
+def negated(levels: int) -> TerminationCondition:
+    tree: TerminationCondition = MaxIterations(5)
+    for _ in range(levels):
+        tree = NotCondition(tree)
+    return tree
+
+
+def mixed(levels: int) -> TerminationCondition:
+    tree: TerminationCondition = MaxIterations(5)
+    for level in range(levels):
+        tree = (tree | TokenLimit(level), tree & TimeLimit(level), ~tree)[level % 3]
+    return tree
+
+
+def form(levels: int) -> dict[str, Any]:
+    tree: dict[str, Any] = {"type": "MaxIterations", "n": 5}
+    for level in range(levels):
+        tree = (
+            {"type": "NotCondition", "condition": tree}
+            if level % 2
+            else {"type": "OrCondition", "conditions": [tree, {"type": "NoToolCalls"}]}
+        )
+    return tree
+
+
+@pytest.mark.parametrize("build", [alternating, negated, mixed, lambda n: condition_from_json(form(n))])
+@pytest.mark.parametrize("levels", [65, 1_000])
+def test_what_is_nested_too_deeply_is_refused_when_it_is_built(
+    build: Callable[[int], TerminationCondition], levels: int
+) -> None:
+    with pytest.raises(ConfigError, match=r"nested 64 levels deep.*a chain of one operator.* is one level"):
+        build(levels)
+
+
+@pytest.mark.parametrize("build", [alternating, negated, mixed, lambda n: condition_from_json(form(n))])
+def test_what_can_be_built_can_be_asked_shown_compared_and_written_deep_in_a_program(
+    build: Callable[[int], TerminationCondition],
+) -> None:
+    tree, seen, before = build(64), AgentState(iteration=7), sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 500)  # half of what an interpreter has
+    try:
+        found = tree.explain(seen)
+        assert tree.check(seen) is (tree.evaluate(seen) is not None) is (tree.refute(seen) is None) is found.satisfied
+        assert len(str(found).splitlines()) > 64
+        assert repr(found)
+        assert hash(found) == hash(tree.explain(seen))
+        assert tree.name
+        assert repr(tree)
+        assert tree.bounds() == build(64).bounds()
+        assert tree.negated_bounds() == build(64).negated_bounds()
+        assert condition_from_json(json.loads(json.dumps(tree.to_json()))) == tree
+        assert pickle.loads(pickle.dumps(tree)) == copy.deepcopy(tree)
+        assert json.dumps(found.to_json())
+    finally:
+        sys.setrecursionlimit(before)
+
+
+def test_a_long_chain_of_one_operator_is_one_level() -> None:
+    tree: TerminationCondition = MaxIterations(5)
+    for n in range(1_000):
+        tree = tree | TokenLimit(n)
+    assert len(list(tree.leaves())) == 1_001
+    assert tree.check(AgentState(iteration=5))

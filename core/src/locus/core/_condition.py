@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import reduce
 from typing import Any, ClassVar, NoReturn, TypeVar, final
 
-from attrs import NOTHING, Attribute, field, fields, has
+from attrs import NOTHING, Attribute, Factory, field, fields, has
 
 from locus.core._answers import Bounds, Explanation, Reading, Satisfied, all_of, any_of
 from locus.core.data import decode_data, encode_data
@@ -258,8 +258,15 @@ def condition_from_json(data: Any) -> TerminationCondition:
 
     Raises:
         UnknownName: no registered condition, or no argument of it, has that name.
-        ConfigError: an argument is missing or wrong, or a function cannot be found.
+        ConfigError: an argument is missing or wrong, a function cannot be found, or it is nested too deeply.
     """
+    try:
+        return _from_json(data)
+    except RecursionError:
+        raise ConfigError(_TOO_DEEP) from None
+
+
+def _from_json(data: Any) -> TerminationCondition:
     tag = data.get("type") if isinstance(data, Mapping) else None
     if not isinstance(tag, str):
         raise ConfigError(f"{data!r} is not a condition; it looks like {{'type': 'MaxIterations', 'n': 10}}")
@@ -284,6 +291,25 @@ def condition_from_json(data: Any) -> TerminationCondition:
 # -- composites -----------------------------------------------------------------------------------
 
 Ask = Callable[[TerminationCondition], Satisfied | None]
+
+#: How many levels conditions may be nested. Asking, printing and comparing recurse, and so do `repr` and `json` of what
+#: they return: a tree that can be built must never come to the limit of the interpreter there.
+MAX_DEPTH = 64
+_TOO_DEEP = (
+    f"a condition may be nested {MAX_DEPTH} levels deep, and this one goes deeper; a chain of one operator, such as "
+    "a | b | c, is one level, so write it flat, or as a function in CustomCondition(...)"
+)
+
+
+def _count_levels(condition: Any) -> int:
+    branches = condition.conditions if isinstance(condition, _Composite) else (condition.condition,)
+    levels: int = 1 + max(getattr(branch, "_levels", 0) for branch in branches)
+    if levels > MAX_DEPTH:
+        raise ConfigError(_TOO_DEEP)
+    return levels
+
+
+_LEVELS = Factory(_count_levels, takes_self=True)
 
 
 def _require_condition(given: Any) -> TerminationCondition:
@@ -383,6 +409,7 @@ class AndCondition(_Composite):
     """Stop when all branches hold; the first that does not is the last one asked. Written ``a & b``."""
 
     conditions: tuple[TerminationCondition, ...]
+    _levels: int = field(init=False, eq=False, default=_LEVELS)
     _sign: ClassVar[str] = "&"
     _word: ClassVar[str] = "AND"
     _decides: ClassVar[bool] = False
@@ -414,6 +441,7 @@ class OrCondition(_Composite):
     """Stop when any branch holds; the first that does is the last one asked. Written ``a | b``."""
 
     conditions: tuple[TerminationCondition, ...]
+    _levels: int = field(init=False, eq=False, default=_LEVELS)
     _sign: ClassVar[str] = "|"
     _word: ClassVar[str] = "OR"
     _decides: ClassVar[bool] = True
@@ -450,6 +478,7 @@ class NotCondition(TerminationCondition):
     """Stop when the condition does not hold. Written ``~a``; ``~~a`` is ``a``."""
 
     condition: TerminationCondition = field(converter=_require_condition)
+    _levels: int = field(init=False, eq=False, default=_LEVELS)
 
     @property
     def name(self) -> str:

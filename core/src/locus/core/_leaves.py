@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from functools import reduce
 from importlib import import_module
 from inspect import iscoroutine, iscoroutinefunction
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, ClassVar, final
 
 from attrs import Attribute, field
@@ -81,14 +83,14 @@ def ask(name: str, fn: Callable[[Any], bool], about: Any) -> bool:
 
 
 @frozen
-class ArgsTest:
-    """A predicate on a call's arguments, asked through `ask`; equal predicates share their answers."""
+class Predicate:
+    """A predicate on a state or on a call's arguments, asked through `ask`; equal predicates share their answers."""
 
     name: str
-    predicate: Callable[[Mapping[str, Any]], bool]
+    predicate: Callable[[Any], bool]
 
-    def __call__(self, arguments: Mapping[str, Any]) -> bool:
-        return ask(self.name, self.predicate, arguments)
+    def __call__(self, about: Any) -> bool:
+        return ask(self.name, self.predicate, about)
 
 
 # -- limits -------------------------------------------------------------------------------------------------------
@@ -352,11 +354,11 @@ class ToolCalled(TerminationCondition):
     require_success: bool = field(
         default=True, validator=_must_be("True or False", lambda value: isinstance(value, bool))
     )
-    _test: ArgsTest | None = field(init=False, eq=False)
+    _test: Predicate | None = field(init=False, eq=False)
 
     @_test.default
-    def _make_test(self) -> ArgsTest | None:
-        return None if self.predicate is None else ArgsTest(self.name, self.predicate)
+    def _make_test(self) -> Predicate | None:
+        return None if self.predicate is None else Predicate(self.name, self.predicate)
 
     def _first_match(self, state: AgentState) -> ToolExecution | None:
         return state.first_execution(self.tool, self._test, require_success=self.require_success)
@@ -475,8 +477,8 @@ class CustomCondition(TerminationCondition):
     """Stop when a function of the state says so.
 
     Args:
-        fn: ``(state) -> bool``, pure, or its dotted name. One that raises, or returns something else, ends
-            the run with `ConditionError`.
+        fn: ``(state) -> bool``, pure, or its dotted name. It is called once for a state, wherever it is in the
+            condition. One that raises, or returns something else, ends the run with `ConditionError`.
         name: what a stop is reported as; the default is ``"CustomCondition"`` (kept as ``label``).
     """
 
@@ -487,6 +489,12 @@ class CustomCondition(TerminationCondition):
         validator=_must_be("the text that a stop is reported as", lambda value: value is None or _is_text(value)),
     )
 
+    _test: Predicate = field(init=False, eq=False)
+
+    @_test.default
+    def _make_test(self) -> Predicate:
+        return Predicate(self.name, self.fn)
+
     @property
     def name(self) -> str:
         """The given name, or the name of the class."""
@@ -494,7 +502,7 @@ class CustomCondition(TerminationCondition):
 
     def check(self, state: AgentState) -> bool:
         """What the function says."""
-        return ask(self.name, self.fn, state)
+        return state.satisfies(self._test)
 
     def reading(self, state: AgentState) -> Reading:
         """What the function says."""
@@ -503,23 +511,27 @@ class CustomCondition(TerminationCondition):
         return Reading(value=said, threshold=True, text=f"{name} returned {said}")
 
 
+def _identity(execution: ToolExecution) -> object:
+    # Executions built by hand, and calls that were refused before they had a key, are compared in full.
+    return execution.key or (execution.tool_name, execution.arguments)
+
+
 def same_call(a: ToolExecution, b: ToolExecution) -> bool:
     """Whether two executions were asked for with the same tool and arguments, cached or not."""
-    # Executions built by hand, and calls that were refused before they had a key, are compared in full.
-    if a.key or b.key:
-        return a.key == b.key
-    return a.tool_name == b.tool_name and a.arguments == b.arguments
+    return _identity(a) == _identity(b)
 
 
 @final
 @register_condition
 @frozen(repr=False)
 class NoProgress(TerminationCondition):
-    """Stop when the last calls were the same tool each with the same arguments; cache hits count.
+    """Stop when the last turns asked for the same calls each: the same tools with the same arguments.
+
+    The order of the calls of a turn, and how often one is in it, make no difference; cache hits count.
 
     Args:
-        window: how many identical calls in a row, 2 or more; None reads `AgentState.tool_loop_threshold`,
-            where less than 2 means never.
+        window: how many such turns in a row, 2 or more; None reads `AgentState.tool_loop_threshold`, where less than 2
+            means never.
     """
 
     reads_iteration: ClassVar[bool] = False
@@ -528,25 +540,28 @@ class NoProgress(TerminationCondition):
         default=None, validator=_must_be("an integer, 2 or more", lambda value: value is None or _is_whole(value, 2))
     )
 
-    def _calls_needed(self, state: AgentState) -> int:
+    def _turns_needed(self, state: AgentState) -> int:
         return state.tool_loop_threshold if self.window is None else self.window
 
     def _count_repeats(self, state: AgentState, most: int) -> int:
-        executions = state.tool_executions[-most:]
+        last: set[object] | None = None
         count = 0
-        while count < len(executions) and same_call(executions[-1], executions[-1 - count]):
-            count += 1
+        for _, turn in groupby(reversed(state.tool_executions), attrgetter("iteration")):
+            calls = set(map(_identity, turn))
+            if count == most or (last is not None and calls != last):
+                break
+            last, count = calls, count + 1
         return count
 
     def check(self, state: AgentState) -> bool:
-        """Whether the last calls are that many identical ones."""
-        needed = self._calls_needed(state)
-        return 2 <= needed <= len(state.tool_executions) and self._count_repeats(state, needed) == needed
+        """Whether the last turns are that many with the same calls."""
+        needed = self._turns_needed(state)
+        return needed >= 2 and self._count_repeats(state, needed) == needed
 
     def reading(self, state: AgentState) -> Reading:
-        """Identical calls at the end, counted up to the window."""
-        needed = self._calls_needed(state)
+        """Turns with the same calls at the end, counted up to the window."""
+        needed = self._turns_needed(state)
         if needed < 2:
             return Reading(None, needed, text=f"off (tool_loop_threshold is {needed})")
         count = self._count_repeats(state, needed)
-        return Reading(count, needed, needed - count, f"{count} of {needed} identical calls in a row")
+        return Reading(count, needed, needed - count, f"{count} of {needed} turns in a row with the same calls")

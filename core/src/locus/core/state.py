@@ -10,7 +10,7 @@ loop copies a state several times an iteration.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from operator import is_
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,10 @@ SCHEMA = 1
 
 #: The fields that only grow in a run; they are saved as what was added.
 GROWING = ("messages", "tool_executions", "reasoning_steps", "confidence_history", "tool_history", "errors")
+
+
+#: A pure function of a state.
+StatePredicate = Callable[["AgentState"], bool]
 
 
 def _texts(value: Iterable[str]) -> tuple[str, ...]:
@@ -143,7 +147,7 @@ class AgentState:
         confidence_threshold: what ``ConfidenceMet()`` without an argument compares with.
         confidence_history: each confidence that was set.
         tool_history: tool names in call order.
-        tool_loop_threshold: how many identical consecutive calls make a loop.
+        tool_loop_threshold: how many turns in a row with the same calls make a loop.
         terminal_tools: names of tools that end the run when called.
         prompt_tokens_used, completion_tokens_used, cached_tokens_used: totals of the run.
         token_budget: what ``TokenLimit()`` without an argument compares with, or None.
@@ -187,12 +191,15 @@ class AgentState:
     # How many reasoning steps are those of the base: the last one may have been replaced.
     _steps_kept: int | None = field(default=None, init=False, eq=False, repr=False)
     _index: ExecutionIndex | None = field(default=None, init=False, eq=False, repr=False)
+    # What predicates say of this state; see `satisfies`.
+    _answers: dict[StatePredicate, bool] | None = field(default=None, init=False, eq=False, repr=False)
 
     # -- builders -------------------------------------------------------------------------------
 
     def _with(self, **changes: Any) -> AgentState:
         """A copy with some fields changed; the values are trusted (builders check what comes from outside)."""
         values = self.__dict__.copy()
+        values["_answers"] = None
         if values["_committed"]:
             values["_base"], values["_committed"] = self, False
         values.update(changes)
@@ -336,7 +343,7 @@ class AgentState:
         """The state as a transition commits it; what follows is saved relative to it."""
         values = self.__dict__.copy()
         values["updated_at"], values["active_seconds"], values["iteration"] = updated_at, active_seconds, iteration
-        values["_base"], values["_committed"], values["_steps_kept"] = None, True, None
+        values["_base"], values["_committed"], values["_steps_kept"], values["_answers"] = None, True, None, None
         new = _new(AgentState)
         _set_values(new, values)
         return new
@@ -419,6 +426,17 @@ class AgentState:
         """The first execution of a tool whose arguments satisfy a pure predicate."""
         return self._executions().first(len(self.tool_executions), name, predicate, require_success=require_success)
 
+    def satisfies(self, predicate: StatePredicate) -> bool:
+        """What a pure predicate says of this state; it is called once."""
+        answers = self._answers
+        if answers is None:
+            answers = {}
+            object.__setattr__(self, "_answers", answers)
+        answer = answers.get(predicate)
+        if answer is None:
+            answer = answers[predicate] = predicate(self)
+        return answer
+
     def _executions(self) -> ExecutionIndex:
         index = self._index
         if index is None:
@@ -460,6 +478,7 @@ class AgentState:
             "_committed": False,
             "_steps_kept": None,
             "_index": None,
+            "_answers": None,
         }
 
     def __setstate__(self, values: dict[str, Any]) -> None:
