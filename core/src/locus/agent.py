@@ -183,7 +183,7 @@ class Agent(AgentKeywords[Deps, Out]):
         _refuse_event_loop("resume")
         return _finish(self.resume(thread, answer, output_schema=output_schema, **options))
 
-    def cancel(self, reason: str = "", *, run_id: str | None = None, thread_id: str | None = None) -> int:
+    def cancel(self, reason: str | None = "", *, run_id: str | None = None, thread_id: str | None = None) -> int:
         """End runs of this agent that are active now, at their next safe point. Safe from any thread.
 
         Args:

@@ -15,6 +15,7 @@ from locus import (
     Event,
     Hook,
     Interrupt,
+    InterruptEvent,
     Message,
     ModelErrorEvent,
     ModelSettings,
@@ -277,6 +278,19 @@ async def test_calls_that_ran_again(store: MemoryStore) -> None:
     result = await agent.run("x", thread_id="t")
     assert results(result)[0] == "at last"
     await same(dead(store, tools=tools))
+
+
+@pytest.mark.parametrize("kind", [ToolCompleteEvent, InterruptEvent])
+async def test_a_cancel_beside_an_open_question(store: MemoryStore, kind: type[Event]) -> None:
+    class Stop(Hook):
+        def on_event(self, event: Event) -> Cancel | None:
+            return Cancel("enough") if isinstance(event, kind) else None
+
+    script = [call("add", a=1), call("confirm", what="pay")], "never"
+    agent = made(store, *script, hooks=[Stop()], tool_execution="sequential")
+    done = await agent.run("x", thread_id="t")
+    assert done.stop_reason == "Cancelled: enough"
+    await same(dead(store, tool_execution="sequential"))
 
 
 async def test_calls_that_were_to_run_again_when_the_run_was_cancelled(store: MemoryStore) -> None:

@@ -33,11 +33,16 @@ class Continue:
     """Go on (what returning None means as well)."""
 
 
+def cancel_reason(given: object) -> str:
+    """The text of a cancel's reason, whatever was given as one: a cancel must not be lost because of it."""
+    return "" if given is None else str(given)
+
+
 @frozen
 class Cancel:
     """End the run cleanly once the current node has finished: ``TerminateEvent("Cancelled: <reason>")``."""
 
-    reason: str = ""
+    reason: str = field(default="", converter=cancel_reason)
 
 
 @frozen

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from attrs import define, evolve, field
 
-from locus.core.directives import Allow, Cancel, Directive, Interrupt, Reject, Retry
+from locus.core.directives import Allow, Cancel, Directive, Interrupt, Reject, Retry, cancel_reason
 from locus.core.ending import CONDITION_ERROR, Ending
 from locus.core.errors import BudgetExceeded, ConditionError, Fenced, ModelError, StepMismatch, StoreError, ThreadBusy
 from locus.core.events import Event, HookFailedEvent, ModelChunkEvent, ModelRestartEvent, RunStartEvent, stamp
@@ -194,10 +194,10 @@ class SegmentContext:
         """Why the run is ending, in words for the model and for people."""
         return (self.stop or Ending.from_cancel(self.cancelled)).reason
 
-    def cancel(self, reason: str = "") -> None:
+    def cancel(self, reason: str | None = "") -> None:
         """End the run at the next safe point. Safe to call from any thread."""
         if self._cancel is None:
-            self._cancel = reason
+            self._cancel = cancel_reason(reason)
 
     def fail(self, state: AgentState, reason: str, error: BaseException) -> AgentState:
         """End the run with an error, unless the condition explains the end better."""

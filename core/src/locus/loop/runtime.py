@@ -237,7 +237,7 @@ class AgentRuntime:
             raise ConfigError(f"{_NO_STORE}build it with checkpointer=")
         return self.store
 
-    def cancel(self, reason: str, run_id: str | None, thread_id: str | None) -> int:
+    def cancel(self, reason: str | None, run_id: str | None, thread_id: str | None) -> int:
         """Ask active runs to end; returns how many."""
         found = 0
         for run in tuple(self.active):

@@ -52,7 +52,7 @@ from locus.loop.thread import (
     recorded_ending,
     with_system,
 )
-from locus.loop.transition import advance_node, commit, emit_end
+from locus.loop.transition import advance_node, commit, emit_end, end_suspended
 from locus.models.call import ChildUsage, ModelCallResult, request_fingerprint
 from locus.tools.cancellation import cancellations, is_cancellation
 
@@ -98,15 +98,18 @@ async def run_segment(run: SegmentContext, store: JournalStore, segment: Segment
         following: Node | None = node
         cancelling = cancellations()
         before = cancelling()
-        try:
-            while following is not None:
-                if cancelling() > before:
-                    # A body swallowed it, or failed in its cleanup. A cancel scope asks again; a bare task does not.
-                    await anyio.lowlevel.checkpoint_if_cancelled()
-                    raise anyio.get_cancelled_exc_class()
+        while following is not None:
+            if cancelling() > before:
+                # A body swallowed it, or failed in its cleanup. A cancel scope asks again; a bare task does not.
+                await anyio.lowlevel.checkpoint_if_cancelled()
+                raise anyio.get_cancelled_exc_class()
+            try:
                 state, following = await advance_node(run, state, following)
-        except Suspended:
-            return await _pause(run)
+            except Suspended:
+                paused = None if run.halted else await _pause(run)
+                if paused is not None:
+                    return paused
+                state, following = await end_suspended(run)
         last = host.last
         assert last is not None
         ending = run.stop or Ending(last.why, last.satisfied)
@@ -355,8 +358,8 @@ async def _emit_missed_end(run: SegmentContext, *, is_wanted: bool) -> SegmentRe
     return SegmentResult(state=host.state, ending=ending) if is_wanted else None
 
 
-async def _pause(run: SegmentContext) -> SegmentResult:
-    """The segment ends with questions; the run goes on when they are answered."""
+async def _pause(run: SegmentContext) -> SegmentResult | None:
+    """The segment ends with questions; the run goes on when they are answered. None: it was cancelled meanwhile."""
     host = run.host
     questions = tuple(host.open_questions.values())
     await host.pause("interrupted")
@@ -372,6 +375,8 @@ async def _pause(run: SegmentContext) -> SegmentResult:
                 call_id=q.call_id,
             )
         )
+    if run.halted:
+        return None
     ending = Ending(INTERRUPTED)
     await emit_end(run, state, ending)
     return SegmentResult(state=state, ending=ending, questions=questions)

@@ -13,13 +13,14 @@ from locus.core.events import CheckpointEvent, IterationEvent, TerminateEvent
 from locus.core.journal import END, START, Cancelled
 from locus.core.state import AgentState
 from locus.hooks.dispatch import decide_route
+from locus.journal.host import JournalHost
 from locus.journal.recovery import last_request_id
 from locus.journal.writes import WHEN_BEFORE, When
 from locus.loop.context import SegmentContext
 from locus.loop.router import EXECUTE, TERMINATE, THINK, Node, Route, legal
 from locus.tools.outcome import with_recorded_results
 
-__all__ = ["advance_node", "commit", "emit_end"]
+__all__ = ["advance_node", "commit", "emit_end", "end_suspended"]
 
 _LAST = (TERMINATE, END)
 
@@ -71,7 +72,8 @@ def _fail_node(run: SegmentContext, node: Node, state: AgentState, error: Except
     if run.host.stop_error is not None:
         raise run.host.stop_error  # no failure of the node
     detail = f"{node.value}: {type(error).__name__}: {error}"
-    run.stop = Ending(NODE_ERROR, detail=detail, error=error)
+    if not run.halted:
+        run.stop = Ending(NODE_ERROR, detail=detail, error=error)
     return run.with_charges(state).with_error(detail)
 
 
@@ -94,6 +96,7 @@ async def _divert(run: SegmentContext, node: Node, state: AgentState, route: Rou
     chosen = await decide_route(impls, node, state, route.next, legal(node, state), run.health)
     if isinstance(chosen, Cancel):
         run.cancel(chosen.reason)
+    if run.halted or isinstance(chosen, Cancel):
         _stop_cancelled(run)
         return Route(TERMINATE, run.stop_reason)
     route = run.runtime.router.divert(node, state, route, chosen)
@@ -102,6 +105,19 @@ async def _divert(run: SegmentContext, node: Node, state: AgentState, route: Rou
     elif route.next is TERMINATE and run.stop is None:
         run.stop = Ending(DIVERTED, detail=route.why)
     return route
+
+
+async def end_suspended(run: SegmentContext) -> tuple[AgentState, Node | None]:
+    """Lead a node that asked a person to the end, because the run is cancelled: the questions stay without an answer.
+
+    As with a resume that ends before it begins, the journal says what became of the other calls.
+    """
+    host = run.host
+    await host.flush()
+    record = await JournalHost.peek(host.store, run.thread_id) or host
+    _stop_cancelled(run)
+    new = with_recorded_results(record, run.with_charges(host.state), run.stop_reason)
+    return await commit(run, host.state, new, host.open_node or EXECUTE, TERMINATE, ""), TERMINATE
 
 
 def _stop_cancelled(run: SegmentContext) -> None:

@@ -161,7 +161,13 @@ class _Walk:
             error = None if last.error is None else StepFailed(last.error)
             run.stop = Ending(last.why, last.satisfied, last.detail, error)
         try:
-            await advance_node(run, trace.before, Node(trace.node))
+            try:
+                await advance_node(run, trace.before, Node(trace.node))
+            except Suspended:
+                if trace.cancelled is None:
+                    raise
+                run.cancel(trace.cancelled)  # while its questions were open
+                await advance_node(run, trace.before, Node(trace.node))
         except ReplayDiffers as e:
             found: Difference = e.difference
             return found
