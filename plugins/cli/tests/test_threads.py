@@ -454,3 +454,92 @@ def test_a_plugin_that_cannot_be_asked_leaves_the_others_commands(
     assert (done.status, len(done.lines)) == (0, 1)
     assert "lacks:thread cannot be imported" in done.err
     assert "\n  count " in done.out
+
+
+# --- the next turn --------------------------------------------------------------------------------
+
+
+def test_continue_takes_the_newest_conversation_of_this_folder(
+    keeper: Locus, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper("run", "one", "-m", "toy:echo", "-q", "--thread", "mine")
+    (here / "elsewhere").mkdir()
+    monkeypatch.chdir(here / "elsewhere")
+    keeper("run", "other", "-m", "toy:echo", "-q")
+    monkeypatch.chdir(here)
+
+    done = keeper("run", "two", "-q", "-c")
+
+    assert (done.status, done.err) == (0, "")
+    assert json.loads(done.out)["said"] == ["one", "two"]
+
+
+def test_continue_without_a_conversation_is_one_line(keeper: Locus, here: Path) -> None:
+    done = keeper("run", "two", "-m", "toy:echo", "--continue")
+
+    assert (done.status, done.out, len(done.lines)) == (2, "", 1)
+    assert f"no conversation of {here} is kept in " in done.err
+
+
+@pytest.mark.parametrize("command", ["run", "chat"])
+@pytest.mark.parametrize("other", [["--thread", "t"], ["--no-keep"]])
+def test_continue_excludes_what_says_otherwise(keeper: Locus, command: str, other: list[str]) -> None:
+    done = keeper(command, *(["x"] if command == "run" else []), "-c", *other)
+
+    assert done.status == 2
+    assert f"--continue excludes {other[0]}" in done.err
+
+
+def test_next_turn_has_the_model_the_tools_and_the_prompt_of_the_thread(keeper: Locus, tools: str) -> None:
+    begun = ["-m", "toy:product", "-t", tools, "-s", "Be brief.", "--temperature", "0.5"]
+    keeper("run", "one", "-q", "--thread", "t", *begun)
+
+    done = keeper("run", "two", "--thread", "t")
+    typed = keeper("run", "three", "-q", "--thread", "t", "-m", "toy:echo")
+
+    assert (done.status, done.err) == (0, "")
+    assert done.out.startswith("toy:product\n")
+    assert "multiply(a=1234, b=5678)" in done.out
+    assert json.loads(typed.out) == {"said": ["one", "two", "three"], "system": ["Be brief."], "temperature": 0.5}
+
+
+def test_next_turn_without_a_file_of_tools_that_is_gone_is_a_warning(keeper: Locus, here: Path) -> None:
+    (here / "mine.py").write_text('def f() -> int:\n    """Give one."""\n    return 1\n')
+    keeper("run", "one", "-m", "toy:echo", "-q", "-t", "mine.py", "--thread", "t")
+    (here / "mine.py").unlink()
+
+    done = keeper("run", "two", "-q", "--thread", "t")
+
+    assert (done.status, len(done.lines)) == (0, 1)
+    assert f"the conversation had the tools of {here / 'mine.py'}, and there is no such file now" in done.err
+
+
+def test_chat_that_goes_on_shows_the_last_turns(keeper: Locus, terminal: Callable[..., Any]) -> None:
+    for text in ("one", "two", "three"):
+        keeper("run", text, "-m", "toy:thinks", "-q", "--thread", "t")
+    running = terminal("chat", "-c")
+
+    running.expect("toy:thinks; /help")
+    running.expect("(2 earlier messages")
+    running.expect("> two")
+    running.expect("Because.")
+    running.expect("> three")
+    running.expect("Because.")
+    running.send("/quit\n")
+    assert running.finish() == 0
+    assert "> one" not in running.output
+
+
+# --- search ---------------------------------------------------------------------------------------
+
+
+def test_search_finds_threads_by_their_title_and_by_what_was_said(keeper: Locus, tools: str) -> None:
+    keeper("run", "How high is the tower?", "-m", "toy:thinks", "-q", "--thread", "tower")
+    keeper("run", "What is it?", "-m", "toy:product", "-t", tools, "-q", "--thread", "product")
+
+    assert [row["thread_id"] for row in listed(keeper, "--search", "HIGH tower")] == ["tower"]
+    assert [row["thread_id"] for row in listed(keeper, "--search", "is")] == ["product", "tower"]
+    assert [row["thread_id"] for row in listed(keeper, "--search", "what 7006652")] == ["product"]
+    done = keeper("threads", "--search", "castle")
+    assert (done.status, done.out) == (0, "")
+    assert done.err.endswith("threads.db has 'castle'\n")

@@ -14,6 +14,7 @@ from locus.journal import JournalHost
 from locus_plugin_cli import status
 from locus_plugin_cli.approval_prompt import parse_answers
 from locus_plugin_cli.common_options import CommonOptions
+from locus_plugin_cli.continuing import choose_thread, take_up
 from locus_plugin_cli.conversation import Conversation, Turn
 from locus_plugin_cli.failures import explain_result, show_trace
 from locus_plugin_cli.interrupted_threads import mention_interrupted
@@ -43,7 +44,7 @@ def open_journals(options: AgentOptions, project: Project) -> Journals:
         ConfigError, PluginError: the store that was asked for cannot be made.
     """
     journals = Journals(choose_store(options.checkpointer, project, keep=not options.no_keep))
-    if options.thread is not None:
+    if options.thread is not None or options.newest:
         # Without what was said before, a turn of it would be another one.
         journals.insist()
     return journals
@@ -62,7 +63,8 @@ def run_turn(given: CommonOptions, options: AgentOptions, shown: Shown, prompt: 
     with open_journals(options, project) as journals:
         if shown == "text":
             mention_interrupted(journals, options.thread)
-        conversation = _conversation(Session.open(options, project, journals), shown)
+        chosen, project, _ = take_up(journals, choose_thread(journals, options), given, project)
+        conversation = _conversation(Session.open(chosen, project, journals), shown)
         return _concluded(conversation, conversation.say(prompt), given, shown)
 
 

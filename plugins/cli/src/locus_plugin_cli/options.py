@@ -30,6 +30,7 @@ class AgentOptions:
         tools: files and modules with tools.
         system: the system prompt, or ``@FILE``.
         thread: the conversation to begin or continue, or None for a new one.
+        newest: continue the newest conversation of this folder.
         checkpointer: where conversations are kept, or None for the default.
         no_keep: keep nothing.
         max_iterations: the most model calls of a run.
@@ -40,6 +41,7 @@ class AgentOptions:
     tools: tuple[str, ...] = ()
     system: str | None = None
     thread: str | None = None
+    newest: bool = False
     checkpointer: str | None = None
     no_keep: bool = False
     max_iterations: int | None = None
@@ -123,6 +125,7 @@ checkpointer_option: Callable[[Command], Command] = click.option(
 
 _KEEPING: tuple[Callable[[Command], Command], ...] = (
     click.option("--thread", type=NOT_BLANK, metavar="ID", help="The conversation to begin or to continue."),
+    click.option("-c", "--continue", "newest", is_flag=True, help="Continue the newest conversation of this folder."),
     checkpointer_option,
     click.option("--no-keep", is_flag=True, help="Keep nothing: the conversation ends with this command."),
 )

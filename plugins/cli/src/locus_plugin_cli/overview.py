@@ -10,11 +10,20 @@ from attrs import evolve
 
 from locus.core.errors import JournalError, LocusError, StoreError
 from locus.core.journal import FORK, Asked, Body, Paused
+from locus.core.messages import Role
 from locus.journal import JournalHost, JournalStore, ThreadInfo, ThreadQuery
 from locus.journal.listing import about, about_state, page, parent_thread, progress, status_of
 from locus_plugin_cli.text import format_time, one_line
 
-__all__ = ["as_json", "describe_status", "detail_of", "find_resumable", "is_resumable", "list_threads"]
+__all__ = [
+    "as_json",
+    "describe_status",
+    "detail_of",
+    "find_resumable",
+    "is_resumable",
+    "list_threads",
+    "search_threads",
+]
 
 #: The statuses of threads that ``resume`` goes on with.
 _RESUMABLE = ("waiting", "crashed", "paused", "dead_letter")
@@ -74,6 +83,36 @@ async def _read_status(store: JournalStore, info: ThreadInfo) -> ThreadInfo:
         agent_id=known.agent_id,
         metadata=known.metadata,
     )
+
+
+async def search_threads(
+    store: JournalStore, infos: Sequence[ThreadInfo], text: str
+) -> tuple[tuple[ThreadInfo, ...], int]:
+    """The threads that have all words of a text, and how many could not be read.
+
+    A word is looked for in the id and the title, which the listing has, and then in what was said, for which the thread
+    is read.
+
+    Raises:
+        StoreError: the store cannot be used.
+    """
+    words = text.casefold().split()
+    found, unread = [], 0
+    for info in infos:
+        known = f"{info.thread_id}\n{info.title}".casefold()
+        if missing := [word for word in words if word not in known]:
+            try:
+                host = await JournalHost.peek(store, info.thread_id)
+            except StoreError:
+                raise
+            except LocusError:
+                unread += 1
+                continue
+            said = [] if host is None else [m.text.casefold() for m in host.state.messages if m.role is not Role.SYSTEM]
+            if not all(any(word in each for each in said) for word in missing):
+                continue
+        found.append(info)
+    return tuple(found), unread
 
 
 def is_resumable(info: ThreadInfo) -> bool:

@@ -14,6 +14,7 @@ from attrs import frozen
 from locus import Agent
 from locus.models import Model, get_model
 from locus_kit.loading import load_tools
+from locus_plugin_cli.folders import FOLDER, folder_mark
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.model_choice import choose_model
 from locus_plugin_cli.options import AgentOptions
@@ -111,7 +112,10 @@ class Session:
             system: the system prompt in place of that of the options.
         """
         given = system is not None or self.options.system is not None
-        return {KEY: options_to_save(self.options, self.project, self.chosen, system=given)}
+        return {
+            KEY: options_to_save(self.options, self.project, self.chosen, system=given),
+            FOLDER: folder_mark(Path.cwd()),
+        }
 
     def command(self, *more: str) -> str:
         """The command that takes another turn of this conversation.

@@ -10,10 +10,12 @@ import attrs
 import click
 
 from locus.core.errors import InputError, LocusError, closest
-from locus.core.messages import Usage
+from locus.core.messages import Role, Usage
+from locus.core.state import AgentState
 from locus_plugin_cli import status
 from locus_plugin_cli.approval_prompt import is_person_present
 from locus_plugin_cli.common_options import CommonOptions, common_options
+from locus_plugin_cli.continuing import choose_thread, take_up
 from locus_plugin_cli.conversation import Conversation
 from locus_plugin_cli.disk_full import is_full
 from locus_plugin_cli.failures import explain_error, explain_result, show_trace
@@ -21,10 +23,10 @@ from locus_plugin_cli.interrupted_threads import mention_interrupted
 from locus_plugin_cli.message_input import read_message
 from locus_plugin_cli.one_turn import open_journals
 from locus_plugin_cli.options import AgentOptions, agent_options
-from locus_plugin_cli.output import say
+from locus_plugin_cli.output import Output, say
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.session import Session
-from locus_plugin_cli.text import escape_controls, format_tokens, one_line
+from locus_plugin_cli.text import escape_controls, format_tokens, one_line, shorten
 from locus_plugin_cli.view.tally import count_of
 from locus_plugin_cli.view.text import TextView
 
@@ -38,6 +40,9 @@ _HELP = """\
 /quit           leave; so does Ctrl-D
 //TEXT          a message that begins with a slash
 A line that ends with \\ goes on in the next; what is pasted is one message. Ctrl-C stops a running turn."""
+
+#: How many turns of a conversation that goes on are shown.
+_SHOWN_TURNS = 2
 
 _COMMANDS = ("help", "tokens", "system", "new", "quit")
 
@@ -53,18 +58,36 @@ def chat(ctx: click.Context, *, options: AgentOptions) -> int:
     configuration or a plugin is wrong.
     """
     given = ctx.ensure_object(CommonOptions)
+    if options.newest and (options.thread is not None or options.no_keep):
+        raise click.UsageError(f"--continue excludes {'--no-keep' if options.thread is None else '--thread'}", ctx)
     project = Project.of(given)
     with open_journals(options, project) as journals:
         mention_interrupted(journals, options.thread)
-        session = Session.open(options, project, journals)
+        chosen, project, before = take_up(journals, choose_thread(journals, options), given, project)
+        session = Session.open(chosen, project, journals)
         conversation = Conversation(session, TextView(sys.stdout, header=False), asks=True)
         talk = _Talk(conversation, debug=given.debug)
         click.echo(f"{session.model.name}; /help says what can be typed, Ctrl-D leaves", err=True)
+        if before is not None and is_person_present():
+            _show_last_turns(before)
         code = talk.go_on()
         if is_person_present() and journals.kept.lasting and talk.said_anything:
-            words = ["locus", "chat", "--thread", conversation.session.thread, *conversation.session.options.words()]
-            say(f"go on with: {shlex.join(words)}")
+            store = () if journals.kept.text is None else ("--checkpointer", journals.kept.text)
+            say(f"go on with: {shlex.join(['locus', 'chat', '--thread', conversation.session.thread, *store])}")
         return code
+
+
+def _show_last_turns(state: AgentState) -> None:
+    """The end of a conversation that goes on, shortened: what was asked, and what was answered."""
+    out = Output(sys.stdout)
+    said = [m for m in state.messages if m.role in (Role.USER, Role.ASSISTANT) and m.text.strip()]
+    asked = [i for i, message in enumerate(said) if message.role is Role.USER][-_SHOWN_TURNS:]
+    shown = said[asked[0] :] if asked else []
+    if left_out := len(said) - len(shown):
+        out.piece(f"({count_of(left_out, 'earlier message')}: locus threads show ID --messages)\n", "dim")
+    for message in shown:
+        mark = "> " if message.role is Role.USER else ""
+        out.piece(f"{mark}{shorten(message.text)}\n", "dim")
 
 
 class _Talk:

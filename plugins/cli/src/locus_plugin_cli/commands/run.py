@@ -88,6 +88,9 @@ def _check(
         wrong = f"expected one PROMPT, got {len(words)} words; put it in quotes: {shlex.quote(' '.join(words))}"
     elif options.no_keep and (resume or options.checkpointer is not None):
         wrong = f"--no-keep excludes {'--resume' if resume else '--checkpointer'}"
+    elif options.newest and (resume or options.thread is not None or options.no_keep):
+        other = "--resume" if resume else "--thread" if options.thread is not None else "--no-keep"
+        wrong = f"--continue excludes {other}"
     elif answers and not resume:
         wrong = "--answer goes with --resume"
     if wrong:

@@ -15,6 +15,7 @@ from locus_plugin_cli.common_options import CommonOptions, common_options
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.open_group import OpenGroup
 from locus_plugin_cli.options import AgentOptions, Command, checkpointer_option
+from locus_plugin_cli.parameter_types import NOT_BLANK
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.saved_options import restore_options
 from locus_plugin_cli.session import Session
@@ -31,6 +32,12 @@ _limit = click.option(
     metavar="N",
     help=f"At most the N newest; 0 = all. Default: {DEFAULT_LIMIT}, and all with --json.",
 )
+_search = click.option(
+    "--search",
+    type=NOT_BLANK,
+    metavar="TEXT",
+    help="Those with all these words in their title, their ID or what was said, in upper or lower case.",
+)
 _lines = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 
 
@@ -41,10 +48,13 @@ _lines = click.option("--json", "as_json", is_flag=True, help="One JSON object a
 )
 @_lines
 @_limit
+@_search
 @checkpointer_option
 @common_options
 @click.pass_context
-def threads(ctx: click.Context, *, as_json: bool, limit: int | None, checkpointer: str | None) -> int:
+def threads(
+    ctx: click.Context, *, as_json: bool, limit: int | None, search: str | None, checkpointer: str | None
+) -> int:
     """List the threads that are kept, the newest first; the commands below do more with one.
 
     A thread is a conversation: `locus run` and `locus chat` keep each in a file of yours unless --no-keep says
@@ -54,19 +64,20 @@ def threads(ctx: click.Context, *, as_json: bool, limit: int | None, checkpointe
         ctx.meta[_JSON], ctx.meta[_STORE] = as_json, checkpointer
         return status.OK
     with open_journals(ctx, checkpointer) as journals:
-        return print_threads(journals, as_json=as_json, limit=limit)
+        return print_threads(journals, as_json=as_json, limit=limit, search=search)
 
 
 @threads.command("list", short_help="List the threads, the newest first.")
 @_lines
 @_limit
+@_search
 @checkpointer_option
 @common_options
 @click.pass_context
-def _list(ctx: click.Context, *, as_json: bool, limit: int | None, checkpointer: str | None) -> int:
+def _list(ctx: click.Context, *, as_json: bool, limit: int | None, search: str | None, checkpointer: str | None) -> int:
     """List the threads that are kept, the newest first: the same as `locus threads`."""
     with open_journals(ctx, checkpointer) as journals:
-        return print_threads(journals, as_json=wants_json(ctx, as_json=as_json), limit=limit)
+        return print_threads(journals, as_json=wants_json(ctx, as_json=as_json), limit=limit, search=search)
 
 
 def wants_json(ctx: click.Context, *, as_json: bool) -> bool:

@@ -11,8 +11,9 @@ from locus_plugin_cli import status
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.output import Output, print_rows, say
 from locus_plugin_cli.overview import as_json as thread_as_json
-from locus_plugin_cli.overview import describe_status, list_threads
+from locus_plugin_cli.overview import describe_status, list_threads, search_threads
 from locus_plugin_cli.text import format_age, one_line
+from locus_plugin_cli.view.tally import count_of
 
 __all__ = ["DEFAULT_LIMIT", "print_threads"]
 
@@ -20,15 +21,23 @@ __all__ = ["DEFAULT_LIMIT", "print_threads"]
 DEFAULT_LIMIT = 20
 
 
-def print_threads(journals: Journals, *, as_json: bool, limit: int | None) -> int:
+def print_threads(journals: Journals, *, as_json: bool, limit: int | None, search: str | None = None) -> int:
     """Write the list; gives the exit status.
 
     Args:
         journals: the store.
         as_json: one JSON object a line.
         limit: the most threads; 0 = all, None = as many as suit the form.
+        search: words that all have to be in a thread; None = every thread.
     """
     every = journals.run(list_threads(journals.store))
+    if search is not None and every:
+        every, unread = journals.run(search_threads(journals.store, every, search))
+        if unread:
+            say(f"{count_of(unread, 'thread')} cannot be read, and only the title was searched")
+        if not every:
+            say(f"no thread in {one_line(journals.kept.name)} has {one_line(search)!r}")
+            return status.OK
     if limit is None:
         limit = 0 if as_json else DEFAULT_LIMIT
     chosen = every[:limit] if limit else every
