@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from locus.core.messages import Message, Role, TextBlock, ThinkingBlock, ToolCall, ToolResult
 from locus.models import Chunk, ModelRequest, ModelResponse, ModelSettings, OutputSpec
 from locus.plugins.secret import Secret
-from locus.tools.spec import ToolSpec
+from locus.tools.definition import ToolSpec
 from locus_plugin_anthropic.model import make
 from locus_plugin_anthropic.settings import AnthropicSettings
 from locus_testkit.localserver import Answer, LocalServer

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from locus.core.frozen import thaw
 from locus.core.messages import Message, Role, TextBlock, ThinkingBlock, ToolCall, ToolResult
 from locus.models import Chunk, ModelRequest, ModelResponse, ModelSettings, OutputSpec
-from locus.tools.spec import ToolSpec
+from locus.tools.definition import ToolSpec
 from locus_testkit import call
 
 LOOK = ToolSpec(

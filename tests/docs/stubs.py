@@ -23,7 +23,7 @@ MODULES = (
     "locus.core.executions",
     "locus.core.journal",
     "locus.core.messages",
-    "locus.core.reflect",
+    "locus.core.protocols",
     "locus.core.state",
     "locus.core.termination",
     "locus.plugins.report",

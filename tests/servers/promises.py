@@ -20,7 +20,7 @@ from locus.core.events import ModelChunkEvent, ModelCompleteEvent, ToolCompleteE
 from locus.core.messages import Message, Role, TextBlock, ToolResult
 from locus.journal import MemoryStore
 from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, ModelSettings, StopReason
-from locus.tools.spec import ToolSpec
+from locus.tools.definition import ToolSpec
 from locus_wire.errors import ContextTooLong, KeyRefused
 
 ADD = ToolSpec(

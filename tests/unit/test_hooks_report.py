@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from locus.hooks.health import HookHealth
-from locus.hooks.table import Impl
+from locus.hooks.table import HookHealth, Impl
 from locus.plugins.report import PluginReport, run_report
 
 GUARD = Impl(call=print, plugin="door", hook="locus_on_think", guard=True)

@@ -22,7 +22,7 @@ import pytest
 from locus.core.errors import ToolDefinitionError
 from locus.core.frozen import freeze, thaw
 from locus.tools import ArgumentError, Bound, Tool, tool
-from locus.tools.spec import ToolSpec
+from locus.tools.definition import ToolSpec
 
 T = TypeVar("T")
 Cents = NewType("Cents", int)

@@ -19,7 +19,7 @@ from locus.core.errors import ContextOverflow, ModelError
 from locus.core.events import ModelChunkEvent
 from locus.core.termination import CostLimit, MaxIterations
 from locus.models import Chunk, Model, ModelRequest, ModelSettings, OnChunk, Price
-from locus.tools.spec import ToolExample, ToolSpec
+from locus.tools.definition import ToolExample, ToolSpec
 from locus_testkit import (
     Cassette,
     CassetteError,

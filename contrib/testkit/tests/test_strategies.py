@@ -19,7 +19,7 @@ from locus.core.messages import Block, Message, Role, Usage
 from locus.core.state import AgentState
 from locus.core.termination import TerminationCondition, condition_from_json, condition_types
 from locus.models.protocol import ModelRequest, ModelResponse
-from locus.tools.spec import ToolSpec
+from locus.tools.definition import ToolSpec
 from locus_testkit import ScriptedModel
 from locus_testkit import strategies as values
 from locus_testkit.strategies import Growth, Journal

@@ -13,7 +13,7 @@ from locus import Agent
 from locus.core.messages import Message, Role, TextBlock, ThinkingBlock, ToolCall
 from locus.models import ModelRequest, ModelResponse, ModelSettings, OnChunk
 from locus.models.output import output_schema
-from locus.tools.spec import ToolSpec
+from locus.tools.definition import ToolSpec
 from locus_testkit import ScriptedModel, call, malformed_call
 from locus_wire import output_as_tool
 

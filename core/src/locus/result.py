@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from attrs import field
 
-from locus.core.ending import Ending
 from locus.core.errors import RunFailed
+from locus.core.events import Ending
 from locus.core.frozen import EMPTY, frozen
 from locus.core.messages import Usage
 

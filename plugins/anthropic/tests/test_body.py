@@ -9,7 +9,7 @@ import pytest
 from locus.core.frozen import freeze
 from locus.core.messages import Message, Role
 from locus.models.protocol import ModelRequest, ModelSettings, OutputSpec
-from locus.tools.spec import ToolSpec
+from locus.tools.definition import ToolSpec
 from locus_plugin_anthropic.body import body_of
 from locus_plugin_anthropic.settings import AnthropicSettings
 from locus_wire.errors import RequestRefused

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from locus.core.messages import MediaBlock, Message, Role, TextBlock, ThinkingBlock, ToolCall, ToolResult
 from locus.models.protocol import ModelRequest, ModelSettings
-from locus.tools.spec import ToolSpec
+from locus.tools.definition import ToolSpec
 from locus_plugin_anthropic.body import body_of
 from locus_plugin_anthropic.settings import AnthropicSettings
 

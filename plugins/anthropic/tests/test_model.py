@@ -12,7 +12,7 @@ from locus.agent import Agent
 from locus.core.errors import ModelError
 from locus.core.messages import Message, RawBlock, Role, TextBlock, ToolCall, Usage
 from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, ModelSettings, OutputSpec
-from locus.tools.spec import ToolSpec
+from locus.tools.definition import ToolSpec
 from locus_plugin_anthropic.model import AnthropicModel
 from locus_plugin_anthropic.settings import AnthropicSettings
 from locus_testkit.contracts import ModelContract, ModelFeatures, SentRequest

@@ -26,7 +26,7 @@ from attrs import evolve, frozen
 
 from locus.core.messages import Message, Role, ToolResult, Usage
 from locus.models.protocol import ModelRequest, ModelSettings
-from locus.tools.spec import ToolExample, ToolSpec
+from locus.tools.definition import ToolExample, ToolSpec
 from locus_plugin_llamacpp.model import LlamaCppModel, make
 
 DATA = Path(__file__).with_name("data") / "tool_cases.json"

@@ -13,7 +13,7 @@ from attrs import define, field
 from locus.core.errors import UnknownName
 from locus.core.messages import Message, Role, TextBlock, ToolCall, ToolResult
 from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, ModelSettings, OutputSpec
-from locus.tools.spec import ToolSpec
+from locus.tools.definition import ToolSpec
 from locus_plugin_llamacpp import engine as engine_module
 from locus_plugin_llamacpp.catalogue import PackagedModel
 from locus_plugin_llamacpp.engine import close_all

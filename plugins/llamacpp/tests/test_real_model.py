@@ -17,7 +17,7 @@ import pytest
 
 from locus.core.messages import Message, Role, ToolResult
 from locus.models.protocol import Chunk, ModelRequest, ModelSettings, OutputSpec
-from locus.tools.spec import ToolSpec
+from locus.tools.definition import ToolSpec
 from locus_plugin_llamacpp.engine import close_all
 from locus_plugin_llamacpp.errors import BadRequest, PromptTooLong
 from locus_plugin_llamacpp.model import LlamaCppModel, make

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from locus.tools.spec import ToolSpec
+from locus.tools.definition import ToolSpec
 from locus_plugin_llamacpp.schema import answer_schema, turn_schema
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from locus.core.messages import MediaBlock, Message, Role, TextBlock, ThinkingBlock, ToolCall, ToolResult
 from locus.models.protocol import ModelRequest, ModelSettings, OutputSpec
-from locus.tools.spec import ToolExample, ToolSpec
+from locus.tools.definition import ToolExample, ToolSpec
 from locus_plugin_llamacpp.errors import BadRequest
 from locus_plugin_llamacpp.examples import GENERIC, examples_for
 from locus_plugin_llamacpp.history import EXTRAS

@@ -18,7 +18,7 @@ from locus.core.messages import MediaBlock, Message, RawBlock, Role, TextBlock, 
 from locus.models import ModelRequest, ModelSettings, OutputSpec
 from locus.models.protocol import Chunk, ModelResponse
 from locus.plugins.secret import Secret
-from locus.tools.spec import ToolSpec
+from locus.tools.definition import ToolSpec
 from locus_plugin_oci.cohere import Cohere
 from locus_plugin_oci.generic import Generic
 from locus_plugin_oci.listing import default_model, models

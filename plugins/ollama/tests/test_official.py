@@ -14,7 +14,7 @@ from locus.core.frozen import freeze
 from locus.core.messages import MediaBlock, Role, TextBlock, ThinkingBlock, ToolCall, ToolResult
 from locus.core.messages import Message as Turn
 from locus.models.protocol import ModelRequest, OutputSpec
-from locus.tools.spec import ToolSpec
+from locus.tools.definition import ToolSpec
 from locus_plugin_ollama.answers import Answer
 from locus_plugin_ollama.request import body_of
 from locus_plugin_ollama.settings import OllamaSettings

@@ -14,7 +14,7 @@ from locus.core.frozen import freeze
 from locus.core.messages import MediaBlock, Message, Role, TextBlock, ThinkingBlock, ToolCall, ToolResult
 from locus.models.protocol import ModelRequest, ModelSettings, OutputSpec, Price
 from locus.plugins.settings import Layer, structure
-from locus.tools.spec import ToolSpec
+from locus.tools.definition import ToolSpec
 from locus_plugin_ollama.errors import CannotSend
 from locus_plugin_ollama.messages import encode_messages
 from locus_plugin_ollama.model import OllamaModel, make

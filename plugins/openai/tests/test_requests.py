@@ -10,7 +10,7 @@ import pytest
 from locus.core.frozen import freeze
 from locus.core.messages import MediaBlock, Message, Role, TextBlock, ToolCall, ToolResult
 from locus.models.protocol import Chunk, ModelRequest, ModelResponse, ModelSettings, OutputSpec
-from locus.tools.spec import ToolSpec
+from locus.tools.definition import ToolSpec
 from locus_testkit.localserver import Answer, LocalServer
 from locus_wire.errors import BadAnswer, ConnectionLost, Overloaded, ProviderFailed
 

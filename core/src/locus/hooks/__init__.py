@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from locus.core.lazy import exports
 
 if TYPE_CHECKING:
-    from locus.hooks.contribute import Contribution as Contribution
+    from locus.hooks.compile import Contribution as Contribution
     from locus.hooks.manager import HookManager as HookManager
     from locus.hooks.specs import HOOKS as HOOKS
     from locus.hooks.specs import HookInfo as HookInfo
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from locus.hooks.specs import observer_info as observer_info
 
 _MODULES = {
-    "locus.hooks.contribute": ("Contribution",),
+    "locus.hooks.compile": ("Contribution",),
     "locus.hooks.manager": ("HookManager",),
     "locus.hooks.specs": ("HOOKS", "HookInfo", "observer_hook", "observer_info"),
 }

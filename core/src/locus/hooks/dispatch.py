@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
     from locus.core.messages import ToolCall, Usage
     from locus.hooks.context import RunContext
-    from locus.hooks.health import HookHealth
-    from locus.hooks.table import Impl
+    from locus.hooks.table import HookHealth, Impl
     from locus.models.protocol import Model
 
 __all__ = [

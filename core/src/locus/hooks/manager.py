@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from locus.core.errors import PluginError
 from locus.core.frozen import EMPTY, frozen
 from locus.core.lazy import Lazy
-from locus.hooks.contribute import Contribution, collect_from
 from locus.hooks.table import NO_HOOKS, HookTable
 from locus.plugins.report import PluginReport
 
 if TYPE_CHECKING:
     from locus.hooks import compile as compiler
+    from locus.hooks.compile import Contribution
     from locus.plugins.activation import ActivePlugin
 else:
     # pluggy and the specifications: an agent without hooks needs neither.
@@ -76,7 +76,7 @@ class HookManager:
         errors: list[PluginError] = []
         for impl in self.table.impls(hook):
             try:
-                found += collect_from(impl)
+                found += compiler.collect_from(impl)
             except PluginError as e:
                 errors.append(e)
         return tuple(found), tuple(errors)

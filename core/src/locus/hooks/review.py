@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from locus.core.messages import ToolCall
     from locus.core.state import AgentState
     from locus.hooks.context import RunContext
-    from locus.hooks.health import HookHealth
-    from locus.hooks.table import Impl
+    from locus.hooks.table import HookHealth, Impl
 
 __all__ = ["Step", "filter_input", "filter_progress", "review"]
 

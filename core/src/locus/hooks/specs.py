@@ -63,7 +63,7 @@ from locus.hooks.table import PROJECT, observer_hook
 if TYPE_CHECKING:
     from locus.core.directives import Cancel, Continue, Decision, Directive, Verdict
     from locus.core.messages import Message, ToolCall
-    from locus.core.reflect import ReflectPolicy
+    from locus.core.protocols import ReflectPolicy
     from locus.core.state import AgentState
     from locus.hooks.context import RunContext
     from locus.models.prices import PriceSource

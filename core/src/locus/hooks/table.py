@@ -1,6 +1,7 @@
 """What the loop calls: for each hook a tuple of ready callables, for each event class the tuple of its listeners.
 
-Built once per agent. Without a listener, every question is one dict look-up that finds an empty tuple.
+Built once per agent; `HookHealth` is made once per run, and counts what failed in it. Without a listener, every
+question is one dict look-up that finds an empty tuple.
 """
 
 from __future__ import annotations
@@ -10,13 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field
 
-from locus.core.events import Event, ModelChunkEvent
+from locus.core.events import Event, HookFailedEvent, ModelChunkEvent
 from locus.core.frozen import frozen
+from locus.core.lazy import Lazy
+from locus.plugins.report import HookFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    import traceback
+    from collections.abc import Awaitable, Callable, Mapping
+else:
+    traceback = Lazy("traceback")
 
-__all__ = ["NO_HOOKS", "PROJECT", "HookTable", "Impl", "observer_hook"]
+__all__ = ["NO_HOOKS", "PROJECT", "STRIKES", "HookHealth", "HookTable", "Impl", "observer_hook"]
 
 #: What every hook's name begins with, and pluggy's project name. Permanent API: changing it would silently switch
 #: off every plugin.
@@ -111,3 +117,64 @@ class HookTable:
 
 #: The table of an agent without hooks.
 NO_HOOKS = HookTable()
+
+#: After this many failures in a run an isolated hook is not called again.
+STRIKES = 3
+
+
+class HookHealth:
+    """What failed in one run, and which hooks are not called any more because of it.
+
+    Made by the loop, which passes it to every function of `locus.hooks.dispatch`.
+
+    Args:
+        emit: emits the event of a failure; None keeps failures to the report.
+    """
+
+    __slots__ = ("_emit", "_failures", "quarantined")
+
+    def __init__(self, emit: Callable[[HookFailedEvent], Awaitable[object]] | None = None) -> None:
+        self._emit = emit
+        self._failures: dict[Impl, HookFailure] = {}
+        #: Implementations that are not called again in this run.
+        self.quarantined: frozenset[Impl] = frozenset()
+
+    @property
+    def failures(self) -> tuple[HookFailure, ...]:
+        """One entry for each hook that failed, in the order of the first failures."""
+        return tuple(self._failures.values())
+
+    def record(self, impl: Impl, error: BaseException, *, isolated: bool) -> HookFailedEvent:
+        """Count a failure.
+
+        Args:
+            impl: what failed.
+            error: what it raised; gets a note that names the plugin and the hook.
+            isolated: the run goes on as if it had not been called, so it is quarantined in the end. Guards
+                are not, nor is what fails closed.
+
+        Returns:
+            The event to emit, see `emit`.
+        """
+        error.add_note(f"in hook {impl.hook} of plugin {impl.plugin!r}")
+        known = self._failures.get(impl)
+        count = 1 if known is None else known.count + 1
+        quarantined = isolated and not impl.guard and count >= STRIKES
+        text = f"{type(error).__name__}: {error}"
+        self._failures[impl] = HookFailure(
+            plugin=impl.plugin,
+            hook=impl.hook,
+            error=text if known is None else known.error,
+            count=count,
+            quarantined=quarantined,
+            trace="".join(traceback.format_exception(error)) if known is None else known.trace,
+        )
+        if quarantined:
+            self.quarantined |= {impl}
+        return HookFailedEvent(plugin=impl.plugin, hook=impl.hook, error=text, quarantined=quarantined)
+
+    async def emit(self, failed: list[HookFailedEvent] | None) -> None:
+        """Emit what was recorded, oldest first."""
+        if failed and self._emit is not None:
+            for event in failed:
+                await self._emit(event)

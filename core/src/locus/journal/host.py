@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
     from typing import NoReturn, Self
 
-    from locus.core.ending import Ending
+    from locus.core.events import Ending
     from locus.core.messages import Usage
     from locus.core.state import AgentState
     from locus.journal.store import Posted

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from locus.core.errors import ConfigError
 from locus.core.frozen import EMPTY, FrozenDict
 from locus.core.lazy import Lazy
-from locus.core.protocols import has_all_of
-from locus.core.reflect import AnyOf
+from locus.core.protocols import AnyOf, has_all_of
 from locus.core.state import AgentState
 from locus.hooks.manager import HookManager
 from locus.journal.effects import InProcess, SystemClock

@@ -14,9 +14,17 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from attrs import define, evolve, field
 
 from locus.core.directives import Allow, Cancel, Directive, Interrupt, Reject, Retry, cancel_reason
-from locus.core.ending import CONDITION_ERROR, Ending
 from locus.core.errors import BudgetExceeded, ConditionError, Fenced, ModelError, StepMismatch, StoreError, ThreadBusy
-from locus.core.events import Event, HookFailedEvent, ModelChunkEvent, ModelRestartEvent, RunStartEvent, stamp
+from locus.core.events import (
+    CONDITION_ERROR,
+    Ending,
+    Event,
+    HookFailedEvent,
+    ModelChunkEvent,
+    ModelRestartEvent,
+    RunStartEvent,
+    stamp,
+)
 from locus.core.frozen import maker
 from locus.core.journal import BLANK
 from locus.core.step_id import REVIEW, STEP, THINK, StepId
@@ -29,9 +37,9 @@ from locus.hooks.dispatch import (
     suppressions,
     with_suppressions,
 )
-from locus.hooks.health import HookHealth
 from locus.hooks.hook import Stash
 from locus.hooks.review import filter_progress
+from locus.hooks.table import HookHealth
 from locus.loop import nodes
 from locus.models.call import ChildUsage, hash_request, model_step
 from locus.models.protocol import ModelRequest, ModelResponse

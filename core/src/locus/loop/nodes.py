@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from locus.core.directives import Cancel, Revise
-from locus.core.ending import MODEL_ERROR
 from locus.core.errors import ModelError, StepFailed
-from locus.core.events import ThinkEvent
+from locus.core.events import MODEL_ERROR, ThinkEvent
 from locus.core.frozen import maker
 from locus.core.lazy import Lazy
 from locus.core.messages import Message, Usage, plugin_message

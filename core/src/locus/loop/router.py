@@ -19,7 +19,7 @@ from attrs.validators import instance_of
 
 from locus.core.errors import ConditionError
 from locus.core.frozen import frozen
-from locus.core.reflect import AnyOf, ReflectPolicy
+from locus.core.protocols import AnyOf, ReflectPolicy
 from locus.core.termination import MaxIterations, Satisfied, TerminationCondition
 
 if TYPE_CHECKING:

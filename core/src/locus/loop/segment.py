@@ -28,9 +28,8 @@ import anyio.lowlevel
 from attrs import evolve
 
 from locus.core.directives import Cancel, Suspended
-from locus.core.ending import INTERRUPTED, JOURNAL_ERROR, Ending
 from locus.core.errors import DeadLetter, JournalError, NothingToResume, NotSerialisable
-from locus.core.events import InterruptEvent, RunStartEvent
+from locus.core.events import INTERRUPTED, JOURNAL_ERROR, Ending, InterruptEvent, RunStartEvent
 from locus.core.journal import BLANK, END, START, ModelFailed, Outcome
 from locus.core.messages import Message, Role
 from locus.core.state import AgentState

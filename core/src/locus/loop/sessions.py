@@ -15,7 +15,7 @@ from locus.core.errors import LocusError, PluginError
 from locus.core.lazy import Lazy
 from locus.hooks.dispatch import as_caller
 from locus.loop.router import Node
-from locus.tools.spec import SESSION_TOOLS
+from locus.tools.definition import SESSION_TOOLS
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field
 
-from locus.core.ending import INTERRUPTED, Ending
 from locus.core.errors import InterruptMismatch, StepFailed, closest
+from locus.core.events import INTERRUPTED, Ending
 from locus.core.frozen import EMPTY, FrozenDict, frozen
 from locus.core.journal import Asked
 from locus.core.messages import Message, Role

@@ -7,9 +7,16 @@ what says that this worker must not go on.
 from __future__ import annotations
 
 from locus.core.directives import Cancel
-from locus.core.ending import CONDITION_ERROR, DIVERTED, NODE_ERROR, Ending
 from locus.core.errors import ConditionError
-from locus.core.events import CheckpointEvent, IterationEvent, TerminateEvent
+from locus.core.events import (
+    CONDITION_ERROR,
+    DIVERTED,
+    NODE_ERROR,
+    CheckpointEvent,
+    Ending,
+    IterationEvent,
+    TerminateEvent,
+)
 from locus.core.journal import END, START, Cancelled
 from locus.core.state import AgentState
 from locus.hooks.dispatch import decide_route

@@ -19,7 +19,7 @@ from locus.core.frozen import EMPTY, FrozenDict, fast_init, freeze, frozen
 from locus.core.lazy import Lazy
 from locus.core.messages import Message, ToolCall, Usage
 from locus.core.protocols import has_all_of
-from locus.tools.spec import ToolSpec
+from locus.tools.definition import ToolSpec
 
 if TYPE_CHECKING:
     from locus.plugins import providers

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from locus.tools.decorator import tool as tool
     from locus.tools.definition import ArgumentError as ArgumentError
     from locus.tools.definition import Bound as Bound
+    from locus.tools.definition import Effect as Effect
     from locus.tools.definition import Idempotent as Idempotent
     from locus.tools.definition import Tool as Tool
+    from locus.tools.definition import ToolExample as ToolExample
+    from locus.tools.definition import ToolSpec as ToolSpec
     from locus.tools.registry import ToolRegistry as ToolRegistry
     from locus.tools.registry import tools_of as tools_of
     from locus.tools.result import error_text as error_text
     from locus.tools.result import result_content as result_content
     from locus.tools.result import result_text as result_text
-    from locus.tools.spec import Effect as Effect
-    from locus.tools.spec import ToolExample as ToolExample
-    from locus.tools.spec import ToolSpec as ToolSpec
 
 _MODULES = {
     "locus.schema.canonical": ("call_key",),
@@ -32,10 +32,9 @@ _MODULES = {
     "locus.tools.body": ("call_in_thread", "enter_body"),
     "locus.tools.context": ("ToolContext",),
     "locus.tools.decorator": ("ToolOptions", "as_tool", "tool"),
-    "locus.tools.definition": ("ArgumentError", "Bound", "Idempotent", "Tool"),
+    "locus.tools.definition": ("ArgumentError", "Bound", "Effect", "Idempotent", "Tool", "ToolExample", "ToolSpec"),
     "locus.tools.registry": ("ToolRegistry", "tools_of"),
     "locus.tools.result": ("error_text", "result_content", "result_text"),
-    "locus.tools.spec": ("Effect", "ToolExample", "ToolSpec"),
 }
 
 __all__ = [name for names in _MODULES.values() for name in names]

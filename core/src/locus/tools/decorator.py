@@ -16,8 +16,7 @@ from locus.core.errors import ToolDefinitionError, closest
 from locus.core.lazy import Lazy
 from locus.schema.text import clean_text, join_names, safe_repr
 from locus.tools.context import ToolContext
-from locus.tools.definition import ArgumentError, Idempotent, Tool
-from locus.tools.spec import Effect, ToolExample, ToolSpec
+from locus.tools.definition import ArgumentError, Effect, Idempotent, Tool, ToolExample, ToolSpec
 
 if TYPE_CHECKING:
     from locus.schema import arguments, signatures

@@ -1,4 +1,4 @@
-"""`Tool`: a function that a model may call, with everything dispatch needs to know about it.
+"""`Tool`: a function that a model may call, with everything dispatch needs to know about it, and what a model reads.
 
 A tool is a value. It can still be called like the function that it was made from, so a unit test of a tool is a
 call of it.
@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, cast
 
-from attrs import evolve
+from attrs import evolve, field
 
-from locus.core.frozen import freeze, frozen
+from locus.core.frozen import FrozenDict, freeze, frozen
 from locus.core.lazy import Lazy
 from locus.tools.context import ToolContext
-from locus.tools.spec import Effect, ToolExample, ToolSpec
 
 if TYPE_CHECKING:
     from msgspec import structs
@@ -28,10 +27,26 @@ else:
     jsonschema = Lazy("locus.schema.jsonschema")
     structs = Lazy("msgspec.structs")
 
-__all__ = ["RESULT_CHARS", "ArgumentError", "Bound", "Idempotent", "Tool"]
+__all__ = [
+    "RESULT_CHARS",
+    "SESSION_TOOLS",
+    "ArgumentError",
+    "Bound",
+    "Effect",
+    "Idempotent",
+    "Tool",
+    "ToolExample",
+    "ToolSpec",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+W = TypeVar("W")
+
+#: The key of the tools that plugins bring to one run in ``state.metadata``.
+SESSION_TOOLS = "locus.tools"
+
+Effect = Literal["pure", "keyed", "once"]
 
 #: False: the body runs each time. True: once per run for the same arguments. ``"thread"``: once per thread.
 Idempotent = Literal[False, True, "thread"]
@@ -41,6 +56,61 @@ _LONGEST_USAGE = 400
 
 #: How much of a result the model gets, in characters, unless the tool says otherwise.
 RESULT_CHARS = 100_000
+
+
+@frozen(kw_only=True)
+class ToolExample:
+    """A worked example of one call: what the user says, how the tool is called, what it returns.
+
+    Args:
+        user: the request that leads to the call.
+        arguments: the right arguments.
+        result: what the tool returns, as text.
+        answer: what the assistant then says.
+    """
+
+    user: str
+    arguments: FrozenDict[str, Any] = field(converter=freeze)
+    result: str = ""
+    answer: str = ""
+
+
+@frozen(kw_only=True)
+class ToolSpec:
+    """What a model reads of a tool.
+
+    Args:
+        name: unique within the request; letters, digits, ``_`` and ``-``, at most 64.
+        description: when to use it, when not, what it returns.
+        parameters: JSON Schema of the arguments, an object schema.
+        examples: worked examples, for models that need them.
+    """
+
+    name: str
+    description: str
+    parameters: FrozenDict[str, Any] = field(converter=freeze)
+    examples: tuple[ToolExample, ...] = ()
+    # The encoded form, computed once per provider: the tools of turn k+1 are byte-identical to those of turn k.
+    _wire: dict[str, Any] = field(factory=dict, init=False, eq=False, repr=False)
+
+    @property
+    def properties(self) -> Mapping[str, Any]:
+        """The parameters by name, each a JSON Schema."""
+        found: Mapping[str, Any] = self.parameters.get("properties", {})
+        return found
+
+    def wire(self, form: str, encode: Callable[[ToolSpec], W]) -> W:
+        """The encoded form of this tool, computed once per ``form`` and kept beside it; see `Message.wire`.
+
+        Args:
+            form: a name for the encoding, unique to the encoder and its settings.
+            encode: the pure function from the tool to its encoded form.
+        """
+        try:
+            return cast("W", self._wire[form])
+        except KeyError:
+            made = self._wire[form] = encode(self)
+            return made
 
 
 @frozen

@@ -13,8 +13,7 @@ from locus.core.errors import ToolDefinitionError, closest
 from locus.core.fingerprint import short_hash
 from locus.schema.text import clean_text, join_names, safe_repr
 from locus.tools.decorator import as_tool
-from locus.tools.definition import Tool
-from locus.tools.spec import ToolSpec
+from locus.tools.definition import Tool, ToolSpec
 
 __all__ = ["ToolRegistry", "tools_of"]
 

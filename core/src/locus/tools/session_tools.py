@@ -16,8 +16,7 @@ from attrs import evolve
 from locus.core.errors import CheckpointError, ToolError
 from locus.core.frozen import FrozenDict, frozen, thaw
 from locus.core.lazy import Lazy
-from locus.tools.definition import Bound, Tool
-from locus.tools.spec import SESSION_TOOLS, ToolSpec
+from locus.tools.definition import SESSION_TOOLS, Bound, Tool, ToolSpec
 
 if TYPE_CHECKING:
     from locus.core.state import AgentState
