@@ -41,6 +41,7 @@ from locus.core.termination import (
     TokenLimit,
     ToolCalled,
 )
+from locus.journal import MemoryStore, read_history
 from locus.loop.budget import NoHaltWarning
 from locus.models.protocol import Price
 from locus.plugin import RunContext, hookimpl
@@ -96,9 +97,52 @@ async def test_max_iterations_allows_exactly_n_model_calls(n: int, spelled: str)
     assert len(model.requests) == n
     assert result.stop_reason == "MaxIterations"
     assert result.satisfied == ("MaxIterations",)
-    # The n-th iteration's tools ran, and the index is that of the n-th iteration.
+    # The n-th iteration's tools ran: n iterations are finished.
     assert results(result) == ["2"] * n
-    assert result.state.iteration == n - 1
+    assert result.state.iteration == result.iterations == n
+
+
+@pytest.mark.parametrize("store", [None, MemoryStore()])
+async def test_after_a_stop_by_max_iterations_state_condition_event_and_history_agree(
+    store: MemoryStore | None,
+) -> None:
+    recorder = Recorder()
+    agent = Agent(looping(), tools=[add], max_iterations=3, hooks=[recorder, Judge(0.5)], checkpointer=store)
+
+    result = await agent.run("add", thread_id="t")
+
+    [end] = of(recorder.events, TerminateEvent)
+    assert (result.state.iteration, result.iterations) == (3, 3)
+    assert (end.iterations_used, end.iteration, end.detail) == (3, 3, "3 of 3 iterations")
+    assert result.detail == end.detail
+    assert agent.condition.check(result.state)
+    found = agent.condition.evaluate(result.state)
+    assert found is not None
+    assert (found.reason, found.leaves, found.detail) == (end.reason, end.satisfied, end.detail)
+    explained = MaxIterations(3).explain(result.state)
+    assert (explained.satisfied, explained.value, explained.distance) == (True, 3, 0)
+    numbers = [e.iteration for e in recorder.events]
+    assert (numbers, set(numbers)) == (sorted(numbers), {1, 2, 3})
+    if store is not None:
+        history = await read_history(store, "t")
+        assert [(t.node, t.iteration) for t in history][-3:] == [("execute", 2), ("reflect", 2), ("terminate", 2)]
+        again = await agent.run("add", thread_id="t")
+        assert (again.state.iteration, again.iterations) == (3, 3)
+
+
+async def test_a_stop_where_the_answer_is_sent_back_counts_the_iteration_as_finished() -> None:
+    agent = Agent(ScriptedModel("one", "two", "three"), termination=MaxIterations(2), stop_on_text=False)
+    result = await agent.run("go on")
+    assert (result.stop_reason, result.iterations, result.state.iteration) == ("MaxIterations", 2, 2)
+
+
+async def test_a_stop_in_the_middle_of_an_iteration_does_not_count_it_as_finished() -> None:
+    recorder = Recorder()
+    result = await Agent(looping(), tools=[add], termination=ToolCalled("add"), max_iterations=3, hooks=[recorder]).run(
+        "add"
+    )
+    [end] = of(recorder.events, TerminateEvent)
+    assert (end.iterations_used, end.iteration, result.iterations, result.state.iteration) == (1, 1, 1, 0)
 
 
 async def test_iteration_events_count_from_one_and_match_the_model_calls() -> None:

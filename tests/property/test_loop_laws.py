@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.loop.kit import Recorder, assert_valid_history, collect, kinds, of
 from tests.property.loop_world import World, awkward_scripts, polite_scripts
+from tests.property.strategies_core import compose
 
 from locus import (
     Agent,
@@ -19,6 +20,7 @@ from locus import (
     AgentState,
     Event,
     Hook,
+    IterationEvent,
     ModelChunkEvent,
     ModelCompleteEvent,
     Retry,
@@ -30,6 +32,16 @@ from locus import (
 )
 from locus.core.events import event_from_json, event_to_json
 from locus.core.journal import BLANK, entry_from_json, entry_to_json, fold
+from locus.core.termination import (
+    CustomCondition,
+    MaxIterations,
+    NoProgress,
+    NoToolCalls,
+    Satisfied,
+    TerminationCondition,
+    TokenLimit,
+    ToolCalled,
+)
 from locus.journal import MemoryStore
 from locus_testkit import ScriptedModel, Turn
 
@@ -43,7 +55,7 @@ Mode = Literal["concurrent", "sequential"]
 class Ran:
     """Everything that one run did."""
 
-    def __init__(self, script: list[Turn], mode: Mode, ids: Any, *hooks: Hook, limit: int = 6) -> None:
+    def __init__(self, script: list[Turn], mode: Mode, ids: Any, *hooks: Hook, limit: int = 6, **options: Any) -> None:
         self.model = ScriptedModel(*script, ids=ids, after="repeat")
         self.recorder, self.world, self.store = Recorder(), World(), MemoryStore()
         self.agent = Agent[Any, Any](
@@ -53,6 +65,7 @@ class Ran:
             max_iterations=limit,
             hooks=[*hooks, self.recorder],
             checkpointer=self.store,
+            **options,
         )
         self.events: list[Event] = []
         self.result: AgentResult[Any]
@@ -130,9 +143,51 @@ def test_every_token_is_counted_once(backend: str, script: list[Turn], mode: Mod
     calls = of(ran.events, ModelCompleteEvent)
     assert ran.result.usage.prompt_tokens == sum(c.usage.prompt_tokens for c in calls)
     assert ran.result.usage.completion_tokens == sum(c.usage.completion_tokens for c in calls)
-    assert ran.result.state.iteration == (calls[-1].iteration - 1 if calls else 0) or (
-        ran.result.stop_reason == "ModelError"
-    )
+    assert ran.result.iterations == (calls[-1].iteration if calls else 1) or ran.result.stop_reason == "ModelError"
+
+
+def has_called_twice(state: AgentState) -> bool:
+    return len(state.tool_executions) >= 2
+
+
+def has_three_iterations(state: AgentState) -> bool:
+    return state.iteration >= 3
+
+
+stops = st.recursive(
+    st.one_of(
+        st.builds(MaxIterations, st.integers(1, 4)),
+        st.builds(TokenLimit, st.integers(0, 60)),
+        st.builds(ToolCalled, st.sampled_from(["act", "look"]), require_success=st.booleans()),
+        st.builds(NoProgress, st.integers(2, 3)),
+        st.builds(CustomCondition, st.sampled_from([has_called_twice, has_three_iterations])),
+        st.just(NoToolCalls()),
+    ),
+    compose,
+    max_leaves=5,
+)
+
+
+@both_backends
+@given(script=awkward_scripts(), mode=modes, stop=stops, on_text=st.booleans())
+def test_after_any_stop_the_condition_says_of_the_state_what_the_event_says(
+    backend: str, script: list[Turn], mode: Mode, stop: TerminationCondition, on_text: bool
+) -> None:
+    ran = Ran(script, mode, "unique", stop_on_text=on_text, termination=stop)
+    anyio.run(ran.awaited, backend=backend)
+
+    [end], condition, state = of(ran.events, TerminateEvent), ran.agent.condition, ran.result.state
+    begun = len(of(ran.events, IterationEvent))
+    assert end.iterations_used == end.iteration == ran.result.iterations == max(begun, 1)
+    assert state.iteration in (end.iterations_used - 1, end.iterations_used)
+    if end.reason == "ModelError":
+        return
+    found = condition.evaluate(state)
+    assert found == Satisfied(end.reason, end.satisfied, end.detail)
+    assert condition.check(state) is condition.explain(state).satisfied is True
+    assert condition.refute(state) is None
+    if "MaxIterations" in end.satisfied:
+        assert state.iteration == end.iterations_used
 
 
 @both_backends

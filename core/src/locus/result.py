@@ -43,6 +43,8 @@ class AgentResult(Generic[Out]):
         reports: what plugins reported, by plugin; ``"plugins"`` holds what became of each plugin.
         interrupts: the open questions, when the run waits for a person.
         error: what went wrong: the exception, or its text when a journal is all that is left of it; or None.
+        iteration_finished: it ended where the model would have been asked again: ``state.iteration`` is the number of
+            iterations, and not the index of the last one.
     """
 
     run_id: str
@@ -57,6 +59,7 @@ class AgentResult(Generic[Out]):
     reports: Mapping[str, Any] = field(default=EMPTY, repr=False)
     interrupts: tuple[Asked, ...] = ()
     error: BaseException | str | None = None
+    iteration_finished: bool = False
     # Without a checkpointer the journal lives here, so that `agent.resume(result, answer)` can go on.
     store: JournalStore | None = field(default=None, repr=False, eq=False)
 
@@ -69,12 +72,12 @@ class AgentResult(Generic[Out]):
     def ending(self) -> Ending:
         """Why the run ended: to be asked whether it was a cancel, a question or a failure."""
         error = self.error if isinstance(self.error, BaseException) else None
-        return Ending(self.stop_reason, self.satisfied, self.detail, error)
+        return Ending(self.stop_reason, self.satisfied, self.detail, error, self.iteration_finished)
 
     @property
     def iterations(self) -> int:
         """How many iterations the run has begun: as many as there were model calls of the loop."""
-        return self.state.iteration + 1
+        return self.state.iteration + (not self.iteration_finished)
 
     @property
     def cost(self) -> float | None:

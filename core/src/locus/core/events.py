@@ -89,17 +89,20 @@ class Ending:
         satisfied: the names of the condition's leaves that decided.
         detail: the numbers behind it, for people.
         error: what went wrong, or None.
+        iteration_finished: it ended where Think would have run again: `AgentState.iteration`, the number of finished
+            iterations, is the number of those that were begun.
     """
 
     reason: str
     satisfied: tuple[str, ...] = ()
     detail: str = ""
     error: BaseException | None = field(default=None, eq=False)
+    iteration_finished: bool = False
 
     @classmethod
-    def of(cls, found: Satisfied) -> Ending:
+    def of(cls, found: Satisfied, *, iteration_finished: bool = False) -> Ending:
         """The ending of a run whose condition is satisfied."""
-        return cls(found.reason, found.leaves, found.detail)
+        return cls(found.reason, found.leaves, found.detail, iteration_finished=iteration_finished)
 
     @classmethod
     def from_cancel(cls, reason: str | None = "", error: BaseException | None = None) -> Ending:

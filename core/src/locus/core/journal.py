@@ -271,6 +271,7 @@ class Transition:
         instead_of: the node that the router chose, where a hook named another one.
         uncharged: what was spent in the node and enters the state with the next one, or None.
         request_id: what the caller named the turn by, in the first transition of a turn, or ``""``.
+        iteration_finished: the run ends where Think would have run again, so the iteration is finished.
     """
 
     run_id: str
@@ -286,6 +287,7 @@ class Transition:
     instead_of: str = ""
     uncharged: Usage | None = None
     request_id: str = ""
+    iteration_finished: bool = False
 
 
 #: What the journal says about a step.

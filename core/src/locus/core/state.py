@@ -16,14 +16,14 @@ from operator import is_
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from attrs import Attribute, field, fields
+from attrs import Attribute, evolve, field, fields
 
 from locus.core.data import declare_forms, encode_data
 from locus.core.errors import CheckpointError, CheckpointTooNew, NotSerialisable
 from locus.core.executions import ArgsPredicate, ExecutionIndex, ToolExecution
 from locus.core.frozen import EMPTY, FrozenDict, fast_init, freeze, frozen
 from locus.core.lazy import Lazy
-from locus.core.messages import ASSISTANT, TOOL, USER, Message, ToolCall, ToolResult, Usage
+from locus.core.messages import ASSISTANT, SYSTEM, TOOL, USER, Message, ToolCall, ToolResult, Usage
 
 if TYPE_CHECKING:
     from locus.core import codec
@@ -214,6 +214,14 @@ class AgentState:
     def with_messages(self, messages: Iterable[Message]) -> AgentState:
         """Several messages added, in order."""
         return self._with(messages=self.messages + tuple(messages))
+
+    def with_system(self, prompt: Message | None) -> AgentState:
+        """This system prompt in place of the first one, if any; None changes nothing."""
+        first = self.messages[0] if self.messages else None
+        if prompt is None or first == prompt:
+            return self
+        rest = self.messages[1:] if first is not None and first.role is SYSTEM else self.messages
+        return evolve(self, messages=(prompt, *rest))
 
     def with_iteration(self, iteration: int) -> AgentState:
         """Another iteration index."""

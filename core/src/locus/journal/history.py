@@ -133,6 +133,8 @@ class History(Sequence[HistoryEntry]):
                 continue
             before, now = now, {name: body.delta.changed.get(name, now[name]) for name in _READ}
             began = body.node == START
+            # Terminate belongs to the iteration before it, also where that was finished.
+            finished = body.iteration_finished and body.next_node == END
             # A new run counts from nothing, and what a state that it was given has spent was spent elsewhere.
             usage = Usage() if began else _usage(now) - _usage(before)
             so_far += usage
@@ -149,7 +151,7 @@ class History(Sequence[HistoryEntry]):
                     satisfied=body.satisfied,
                     error=body.error,
                     at=now["updated_at"],
-                    iteration=(now if began else before)["iteration"],
+                    iteration=(now if began else before)["iteration"] - finished,
                     messages=_additions(body.delta, "messages"),
                     calls=_additions(body.delta, "tool_executions"),
                     children=_children(pending, body.run_id),

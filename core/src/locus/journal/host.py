@@ -479,6 +479,7 @@ class JournalHost:
             segment=self.segment,
             error=None if ending is None else ending.error_text,
             detail="" if ending is None else ending.detail,
+            iteration_finished=ending is not None and ending.iteration_finished,
             instead_of=instead_of,
             uncharged=uncharged,
             request_id=request_id,

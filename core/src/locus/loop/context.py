@@ -340,7 +340,9 @@ class SegmentContext:
 
     def _stamp(self, event: Event) -> None:
         self._seq = seq = self._seq + 1
-        host, iteration = self.host, self.state.iteration + 1
+        host, iteration, stop = self.host, self.state.iteration, self.stop
+        if stop is None or not stop.iteration_finished:
+            iteration += 1
         stamp(event, (host.run_id, self.thread_id, self.parent_run_id, iteration, host.segment, self.clock.now(), seq))
 
     async def _emit_failure(self, event: HookFailedEvent) -> None:

@@ -56,11 +56,13 @@ class Route:
         next: the node that runs next; `Node.TERMINATE` ends the run.
         why: the reason, for people.
         satisfied: what ends the run, where the condition does.
+        iteration_finished: it ends where Think would have run again, so one iteration more is finished.
     """
 
     next: Node
     why: str
     satisfied: Satisfied | None = None
+    iteration_finished: bool = False
 
 
 _EDGES = {
@@ -172,9 +174,9 @@ class Router:
         if state.iteration + 1 < self._turns_at:
             return route
         satisfied = self.condition.evaluate(state.with_iteration(state.iteration + 1))
-        return route if satisfied is None else _stop(satisfied)
+        return route if satisfied is None else _stop(satisfied, iteration_finished=True)
 
 
-def _stop(satisfied: Satisfied) -> Route:
+def _stop(satisfied: Satisfied, *, iteration_finished: bool = False) -> Route:
     why = f"{satisfied.reason}: {satisfied.detail}" if satisfied.detail else satisfied.reason
-    return Route(TERMINATE, why, satisfied)
+    return Route(TERMINATE, why, satisfied, iteration_finished)

@@ -308,5 +308,6 @@ def _result(active: SegmentContext, ended: SegmentResult, store: JournalStore | 
         reports={**active.reports, "plugins": run_report(active.runtime.plugins, active.health.failures)},
         interrupts=ended.questions,
         error=ended.ending.error,
+        iteration_finished=ended.ending.iteration_finished,
         store=store,
     )

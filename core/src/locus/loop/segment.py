@@ -49,7 +49,6 @@ from locus.loop.thread import (
     ended_before,
     matched_answers,
     recorded_ending,
-    with_system,
 )
 from locus.loop.transition import advance_node, commit, emit_end, end_suspended
 from locus.models.call import ChildUsage, ModelCallResult, request_fingerprint
@@ -208,7 +207,7 @@ async def _begin(run: SegmentContext, segment: Segment, sessions: RunSessions) -
             run_id = state.run_id
     if state.run_id != run_id:
         state = evolve(state, run_id=run_id)
-    state = with_system(state, run.runtime.system)
+    state = state.with_system(run.runtime.system)
     for key, value in segment.metadata.items():
         state = state.with_metadata(key, value)
     state = with_request_id(host, state, segment.request_id)
@@ -351,7 +350,7 @@ async def _emit_missed_end(run: SegmentContext, *, is_wanted: bool) -> SegmentRe
         hearing = SegmentContext(run.runtime, run.thread_id, deps=run.deps, parent=run.parent)
         hearing.host, hearing.state = host, host.state
         hearing.show_to(None)
-    ending = recorded_ending(host.last)
+    ending = hearing.stop = recorded_ending(host.last)
     await _start_event(hearing, "", resumed=True, replayed=True)
     await emit_end(hearing, host.state, ending, replayed=True)
     return SegmentResult(state=host.state, ending=ending) if is_wanted else None

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, field
+from attrs import field
 
 from locus.core.errors import InterruptMismatch, StepFailed, closest
 from locus.core.events import INTERRUPTED, Ending
 from locus.core.frozen import EMPTY, FrozenDict, frozen
 from locus.core.journal import Asked
-from locus.core.messages import Message, Role
+from locus.core.messages import Message
 from locus.tools.outcome import with_recorded_results
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ __all__ = [
     "ended_before",
     "matched_answers",
     "recorded_ending",
-    "with_system",
 ]
 
 #: Why the calls of a run were not run that the user left behind.
@@ -82,7 +81,7 @@ class SegmentResult:
 def recorded_ending(transition: Transition) -> Ending:
     """Why a run ended, or was about to, as far as its journal says."""
     error = None if transition.error is None else StepFailed(transition.error)
-    return Ending(transition.why, transition.satisfied, transition.detail, error)
+    return Ending(transition.why, transition.satisfied, transition.detail, error, transition.iteration_finished)
 
 
 def ended_before(host: JournalHost, *, answered: bool) -> SegmentResult | None:
@@ -102,15 +101,6 @@ def closed_state(host: JournalHost) -> AgentState:
     if host.open_node is None:
         return state
     return with_recorded_results(host, state, WENT_ON)
-
-
-def with_system(state: AgentState, system: Message | None) -> AgentState:
-    """The state with this system prompt in place of the first one, if any."""
-    first = state.messages[0] if state.messages else None
-    if system is None or first == system:
-        return state
-    rest = state.messages[1:] if first is not None and first.role is Role.SYSTEM else state.messages
-    return evolve(state, messages=(system, *rest))
 
 
 def matched_answers(host: JournalHost, given: Any) -> dict[str, Any]:

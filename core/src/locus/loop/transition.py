@@ -91,7 +91,7 @@ def _route(run: SegmentContext, node: Node, state: AgentState) -> Route:
         try:
             route = run.runtime.router(node, state)
             if route.satisfied is not None:
-                run.stop = Ending.of(route.satisfied)
+                run.stop = Ending.of(route.satisfied, iteration_finished=route.iteration_finished)
             return route
         except ConditionError as e:
             run.stop = Ending(CONDITION_ERROR, error=e)
@@ -108,7 +108,7 @@ async def _divert(run: SegmentContext, node: Node, state: AgentState, route: Rou
         return Route(TERMINATE, run.stop_reason)
     route = run.runtime.router.divert(node, state, route, chosen)
     if route.satisfied is not None:
-        run.stop = Ending.of(route.satisfied)
+        run.stop = Ending.of(route.satisfied, iteration_finished=route.iteration_finished)
     elif route.next is TERMINATE and run.stop is None:
         run.stop = Ending(DIVERTED, detail=route.why)
     return route
@@ -145,6 +145,7 @@ async def commit(
         # Written with the transition into Terminate as well, so that a crash in between does not lose it.
         ending = run.stop
         why = ending.reason
+        iteration += ending.iteration_finished and following == TERMINATE
     if is_reported or (following == END and run.has_listener(TerminateEvent)):
         when: When = "now"
     else:
@@ -194,7 +195,7 @@ async def emit_end(run: SegmentContext, state: AgentState, ending: Ending, *, re
             detail=ending.detail,
             satisfied=ending.satisfied,
             final_message=last.text if last is not None else "",
-            iterations_used=state.iteration + 1,
+            iterations_used=state.iteration + (not ending.iteration_finished),
             total_tool_calls=len(state.tool_executions),
             final_confidence=state.confidence,
             usage=state.usage,

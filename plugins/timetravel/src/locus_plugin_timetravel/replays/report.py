@@ -159,7 +159,7 @@ class _Walk:
         last = trace.last
         if trace.node == Node.TERMINATE and last is not None:
             error = None if last.error is None else StepFailed(last.error)
-            run.stop = Ending(last.why, last.satisfied, last.detail, error)
+            run.stop = Ending(last.why, last.satisfied, last.detail, error, last.iteration_finished)
         try:
             try:
                 await advance_node(run, trace.before, Node(trace.node))
