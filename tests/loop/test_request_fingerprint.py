@@ -14,7 +14,7 @@ from locus import Agent, AgentState, Hook, Message, ModelSettings, Role, ToolCon
 from locus.core.errors import StepMismatch
 from locus.core.fingerprint import bare, fingerprint, parts_of, short_hash
 from locus.core.journal import Outcome
-from locus.core.termination import CustomCondition, MaxIterations
+from locus.core.termination import CustomCondition, MaxIterations, TokenLimit
 from locus.journal import MemoryStore
 from locus.models.call import request_fingerprint
 from locus.models.protocol import OutputSpec
@@ -198,10 +198,12 @@ async def test_the_limits_of_a_child_are_written_in_its_journal() -> None:
         """Ask."""
         return str((await ctx.run_child(child, "?")).text)
 
-    await made(store, call("consult"), "done", tools=[consult], max_iterations=7).run("x", thread_id="t")
+    await made(store, call("consult"), "done", tools=[consult], termination=TokenLimit(100), max_iterations=7).run(
+        "x", thread_id="t"
+    )
     (thread,) = [t.thread_id for t in await store.threads() if t.thread_id != "t"]
     found = await notes(store, thread)
-    assert [(c["type"], c["n"]) for c in found["0/segment/0:limits"]] == [("MaxIterations", 7)]
+    assert [(c["type"], c["n"]) for c in found["0/segment/0:limits"]] == [("TokenLimit", 85)]
     assert await notes(store) == {}
 
 

@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from locus.core.termination import ToolCalled as ToolCalled
     from locus.hooks.hook import Hook as Hook
     from locus.journal.memory import MemoryStore as MemoryStore
-    from locus.loop.budget import Budget as Budget
     from locus.loop.budget import NoHaltWarning as NoHaltWarning
     from locus.models.protocol import Model as Model
     from locus.models.protocol import ModelRequest as ModelRequest
@@ -70,6 +69,7 @@ if TYPE_CHECKING:
     from locus.plugins.secret import Secret as Secret
     from locus.result import AgentResult as AgentResult
     from locus.run import Run as Run
+    from locus.tools.account import Budget as Budget
     from locus.tools.context import ToolContext as ToolContext
     from locus.tools.decorator import tool as tool
 
@@ -127,11 +127,12 @@ _MODULES = {
     ),
     "locus.hooks.hook": ("Hook",),
     "locus.journal.memory": ("MemoryStore",),
-    "locus.loop.budget": ("Budget", "NoHaltWarning"),
+    "locus.loop.budget": ("NoHaltWarning",),
     "locus.models.protocol": ("Model", "ModelRequest", "ModelResponse", "ModelSettings"),
     "locus.plugins.secret": ("Secret",),
     "locus.result": ("AgentResult",),
     "locus.run": ("Run",),
+    "locus.tools.account": ("Budget",),
     "locus.tools.context": ("ToolContext",),
     "locus.tools.decorator": ("tool",),
 }

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from locus import threads as thread_views
     from locus.core.termination import TerminationCondition
     from locus.loop import builder
-    from locus.loop.budget import Budget
     from locus.loop.context import SegmentContext
     from locus.loop.input import Prompt
     from locus.loop.runtime import AgentRuntime
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from locus.result import AgentResult
     from locus.run import Run
     from locus.threads import Threads
+    from locus.tools.account import Account, Budget
 
     #: A thread's id, or how its last run ended.
     Thread = str | AgentResult[Any]
@@ -212,10 +212,13 @@ class Agent(AgentKeywords[Deps, Out]):
         thread_id: str,
         parent: SegmentContext,
         budget: Budget | None,
+        account: Account | None,
         answers: dict[str, Any] | None,
     ) -> AgentResult[Any]:
         """Run as a part of another agent's run; for ``ctx.run_child``."""
-        return await self._runtime.child(prompt, thread_id=thread_id, parent=parent, budget=budget, answers=answers)
+        return await self._runtime.child(
+            prompt, thread_id=thread_id, parent=parent, budget=budget, account=account, answers=answers
+        )
 
 
 def _refuse_event_loop(name: str) -> None:

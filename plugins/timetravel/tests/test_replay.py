@@ -5,10 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 import locus_plugin_timetravel as timetravel
 from locus import (
+    Agent,
     AgentState,
     Budget,
     Cancel,
@@ -18,6 +21,7 @@ from locus import (
     InterruptEvent,
     Message,
     ModelErrorEvent,
+    ModelRequest,
     ModelSettings,
     Reject,
     Retry,
@@ -29,6 +33,7 @@ from locus import (
     tool,
 )
 from locus.core.errors import ModelError
+from locus.core.journal import Transition
 from locus.core.termination import CustomCondition, Deadline, MaxIterations, TimeLimit, TokenLimit
 from locus.journal import MemoryStore
 from locus.plugin import Plugin, RunContext, hookimpl
@@ -492,6 +497,75 @@ async def test_child_runs(store: MemoryStore) -> None:
     # The child's own limits are on its own record.
     (child,) = (await timetravel.history(agent, "t"))[2].children
     await same(dead(store, name="expert"), child)
+
+
+@pytest.mark.parametrize("place", ["think", "execute", "reflect", "review"])
+async def test_children_that_a_limit_above_ended(store: MemoryStore, place: str) -> None:
+    """Two children of one body share what there is: no state of theirs shows why they ended."""
+    counting = 0
+
+    class Asks(Hook):
+        """Asks the model at one place of each turn."""
+
+        async def ask(self, run: RunContext, about: str) -> None:
+            nonlocal counting
+            if place == about:
+                counting += 1
+                for _ in range(4):
+                    await anyio.lowlevel.checkpoint()
+                request = ModelRequest(messages=(Message(Role.USER, f"well? {run.state.iteration}"),))
+                await run.call_model(request, purpose="judge")
+
+        @hookimpl
+        async def locus_decide_tool_call(self, call: Any, run: RunContext) -> Any:
+            await self.ask(run, "execute")
+
+        @hookimpl
+        def locus_register_reflect_policies(self) -> Any:
+            return [EveryIterations(1)]
+
+        @hookimpl
+        async def locus_reflect(self, state: AgentState, run: RunContext) -> AgentState:
+            await self.ask(run, "reflect")
+            return state
+
+        @hookimpl
+        async def locus_review_answer(self, answer: Message, state: AgentState, run: RunContext) -> Any:
+            await self.ask(run, "review")
+
+    script = [call("add", a=i) for i in range(9)] if place != "review" else ["an answer"]
+    children = []
+
+    @tool
+    async def gather(ctx: ToolContext[Any]) -> str:
+        """Two children together."""
+
+        async def one(task: str) -> None:
+            expert = Agent(
+                ScriptedModel(*script), name="expert", checkpointer=store, tools=[add], hooks=[Asks()], max_iterations=9
+            )
+            children.append((await ctx.run_child(expert, task)).stop_reason)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(one, "a")
+            group.start_soon(one, "b")
+        return "gathered"
+
+    limit = 125 if place != "review" else 44
+    agent = made(store, call("gather"), "done", tools=[gather])
+    result = await agent.run("x", thread_id="t", termination=TokenLimit(limit))
+    assert result.state.total_tokens_used > limit
+    assert set(children) == {"TokenLimit"}
+    await same(dead(store, tools=[gather]))
+    ids = [t.thread_id for t in await store.threads() if t.thread_id != "t"]
+    assert len(ids) == 2
+    above = 0
+    for child in ids:
+        bodies_of = [e.body for e in await store.read(child)]
+        above += sum(isinstance(b, Transition) and b.detail.startswith("what a run above") for b in bodies_of)
+        await same(dead(store, name="expert", tools=[add], hooks=[Asks()], max_iterations=9), child)
+    assert above
+    assert counting == 0 or place != "think"
 
 
 async def test_a_limit_of_one_run_is_on_its_record(store: MemoryStore) -> None:

@@ -110,8 +110,9 @@ class Bounds:
     """The hard ceiling that a condition guarantees; None where it guarantees none.
 
     Args:
-        iterations: at most so many iterations, exactly.
-        tokens: prompt and completion tokens of the run, as far as the provider reports them.
+        iterations: at most so many iterations, exactly. Children have iterations of their own; the other three bound
+            a run with all children below it.
+        tokens: prompt and completion tokens, as far as the provider reports them.
         seconds: time at work (`AgentState.active_seconds`).
         dollars: cost of the calls whose price is known or assumed.
         guarantees_halt: the run ends even when the model never stops by itself. Iterations, time at work and

@@ -176,7 +176,9 @@ class TokenLimit(TerminationCondition):
         """No call starts beyond n tokens; a budget that is kept in the state is not known here."""
         if self.n is None:
             return Bounds()
-        return Bounds(tokens=Bound(self.n, "the tokens of the calls under way when it is exceeded"))
+        return Bounds(
+            tokens=Bound(self.n, "the tokens of the calls under way, here and in children, when it is exceeded")
+        )
 
 
 def _seconds(value: float | timedelta) -> float:
@@ -287,7 +289,9 @@ class CostLimit(TerminationCondition):
 
     def bounds(self) -> Bounds:
         """No call starts once the money is spent."""
-        return Bounds(dollars=Bound(self.dollars, "the price of the calls under way when it is reached"))
+        return Bounds(
+            dollars=Bound(self.dollars, "the price of the calls under way, here and in children, when it is reached")
+        )
 
 
 def _answer(state: AgentState) -> Message | None:

@@ -19,7 +19,7 @@ LocusError
 ├── ToolError                   a tool call failed in a way the model should hear of
 │   └── RetryableToolError      ... and nothing happened, so it may be tried again
 ├── ConditionError              a termination predicate raised
-├── BudgetExceeded              a call was not made: the run's condition is satisfied already
+├── BudgetExceeded              a call was not made: a condition of the run, or of one above it, forbids it
 ├── JournalError                the journal cannot do what was asked
 │   ├── ThreadBusy              another run holds the thread (`.thread_id`, `.holder`, `.since`)
 │   ├── Fenced                  this writer lost its claim
@@ -321,15 +321,16 @@ class ConditionError(LocusError):
 
 
 class BudgetExceeded(LocusError):
-    """A plugin's model call, or another attempt at the loop's, was not made: the run's condition is satisfied already.
+    """A model call was not made, or a child run not started: the condition of the run or of one above it forbids it.
 
     Args:
         reason: the condition's name.
+        message: what happened, where it is not a model call that was not made.
     """
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, message: str = "") -> None:
         self.reason = reason
-        super().__init__(f"no further model call: {reason} is satisfied")
+        super().__init__(message or f"no further model call: {reason} is satisfied")
 
 
 class JournalError(LocusError):

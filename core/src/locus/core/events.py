@@ -65,6 +65,7 @@ NODE_ERROR = "NodeError"
 CONDITION_ERROR = "ConditionError"
 
 _CANCELLED = "Cancelled"
+_ABOVE = "what a run above this one may spend is used up"
 _FAILURES = frozenset({MODEL_ERROR, NODE_ERROR, CONDITION_ERROR})
 
 
@@ -108,6 +109,16 @@ class Ending:
     def from_cancel(cls, reason: str | None = "", error: BaseException | None = None) -> Ending:
         """``"Cancelled"``, followed by the caller's reason when there is one."""
         return cls(f"{_CANCELLED}: {reason}" if reason else _CANCELLED, (_CANCELLED,), error=error)
+
+    @classmethod
+    def from_above(cls, limit: str) -> Ending:
+        """The ending of a child that was within its own limits, and beyond one of a run above it."""
+        return cls(limit, (limit,), _ABOVE)
+
+    @property
+    def is_above(self) -> bool:
+        """Whether a limit of a run above ended the run: its own state does not show why."""
+        return self.detail == _ABOVE
 
     @property
     def is_cancelled(self) -> bool:

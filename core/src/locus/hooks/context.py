@@ -105,7 +105,7 @@ class RunContext(Protocol):
 
         Raises:
             ModelError: the call failed.
-            BudgetExceeded: the run's condition is satisfied already; no call was made.
+            BudgetExceeded: a condition of the run, or of one above it, forbids it; no call was made.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""What a run may spend: the condition an agent really runs with, and the share a child gets of its parent's."""
+"""The condition that an agent really runs with."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve
 
 from locus.core.errors import ConfigError
-from locus.core.frozen import frozen
 from locus.core.termination import (
     CostLimit,
-    MaxIterations,
     TerminationCondition,
     TokenLimit,
     effective,
@@ -22,31 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from locus.hooks.table import Impl
-    from locus.loop.context import SegmentContext
     from locus.loop.runtime import AgentRuntime
     from locus.models.protocol import Model
     from locus.options import AgentOptions
 
-__all__ = ["Budget", "NoHaltWarning", "agent_condition", "condition_given", "with_limits", "within_parent"]
+__all__ = ["NoHaltWarning", "agent_condition", "condition_given", "with_limits"]
 
 
 class NoHaltWarning(UserWarning):
     """The condition guarantees no halt, so the default bound was added."""
-
-
-@frozen(kw_only=True)
-class Budget:
-    """What a child run may spend; the smaller of it and what its parent has left counts.
-
-    Args:
-        tokens: prompt and completion tokens.
-        dollars: needs a model with a known price.
-        iterations: model calls of the child's loop.
-    """
-
-    tokens: int | None = None
-    dollars: float | None = None
-    iterations: int | None = None
 
 
 def agent_condition(
@@ -125,25 +107,3 @@ def with_limits(runtime: AgentRuntime, *limits: TerminationCondition) -> AgentRu
     refuse_unpriced(condition, runtime.model, runtime.hooks.prices)
     router = evolve(runtime.router, condition=condition)
     return evolve(runtime, router=router, limits=(*runtime.limits, *limits))
-
-
-def within_parent(runtime: AgentRuntime, budget: Budget, parent: SegmentContext) -> AgentRuntime:
-    """A child's runtime within its budget and within what its parent has left."""
-    bounds, state = parent.bounds, parent.with_charges(parent.state, take=False)
-    tokens = _least(budget.tokens, bounds.tokens.limit - state.total_tokens_used if bounds.tokens else None)
-    dollars = _least(budget.dollars, bounds.dollars.limit - state.cost if bounds.dollars else None)
-    left = None if bounds.iterations is None else bounds.iterations - state.iteration
-    iterations = _least(budget.iterations, left)
-    limits: list[TerminationCondition] = []
-    if tokens is not None:
-        limits.append(TokenLimit(max(0, int(tokens))))
-    if dollars is not None:
-        limits.append(CostLimit(max(0.0, dollars)))
-    if iterations is not None:
-        limits.append(MaxIterations(max(1, int(iterations))))
-    return with_limits(runtime, *limits) if limits else runtime
-
-
-def _least(given: float | None, left: float | None) -> float | None:
-    known = [v for v in (given, left) if v is not None]
-    return min(known) if known else None

@@ -6,11 +6,12 @@ mutable part of a run and nothing else does; the state itself only passes throug
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import anyio
 from attrs import define, evolve, field
 
 from locus.core.directives import Allow, Cancel, Directive, Interrupt, Reject, Retry, cancel_reason
@@ -43,6 +44,7 @@ from locus.hooks.table import HookHealth
 from locus.loop import nodes
 from locus.models.call import ChildUsage, hash_request, model_step
 from locus.models.protocol import ModelRequest, ModelResponse
+from locus.tools.account import Account
 from locus.tools.outcome import CallOutcome
 
 if TYPE_CHECKING:
@@ -76,14 +78,6 @@ class _Emission:
 _EMITTING: ContextVar[_Emission | None] = ContextVar("locus_emitting", default=None)
 
 
-class ChildRunner(Protocol):
-    """What an agent offers so that it can run as a child."""
-
-    async def run_as_child(
-        self, prompt: Any, *, thread_id: str, parent: SegmentContext, budget: Any, answers: dict[str, Any] | None
-    ) -> Any: ...
-
-
 @define(eq=False, repr=False)
 class SegmentContext:
     """A segment of a run.
@@ -94,6 +88,7 @@ class SegmentContext:
         deps: what tools get as ``ctx.deps``; never journalled.
         settings, output: of this run, in place of those of the agent.
         parent: the run that started this one as a child, or None.
+        account: what this run and those below it have spent; None while nothing limits it and no child spends.
     """
 
     runtime: AgentRuntime
@@ -102,12 +97,15 @@ class SegmentContext:
     settings: ModelSettings = field(default=None, kw_only=True)
     output: OutputSchema[Any] | None = field(default=None, kw_only=True)
     parent: SegmentContext | None = field(default=None, kw_only=True)
+    account: Account | None = field(default=None, kw_only=True)
     #: The journal; set by the segment, once it is claimed.
     host: JournalHost = field(default=None, init=False)
     #: The agent's tools, and those that plugins have brought to this run.
     registry: ToolRegistry = field(init=False)
     #: What the condition guarantees.
     bounds: Bounds = field(init=False)
+    #: Whether tokens or dollars are limited, here or above.
+    is_limited: bool = field(init=False)
     stash: Stash = field(factory=Stash, init=False)
     health: HookHealth = field(init=False)
     #: The state as last committed, or as the node under way last showed it to hooks.
@@ -151,6 +149,8 @@ class SegmentContext:
         runtime = self.runtime
         self.settings, self.output = self.settings or runtime.settings, self.output or runtime.output
         self.registry, self.bounds, self._timed = runtime.tools, runtime.budget.bounds, runtime.budget.timed
+        bounds = self.bounds
+        self.is_limited = self.account is not None or bounds.tokens is not None or bounds.dollars is not None
         self.health = HookHealth(self._emit_failure)
         self._listeners = runtime.hooks.listeners
         self.show_to(self.parent.sink if self.parent is not None else None)
@@ -219,7 +219,7 @@ class SegmentContext:
             return True
         if state is self.cleared and not self._timed:
             # The router has just asked about this very state, and no clock can have changed the answer.
-            return False
+            return self.parent is not None and self._find_above() is not None
         if self._timed:
             passed = self._monotonic() - self._mark
             state = state.at(updated_at=self.host.effects.now(), active_seconds=state.active_seconds + passed)
@@ -230,16 +230,32 @@ class SegmentContext:
             return True
         if found is not None:
             self.stop = Ending.of(found)
-        return found is not None
+        return found is not None or (self.parent is not None and self._find_above() is not None)
 
     def find_exceeded(self, more: Usage | None = None) -> str | None:
         """Why a model may not be asked now: the run ends, or its budget is used up. Goals are the loop's matter."""
         if self.halted:
             return self.stop_reason
-        state = self.with_charges(self.state, take=False)
-        state = state if more is None else state.with_usage(more)
-        seconds = state.active_seconds + self._monotonic() - self._mark
-        return self.bounds.find_reached(tokens=state.total_tokens_used, seconds=seconds, dollars=state.cost)
+        account, seconds = self.account, self.state.active_seconds + self._monotonic() - self._mark
+        if account is not None:  # it has what children spend that are under way, and all attempts
+            tokens, dollars = account.tokens, account.dollars
+        else:
+            state = self.with_charges(self.state, take=False)
+            state = state if more is None else state.with_usage(more)
+            tokens, dollars = state.total_tokens_used, state.cost
+        found = self.bounds.find_reached(tokens=tokens, seconds=seconds, dollars=dollars)
+        return found if found is not None or self.parent is None else self._find_above()
+
+    def _find_above(self) -> str | None:
+        """The limit of a run above that forbids another model call, or None; sets `stop` when there is one."""
+        account, parent = self.account, self.parent
+        found = account.above.find_exceeded() if account is not None and account.above is not None else None
+        until = None if parent is None else parent.deadline
+        if found is None and until is not None and anyio.current_time() >= until:
+            found = "TimeLimit"
+        if found is not None:
+            self.stop = Ending.from_above(found)
+        return found
 
     def take_elapsed(self) -> float:
         """Seconds since the last call of this method; the runner adds them to ``active_seconds``."""
@@ -388,19 +404,30 @@ class SegmentContext:
         impls = self.runtime.hooks.impls("locus_wrap_tool_call")
         return onion(impls, core, after=(self,), returns=CallOutcome, health=self.health)
 
+    def reserve(self, ordinals: Sequence[int]) -> list[Account]:
+        """Split what is left among the calls of a turn that may start a child; gives each one's account."""
+        if self.account is None:
+            self.account = Account().limit(self.bounds)
+        self.account.catch_up(self.with_charges(self.state, take=False).usage)
+        return self.account.split(self.host, self.state.iteration, ordinals)
+
     async def run_child(
-        self, agent: ChildRunner, prompt: Any, budget: Any, step_id: StepId, answers: dict[str, Any] | None = None
+        self, agent: Any, prompt: Any, budget: Any, step_id: StepId, account: Account | None, answers: Any = None
     ) -> Any:
         """Run or resume a child; its journal is its own thread, named after this one and the step."""
         thread_id = f"{self.thread_id}/{self.run_id[:8]}/{step_id}"
         replayed = self.host.find_unchecked(step_id) is not None
         try:
-            result = await agent.run_as_child(prompt, thread_id=thread_id, parent=self, budget=budget, answers=answers)
+            result = await agent.run_as_child(
+                prompt, thread_id=thread_id, parent=self, budget=budget, account=account, answers=answers
+            )
         except (Fenced, StepMismatch, StoreError, ThreadBusy) as e:
             # The child is left open, and so is its parent: an error of the tool would give the child up. Who holds
             # the thread of a child can only be a worker that held this run as well, and has not noticed its loss.
             self.host.stop(e)
             raise
+        if account is not None and not replayed:
+            account.catch_up(result.usage)
         if not result.interrupts and not replayed:
             self.charge(result.usage)
             await self.host.settle(step_id, ChildUsage(result.usage, thread_id))
@@ -435,7 +462,7 @@ class SegmentContext:
         """A plugin's model call: recorded, charged, budgets checked first.
 
         Raises:
-            BudgetExceeded: the run's condition is satisfied already; no call was made.
+            BudgetExceeded: a condition of the run, or of one above it, forbids it; no call was made.
             ModelError: it failed.
         """
         if purpose == "think":

@@ -32,7 +32,7 @@ from locus.journal.effects import Clock, Effects, InProcess, SystemClock
 from locus.journal.host import JournalHost
 from locus.journal.memory import MemoryStore
 from locus.loop import nodes
-from locus.loop.budget import Budget, condition_given, with_limits, within_parent
+from locus.loop.budget import condition_given, with_limits
 from locus.loop.context import SegmentContext
 from locus.loop.input import Prompt, new_turn, thread_name
 from locus.loop.router import Node, Router
@@ -42,6 +42,7 @@ from locus.models.protocol import Model, ModelSettings
 from locus.plugins.report import run_report
 from locus.result import AgentResult
 from locus.run import Run, Sink, wait_for_abandoned
+from locus.tools.account import Account, Budget, check_budget, limits_of
 
 if TYPE_CHECKING:
     from locus.core.messages import Message
@@ -203,15 +204,23 @@ class AgentRuntime:
         thread_id: str,
         parent: SegmentContext,
         budget: Budget | None,
+        account: Account | None,
         answers: dict[str, Any] | None,
     ) -> AgentResult[Any]:
         """Run as a part of another agent's run."""
         store = self.store if self.store is not None else parent.host.store
-        runtime = within_parent(self, budget or Budget(), parent)
+        wanted = budget or Budget()
+        granted = wanted if account is None else account.grant(wanted)
+        limits = limits_of(granted, parent.runtime.budget.unknown_price)
+        runtime = with_limits(self, *limits) if limits else self
+        if account is not None:
+            account.limit(runtime.budget.bounds)
         segment = new_turn(prompt, answer=answers, one_run=True)
         while True:
-            active = SegmentContext(runtime, thread_id, deps=parent.deps, parent=parent)
+            active = SegmentContext(runtime, thread_id, deps=parent.deps, parent=parent, account=account)
             before = await JournalHost.peek(store, thread_id)
+            if before is None:
+                check_budget(granted)
             if before is not None:
                 # The child's own journal remembers it: a finished child is not run again, an asking one still asks.
                 active.host = before

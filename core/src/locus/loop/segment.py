@@ -276,14 +276,20 @@ async def _resume(run: SegmentContext, segment: Segment, sessions: RunSessions) 
     await host.resume()
     if answers:
         await host.answer(answers)
+    total = host.state.usage
     for step in host.steps:
         # What recorded steps have spent is charged here, once; a replay of them charges nothing. (Think's own call
         # is charged with its answer.)
-        spent = step.value if isinstance(step, Outcome) and step.step_id.node != THINK else step
+        spent = step.value if isinstance(step, Outcome) else step
         if isinstance(spent, ModelCallResult | ChildUsage | ModelFailed) and spent.usage is not None:
-            run.charge(spent.usage)
+            total += spent.usage
+            if spent is step or step.step_id.node != THINK:
+                run.charge(spent.usage)
     if last is not None and last.uncharged is not None:
         run.charge(last.uncharged)
+        total += last.uncharged
+    if run.account is not None:
+        run.account.catch_up(total)
     run.take_elapsed()
     run.state = host.state
     run.resumed = True

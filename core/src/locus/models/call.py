@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from locus.core.step_id import StepId
     from locus.journal.effects import Clock
     from locus.journal.host import JournalHost
+    from locus.tools.account import Account
     from locus.tools.registry import ToolRegistry
 else:
     codec = Lazy("locus.core.codec")
@@ -224,6 +225,11 @@ class ModelRun(Protocol):
         """Say that what the Think under way has streamed is void."""
         ...
 
+    @property
+    def account(self) -> Account | None:
+        """What the run and those below it spend from, or None."""
+        ...
+
     def charge(self, usage: Usage) -> None:
         """Charge tokens to the run."""
         ...
@@ -304,7 +310,8 @@ class ModelCall:
 
         Raises:
             ModelError: the model returned no valid response, or missed the deadline.
-            BudgetExceeded: what the attempts before it used leaves no room for another one; it was not made.
+            BudgetExceeded: what was used by now, here or in other runs of the tree, leaves no room for it; it was not
+                made.
         """
         # The loop has asked before the first one.
         if self.attempts and (why := self.run.find_exceeded(self.usage)) is not None:
@@ -320,6 +327,9 @@ class ModelCall:
             request = evolve(request, messages=make_portable(request.messages, self.model.name, own=self._own.name))
         else:
             self.model = self._own
+        # Other runs of the tree may have spent since the loop asked. From here to the call nothing else runs.
+        if self.run.account is not None and (why := self.run.find_exceeded()) is not None:
+            raise BudgetExceeded(why)
         try:
             if request.deadline is None:
                 response = await self.model.complete(request, self._on_chunk)
@@ -339,10 +349,8 @@ class ModelCall:
         used, (ask_price, unknown) = response.usage, self.run.rates
         if used.cost is None and (ask_price or unknown is not None or getattr(self.model, "price", None) is not None):
             await self._add_usage(used, response.model)
-        elif self.usage is _NOTHING:
-            self.usage = _sanitise(used)
         else:
-            self.usage += _sanitise(used)
+            self._spend(_sanitise(used))
         if swapped:
             message = mark_writer(message, self.model.name)
             response = evolve(response, message=message)
@@ -356,7 +364,12 @@ class ModelCall:
             usage = evolve(usage, cost=await ask_price(self.model, answered, usage, run.clock.now()))
         if usage.cost is None and (unknown is not None or getattr(self.model, "price", None) is not None):
             usage = add_cost(self.model, usage, unknown)
+        self._spend(usage)
+
+    def _spend(self, usage: Usage) -> None:
         self.usage = usage if self.usage is _NOTHING else self.usage + usage
+        if self.run.account is not None:
+            self.run.account.add(usage)
 
     async def _within(self, request: ModelRequest, deadline: float) -> ModelResponse:
         left = max(0.0, deadline - anyio.current_time())

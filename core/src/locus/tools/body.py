@@ -13,6 +13,7 @@ from attrs import define, field
 from locus.core.directives import Interrupt
 from locus.core.events import ToolProgressEvent
 from locus.core.step_id import CHILD, STEP
+from locus.tools.account import Account
 from locus.tools.cancellation import is_foreign_cancellation
 from locus.tools.context import ToolContext
 from locus.tools.definition import ArgumentError, Bound, Tool
@@ -189,13 +190,15 @@ class _BodyContext(ToolContext[Any]):
         return await self._run.host.step(step_id, fn, effect)  # type: ignore[arg-type]  # the host checks it
 
     async def run_child(self, agent: Any, prompt: Any, *, budget: Any = None) -> Any:
-        step_id = self._step_id.inner(CHILD, self._children)
+        step_id, account = self._step_id.inner(CHILD, self._children), self._c.account
         self._children += 1
-        result = await self._run.run_child(agent, prompt, budget, step_id)
+        if account is not None:
+            account = Account(account)
+        result = await self._run.run_child(agent, prompt, budget, step_id, account)
         while result.interrupts:
             # The child's questions surface here as this body's own; with their answers the child goes on.
             answers = {q.interrupt_id: self.interrupt(q.question, options=q.options) for q in result.interrupts}
-            result = await self._run.run_child(agent, prompt, budget, step_id, answers)
+            result = await self._run.run_child(agent, prompt, budget, step_id, account, answers)
         spent: Usage = result.usage
         self._c.usage = spent if self._c.usage is None else self._c.usage + spent
         return result

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from locus.core.journal import Answered
     from locus.core.messages import Block, ToolCall, Usage
     from locus.core.state import AgentState
+    from locus.tools.account import Account
     from locus.tools.call_run import CallRun
 
 __all__ = ["PendingCall", "prepare_call"]
@@ -52,6 +53,8 @@ class PendingCall:
     question: str = "unknown"
     # How many of the body's questions have been answered in this entry of it.
     answered: int = 0
+    # What children of the body may spend, all together; None where nothing limits them.
+    account: Account | None = None
     # What children that the body ran have spent.
     usage: Usage | None = None
     # What ctx.interrupt raised, to tell it from an Interrupt that the body made itself.

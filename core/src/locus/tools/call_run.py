@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from locus.core.directives import Decision, Directive
     from locus.core.events import Event
     from locus.core.messages import ToolCall
     from locus.core.step_id import StepId
     from locus.journal.host import JournalHost
+    from locus.tools.account import Account
     from locus.tools.outcome import CallOutcome
     from locus.tools.registry import ToolRegistry
 
@@ -107,8 +108,17 @@ class CallRun(Protocol):
         """The onion around a body."""
         ...
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether what children spend is limited."""
+        ...
+
+    def reserve(self, ordinals: Sequence[int]) -> list[Account]:
+        """What the children of each of these calls of a turn may spend."""
+        ...
+
     async def run_child(
-        self, agent: Any, prompt: Any, budget: Any, step_id: StepId, answers: dict[str, Any] | None = None
+        self, agent: Any, prompt: Any, budget: Any, step_id: StepId, account: Account | None, answers: Any = None
     ) -> Any:
-        """Run or resume a child run."""
+        """Run or resume a child run, which spends from this account."""
         ...

@@ -87,7 +87,10 @@ class ToolContext(ABC, Generic[Deps]):
             agent: an `Agent`.
             prompt: what to run it on.
             budget: a `Budget` with limits of tokens, dollars and iterations; the smaller of it and what
-                is left of this run's counts.
+                is left of this call's part of the run's tokens and dollars counts.
+
+        Raises:
+            BudgetExceeded: nothing is left; the child was not started.
         """
 
     @abstractmethod

@@ -52,6 +52,8 @@ async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallR
         Suspended: at least one call asks a person. The outcomes of the others are recorded.
     """
     work = [prepare_call(i, call, state, run) for i, call in enumerate(calls)]
+    if run.is_limited:
+        _reserve(work, run)
     if len(work) == 1:
         work[0].alone = True
         await _run_one(work[0], run)
@@ -75,6 +77,14 @@ async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallR
         if c.waiting:
             raise Suspended
     return [c.outcome for c in work]
+
+
+def _reserve(work: Sequence[PendingCall], run: CallRun) -> None:
+    """Give each call that may start a child its part of what is left, before the first body is entered."""
+    may = [c for c in work if c.bound is not None and c.bound.tool.parameters.injected is not None]
+    if may:
+        for c, part in zip(may, run.reserve([c.step_id.ordinal for c in may]), strict=True):
+            c.account = part
 
 
 def _is_repeatable(c: PendingCall) -> bool:

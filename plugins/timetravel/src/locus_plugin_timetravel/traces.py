@@ -12,6 +12,7 @@ from typing import Any
 
 from attrs import frozen
 
+from locus.core.events import Ending
 from locus.core.journal import (
     BLANK,
     END,
@@ -155,6 +156,13 @@ class NodeTrace:
     def cancelled(self) -> str | None:
         """The reason for which the run was cancelled here (maybe empty), or None."""
         return next((b.reason for b in self.bodies if isinstance(b, Cancelled) and b.run_id == self.run_id), None)
+
+    @cached_property
+    def above(self) -> Ending | None:
+        """The limit of a run above this one that ended it here, or None: no state of this run shows that."""
+        made = self.transition
+        ending = None if made is None else Ending(made.why, made.satisfied, made.detail)
+        return ending if ending is not None and ending.is_above else None
 
     @cached_property
     def idle(self) -> bool:

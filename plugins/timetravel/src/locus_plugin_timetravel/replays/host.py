@@ -183,6 +183,8 @@ class ReplayHost(JournalHost):
             self._compare(step_id, found.digest, digest)
         elif self.trace.node == Node.EXECUTE and self.trace.cancelled is not None:
             self.run.cancel(self.trace.cancelled)  # a call that was not run any more
+        elif self.trace.node == Node.EXECUTE and self.trace.above is not None:
+            self.run.stop = self.trace.above  # as well
         return found
 
     async def step(self, step_id: StepId, fn: Callable[[], Awaitable[Any]], policy: Policy, digest: str = "") -> Any:
@@ -234,6 +236,11 @@ class ReplayHost(JournalHost):
         came_to = getattr(getattr(body, "value", None), "content", type(body).__name__)
         raise self.differs(getattr(body, "step_id", type(body).__name__), None, came_to)
 
+    @property
+    def above(self) -> Ending | None:
+        """The limit of a run above for which the record ends here, once the model is not asked any more."""
+        return None if self.trace.node == Node.THINK and self._is_ahead else self.trace.above
+
     # -- a cancel, and the end of a node ----------------------------------------------------------
 
     def before_call(self) -> None:
@@ -244,10 +251,11 @@ class ReplayHost(JournalHost):
                 self.run.cancel(self.trace.cancelled)
 
     def leave(self) -> None:
-        """The node is done: cancelled by now, if it was, and every verdict on record was asked for."""
+        """The node is done: ended from outside by now, if it was, and every verdict on record was asked for."""
         self.spend()
         if self.trace.cancelled is not None:
             self.run.cancel(self.trace.cancelled)
+        self.run.stop = self.run.stop or self.trace.above
         for step_id, found in self._steps.items():
             if step_id.node == REVIEW and step_id not in self._asked_for:
                 raise self.differs(step_id, getattr(found, "value", None), None)

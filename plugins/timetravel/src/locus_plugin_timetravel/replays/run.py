@@ -49,6 +49,8 @@ class ReplayRun(SegmentContext):
     def enter_trace(self, trace: NodeTrace) -> None:
         """A node begins, as if nothing had been tried before."""
         self.stop, self._cancel, self.uncharged = None, None, None
+        # Nothing is spent, and no child is started: what was reserved for children decides nothing here.
+        self.account, self.is_limited = None, False
         self.state = trace.before
         self.take_elapsed()
         if trace.cancelled is not None and trace.idle:
@@ -66,7 +68,9 @@ class ReplayRun(SegmentContext):
     def over_budget(self, state: AgentState) -> bool:
         """As in a run, at the time and with the cancellation of the record."""
         self.host.before_call()
-        return super().over_budget(state)
+        if not super().over_budget(state):
+            self.stop = self.host.above
+        return self.stop is not None or self.halted
 
     async def call_model(self, request: ModelRequest, *, model: Any = None, purpose: str) -> ModelResponse:
         """A plugin's recorded call."""
@@ -77,7 +81,13 @@ class ReplayRun(SegmentContext):
 
     def find_exceeded(self, more: Usage | None = None) -> str | None:
         """As in a run; but a call that is on record was made, so there was room for it."""
-        return super().find_exceeded(more) if self.halted or self.host.find_unchecked(self._next) is None else None
+        if not self.halted and self.host.find_unchecked(self._next) is not None:
+            return None
+        found = super().find_exceeded(more)
+        if found is None and self.host.trace.above is not None:
+            self.stop = self.host.trace.above
+            found = self.stop_reason
+        return found
 
     def model_for(self, model: Any) -> Model:
         """The model asked then: one that is named needs no provider now."""
