@@ -78,18 +78,18 @@ async def test_a_call_is_decided_before_anybody_hears_that_it_starts() -> None:
     assert order == ["decide", "start", "complete"]
 
 
-async def test_a_decider_sees_the_run_and_the_call_as_the_model_asked_for_it() -> None:
+async def test_a_decider_sees_the_run_and_the_call_as_the_body_gets_it() -> None:
     seen: list[Any] = []
 
     class Look:
         @hookimpl
         def locus_decide_tool_call(self, run: RunContext, call: ToolCall) -> None:
             seen.append((run.thread_id, run.deps, call.id, call.name, dict(call.arguments)))
-            seen.append(run.state.unanswered[0] is call)
+            seen.append(dict(run.state.unanswered[0].arguments))
 
     agent = Agent(ScriptedModel(call("add", a=1), "done"), tools=[add], hooks=[Look()])
     await agent.run("x", thread_id="t", deps="d")
-    assert seen == [("t", "d", "call_1_1", "add", {"a": 1}), True]
+    assert seen == [("t", "d", "call_1_1", "add", {"a": 1, "b": 1}), {"a": 1}]
 
 
 async def test_nobody_is_asked_about_a_call_that_cannot_run() -> None:

@@ -79,7 +79,7 @@ async def test_a_repeated_call_gets_the_first_result_and_its_own_event() -> None
     assert events_of(recorder) == RUN + HIT + HIT
     hit = of(recorder.events, ToolCacheHitEvent)[0]
     assert (hit.tool_name, hit.call_id, hit.result, hit.error) == ("book", "call_2_1", "BK-1", None)
-    assert hit.arguments == {"flight": "AA-181"}
+    assert hit.arguments == {"flight": "AA-181", "seats": 1}
     assert [e.cache_hit for e in result.state.tool_executions] == [False, True, True]
     assert [e.call_id for e in result.state.tool_executions] == ["call_1_1", "call_2_1", "call_3_1"]
 

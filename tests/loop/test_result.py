@@ -136,7 +136,7 @@ async def test_the_state_is_what_the_model_said_and_the_tools_did() -> None:
         (1, "two", ()),
     ]
     [execution] = result.state.tool_executions
-    assert (execution.tool_name, execution.arguments, execution.iteration) == ("add", {"a": 1}, 0)
+    assert (execution.tool_name, execution.arguments, execution.iteration) == ("add", {"a": 1, "b": 1}, 0)
     assert execution.duration_ms >= 0
     assert result.state.updated_at >= result.state.started_at
 

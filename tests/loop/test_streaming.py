@@ -333,21 +333,6 @@ async def test_a_listener_that_fails_is_out_and_the_stream_continues() -> None:
     assert [(f.count, f.quarantined) for f in failures(run.result)] == [(3, True)]
 
 
-async def test_a_coroutine_from_a_sync_listener_is_nonsense_and_leaves_no_warning() -> None:
-    class Later(Hook):
-        name = "bad"
-
-        def on_event(self, event: Event) -> Any:
-            async def never() -> None:
-                return None
-
-            return never() if isinstance(event, ModelChunkEvent) else None
-
-    result = await Agent(ScriptedModel("one two", chunks=True), hooks=[Later()]).run("x")
-    assert result.message == "one two"
-    assert "must be sync" in failures(result)[0].error
-
-
 async def test_chunks_are_only_made_when_somebody_listens() -> None:
     model = ScriptedModel("one two", "one two", chunks=True)
     recorder = Recorder()

@@ -182,7 +182,7 @@ async def test_runs_side_by_side_have_graphs_of_their_own() -> None:
     async with anyio.create_task_group() as group:
         for n in range(8):
             group.start_soon(one, f"n{n}")
-    failed = ["book(flight='AA-181')", "book failed: RuntimeError: the seat is taken"]
+    failed = ["book(flight='AA-181', seat=1)", "book failed: RuntimeError: the seat is taken"]
     assert found == {f"n{n}": [f"find(what='n{n}')", *failed] for n in range(8)}
 
 

@@ -385,6 +385,17 @@ async def test_attack_a_placeholder_written_by_the_model_is_not_a_way_in() -> No
 # -- it fails closed ----------------------------------------------------------------------------------
 
 
+async def test_a_default_of_the_program_is_not_what_a_model_wrote() -> None:
+    @tool
+    async def send(text: str, to: str = SECRETS[0]) -> str:
+        """Send."""
+        return f"{len(to)} letters"
+
+    result = await Agent(ScriptedModel(call("send", text="hi"), "done"), tools=[send], guardrails=True).run("x")
+    [done] = result.state.tool_executions
+    assert (done.result, done.arguments["to"]) == (f"{len(SECRETS[0])} letters", SECRETS[0])
+
+
 @pytest.mark.parametrize("gate", ["prompt", "answer", "arguments", "result"])
 async def test_a_detector_that_fails_lets_nothing_through(gate: str, monkeypatch: pytest.MonkeyPatch) -> None:
     hook = GuardrailsHook()

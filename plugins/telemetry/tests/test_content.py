@@ -94,7 +94,8 @@ async def test_what_others_cut_out_is_on_no_span_wherever_this_plugin_is(first: 
         @hookimpl
         async def locus_wrap_tool_call(self, call_next: Any, call: ToolCall) -> Any:
             outcome = await call_next(evolve(call, arguments={"query": "ARGUMENT and a key"}))
-            return evolve(outcome, content="[cut]", execution=evolve(outcome.execution, result="[cut]"))
+            execution = evolve(outcome.execution, result="[cut]", arguments=call.arguments)
+            return evolve(outcome, content="[cut]", execution=execution)
 
         @hookimpl
         async def locus_wrap_model_call(self, call_next: Any, request: Any) -> Any:

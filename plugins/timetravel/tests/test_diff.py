@@ -60,7 +60,7 @@ async def test_the_first_difference_is_marked() -> None:
     assert lines[0].split() == ["thread", "a", "thread", "b"]
     assert [line[0] for line in lines[2:-1]] == [" ", " ", " ", ">", "*", "*", " "]
     assert "(the same)" in lines[2]
-    assert "add(a=3) = '4'" in lines[6]
+    assert "add(a=3, b=1) = '4'" in lines[6]
     assert lines[-1] == "> is where they part"
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from attrs import frozen
 
-from locus.core import EMPTY, freeze, thaw
+from locus.core import freeze, thaw
 from locus.core.errors import ToolDefinitionError
 from locus.schema import (
     JsonSchemaAdapter,
@@ -120,21 +120,17 @@ def _plain(schema: object) -> dict[str, Any]:
 class _DictBound(Bound):
     """Arguments as one dict."""
 
-    __slots__ = ("_data",)
-
-    def __init__(self, tool: SchemaTool, key: str, data: dict[str, Any]) -> None:
-        super().__init__(tool, key, None, EMPTY)
-        self._data = data
+    __slots__ = ()
 
     @property
     def arguments(self) -> dict[str, Any]:
         """The arguments as the body gets them."""
-        copied: dict[str, Any] = _copy(self._data)
+        copied: dict[str, Any] = _copy(self._given)
         return copied
 
     def call(self, context: ToolContext[Any] | None = None) -> Any:
         """Enter the body once."""
-        return self.tool.fn(_copy(self._data), context)
+        return self.tool.fn(self.arguments, context)
 
 
 def _copy(data: Any) -> Any:
@@ -163,7 +159,7 @@ class SchemaTool(Tool[..., Any]):
             given = JsonSchemaAdapter(self._top).check(arguments)
         except ValidationError as e:
             return ArgumentError(self.name, e.problems, self.usage)
-        return _DictBound(self, call_key(self.name, given), given)
+        return _DictBound(self, call_key(self.name, given), None, given, freeze(given))
 
     @property
     def usage(self) -> str:

@@ -29,12 +29,13 @@ class ToolExecution:
 
     Args:
         tool_name: as the model wrote it.
-        arguments: as the model gave them, deep-frozen.
+        arguments: as the body got them, in canonical JSON, with the defaults that the schema shows filled in, and as a
+            wrapper changed them; of a call that was refused, as the model gave them.
         result: the text the model got, or None when it failed.
         error: ``"<Type>: <message>"``, or None when it succeeded.
         duration_ms: milliseconds the body ran; 0.0 for a cache hit or a call that never started.
         cache_hit: the body did not run, an earlier result was used.
-        key: hash of the dedup key, the canonical form of (name, arguments with defaults filled in).
+        key: hash of the dedup key: the name and the arguments of the call, before a wrapper changed them.
         call_id: the provider's id of the call.
         iteration: 0-based index of the iteration it belongs to.
         started: the body was entered; refused and rejected calls are not.

@@ -193,7 +193,7 @@ async def decide_tool_call(impls: tuple[Impl, ...], call: ToolCall, run: RunCont
 
     Args:
         impls: ``table.impls("locus_decide_tool_call")``.
-        call: the call as the model asked for it.
+        call: the call with the arguments that the body would get.
         run: what the hooks see of the run.
         health: the run's failures; what decides is never quarantined, for that would let everything through.
     """

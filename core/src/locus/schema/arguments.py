@@ -17,7 +17,7 @@ from attrs import frozen
 
 from locus.core.errors import ToolDefinitionError
 from locus.schema.adapter import TypeAdapter, UnsupportedType, of, problem_of
-from locus.schema.canonical import call_key
+from locus.schema.canonical import MISSING, json_form, plain_form
 from locus.schema.checking import TOO_DEEP, Problem, ValidationError, find_problems, normalise, plain
 from locus.schema.jsonschema import nodes
 from locus.schema.msgspec_adapters import SelfDescribing, constraints, convert, load_custom
@@ -27,6 +27,9 @@ from locus.schema.text import clean_text
 __all__ = ["Parameters", "parameters_of"]
 
 _NO_DEFAULT = inspect.Parameter.empty
+
+#: Formats of texts of which several mean the same value.
+_SEVERAL_FORMS = ("date-time", "time", "decimal")
 
 
 @frozen(kw_only=True, eq=False)
@@ -38,7 +41,8 @@ class Parameters:
         single: the type of each argument, by name, in the order of the signature.
         injected: the parameter that the caller fills in and a model does not see, or None.
         positional: the parameters that can only be passed by position, in order.
-        encodable: the struct's values encode without loss, so that the key can be made from them.
+        exact: equal values of the struct encode equally, as they are.
+        hidden: the parameters whose default the schema does not show.
         open: some value has no declared type; it is handed over as plain dicts and lists.
     """
 
@@ -46,7 +50,8 @@ class Parameters:
     single: Mapping[str, Any]
     injected: str | None
     positional: tuple[str, ...]
-    encodable: bool
+    exact: bool
+    hidden: frozenset[str]
     open: bool
 
     def convert(self, arguments: Mapping[str, Any]) -> Any:
@@ -90,18 +95,21 @@ class Parameters:
                     found.append(problem_of(e, f"$.{name}"))
         return tuple(found)
 
-    def key(self, name: str, values: Any, arguments: Mapping[str, Any]) -> str:
-        """The dedup key of a call of ``name``.
+    def form(self, values: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The canonical JSON of the values, with the defaults that the schema shows filled in.
 
         Args:
-            name: of the tool.
             values: what `convert` made of the arguments.
             arguments: the arguments.
         """
-        if not self.encodable:
-            # Not from the values: private fields, secrets and generated defaults do not show in their JSON.
-            values = normalise(self.whole.schema, arguments, fill=True)
-        return call_key(name, values)
+        if self.exact:
+            form = plain_form(values)
+        else:
+            form = {name: json_form(getattr(values, name), arguments.get(name, MISSING)) for name in self.single}
+        for name in self.hidden:
+            if name not in arguments:
+                del form[name]
+        return form
 
 
 def parameters_of(signature: Signature, injected: type) -> Parameters:
@@ -119,7 +127,8 @@ def parameters_of(signature: Signature, injected: type) -> Parameters:
     single: dict[str, Any] = {}
     members: list[tuple[Any, ...]] = []
     shown: dict[str, dict[str, Any]] = {}
-    encodable = True
+    hidden: set[str] = set()
+    exact = True
     for parameter in signature.parameters:
         if _is_a(parameter.annotation, injected):
             if filled is not None:
@@ -138,7 +147,8 @@ def parameters_of(signature: Signature, injected: type) -> Parameters:
             members.append((name, kind, _default(parameter.default)))
             default, as_given = _shown_default(parameter.default, kind)
             shown[name] |= default
-            encodable = encodable and as_given
+            hidden |= set() if default else {name}
+            exact = exact and as_given
     whole = _struct(signature, members)
     for name, schema in whole.schema["properties"].items():
         schema.pop("default", None)
@@ -149,7 +159,8 @@ def parameters_of(signature: Signature, injected: type) -> Parameters:
         single=single,
         injected=filled,
         positional=tuple(p.name for p in signature.parameters if p.kind is p.POSITIONAL_ONLY),
-        encodable=encodable and not whole.custom and not any("properties" in node for node in inner),
+        exact=exact and not whole.custom and all(map(_has_one_form, inner)),
+        hidden=frozenset(hidden),
         open=not all(map(_is_closed, inner)),
     )
 
@@ -251,3 +262,13 @@ def _is_closed(node: Mapping[str, Any]) -> bool:
     if kind == "object":
         return "properties" in node or "additionalProperties" in node
     return kind is not None or any(key in node for key in ("enum", "const", "$ref", "anyOf", "oneOf", "allOf"))
+
+
+def _has_one_form(node: Mapping[str, Any]) -> bool:
+    """Whether equal values under a schema encode equally: no class, no instant, no number that may be of two types."""
+    if not _is_closed(node) or "properties" in node or "contentEncoding" in node:
+        return False
+    if node.get("format") in _SEVERAL_FORMS:
+        return False
+    kinds = {arm.get("type") for key in ("anyOf", "oneOf", "allOf") for arm in node.get(key, ())}
+    return not {"integer", "number"} <= kinds and not any("$ref" in arm for arm in (node, *node.get("anyOf", ())))

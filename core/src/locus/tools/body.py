@@ -96,10 +96,10 @@ async def run_body(c: PendingCall, run: CallRun, step_id: StepId, call: ToolCall
     assert tool is not None
     assert bound is not None
     if call is not c.call:  # a wrapper changed the arguments
-        rebound = tool.bind(call.arguments)
+        rebound = bound.rebind(call.arguments)
         if isinstance(rebound, ArgumentError):
             return c.refusal(f"ArgumentError: {rebound}")
-        bound = rebound
+        bound, c.ran_with = rebound, rebound.data
     context: _BodyContext | None = None
     if tool.parameters.injected is not None:
         context = _BodyContext(c, run, step_id, call.id, c.idempotency_key(run))

@@ -9,29 +9,32 @@ from attrs import define
 from locus.core.errors import RetryableToolError
 from locus.core.executions import ToolExecution
 from locus.core.frozen import maker
+from locus.core.messages import ToolCall
 from locus.core.step_id import EXECUTE, StepId
-from locus.schema.canonical import call_key
+from locus.schema.canonical import exact_key
 from locus.tools.definition import ArgumentError, Bound, Tool
 from locus.tools.outcome import UNKNOWN, CallOutcome, place_media
 from locus.tools.result import error_text, result_content
 
 if TYPE_CHECKING:
     from locus.core.directives import Interrupt
+    from locus.core.frozen import FrozenDict
     from locus.core.journal import Answered
-    from locus.core.messages import Block, ToolCall, Usage
+    from locus.core.messages import Block, Usage
     from locus.core.state import AgentState
     from locus.tools.account import Account
     from locus.tools.call_run import CallRun
 
 __all__ = ["PendingCall", "prepare_call"]
 
-_execution, _outcome, _step_id = maker(ToolExecution), maker(CallOutcome), maker(StepId)
+_execution, _outcome, _step_id, _call = maker(ToolExecution), maker(CallOutcome), maker(StepId), maker(ToolCall)
 
 
 @define(slots=True)
 class PendingCall:
     """One call on its way through the pipeline."""
 
+    # With the arguments as the body gets them.
     call: ToolCall
     step_id: StepId
     state: AgentState
@@ -55,6 +58,8 @@ class PendingCall:
     answered: int = 0
     # What children of the body may spend, all together; None where nothing limits them.
     account: Account | None = None
+    # The arguments that a wrapper put in the place of those of the call.
+    ran_with: FrozenDict[str, Any] | None = None
     # What children that the body ran have spent.
     usage: Usage | None = None
     # What ctx.interrupt raised, to tell it from an Interrupt that the body made itself.
@@ -81,7 +86,7 @@ class PendingCall:
     ) -> CallOutcome:
         execution = _execution(
             tool_name=self.call.name,
-            arguments=self.call.arguments,
+            arguments=self.call.arguments if self.ran_with is None else self.ran_with,
             result=result,
             error=error,
             duration_ms=duration_ms,
@@ -134,7 +139,7 @@ class PendingCall:
 
 def prepare_call(ordinal: int, call: ToolCall, state: AgentState, run: CallRun) -> PendingCall:
     """The call of that number in its turn, with its tool and its arguments, or with the error that it comes to."""
-    digest = call_key(call.name, call.arguments if call.malformed is None else {"": call.malformed})
+    digest = exact_key(call.name, call.arguments if call.malformed is None else {"": call.malformed})
     c = PendingCall(call, _step_id(state.iteration, EXECUTE, ordinal), state, digest, digest)
     tool = c.tool = run.registry.get(call.name)
     if tool is None:
@@ -150,5 +155,8 @@ def prepare_call(ordinal: int, call: ToolCall, state: AgentState, run: CallRun) 
             c.outcome = c.refusal(f"ArgumentError: {bound}")
         else:
             c.bound, c.key = bound, bound.key
+            if bound.key != digest:
+                # Who decides about the call, or hears of it, sees what the body gets.
+                c.call = _call(call.id, call.name, bound.data, extras=call.extras)
     c.invalid = c.outcome
     return c

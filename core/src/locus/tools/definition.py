@@ -19,10 +19,11 @@ from locus.tools.context import ToolContext
 if TYPE_CHECKING:
     from msgspec import structs
 
-    from locus.schema import checking, jsonschema
+    from locus.schema import canonical, checking, jsonschema
     from locus.schema.arguments import Parameters
     from locus.schema.checking import Problem
 else:
+    canonical = Lazy("locus.schema.canonical")
     checking = Lazy("locus.schema.checking")
     jsonschema = Lazy("locus.schema.jsonschema")
     structs = Lazy("msgspec.structs")
@@ -137,14 +138,32 @@ class Bound:
 
     Attributes:
         tool: the tool.
-        key: the dedup key of the call.
+        key: the dedup key of the call, made of its data.
     """
 
-    __slots__ = ("_given", "_values", "key", "tool")
+    __slots__ = ("_data", "_given", "_values", "key", "tool")
 
-    def __init__(self, tool: Tool[..., Any], key: str, values: Any, given: Mapping[str, Any]) -> None:
+    def __init__(
+        self, tool: Tool[..., Any], key: str, values: Any, given: Mapping[str, Any], data: FrozenDict[str, Any] | None
+    ) -> None:
         self.tool, self.key = tool, key
-        self._values, self._given = values, given
+        self._values, self._given, self._data = values, given, data
+
+    @property
+    def data(self) -> FrozenDict[str, Any]:
+        """The canonical JSON of the arguments as the body gets them, the defaults that the schema shows filled in."""
+        if self._data is None:
+            parameters = self.tool.parameters
+            values = parameters.convert(self._given) if self._values is None else self._values
+            self._data = freeze(parameters.form(values, self._given))
+        return self._data
+
+    def rebind(self, data: Mapping[str, Any]) -> Bound | ArgumentError:
+        """The tool bound to other data; what is the same in both keeps the form in which it was given."""
+        mine, given, form = self.data, self._given, canonical.canonical
+        same = {name for name, each in data.items() if name in mine and form(each) == form(mine[name])}
+        kept = {name: given[name] for name in same if name in given}
+        return self.tool.bind(freeze({**{name: each for name, each in data.items() if name not in same}, **kept}))
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -259,19 +278,23 @@ class Tool(Generic[P, R]):
         Returns:
             The bound arguments with their dedup key, or everything that is wrong with them.
         """
-        parameters = self.parameters
         try:
-            values = parameters.convert(arguments)
-            return Bound(self, parameters.key(self.name, values, arguments), values, arguments)
+            return self._make_bound(self.parameters.convert(arguments), arguments)
         except Exception:  # noqa: BLE001  a parameter's own class may raise anything
             return self._bind_leniently(arguments)
+
+    def _make_bound(self, values: Any, given: Mapping[str, Any]) -> Bound:
+        parameters = self.parameters
+        if parameters.exact:
+            return Bound(self, canonical.exact_key(self.name, values), values, given, None)
+        data = freeze(parameters.form(values, given))
+        return Bound(self, canonical.call_key(self.name, data), values, given, data)
 
     def _bind_leniently(self, arguments: Mapping[str, Any]) -> Bound | ArgumentError:
         parameters = self.parameters
         try:
             better = freeze(parameters.repair(arguments))
-            values = parameters.convert(better)
-            return Bound(self, parameters.key(self.name, values, better), values, better)
+            return self._make_bound(parameters.convert(better), better)
         except checking.ValidationError as e:
             return ArgumentError(self.name, e.problems, self.usage)
         except Exception as e:  # noqa: BLE001  as in bind

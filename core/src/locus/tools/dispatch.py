@@ -330,7 +330,7 @@ async def _emit_complete(c: PendingCall, run: CallRun, *, replayed: bool = False
         await run.emit(
             ToolCompleteEvent(
                 tool_name=c.call.name,
-                arguments=c.call.arguments,
+                arguments=execution.arguments,
                 call_id=c.call.id,
                 result=execution.result,
                 error=execution.error,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve
 
 from locus.core.errors import CheckpointError, ToolError
-from locus.core.frozen import FrozenDict, frozen, thaw
+from locus.core.frozen import FrozenDict, freeze, frozen, thaw
 from locus.core.lazy import Lazy
 from locus.tools.definition import SESSION_TOOLS, Bound, Tool, ToolSpec
 
@@ -108,7 +108,7 @@ class _MissingTool(Tool[..., Any]):
     """Takes the place of a tool that no plugin brings any more: each call of it is an error."""
 
     def bind(self, arguments: Mapping[str, Any]) -> Bound:
-        return _MissingCall(self, canonical.call_key(self.name, arguments), None, arguments)
+        return _MissingCall(self, canonical.call_key(self.name, arguments), None, arguments, freeze(arguments))
 
 
 class _MissingCall(Bound):

@@ -124,8 +124,11 @@ class GuardrailsHook(Hook):
     async def locus_decide_tool_call(self, call: ToolCall, run: RunContext) -> Allow | Reject:
         """Reject a call of which something is blocked, or that did not come through the filter."""
         passage = self._passage("arguments", call.name)
-        passage.data(call.arguments)
-        if not passage.unclean and not self._scanner.has_mark(call.arguments):
+        # A default is the program's, not the model's: only what the model wrote is looked at.
+        asked = [each.arguments for each in run.state.unanswered if each.id == call.id]
+        written = {name: v for name, v in call.arguments.items() if not asked or any(name in each for each in asked)}
+        passage.data(written)
+        if not passage.unclean and not self._scanner.has_mark(written):
             return Allow()
         why = ", ".join(passage.unclean) or "blocked arguments"
         return Reject(f"guardrails refuse these arguments: {why}. Do not send this; do without, or ask the user.")
