@@ -39,7 +39,7 @@ OVERFLOW = {
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     made = Server()
-    monkeypatch.setattr(engine_module, "start", lambda path, options: made)
+    monkeypatch.setattr(engine_module, "start_worker", lambda path, options, waits: made)
     yield made
     close_all()
 

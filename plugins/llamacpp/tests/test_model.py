@@ -74,7 +74,7 @@ class Scripted:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Scripted]:
     made = Scripted()
-    monkeypatch.setattr(engine_module, "start", lambda path, options: made)
+    monkeypatch.setattr(engine_module, "start_worker", lambda path, options, waits: made)
     (tmp_path / "x.gguf").write_bytes(b"GGUF")
     yield made
     close_all()
@@ -261,11 +261,11 @@ async def test_the_packaged_models_speak_chatml_and_a_file_its_own_template(
 ) -> None:
     seen: list[EngineOptions] = []
 
-    def start(path: Path, options: EngineOptions) -> Scripted:
+    def start(path: Path, options: EngineOptions, waits: object) -> Scripted:
         seen.append(options)
         return Scripted()
 
-    monkeypatch.setattr(engine_module, "start", start)
+    monkeypatch.setattr(engine_module, "start_worker", start)
     put_in_catalogue(fake_model.pinned)
     (tmp_path / "x.gguf").write_bytes(b"GGUF")
     settings = LlamaCppSettings(cache_dir=str(tmp_path / "cache"), progress=False)

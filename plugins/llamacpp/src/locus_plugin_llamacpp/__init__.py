@@ -1,1 +1,1 @@
-"""A language model in this very process, so that an agent runs on a machine with nothing else on it."""
+"""A language model without a server or a key, so that an agent runs on a machine with nothing else on it."""

@@ -4,7 +4,7 @@ llama.cpp blocks and calls back from its own threads. Space of designs: abandon 
 the caller is cancelled (it would go on generating and hold the model), or have it joined. Here it is
 joined: a cancelled caller sets a flag, the callback answers "stop" at the next token or the next batch
 of the prompt, the thread returns, and only then does the cancellation go on. So the model is never busy
-for a lost caller, and no thread outlives its request.
+for a lost caller, and no thread outlives its request. llama.cpp itself is in another process, see `worker_process`.
 
 A request holds one of the engine's slots. Within an event loop a capacity limiter queues the requests
 fairly and without threads; between event loops of different threads a semaphore does.
@@ -28,8 +28,10 @@ from attrs import Factory, define
 
 from locus_plugin_llamacpp.answers import Answer
 from locus_plugin_llamacpp.errors import BadRequest, EngineClosed, EngineFailed
-from locus_plugin_llamacpp.runtime import EngineOptions, read_ahead, start
+from locus_plugin_llamacpp.progress import Waiting, wait_silently
+from locus_plugin_llamacpp.runtime import EngineOptions, read_ahead
 from locus_plugin_llamacpp.store import Progress, silent
+from locus_plugin_llamacpp.worker_process import WorkerServer, start_worker
 
 __all__ = ["Engine", "OnRaw", "close_all", "shared_engine"]
 
@@ -51,6 +53,7 @@ class _Job:
     body: dict[str, Any] | None
     chunks: MemoryObjectSendStream[dict[str, Any]] | None
     progress: Progress
+    waiting: Waiting
     stop: threading.Event = Factory(threading.Event)
     answer: Answer = Factory(Answer)
     failure: BaseException | None = None
@@ -80,16 +83,25 @@ class Engine:
         """Whether the model is in memory."""
         return self._server is not None
 
-    async def prepare(self, progress: Progress = silent) -> None:
-        """Load the model now rather than with the first request.
+    async def prepare(self, progress: Progress = silent, waiting: Waiting = wait_silently) -> None:
+        """Load the model now rather than with the first request. Cancelling the caller ends the load.
+
+        Args:
+            progress: shown while a packaged model is joined, the first time.
+            waiting: shown while the file is loaded.
 
         Raises:
             ModelError: the weights or the engine failed.
         """
-        await self._run(_Job(None, None, progress), None)
+        await self._run(_Job(None, None, progress, waiting), None)
 
     async def chat(
-        self, body: dict[str, Any], on_chunk: OnRaw | None = None, *, progress: Progress = silent
+        self,
+        body: dict[str, Any],
+        on_chunk: OnRaw | None = None,
+        *,
+        progress: Progress = silent,
+        waiting: Waiting = wait_silently,
     ) -> dict[str, Any]:
         """One chat completion. Cancelling the caller stops the generation and waits until it has stopped.
 
@@ -98,6 +110,7 @@ class Engine:
             on_chunk: awaited with each chunk that carries a piece of the answer, in order; a slow one
                 slows the generation. What it raises stops the generation and is raised here.
             progress: shown while a packaged model is joined, the first time.
+            waiting: shown while the file is loaded, by the first request.
 
         Returns:
             The completion in OpenAI's form, with ``usage`` (``prompt_tokens_details.cached_tokens``
@@ -114,7 +127,7 @@ class Engine:
             "stream_options": {"include_usage": True},
             "return_progress": True,  # a callback for each batch of the prompt: the chance to stop there
         }
-        job = _Job(streamed, None, progress)
+        job = _Job(streamed, None, progress, waiting)
         await self._run(job, on_chunk)
         return job.answer.whole()
 
@@ -125,7 +138,9 @@ class Engine:
         while held < self._options.slots and self._slots.acquire(timeout=_CLOSE_TIMEOUT):
             held += 1
         if held == self._options.slots:
-            self._server = None
+            server, self._server = self._server, None
+            if isinstance(server, WorkerServer):
+                server.close()
         # Else a callback of the user hangs: freeing the model under a running request would crash the process.
         if held:
             self._slots.release(held)
@@ -192,20 +207,26 @@ class Engine:
             self._check(job)
             job.progress(done, total)
 
+        def report_waiting(seconds: float) -> None:
+            self._check(job)
+            job.waiting(seconds)
+
         while not self._loading.acquire(timeout=_POLL):
             self._check(job)
         try:
             self._check(job)
-            if self._server is None:
+            if self._server is None or getattr(self._server, "has_ended", False):
+                self._server = None
                 path = self._find(report_progress)
                 self._check(job)
                 read_ahead(path, lambda: self._check(job))
-                self._server, self._pid = start(path, self._options), os.getpid()
+                self._server, self._pid = start_worker(path, self._options, report_waiting), os.getpid()
+                job.waiting(None)
         finally:
             self._loading.release()
         if self._pid != os.getpid():
             raise EngineFailed(
-                f"{self.label} was loaded before this process was forked, and threads are not inherited; "
+                f"{self.label} was loaded before this process was forked, and the two cannot share it; "
                 "load it after forking, or start processes with the 'spawn' method"
             )
         return self._server

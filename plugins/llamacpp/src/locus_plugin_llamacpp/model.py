@@ -16,7 +16,7 @@ from locus_plugin_llamacpp.catalogue import CATALOGUE
 from locus_plugin_llamacpp.engine import Engine, shared_engine
 from locus_plugin_llamacpp.errors import DeadlinePassed
 from locus_plugin_llamacpp.history import EXTRAS
-from locus_plugin_llamacpp.progress import show_progress
+from locus_plugin_llamacpp.progress import Waiting, show_progress, show_waiting, wait_silently
 from locus_plugin_llamacpp.runtime import EngineOptions
 from locus_plugin_llamacpp.settings import LlamaCppSettings
 from locus_plugin_llamacpp.store import Progress, silent
@@ -113,7 +113,7 @@ class LlamaCppModel:
         Raises:
             ModelError: the weights or the engine failed.
         """
-        await self.engine.prepare(progress or self._progress())
+        await self.engine.prepare(progress or self._progress(), self._waiting())
 
     async def complete(self, request: ModelRequest, on_chunk: OnChunk | None = None) -> ModelResponse:
         """Answer one request; see `locus.models.Model.complete`.
@@ -154,7 +154,10 @@ class LlamaCppModel:
                 await on_chunk(Chunk(text))
 
         done = await self.engine.chat(
-            self._body(request, turn), None if on_chunk is None else forward, progress=self._progress()
+            self._body(request, turn),
+            None if on_chunk is None else forward,
+            progress=self._progress(),
+            waiting=self._waiting(),
         )
         choice = done["choices"][0]
         return choice["message"]["content"], choice["finish_reason"], _usage(done)
@@ -186,6 +189,9 @@ class LlamaCppModel:
 
     def _progress(self) -> Progress:
         return show_progress(self.name) if self._settings.progress else silent
+
+    def _waiting(self) -> Waiting:
+        return show_waiting(self.name) if self._settings.progress else wait_silently
 
 
 def _chatml() -> str:

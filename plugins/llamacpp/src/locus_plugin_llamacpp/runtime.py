@@ -1,4 +1,4 @@
-"""Starting llama.cpp in this process: the settings that decide whether it is usable, and its traps.
+"""Starting llama.cpp in the process of `worker`: the settings that decide whether it is usable, and its traps.
 
 - libgomp reads two environment variables when it is loaded; without them its threads spin, and on a
   busy machine generation is fifty times slower.
@@ -8,9 +8,9 @@
 - ``n_ctx`` is divided by the number of slots.
 - A server that is ended before its own loop has begun never ends, and its destructor holds the interpreter's lock
   meanwhile: a process would hang at its exit. So a new server answers one token before it is handed out.
-- The binding holds the interpreter's lock while a file is loaded, so nothing else in the process runs meanwhile. What
-  can be done before is done before: the file is read into the system's cache, where a slow disk delays no request
-  and a cancellation is noticed; and its warm-up is left to that first token.
+- The binding holds the interpreter's lock while a file is loaded, so nothing else in the process runs meanwhile: see
+  `worker_process`. What can be done before is done before: the file is read into the system's cache, so that a slow
+  disk shows as progress; and its warm-up is left to that first token.
 - A batch is what a cancellation has to wait for: 128 tokens process as fast as 2048 and end sooner.
 """
 
@@ -77,7 +77,7 @@ def read_ahead(path: Path, check: Callable[[], None]) -> None:
 
 
 def start(path: Path, options: EngineOptions) -> Any:
-    """Load a file and start its server. Takes seconds: call it in a worker thread.
+    """Load a file in this process and start its server. For seconds no other thread runs: see `worker_process`.
 
     Raises:
         EngineFailed: the runtime cannot be imported, or it refuses the file.
