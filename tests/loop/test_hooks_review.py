@@ -262,7 +262,7 @@ async def test_an_answer_that_does_not_fit_the_schema_is_repaired() -> None:
 async def test_an_answer_that_never_fits_is_kept_unparsed_and_the_report_says_why() -> None:
     model = ScriptedModel("it is cold", after="repeat")
     result = await Agent(model, output_schema=Weather).run("x")
-    assert (result.stop_reason, result.message, result.parsed) == ("NoToolCalls", "it is cold", None)
+    assert (result.stop_reason, result.message, result.parsed) == ("OutputInvalid", "it is cold", None)
     assert len(model.requests) == 3
     assert "after 2 revisions" in result.reports["review"]
     assert "JSON" in result.reports["output"]

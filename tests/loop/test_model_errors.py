@@ -157,19 +157,6 @@ async def test_what_is_not_an_answer_is_a_model_error(answer: Any) -> None:
     assert model.asked == 1
 
 
-async def test_an_empty_answer_is_an_answer() -> None:
-    result = await Agent(ScriptedModel(Message(Role.ASSISTANT, ()))).run("x")
-    assert (result.stop_reason, result.message) == ("NoToolCalls", "")
-
-
-async def test_an_answer_cut_off_by_the_provider_is_an_answer_and_says_so() -> None:
-    recorder = Recorder()
-    cut = ModelResponse(message=Message(Role.ASSISTANT, "so far"), stop_reason="length")
-    result = await Agent(ScriptedModel(cut), hooks=[recorder]).run("x")
-    assert result.message == "so far"
-    assert of(recorder.events, ModelCompleteEvent)[0].stop_reason == "length"
-
-
 @pytest.mark.parametrize(("said", "counted"), [(-5, 0), (2.7, 2), (math.nan, 0), (math.inf, 0), (None, 0), ("7", 7)])
 async def test_usage_that_a_provider_got_wrong_harms_nobody(said: Any, counted: int) -> None:
     class Judge(Hook):

@@ -178,7 +178,7 @@ async def test_repair_is_bounded_and_the_last_answer_is_reported() -> None:
     model = ScriptedModel("no json", after="repeat")
     result = await Agent(model, output_schema=Flight, max_revisions=2).run("x")
     assert len(model.requests) == 3
-    assert (result.stop_reason, result.parsed, result.message) == ("NoToolCalls", None, "no json")
+    assert (result.stop_reason, result.parsed, result.message) == ("OutputInvalid", None, "no json")
     assert "2 revisions" in result.reports["review"]
     assert "output" in result.reports
 

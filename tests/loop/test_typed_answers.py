@@ -80,7 +80,7 @@ async def test_a_wrong_answer_is_repaired(kind: Any) -> None:
 async def test_an_answer_that_is_never_right_is_not_parsed_and_the_report_says_why(kind: Any) -> None:
     model = ScriptedModel(WRONG, after="repeat")
     result = await Agent(model, output_schema=kind, max_revisions=2).run("How many?")
-    assert (result.parsed, result.text, result.stop_reason) == (None, WRONG, "NoToolCalls")
+    assert (result.parsed, result.text, result.stop_reason) == (None, WRONG, "OutputInvalid")
     assert len(model.requests) == 3
     assert "$.pieces: expected integer" in result.reports["review"]
 

@@ -221,7 +221,7 @@ def test_usage_is_never_more_than_its_whole() -> None:
 def test_a_refusal_is_an_answer_that_was_filtered() -> None:
     said = {"role": "assistant", "content": None, "refusal": "I cannot."}
     response = chat_completions.response_of({"choices": [{"message": said, "finish_reason": "stop"}]}, OPTIONS)
-    assert (response.message.text, response.stop_reason) == ("I cannot.", "filter")
+    assert (response.message.text, response.stop_reason) == ("I cannot.", "refusal")
     item = {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "I cannot."}]}
     response = responses.response_of({"status": "completed", "output": [item]}, OPTIONS)
-    assert (response.message.text, response.stop_reason) == ("I cannot.", "filter")
+    assert (response.message.text, response.stop_reason) == ("I cannot.", "refusal")

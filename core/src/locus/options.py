@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar
 
 from attrs import Attribute, field, fields
 
-from locus.core.errors import ConfigError, InputError
+from locus.core.errors import ConfigError, InputError, UnknownName
 from locus.core.frozen import frozen
 from locus.core.lazy import Lazy
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar as DefaultTypeVar
 
     from locus.config import Config
+    from locus.core import messages
     from locus.core.termination import TerminationCondition
     from locus.hooks.context import ConversationManager
     from locus.journal.effects import Clock, Effects
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     Deps = DefaultTypeVar("Deps", default=Any)
     Out = DefaultTypeVar("Out", default=Any)
 else:
+    messages = Lazy("locus.core.messages")
     protocol = Lazy("locus.models.protocol")
     Deps = TypeVar("Deps")
     Out = TypeVar("Out")
@@ -76,6 +78,13 @@ def _check_settings(_: Any, __: Any, value: Any) -> None:
 def _check_names(_: Any, attribute: Attribute[Any], value: Any) -> None:
     if isinstance(value, str):  # an iterable of strings: each of its letters would be a name
         raise ConfigError(f"{attribute.name} must be a collection of names, got {value!r}; write [{value!r}]")
+
+
+def _check_faults(_: Any, attribute: Attribute[Any], value: Any) -> None:
+    _check_names(_, attribute, value)
+    for name in value:
+        if name not in messages.ANSWER_FAULTS:
+            raise UnknownName("stop reason in retry_on", name, messages.ANSWER_FAULTS)
 
 
 def _check_metadata(_: Any, __: Any, value: Any) -> None:
@@ -120,6 +129,7 @@ class AgentOptions:
     max_revisions: int = field(
         default=2, validator=_must_be("an integer of at least 0", lambda value: _is_count(value, 0))
     )
+    retry_on: Iterable[str] = field(default=(), validator=_check_faults)
     output_schema: Any = None
     model_settings: ModelSettings | None = field(default=None, validator=_check_settings)
     conversation_manager: ConversationManager | None = field(
@@ -168,6 +178,7 @@ class AgentKeywords(Generic[Deps, Out]):
         tool_loop_threshold: int = 3,
         tool_execution: Literal["concurrent", "sequential"] = "concurrent",
         max_revisions: int = 2,
+        retry_on: Iterable[str] = (),
         output_schema: type[Out] | OutputSchema[Out] | Mapping[str, Any] | None = None,
         model_settings: ModelSettings | None = None,
         conversation_manager: ConversationManager | None = None,
@@ -196,6 +207,8 @@ class AgentKeywords(Generic[Deps, Out]):
             tool_loop_threshold: how many identical consecutive calls make a loop.
             tool_execution: ``"concurrent"``, or ``"sequential"``: one after another.
             max_revisions: how often reviewers and the output schema may send a run's answers back.
+            retry_on: what sends an answer back to the model, once in a run, in place of ending it: ``"Truncated"``,
+                ``"ContentFiltered"``, ``"Refused"``, ``"EmptyAnswer"``, ``"OutputInvalid"``.
             output_schema: the type of the final answer; ``result.parsed`` has it.
             model_settings: how the model is to answer.
             conversation_manager: keeps long conversations inside the model's window.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from attrs import field
 
-from locus.core.errors import RunFailed
+from locus.core.errors import AnswerFailed, RunFailed
 from locus.core.events import Ending
 from locus.core.frozen import EMPTY, frozen
 from locus.core.messages import Usage
@@ -86,16 +86,23 @@ class AgentResult(Generic[Out]):
 
     @property
     def failed(self) -> bool:
-        """Whether something went wrong (a limit or a cancel is not a failure)."""
+        """Whether something went wrong: an error, or an answer that is cut, filtered, refused, empty or invalid.
+
+        A limit, a cancel or a question to a person is not a failure.
+        """
         return self.ending.is_failure
 
     def raise_for_failure(self) -> AgentResult[Out]:
         """This result; for those who prefer an exception to looking at `stop_reason`.
 
         Raises:
+            AnswerFailed: the answer is cut, filtered, refused, empty, or does not follow the output schema.
             RunFailed: the run ended with an error, which is chained.
         """
-        if self.failed:
+        ending = self.ending
+        if ending.has_answer_fault:
+            raise AnswerFailed(ending.reason, self.reports.get("output", ending.detail))
+        if ending.is_failure:
             cause = self.error if isinstance(self.error, BaseException) else None
-            raise RunFailed(f"the run ended with {self.stop_reason}: {self.error}") from cause
+            raise RunFailed(ending.reason, str(self.error)) from cause
         return self

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 USAGE = {"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}
 
-_REASONS = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "filter": "refusal"}
+_REASONS = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "refusal": "refusal"}
 
 
 def message_of(*content: Mapping[str, Any], stop_reason: str | None = None, **more: Any) -> dict[str, Any]:

@@ -86,5 +86,5 @@ def test_search_by_the_server_and_its_citations() -> None:
 
 def test_refusal() -> None:
     response = _whole("refusal")
-    assert response.stop_reason == "filter"
+    assert response.stop_reason == "refusal"
     assert response.message.extras["anthropic"]["stop_details"]["category"] == "cyber"

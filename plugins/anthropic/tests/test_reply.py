@@ -90,7 +90,7 @@ def test_totals_of_a_stream_replace_those_of_its_beginning() -> None:
         ("tool_use", TEXT, "stop"),
         ("max_tokens", TEXT, "length"),
         ("model_context_window_exceeded", TEXT, "length"),
-        ("refusal", TEXT, "filter"),
+        ("refusal", TEXT, "refusal"),
         ("pause_turn", TEXT, "other"),
         ("of_the_future", TEXT, "other"),
         ("of_the_future", CALL, "tool_calls"),
@@ -115,7 +115,7 @@ def test_refused_answer_asks_for_nothing() -> None:
     details = {"type": "refusal", "category": "cyber", "explanation": "No."}
     response = _response(TEXT, CALL, stop_reason="refusal", stop_details=details)
     assert response.tool_calls == ()
-    assert response.stop_reason == "filter"
+    assert response.stop_reason == "refusal"
     assert response.message.extras["anthropic"]["stop_details"]["explanation"] == "No."
 
 

@@ -325,6 +325,7 @@ def test_several_plugins_are_switched_on_with_commas_between_them(locus: Locus) 
     ("arguments", "status", "said"),
     [
         (["run", "x", "-m", "toy:fails"], 1, "the run failed: ModelError: the provider said no"),
+        (["run", "x", "-m", "toy:cut"], 1, "the run failed: Truncated: the answer was cut at the length limit"),
         (["run", "x", "-m", "toy:nope"], 1, "KeyError: 'nope' (while plugin 'toy' made the model 'toy:nope')"),
         (["run", "x", "-m", "tyo:echo"], 2, "did you mean 'toy'?"),
         (["run", "x", "-m", "echo"], 2, "'echo' names no plugin"),

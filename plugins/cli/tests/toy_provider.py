@@ -15,9 +15,9 @@ from attrs import frozen
 
 from locus.core.errors import ModelError
 from locus.core.events import Event
-from locus.core.messages import Role, ThinkingBlock, Usage
+from locus.core.messages import Message, Role, ThinkingBlock, Usage
 from locus.journal import JournalStore, MemoryStore
-from locus.models.protocol import ModelRequest
+from locus.models.protocol import ModelRequest, ModelResponse
 from locus.plugin import Hook, Plugin, hookimpl
 from locus.plugins.secret import Secret
 from locus_kit.snapshots import SnapshotAdapter
@@ -115,6 +115,7 @@ SCRIPTS: Mapping[str, Sequence[Turn]] = {
     "pauses": [_pause],
     "prepares": [_prepare],
     "thinks": [[ThinkingBlock("Hm, let me think."), "Because."]],
+    "cut": [ModelResponse(message=Message(Role.ASSISTANT, "So far"), stop_reason="length")],
     "fails": [ModelError("the provider said no", provider="toy")],
     "evil": ["\x1b]0;owned\x07\x1b[31mred\x1b[0m \udc80"],
     "long": ["word " * 20_000],

@@ -73,7 +73,7 @@ async def test_what_does_not_pass_is_asked_once(failure: Any) -> None:
     assert "retry" not in result.reports
 
 
-@pytest.mark.parametrize("reason", ["length", "filter"])
+@pytest.mark.parametrize("reason", ["length", "filter", "refusal"])
 async def test_an_answer_that_was_cut_off_or_filtered_is_not_an_empty_answer(reason: str) -> None:
     asked = model(empty(reason), "Hi.")
     await collected(Agent(asked, hooks=[hook(Waits())]))
@@ -89,7 +89,7 @@ async def test_an_answer_of_tool_calls_alone_is_not_an_empty_answer_and_empty_on
     asked = model(call("look"), "")
     settings = RetrySettings(retry_empty=False)
     result, _ = await collected(Agent(asked, tools=[look], hooks=[ModelRetryHook(settings, sleep=Waits())]))
-    assert (len(asked.requests), result.stop_reason) == (2, "NoToolCalls")
+    assert (len(asked.requests), result.stop_reason) == (2, "EmptyAnswer")
 
 
 @pytest.mark.parametrize("retries", [0, 1, 3])
@@ -103,9 +103,9 @@ async def test_no_more_than_so_often(retries: int) -> None:
     assert not [e for e in events if e.type == "hook_failed"], "a provider's bad day is not the plugin's"
 
 
-async def test_an_answer_that_stays_empty_is_accepted_in_the_end() -> None:
+async def test_an_answer_that_stays_empty_is_the_end() -> None:
     result, _ = await collected(Agent(model("", after="repeat"), hooks=[hook(Waits(), max_retries=2)]))
-    assert (result.stop_reason, result.text) == ("NoToolCalls", "")
+    assert (result.stop_reason, result.text) == ("EmptyAnswer", "")
     assert result.reports["retry"].empty == 3
 
 

@@ -16,11 +16,11 @@ from opentelemetry.semconv._incubating.metrics import gen_ai_metrics
 from opentelemetry.trace import SpanKind, StatusCode
 
 import locus_plugin_timetravel as timetravel
-from locus import Agent, Hook, ModelError, ModelSettings, RunStartEvent, ToolContext
+from locus import Agent, Hook, Message, ModelError, ModelSettings, Role, RunStartEvent, ToolContext
 from locus.core.messages import Usage
 from locus.hooks.builtin import TelemetryHook as Builtin
 from locus.journal import MemoryStore
-from locus.models import ModelRequest, Price
+from locus.models import ModelRequest, ModelResponse, Price
 from locus.plugin import Cancel, Reject, hookimpl
 from locus_plugin_telemetry import TelemetryHook, TelemetrySettings, conventions
 from locus_plugin_telemetry.failures import FailureLog
@@ -282,6 +282,13 @@ async def test_a_model_that_fails_ends_chat_and_run_in_error(traced: Traced) -> 
     assert chat.status.status_code is run.status.status_code is StatusCode.ERROR
     assert about(chat)["error.type"] == about(run)["error.type"] == "ModelError"
     assert about(run)["locus.stop_reason"] == "ModelError"
+
+
+async def test_an_answer_that_was_cut_ends_the_run_in_error(traced: Traced) -> None:
+    cut = ModelResponse(message=Message(Role.ASSISTANT, "So far"), stop_reason="length")
+    await traced.agent(ScriptedModel(cut)).run("?")
+    run = traced.one("invoke_agent calc")
+    assert (run.status.status_code, about(run)["error.type"]) == (StatusCode.ERROR, "Truncated")
 
 
 @pytest.mark.parametrize("content", [False, True])

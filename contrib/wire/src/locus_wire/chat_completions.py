@@ -125,7 +125,7 @@ def response_of(data: Mapping[str, Any], options: Options) -> ModelResponse:
     if message.tool_calls and stop in ("stop", "other"):
         stop = "tool_calls"  # some servers say "stop" nevertheless
     elif said.get(REFUSAL) and stop == "stop":
-        stop = "filter"
+        stop = "refusal"
     return ModelResponse(
         message=message,
         usage=usage_of(data.get("usage") or {}),

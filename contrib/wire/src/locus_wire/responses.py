@@ -134,7 +134,7 @@ def _stop(data: Mapping[str, Any], message: Message, items: Any) -> StopReason:
         return "tool_calls"
     parts = [part for item in items if item["type"] == "message" for part in item.get("content") or ()]
     refused = bool(parts) and all(isinstance(part, Mapping) and part.get("type") == "refusal" for part in parts)
-    return "filter" if refused else "stop"
+    return "refusal" if refused else "stop"
 
 
 def _usage(said: Mapping[str, Any]) -> Usage:

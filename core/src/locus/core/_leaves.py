@@ -15,12 +15,12 @@ from typing import Any, ClassVar, final
 
 from attrs import Attribute, field
 
-from locus.core._answers import Bound, Bounds, Reading
+from locus.core._answers import Bound, Bounds, Reading, Satisfied
 from locus.core._condition import TerminationCondition, register_condition, split_dotted_name
 from locus.core.errors import ConditionError, ConfigError
 from locus.core.executions import ToolExecution
 from locus.core.frozen import frozen
-from locus.core.messages import ASSISTANT, Message
+from locus.core.messages import ANSWER_FAULTS, ASSISTANT, WITHHELD, Message
 from locus.core.state import AgentState
 
 # -- functions inside conditions: kept by their dotted names, and called so that a mistake is a named error -------
@@ -308,17 +308,25 @@ def _answer(state: AgentState) -> Message | None:
 class NoToolCalls(TerminationCondition):
     """Stop when the model answers without asking for a tool: the natural "I am done".
 
-    An answer that a reviewer has sent back (`AgentState.pending_revision`) does not count.
+    An answer that a reviewer has sent back (`AgentState.pending_revision`) does not count. One that is faulty
+    (`AgentState.answer_fault`) ends the run under the name of its fault, such as ``"Truncated"``.
     """
 
     reads_iteration: ClassVar[bool] = False
 
     def check(self, state: AgentState) -> bool:
-        """Whether the newest message is such an answer."""
+        """Whether the newest message is such an answer, or one that was stopped while it asked for tools."""
         if state.pending_revision or not state.messages:
             return False
         last = state.messages[-1]
-        return last.role is ASSISTANT and not last.tool_calls
+        return last.role is ASSISTANT and (not last.tool_calls or state.answer_fault in WITHHELD)
+
+    def evaluate(self, state: AgentState) -> Satisfied | None:
+        """The name of the condition, or of what is wrong with the answer; or None."""
+        if not self.check(state):
+            return None
+        reason = state.answer_fault or self.name
+        return Satisfied(reason, (reason,), self.reading(state).text)
 
     def reading(self, state: AgentState) -> Reading:
         """The number of tool calls that the newest message asks for."""
@@ -327,6 +335,8 @@ class NoToolCalls(TerminationCondition):
         if not state.messages or state.messages[-1].role is not ASSISTANT:
             return Reading(text="the newest message is not the model's")
         calls = len(state.messages[-1].tool_calls)
+        if fault := ANSWER_FAULTS.get(state.answer_fault):
+            return Reading(calls, 0, 0 if self.check(state) else calls, fault)
         text = f"the model asks for {calls} tool(s)" if calls else "the model has answered"
         return Reading(calls, 0, calls, text)
 

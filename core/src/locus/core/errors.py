@@ -36,7 +36,8 @@ LocusError
 └── RunError                    misuse of a run
     ├── RunAlreadyUsed          a Run serves once
     ├── RunNotFinished          its result was asked for too early
-    └── RunFailed               `AgentResult.raise_for_failure()` on a run that ended with an error
+    └── RunFailed               `AgentResult.raise_for_failure()` on a run that failed (`.reason`)
+        └── AnswerFailed        ... because its answer is cut, filtered, refused, empty, or not what was asked for
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ else:
     difflib = Lazy("difflib")
 
 __all__ = [
+    "AnswerFailed",
     "BudgetExceeded",
     "CheckpointError",
     "CheckpointTooNew",
@@ -474,4 +476,17 @@ class RunNotFinished(RunError):
 
 
 class RunFailed(RunError):
-    """A run ended with an error (see `AgentResult.raise_for_failure`)."""
+    """A run failed (see `AgentResult.raise_for_failure`); what went wrong is chained.
+
+    Args:
+        reason: why it ended, as in `AgentResult.stop_reason`.
+        detail: what went wrong.
+    """
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        self.reason = reason
+        super().__init__(f"the run ended with {reason}{': ' if detail else ''}{detail}")
+
+
+class AnswerFailed(RunFailed):
+    """The answer of a run is cut, filtered, refused, empty, or does not follow the output schema (`.reason`)."""

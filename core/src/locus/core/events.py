@@ -16,7 +16,7 @@ from locus.core.data import tag_of
 from locus.core.errors import CheckpointError, StepFailed
 from locus.core.frozen import EMPTY, FrozenDict, fast_init, freeze, frozen
 from locus.core.lazy import Lazy
-from locus.core.messages import ToolCall, Usage
+from locus.core.messages import ANSWER_FAULTS, ToolCall, Usage
 
 if TYPE_CHECKING:
     from locus.core import codec
@@ -82,8 +82,9 @@ class Ending:
     """Why a run, or a segment of one, ended. Texts of reasons are written and compared here and nowhere else.
 
     A reason is the name of what ended the run: a condition (``"NoToolCalls"``, ``"ToolCalled AND ConfidenceMet"``), a
-    plugin's diversion, an error's kind, a cancel with what its caller gave as the reason, or a question to a person. It
-    is text because events and journals record it, and the conditions of plugins have names that cannot be listed here.
+    plugin's diversion, an error's kind, what is wrong with the answer, a cancel with what its caller gave as the
+    reason, or a question to a person. It is text because events and journals record it, and the conditions of plugins
+    have names that cannot be listed here.
 
     Args:
         reason: as in `TerminateEvent`.
@@ -132,8 +133,16 @@ class Ending:
 
     @property
     def is_failure(self) -> bool:
-        """Whether something went wrong (a limit or a cancel is not a failure)."""
-        return self.reason in _FAILURES
+        """Whether something went wrong: an error, or an answer that cannot be used.
+
+        A limit or a cancel is not a failure.
+        """
+        return self.reason in _FAILURES or self.has_answer_fault
+
+    @property
+    def has_answer_fault(self) -> bool:
+        """Whether the run ended with an answer that is cut, filtered, refused, empty, or not what was asked for."""
+        return any(leaf in ANSWER_FAULTS for leaf in self.satisfied)
 
     @property
     def error_text(self) -> str | None:
@@ -299,7 +308,8 @@ class ModelCompleteEvent(Event):
     """A model call ended.
 
     Args:
-        stop_reason: why the model stopped: ``"stop"``, ``"tool_calls"``, ``"length"``, ``"filter"``.
+        stop_reason: why the model stopped: ``"stop"``, ``"tool_calls"``, ``"length"``, ``"filter"``,
+            ``"refusal"``.
         duration_ms: milliseconds, all attempts included.
         attempts: how many calls it took.
     """

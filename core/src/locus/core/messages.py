@@ -31,6 +31,24 @@ __all__ = [
 
 W = TypeVar("W")
 
+TRUNCATED = "Truncated"
+CONTENT_FILTERED = "ContentFiltered"
+REFUSED = "Refused"
+EMPTY_ANSWER = "EmptyAnswer"
+OUTPUT_INVALID = "OutputInvalid"
+
+#: What can be wrong with the answer that a run ends with: the reason that it gives for the end, and what that means.
+ANSWER_FAULTS: Mapping[str, str] = {
+    TRUNCATED: "the answer was cut at the length limit",
+    CONTENT_FILTERED: "the provider filtered the answer",
+    REFUSED: "the model refused to answer",
+    EMPTY_ANSWER: "the answer has neither text nor tool calls",
+    OUTPUT_INVALID: "the answer does not follow the output schema",
+}
+
+#: Faults of an answer that was stopped for what it says: the calls in it are not run.
+WITHHELD = frozenset({CONTENT_FILTERED, REFUSED})
+
 #: Where a message keeps the name of the plugin that wrote it.
 _PLUGIN = "locus.plugin"
 

@@ -38,6 +38,9 @@ SCHEMA = 1
 #: The fields that only grow in a run; they are saved as what was added.
 GROWING = ("messages", "tool_executions", "reasoning_steps", "confidence_history", "tool_history", "errors")
 
+#: Fields that came later: a checkpoint without them is older, not damaged.
+_ADDED = frozenset({"answer_fault"})
+
 
 #: A pure function of a state.
 StatePredicate = Callable[["AgentState"], bool]
@@ -157,6 +160,7 @@ class AgentState:
         active_seconds: time the run was at work; waiting for a person and downtime excluded.
         pending_revision: the last answer was sent back by a reviewer.
         revisions: how often that happened to the answer under way.
+        answer_fault: what is wrong with the newest answer, a key of `locus.core.messages.ANSWER_FAULTS`, or ``""``.
         started_at, updated_at: UTC.
     """
 
@@ -183,6 +187,7 @@ class AgentState:
     active_seconds: float = 0.0
     pending_revision: bool = False
     revisions: int = field(default=0, validator=_not_negative)
+    answer_fault: str = ""
     started_at: datetime = field(factory=_now, validator=_aware)
     updated_at: datetime = field(factory=_now, validator=_aware)
     # The committed state whose growing fields this one's start with; a committed state has none. See `commit`.
@@ -306,8 +311,8 @@ class AgentState:
             cost=usage.cost or 0.0,
         )
 
-    def with_answer(self, message: Message, step: ReasoningStep, usage: Usage) -> AgentState:
-        """One model answer: its message, its reasoning step and its tokens, in one copy."""
+    def with_answer(self, message: Message, step: ReasoningStep, usage: Usage, fault: str = "") -> AgentState:
+        """One model answer: its message, its reasoning step, its tokens and what is wrong with it, in one copy."""
         steps = self.reasoning_steps
         again = bool(steps) and steps[-1].iteration == step.iteration
         state = self.with_reasoning_step(step) if again else self
@@ -315,6 +320,7 @@ class AgentState:
             messages=self.messages + (message,),
             reasoning_steps=state.reasoning_steps if again else steps + (step,),
             pending_revision=False,
+            answer_fault=fault,
             prompt_tokens_used=self.prompt_tokens_used + usage.prompt_tokens,
             completion_tokens_used=self.completion_tokens_used + usage.completion_tokens,
             cached_tokens_used=self.cached_tokens_used + usage.cached_tokens,
@@ -337,6 +343,10 @@ class AgentState:
             errors=(*self.errors, *errors) if errors else self.errors,
             _index=index,
         )
+
+    def with_answer_fault(self, fault: str, why: str) -> AgentState:
+        """The newest answer found to be faulty; why is added to the errors."""
+        return self._with(answer_fault=fault, errors=(*self.errors, f"{fault}: {why}"))
 
     def with_calls_closed(self, reason: str) -> AgentState:
         """Every call that has no result gets an error result: ``Error: not run: <reason>``."""
@@ -473,7 +483,7 @@ class AgentState:
             raise CheckpointError("schema", f"the checkpoint has schema version {found!r}; this is not a checkpoint")
         if found > SCHEMA:
             raise CheckpointTooNew(found, SCHEMA)
-        missing = [a.name for a in fields(cls) if a.init and a.name not in data]
+        missing = [a.name for a in fields(cls) if a.init and a.name not in data and a.name not in _ADDED]
         if missing:
             # A default in place of what was lost would be a state that never was.
             raise CheckpointError(missing[0], f"the checkpoint lacks {', '.join(missing)}; it is damaged")

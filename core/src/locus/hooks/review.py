@@ -15,10 +15,10 @@ from locus.hooks.dispatch import ask_isolated, refuse_result
 if TYPE_CHECKING:
     from locus.core.messages import ToolCall
     from locus.core.state import AgentState
-    from locus.hooks.context import RunContext
+    from locus.hooks.context import ConversationManager, RunContext
     from locus.hooks.table import HookHealth, Impl
 
-__all__ = ["Step", "filter_input", "filter_progress", "review"]
+__all__ = ["Step", "filter_input", "filter_progress", "review", "view"]
 
 #: Runs an effect under a name and records what it returns: a `Revise`, a `Cancel` or None.
 Step = Callable[[str, Callable[[], Awaitable[Revise | Cancel | None]]], Awaitable[Revise | Cancel | None]]
@@ -119,3 +119,13 @@ def _progress(answer: Any) -> str | None:
     if answer is not None and not isinstance(answer, str):
         refuse_result(answer, "the message as it may be emitted, or None to leave it")
     return answer
+
+
+async def view(
+    manager: ConversationManager, state: AgentState, run: RunContext
+) -> tuple[AgentState, tuple[Message, ...]]:
+    """What the model is shown of a conversation, and the state with what the manager remembers about it."""
+    made = await manager.view(state, run)
+    for key, value in made.metadata.items():
+        state = state.with_metadata(key, value)
+    return state, made.messages

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve, field
 
 from locus.core.errors import JournalError
+from locus.core.events import Ending
 from locus.core.frozen import frozen
 from locus.core.journal import END, FORK, START, Body, Outcome, Paused, Resumed, Transition
 from locus.core.messages import Role
@@ -87,7 +88,8 @@ def progress(bodies: Sequence[Body], before: Progress = NEW) -> Progress:
 
 def _of(transition: Transition) -> str:
     if transition.next_node == END:
-        return "ended" if transition.error is None else "failed"
+        failed = transition.error is not None or Ending(transition.why, transition.satisfied).is_failure
+        return "failed" if failed else "ended"
     return "paused" if transition.node == FORK else OPEN
 
 

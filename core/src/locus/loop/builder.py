@@ -94,6 +94,7 @@ def build_runtime(options: AgentOptions) -> AgentRuntime:
         settings=options.model_settings or ModelSettings(),
         output=None if options.output_schema is None else output.output_schema(options.output_schema),
         max_revisions=options.max_revisions,
+        retry_on=frozenset(options.retry_on),
         sequential=options.tool_execution == "sequential",
         resolve=partial(get_model, catalogue=catalogue, settings=settings),
         clock=clock,

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from locus.core.directives import Cancel, Revise
+from locus.core.directives import Cancel
 from locus.core.errors import ModelError, StepFailed
 from locus.core.events import MODEL_ERROR, ThinkEvent
 from locus.core.frozen import maker
 from locus.core.lazy import Lazy
-from locus.core.messages import Message, Usage, plugin_message
+from locus.core.messages import EMPTY_ANSWER, OUTPUT_INVALID, WITHHELD, Message, Usage, plugin_message
 from locus.core.state import AgentState, ReasoningStep, not_run
 from locus.hooks.dispatch import fold
-from locus.hooks.review import review
+from locus.hooks.review import review, view
+from locus.models.faults import MISFIT, find_fault, send_back
 from locus.tools.outcome import remember_for_thread
 
 if TYPE_CHECKING:
@@ -42,10 +43,11 @@ async def think(state: AgentState, run: SegmentContext, given: Message | None = 
         before = run.with_charges(before)  # with what hooks have spent since
         state, messages = before, before.messages
         if given is not None:
-            message, usage, replayed = given, Usage(), False
+            message, usage, replayed, stop = given, Usage(), False, "stop"
         else:
-            if run.runtime.manager is not None:
-                state, messages = await _view(before, run)
+            if (manager := run.runtime.manager) is not None:
+                state, messages = await view(manager, before, run)
+                state = run.with_charges(state)
             if run.over_budget(state):
                 return state
             try:
@@ -57,12 +59,12 @@ async def think(state: AgentState, run: SegmentContext, given: Message | None = 
                     await run.emit_restart()
                     continue
                 return run.fail(state, MODEL_ERROR, e)
-            message = response.message
+            message, stop = response.message, response.stop_reason
         calls = message.tool_calls
         thought = message.reasoning or message.text
         actions = tuple([c.name for c in calls])
         step = _reasoning_step(iteration=state.iteration, thought=thought, actions=actions)
-        answered = state.with_answer(message, step, usage)
+        answered = state.with_answer(message, step, usage, find_fault(message, stop))
         run.state = answered
         if run.has_listener(ThinkEvent):
             await run.emit(
@@ -79,43 +81,39 @@ async def think(state: AgentState, run: SegmentContext, given: Message | None = 
             before = state.with_usage(usage)
             await run.emit_restart()
             continue
-        if not calls:
+        if not calls or answered.answer_fault in WITHHELD:
             return await _review(answered, message, run)
         return answered
     return state
 
 
-async def _view(state: AgentState, run: SegmentContext) -> tuple[AgentState, tuple[Message, ...]]:
-    manager = run.runtime.manager
-    assert manager is not None
-    view = await manager.view(state, run)
-    for key, value in view.metadata.items():
-        state = state.with_metadata(key, value)
-    return run.with_charges(state), view.messages
-
-
 async def _review(state: AgentState, answer: Message, run: SegmentContext) -> AgentState:
     """Show a final answer to the output schema and the reviewers; the first objection sends it back."""
-    verdict = None
-    if run.output is not None:
+    if run.output is not None and state.answer_fault in ("", EMPTY_ANSWER):
         try:
             run.output.parse(answer.text)
         except output.OutputError as e:
-            verdict = Revise(f"The answer does not follow the output schema: {e}. Answer again, as JSON only.")
+            state = _revise(state, MISFIT.format(e), run)
+            if state.pending_revision:
+                return state
+            state = state.with_answer_fault(OUTPUT_INVALID, str(e))
+    if (again := send_back(state, run.runtime.retry_on)) is not None:
+        return again
     impls = run.runtime.hooks.impls("locus_review_answer")
-    if verdict is None and impls:
-        given = await review(impls, answer, state, run, run.health, run.hook_step)
-        state = run.with_charges(state)
-        if isinstance(given, Cancel):
-            run.cancel(given.reason)
-            return state
-        verdict = given
-    if verdict is None:
-        return state
-    if state.revisions >= run.runtime.max_revisions:
-        run.report("review", f"the answer stands after {state.revisions} revisions; open: {verdict.feedback}")
-        return state
-    return state.with_revision(plugin_message("review", verdict.feedback))
+    verdict = await review(impls, answer, state, run, run.health, run.hook_step) if impls else None
+    state = run.with_charges(state)
+    if isinstance(verdict, Cancel):
+        run.cancel(verdict.reason)
+    elif verdict is not None:
+        state = _revise(state, verdict.feedback, run)
+    return state
+
+
+def _revise(state: AgentState, feedback: str, run: SegmentContext) -> AgentState:
+    if state.revisions < run.runtime.max_revisions:
+        return state.with_calls_closed(state.answer_fault).with_revision(plugin_message("review", feedback))
+    run.report("review", f"the answer stands after {state.revisions} revisions; open: {feedback}")
+    return state
 
 
 async def execute(state: AgentState, run: SegmentContext) -> AgentState:

@@ -91,6 +91,7 @@ class AgentRuntime:
         settings: how the model is to answer.
         output: the schema of the final answer, or None.
         max_revisions: how often reviewers may send one run's answers back.
+        retry_on: the faults of an answer that send it back to the model once.
         sequential: run the calls of a turn one after another.
         resolve: from a model's name to the model, for plugins that bring their own.
         clock: the source of time, but for what is recorded.
@@ -112,6 +113,7 @@ class AgentRuntime:
     settings: ModelSettings = ModelSettings()
     output: OutputSchema[Any] | None = None
     max_revisions: int = 2
+    retry_on: frozenset[str] = frozenset()
     sequential: bool = False
     resolve: Callable[[str], Model] | None = None
     clock: Clock = SystemClock()

@@ -41,7 +41,9 @@ __all__ = [
     "get_model",
 ]
 
-StopReason = Literal["stop", "tool_calls", "length", "filter", "other"]
+#: Why a model stopped: it was done, asks for tools, reached the length limit, was stopped by the provider's filter, or
+#: refused to answer.
+StopReason = Literal["stop", "tool_calls", "length", "filter", "refusal", "other"]
 
 #: ``"auto"``, ``"none"``, ``"required"``, or the name of the tool that must be called.
 ToolChoice = str

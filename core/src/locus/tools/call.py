@@ -9,7 +9,7 @@ from attrs import define
 from locus.core.errors import RetryableToolError
 from locus.core.executions import ToolExecution
 from locus.core.frozen import maker
-from locus.core.messages import ToolCall
+from locus.core.messages import ANSWER_FAULTS, TRUNCATED, WITHHELD, ToolCall
 from locus.core.step_id import EXECUTE, StepId
 from locus.schema.canonical import exact_key
 from locus.tools.definition import ArgumentError, Bound, Tool
@@ -142,8 +142,11 @@ def prepare_call(ordinal: int, call: ToolCall, state: AgentState, run: CallRun) 
     digest = exact_key(call.name, call.arguments if call.malformed is None else {"": call.malformed})
     c = PendingCall(call, _step_id(state.iteration, EXECUTE, ordinal), state, digest, digest)
     tool = c.tool = run.registry.get(call.name)
+    incomplete = _find_incomplete(call, state)
     if tool is None:
         c.outcome = c.refusal(run.registry.unknown(call.name))
+    elif incomplete:
+        c.outcome = c.refusal(f"not run: {incomplete}")
     elif call.malformed is not None:
         c.outcome = c.refusal(
             f"ArgumentError: the arguments of {call.name} are not a JSON object: {call.malformed[:200]!r}; "
@@ -160,3 +163,21 @@ def prepare_call(ordinal: int, call: ToolCall, state: AgentState, run: CallRun) 
                 c.call = _call(call.id, call.name, bound.data, extras=call.extras)
     c.invalid = c.outcome
     return c
+
+
+def _find_incomplete(call: ToolCall, state: AgentState) -> str:
+    """Why a call of the newest answer may not be what the model meant to ask for; ``""`` when it is.
+
+    An answer that was cut ends in its last block. A call there is not run even where its arguments can be read: servers
+    close the JSON of what was cut, and send ``{}`` for arguments that had not begun. The calls before it were complete
+    when the model went on to the next.
+    """
+    fault = state.answer_fault
+    if not fault:
+        return ""
+    if fault in WITHHELD:
+        return ANSWER_FAULTS[fault]
+    answer = state.last_assistant
+    if fault != TRUNCATED or answer is None or answer.content[-1] is not call:
+        return ""
+    return f"{ANSWER_FAULTS[fault]} in this call, so it may be incomplete; call it again, with less in one answer"

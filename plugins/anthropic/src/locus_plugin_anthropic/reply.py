@@ -20,7 +20,7 @@ _REASONS: dict[str | None, StopReason] = {
     "tool_use": "tool_calls",
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
-    "refusal": "filter",
+    "refusal": "refusal",
 }
 
 #: What of an answer is kept elsewhere, or says nothing.
@@ -58,7 +58,7 @@ def response_of(data: Wire, raw: Mapping[int, str], usage: Usage, *, name: str) 
         data = _storable(data)
         reason = data.get("stop_reason")
         ends = _REASONS.get(reason)
-        blocks = _blocks(data["content"], raw, cut=ends == "length", refused=ends == "filter")
+        blocks = _blocks(data["content"], raw, cut=ends == "length", refused=ends == "refusal")
         message = Message(Role.ASSISTANT, tuple(_with_ids(blocks)), extras={NAME: _about(data)})
     except (ValueError, RecursionError) as e:
         what = f"the answer cannot be kept ({type(e).__name__}: {e!s:.80})"

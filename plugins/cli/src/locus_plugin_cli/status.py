@@ -5,7 +5,8 @@ from __future__ import annotations
 __all__ = ["CLOSED_PIPE", "FAILED", "OK", "STOPPED", "USAGE", "WAITING"]
 
 OK = 0
-#: The run failed: the model, a node or a condition raised, or a hook cancelled it.
+#: The run failed: the model, a node or a condition raised, the answer is cut, filtered, refused, empty or invalid, or a
+#: hook cancelled the run.
 FAILED = 1
 #: The command line, the configuration, a plugin or the prompt is wrong; nothing was run.
 USAGE = 2

@@ -72,7 +72,7 @@ async def summarise(
         for lines in _pieces(messages, piece):
             response = await run.call_model(_request(run, summary, lines), model=model, purpose="summarize")
             summary = response.message.text.strip()
-            if not summary or response.stop_reason == "filter":
+            if not summary or response.stop_reason in ("filter", "refusal"):
                 raise ModelError(f"the answer is not a summary (stop reason {response.stop_reason!r})")
     except (BudgetExceeded, ModelError, StepFailed) as e:
         run.report(REPORT, f"no summary was made, the conversation is sent as it was: {type(e).__name__}: {e}")

@@ -85,7 +85,7 @@ class Generic:
         if message.tool_calls and stop in ("stop", "other"):
             stop = "tool_calls"
         elif said.get("refusal") and stop == "stop":
-            stop = "filter"
+            stop = "refusal"
         return ModelResponse(
             message=message, usage=usage_of(data.get("usage") or choice.get("usage")), stop_reason=stop
         )

@@ -81,7 +81,7 @@ PROVIDERS = {
     "xai": "x_ai",
 }
 #: Stop reasons of the kernel under the names of the conventions.
-REASONS = {"tool_calls": "tool_call", "filter": "content_filter"}
+REASONS = {"tool_calls": "tool_call", "filter": "content_filter", "refusal": "content_filter"}
 
 # -- this plugin's own ----------------------------------------------------------------------------------
 RUN_ID = "locus.run_id"

@@ -275,6 +275,8 @@ class Segment(HasFailureLog):
         interrupted = event.ending.is_interrupted
         if event.error is not None:
             self.run.over(error_type(event.error))
+        elif event.ending.is_failure:  # without an exception: by what is wrong with the answer
+            self.run.over(name)
         elif event.ending.is_cancelled:
             self.run.over(c.CANCELLED)
         self.run.over()

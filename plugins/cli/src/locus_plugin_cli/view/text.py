@@ -223,7 +223,7 @@ class TextView:
             count_of(event.total_tool_calls, "tool call"),
             format_tokens(event.usage),
         ]
-        self._line(event, f"stopped: {', '.join(parts)}", _BAD if event.error is not None else _DIM)
+        self._line(event, f"stopped: {', '.join(parts)}", _BAD if event.ending.is_failure else _DIM)
 
     def _line(self, event: Event, text: str, style: str = "") -> None:
         indent = "  " * self._depth.get(event.run_id, 0)
