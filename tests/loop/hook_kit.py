@@ -48,7 +48,7 @@ def enough(how: str) -> float:
     return 0.3 if how == "hangs" else 30.0
 
 
-class Crash(BaseException):
+class Crash(GeneratorExit):
     """The process dies here: no clean-up of the run may count on it."""
 
 

@@ -755,6 +755,9 @@ async def test_a_recorded_tool_call_is_replayed_without_its_wrappers() -> None:
             if event.tool_name == "confirm" and not self.alive:
                 raise Crash
 
+        def on_tool_complete(self, event: ToolCompleteEvent) -> None:
+            """Whoever listens hears of what is written."""
+
     dies = DiesAfterAdd()
     agent = Agent(
         ScriptedModel([call("add", a=1), call("confirm", what="pay")], "done"),

@@ -22,7 +22,7 @@ from locus_testkit import InterceptedStore, ScriptedModel
 pytestmark = pytest.mark.anyio
 
 
-class Crash(BaseException):
+class Crash(GeneratorExit):
     """The process is gone."""
 
 

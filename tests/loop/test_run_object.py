@@ -230,8 +230,8 @@ async def test_misuse_is_raised_where_the_run_is_used(how: str) -> None:
         await used(run, how)
 
 
-class Stop(BaseException):
-    """What is no Exception and no cancellation either."""
+class Stop(GeneratorExit):
+    """What is no failure and no cancellation either."""
 
 
 @pytest.mark.parametrize("how", ["awaited", "iterated", "entered"])

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import anyio
 import pytest
 from tests.loop.hook_kit import Crash
-from tests.loop.kit import Recorder, add, answers, confirm, kinds, of, results
+from tests.loop.kit import Recorder, add, answers, collect, confirm, kinds, of, results
 
 from locus import Agent, Hook, HookFailedEvent, Role, ToolCall, ToolContext, tool
 from locus.core.errors import Fenced, JournalError, OutcomeUnknown, StoreError, ThreadBusy
@@ -183,10 +183,10 @@ async def test_what_was_wrong_first_is_raised_and_the_other_noted() -> None:
 
     class Dies(Hook):
         def on_think(self, event: Any) -> None:
-            raise Crash
+            raise SystemExit
 
-    with pytest.raises(Crash) as caught:
-        await Agent(ScriptedModel("hi"), hooks=[Dies()], checkpointer=store).run("x", thread_id="t")
+    with pytest.raises(SystemExit) as caught:
+        await collect(Agent(ScriptedModel("hi"), hooks=[Dies()], checkpointer=store).run("x", thread_id="t"))
     assert "could not give the thread back" in caught.value.__notes__[0]
 
 

@@ -28,6 +28,10 @@ class Odd:
         raise RuntimeError("no repr")
 
 
+class Panic(BaseException):
+    """What an extension module raises when it breaks: no `Exception`."""
+
+
 class Shy(Exception):
     """Its text cannot be read."""
 
@@ -60,8 +64,8 @@ def _behave(how: str, n: int) -> Any:
             raise ValueError(f"broken {n}")
         case "shy":
             raise Shy
-        case "exit":
-            raise SystemExit(n)
+        case "panic":
+            raise Panic(n)
         case "retryable":
             raise RetryableToolError("nothing happened")
         case "group":
@@ -84,7 +88,7 @@ BEHAVIOURS = (
     "picture",
     "raise",
     "shy",
-    "exit",
+    "panic",
     "retryable",
     "group",
     "stop",

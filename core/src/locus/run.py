@@ -114,10 +114,10 @@ class _RunTask(Generic[Out]):
         try:
             with self.scope:
                 self.result = await self._main(self.channel.send)
-        except (anyio.get_cancelled_exc_class(), GeneratorExit):
-            raise
-        except BaseException as e:  # noqa: BLE001 - only the consumer gets it: a system task may not raise
-            self.error = e
+        except BaseException as e:
+            if isinstance(e, anyio.get_cancelled_exc_class()) or type(e) is GeneratorExit:
+                raise
+            self.error = e  # only the consumer gets it: a system task may not raise
         finally:
             self.channel.close()
             self.finished.set()

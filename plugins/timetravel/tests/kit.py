@@ -59,7 +59,7 @@ async def confirm(what: str, ctx: ToolContext[Any]) -> str:
     return f"{what}: {ctx.interrupt(f'Shall I {what}?')}"
 
 
-class Crash(BaseException):
+class Crash(GeneratorExit):
     """The process dies here: no clean-up of the run may count on it."""
 
 

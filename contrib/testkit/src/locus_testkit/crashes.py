@@ -25,8 +25,11 @@ _Out = TypeVar("_Out")
 _MOST = 500
 
 
-class SimulatedCrash(BaseException):
-    """The process is gone, as far as its run is concerned. No `Exception`: nothing may make an answer of it."""
+class SimulatedCrash(GeneratorExit):
+    """The process is gone, as far as its run is concerned: a run takes it as if its coroutine was thrown away.
+
+    Of any other exception of a tool, a model or a hook an answer could be made.
+    """
 
 
 def is_crash(error: BaseException) -> bool:

@@ -17,6 +17,7 @@ from attrs import NOTHING, Attribute, Factory, field, fields, has
 
 from locus.core._answers import Bounds, Explanation, Reading, Satisfied, all_of, any_of
 from locus.core.data import decode_data, encode_data
+from locus.core.directives import Interrupt
 from locus.core.errors import ConditionError, ConfigError, LocusError, NotSerialisable, UnknownName
 from locus.core.frozen import frozen
 from locus.core.state import AgentState
@@ -42,6 +43,9 @@ def split_dotted_name(name: str) -> list[str]:
 
 
 R = TypeVar("R")
+
+#: What a predicate may raise without having failed: the program ends, or the body of a tool asks a person.
+NO_FAILURES = (KeyboardInterrupt, SystemExit, Interrupt)
 
 
 class TerminationCondition(ABC):
@@ -74,9 +78,9 @@ class TerminationCondition(ABC):
         try:
             if not self.check(state):
                 return None
-        except ConditionError:
+        except (ConditionError, *NO_FAILURES):
             raise
-        except Exception as e:
+        except BaseException as e:
             raise ConditionError(self.name, e) from e
         return Satisfied(self.name, (self.name,), self._ask(self.reading, state).text)
 
@@ -109,9 +113,9 @@ class TerminationCondition(ABC):
     def _ask(self, ask: Callable[[AgentState], R], state: AgentState) -> R:
         try:
             return ask(state)
-        except ConditionError:
+        except (ConditionError, *NO_FAILURES):
             raise
-        except Exception as e:
+        except BaseException as e:
             raise ConditionError(self.name, e) from e
 
     def bounds(self) -> Bounds:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, final
 from attrs import Attribute, field
 
 from locus.core._answers import Bound, Bounds, Reading, Satisfied
-from locus.core._condition import TerminationCondition, register_condition, split_dotted_name
+from locus.core._condition import NO_FAILURES, TerminationCondition, register_condition, split_dotted_name
 from locus.core.errors import ConditionError, ConfigError
 from locus.core.executions import ToolExecution
 from locus.core.frozen import frozen
@@ -71,7 +71,9 @@ def ask(name: str, fn: Callable[[Any], bool], about: Any) -> bool:
     """
     try:
         answer = fn(about)
-    except Exception as e:
+    except NO_FAILURES:
+        raise
+    except BaseException as e:
         raise ConditionError(name, e) from e
     if answer is True or answer is False:
         return answer

@@ -8,7 +8,7 @@ being satisfied, `TerminationCondition.bounds` which ceiling the whole tree guar
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import datetime
 
 from locus.core._answers import Bound, Bounds, Explanation, Reading, Satisfied
@@ -127,6 +127,17 @@ class RunBudget:
     timed: bool
     stops_at: datetime | None
     unknown_price: float | None
+
+    def seconds_left(self, active_seconds: float, now: Callable[[], datetime]) -> float | None:
+        """Seconds until a limit of time stops the run for certain, 0 or less once one has; None without a limit.
+
+        Args:
+            active_seconds: how long the run has been at work.
+            now: tells the wall-clock time.
+        """
+        bound, at = self.bounds.seconds, self.stops_at
+        left = [] if bound is None else [bound.limit - active_seconds]
+        return min(left if at is None else [*left, (at - now()).total_seconds()], default=None)
 
     @classmethod
     def of(cls, condition: TerminationCondition) -> RunBudget:

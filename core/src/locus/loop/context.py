@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from locus.models.output import OutputSchema
     from locus.models.protocol import Model, ModelSettings
     from locus.run import Sink
+    from locus.tools.call_run import CallLimits
     from locus.tools.registry import ToolRegistry
 
 __all__ = ["SegmentContext"]
@@ -102,10 +103,14 @@ class SegmentContext:
     host: JournalHost = field(default=None, init=False)
     #: The agent's tools, and those that plugins have brought to this run.
     registry: ToolRegistry = field(init=False)
-    #: What the condition guarantees.
+    #: What the condition guarantees, and how many calls of tools there may be, and how long each.
     bounds: Bounds = field(init=False)
     #: Whether tokens or dollars are limited, here or above.
     is_limited: bool = field(init=False)
+    call_limits: CallLimits = field(init=False)
+    #: Whether anybody decides about calls, and wraps tool bodies.
+    has_deciders: bool = field(init=False)
+    has_tool_wrappers: bool = field(init=False)
     stash: Stash = field(factory=Stash, init=False)
     health: HookHealth = field(init=False)
     #: The state as last committed, or as the node under way last showed it to hooks.
@@ -151,6 +156,8 @@ class SegmentContext:
         self.registry, self.bounds, self._timed = runtime.tools, runtime.budget.bounds, runtime.budget.timed
         bounds = self.bounds
         self.is_limited = self.account is not None or bounds.tokens is not None or bounds.dollars is not None
+        self.call_limits = runtime.call_limits
+        self.has_deciders, self.has_tool_wrappers = runtime.has_deciders, runtime.has_tool_wrappers
         self.health = HookHealth(self._emit_failure)
         self._listeners = runtime.hooks.listeners
         self.show_to(self.parent.sink if self.parent is not None else None)
@@ -169,11 +176,6 @@ class SegmentContext:
     def parent_run_id(self) -> str | None:
         """The run that started this one, or None."""
         return self.parent.run_id if self.parent is not None else None
-
-    @property
-    def sequential(self) -> bool:
-        """Whether the calls of a turn run one after another."""
-        return self.runtime.sequential
 
     @property
     def rates(self) -> tuple[AskPrice | None, float | None]:
@@ -225,12 +227,23 @@ class SegmentContext:
             state = state.at(updated_at=self.host.effects.now(), active_seconds=state.active_seconds + passed)
         try:
             found: Satisfied | None = self.runtime.router.condition.evaluate(state)
-        except ConditionError as e:
+        except (ConditionError, Interrupt) as e:
             self.stop = Ending(CONDITION_ERROR, error=e)
             return True
         if found is not None:
             self.stop = Ending.of(found)
         return found is not None or (self.parent is not None and self._find_above() is not None)
+
+    def is_out_of_time(self) -> bool:
+        """Whether the time of this run, or of one above it, is used up; sets `stop` then."""
+        seconds, parent = self.state.active_seconds + self._monotonic() - self._mark, self.parent
+        left = self.runtime.budget.seconds_left(seconds, self.host.effects.now)
+        if left is not None and left <= 0:
+            return self.over_budget(self.state)
+        if parent is None or not parent.is_out_of_time():
+            return False
+        self.stop = self.stop or Ending.from_above(parent.stop_reason)
+        return True
 
     def find_exceeded(self, more: Usage | None = None) -> str | None:
         """Why a model may not be asked now: the run ends, or its budget is used up. Goals are the loop's matter."""
@@ -386,16 +399,6 @@ class SegmentContext:
         return await filter_progress(
             self.runtime.hooks.impls("locus_filter_progress"), message, call, self, self.health
         )
-
-    @property
-    def has_deciders(self) -> bool:
-        """Whether anybody decides about calls."""
-        return self.runtime.has_deciders
-
-    @property
-    def has_tool_wrappers(self) -> bool:
-        """Whether anybody wraps tool bodies."""
-        return self.runtime.has_tool_wrappers
 
     def wrap_tool_call(
         self, core: Callable[[ToolCall], Awaitable[CallOutcome]]

@@ -43,6 +43,7 @@ from locus.plugins.report import run_report
 from locus.result import AgentResult
 from locus.run import Run, Sink, wait_for_abandoned
 from locus.tools.account import Account, Budget, check_budget, limits_of
+from locus.tools.call_run import CallLimits
 
 if TYPE_CHECKING:
     from locus.core.messages import Message
@@ -92,7 +93,7 @@ class AgentRuntime:
         output: the schema of the final answer, or None.
         max_revisions: how often reviewers may send one run's answers back.
         retry_on: the faults of an answer that send it back to the model once.
-        sequential: run the calls of a turn one after another.
+        call_limits: how many tool calls a turn may make, at once too, and how long each may take.
         resolve: from a model's name to the model, for plugins that bring their own.
         clock: the source of time, but for what is recorded.
         effects: where effects take place, and the times and ids that are recorded.
@@ -114,7 +115,7 @@ class AgentRuntime:
     output: OutputSchema[Any] | None = None
     max_revisions: int = 2
     retry_on: frozenset[str] = frozenset()
-    sequential: bool = False
+    call_limits: CallLimits = CallLimits()
     resolve: Callable[[str], Model] | None = None
     clock: Clock = SystemClock()
     effects: Effects = InProcess()

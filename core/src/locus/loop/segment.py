@@ -52,7 +52,7 @@ from locus.loop.thread import (
 )
 from locus.loop.transition import advance_node, commit, emit_end, end_suspended
 from locus.models.call import ChildUsage, ModelCallResult, request_fingerprint
-from locus.tools.cancellation import cancellations, is_cancellation
+from locus.tools.cancellation import cancellations, find_exit, is_cancellation
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -168,7 +168,10 @@ async def _emit_break_off(
     """Emit the end of a segment that breaks off, too."""
     if error is None or isinstance(error, GeneratorExit):
         return
-    if is_cancellation(error):
+    leaving = find_exit(error)
+    if leaving is not None:
+        run.cancel(type(leaving).__name__)
+    if leaving is not None or is_cancellation(error):
         await _record_cancel(run, segment)
     elif isinstance(error, JournalError) and run.host.stop_error is not None and not run.ended:
         _show_committed(run)
@@ -420,15 +423,7 @@ def _show_committed(run: SegmentContext) -> bool:
 
 def _set_deadline(run: SegmentContext, state: AgentState) -> None:
     """Set the run's deadline: what its condition allows, and never more than its parent has."""
-    bound = run.bounds.seconds
-    deadline = None
-    if bound is not None:
-        deadline = anyio.current_time() + max(0.0, bound.limit - state.active_seconds)
-    at = run.runtime.budget.stops_at
-    if at is not None:
-        left = anyio.current_time() + max(0.0, (at - run.host.effects.now()).total_seconds())
-        deadline = left if deadline is None else min(deadline, left)
+    left = run.runtime.budget.seconds_left(state.active_seconds, run.host.effects.now)
+    deadline = None if left is None else anyio.current_time() + max(0.0, left)
     parent = run.parent.deadline if run.parent is not None else None
-    if parent is not None and (deadline is None or parent < deadline):
-        deadline = parent
-    run.deadline = deadline
+    run.deadline = parent if deadline is None or (parent is not None and parent < deadline) else deadline

@@ -6,7 +6,7 @@ what says that this worker must not go on.
 
 from __future__ import annotations
 
-from locus.core.directives import Cancel
+from locus.core.directives import Cancel, Interrupt
 from locus.core.errors import ConditionError
 from locus.core.events import (
     CONDITION_ERROR,
@@ -25,6 +25,7 @@ from locus.journal.recovery import last_request_id
 from locus.journal.writes import WHEN_BEFORE, When
 from locus.loop.context import SegmentContext
 from locus.loop.router import EXECUTE, TERMINATE, THINK, Node, Route, legal
+from locus.tools.cancellation import is_failure
 from locus.tools.outcome import with_recorded_results
 
 __all__ = ["advance_node", "commit", "emit_end", "end_suspended"]
@@ -59,7 +60,9 @@ async def advance_node(run: SegmentContext, state: AgentState, node: Node) -> tu
         return await commit(run, state, new, node, TERMINATE, ""), TERMINATE
     try:
         new = await run.runtime.nodes[node](state, run)
-    except Exception as e:  # noqa: BLE001 - nothing that a plugin's node raises may leave the loop
+    except BaseException as e:
+        if not is_failure(e):  # nothing else that a plugin's node raises may leave the loop
+            raise
         new = _fail_node(run, node, state, e)
     run.state = new = run.with_charges(new)
     if node is TERMINATE:
@@ -74,7 +77,7 @@ async def advance_node(run: SegmentContext, state: AgentState, node: Node) -> tu
     return committed, route.next
 
 
-def _fail_node(run: SegmentContext, node: Node, state: AgentState, error: Exception) -> AgentState:
+def _fail_node(run: SegmentContext, node: Node, state: AgentState, error: BaseException) -> AgentState:
     """The state after a node that raised."""
     if run.host.stop_error is not None:
         raise run.host.stop_error  # no failure of the node
@@ -93,7 +96,7 @@ def _route(run: SegmentContext, node: Node, state: AgentState) -> Route:
             if route.satisfied is not None:
                 run.stop = Ending.of(route.satisfied, iteration_finished=route.iteration_finished)
             return route
-        except ConditionError as e:
+        except (ConditionError, Interrupt) as e:
             run.stop = Ending(CONDITION_ERROR, error=e)
     return Route(TERMINATE, run.stop_reason)
 

@@ -14,7 +14,8 @@ from locus.core.directives import Interrupt
 from locus.core.events import ToolProgressEvent
 from locus.core.step_id import CHILD, STEP
 from locus.tools.account import Account
-from locus.tools.cancellation import is_foreign_cancellation
+from locus.tools.call import BodyEntry, PendingCall
+from locus.tools.cancellation import is_failure
 from locus.tools.context import ToolContext
 from locus.tools.definition import ArgumentError, Bound, Tool
 
@@ -23,31 +24,75 @@ if TYPE_CHECKING:
 
     from locus.core.messages import ToolCall, Usage
     from locus.core.step_id import StepId
-    from locus.tools.call import PendingCall
     from locus.tools.call_run import CallRun
     from locus.tools.outcome import CallOutcome
 
-__all__ = ["call_in_thread", "enter_body", "fail_call", "find_question", "run_body", "split_failures", "time_limit"]
+__all__ = ["call_in_thread", "enter_body", "fail_call", "find_failure", "find_question", "run_body"]
 
 
-async def enter_body(tool: Tool[..., Any], bound: Bound, context: ToolContext[Any] | None) -> Any:
-    """Run the body once; a synchronous one in a worker thread."""
-    if tool.is_async:
-        return await bound.call(context)
-    return await call_in_thread(partial(bound.call, context))
+async def enter_body(
+    tool: Tool[..., Any],
+    bound: Bound,
+    context: ToolContext[Any] | None,
+    *,
+    seconds: float | None = None,
+    entry: BodyEntry | None = None,
+) -> Any:
+    """Run the body once; a synchronous one in a worker thread.
+
+    Args:
+        tool: the tool.
+        bound: its arguments.
+        context: for the tool's context parameter, where it has one.
+        seconds: how long the body may take; None = any time.
+        entry: told when the body is entered and left.
+
+    Raises:
+        TimeoutError: the body took longer. The message says what became of it: a synchronous body cannot be stopped,
+            and an asynchronous one may have finished in spite of its cancellation.
+        BaseException: what the body raised.
+    """
+    entry = BodyEntry() if entry is None else entry
+    with anyio.move_on_after(seconds) as scope:
+        if tool.is_async:
+            entry.is_entered = True
+            value = await bound.call(context)
+        else:
+            value = await call_in_thread(partial(bound.call, context), entry)
+    if not scope.cancel_called:
+        return value
+    within = f"within {seconds:.3g} s"
+    if not scope.cancelled_caught:
+        raise TimeoutError(f"the tool did finish, but not {within}; its result was not used")
+    if not entry.is_entered:
+        raise TimeoutError(f"the tool was not started {within}: all worker threads were busy")
+    if tool.is_async or entry.is_left:
+        raise TimeoutError(f"the tool did not finish {within} and was stopped")
+    raise TimeoutError(
+        f"the tool did not finish {within} and was given up; it may still finish, so its outcome is unknown: find out "
+        "before calling it again"
+    )
 
 
-async def call_in_thread(function: Callable[[], Any]) -> Any:
+async def call_in_thread(function: Callable[[], Any], entry: BodyEntry | None = None) -> Any:
     """What a synchronous function returns, called in a worker thread; a coroutine that it returns is awaited.
 
     Such a coroutine comes from an async function under a plain decorator. Where the caller is cancelled, the thread
-    goes on by itself, and a coroutine that comes out of it then is closed, since it is never awaited.
+    goes on by itself, and a coroutine that comes out of it then is closed, since it is never awaited. A function that
+    no thread has begun by then is not called.
     """
+    entry = BodyEntry() if entry is None else entry
     returned: list[Any] = []
     is_abandoned = False
 
     def call() -> None:
-        returned.append(function())
+        entry.is_entered = True  # before the look at the mark: one of the two sides sees what the other has done
+        if is_abandoned:
+            return
+        try:
+            returned.append(function())
+        finally:
+            entry.is_left = True
         if is_abandoned:
             _close(returned)
 
@@ -66,25 +111,31 @@ def _close(returned: list[Any]) -> None:
             value.close()
 
 
-def time_limit(tool: Tool[..., Any], deadline: float | None) -> float | None:
+def time_limit(own: float | None, deadline: float | None) -> float | None:
     """Seconds that the body may take: its own limit, and what is left until the deadline of the run; None = any."""
     if deadline is None:
-        return tool.timeout
+        return own
     left = max(0.0, deadline - anyio.current_time())
-    return left if tool.timeout is None else min(left, tool.timeout)
+    return left if own is None else min(left, own)
 
 
-def split_failures(error: BaseException) -> ExceptionGroup[Exception] | None:
-    """What failed in a body's task group while it was cancelled; the cancellation comes again by itself."""
-    _, errors = error.split(anyio.get_cancelled_exc_class()) if isinstance(error, BaseExceptionGroup) else (None, None)
-    return errors if isinstance(errors, ExceptionGroup) else None
+def find_failure(error: BaseException) -> BaseException | None:
+    """What failed in a body that an error left; None where nothing did.
+
+    Of what a body's own task groups raise while they are cancelled it is the rest: the cancellation comes again by
+    itself.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        _, others = error.split(anyio.get_cancelled_exc_class())
+        return others if others is not None and is_failure(others) else None
+    return error if is_failure(error) else None
 
 
 def find_question(error: BaseException) -> Interrupt | None:
     """The question, also where it left the body through a task group of its own."""
     while isinstance(error, BaseExceptionGroup):
         questions, others = error.split(Interrupt)
-        if questions is None or not (others is None or isinstance(others, ExceptionGroup)):
+        if questions is None or not (others is None or is_failure(others)):
             return None
         error = questions.exceptions[0]
     return error if isinstance(error, Interrupt) else None
@@ -103,38 +154,32 @@ async def run_body(c: PendingCall, run: CallRun, step_id: StepId, call: ToolCall
     context: _BodyContext | None = None
     if tool.parameters.injected is not None:
         context = _BodyContext(c, run, step_id, call.id, c.idempotency_key(run))
+    limit = tool.timeout if tool.timeout is not None else run.call_limits.seconds
+    if run.deadline is not None:
+        limit = time_limit(limit, run.deadline)
+        if run.is_out_of_time() or limit == 0:
+            return c.refusal(f"not run: {run.stop_reason if run.halted else 'TimeLimit'}")
     began = time.perf_counter()
-    limit = tool.timeout if run.deadline is None else time_limit(tool, run.deadline)
     try:
         if limit is None and tool.is_async:
+            c.is_entered = True
             value = await bound.call(context)
-        elif limit is None:
-            value = await enter_body(tool, bound, context)
         else:
-            with anyio.move_on_after(limit) as scope:
-                value = await enter_body(tool, bound, context)
-            if scope.cancelled_caught:
-                late = TimeoutError(f"the tool did not finish within {limit:.3g} s and was stopped")
-                return c.failure(late, (time.perf_counter() - began) * 1000)
-    except (Exception, SystemExit) as e:  # noqa: BLE001 - whatever a body raises is its call's error
-        return fail_call(c, e, run, (time.perf_counter() - began) * 1000)
-    except (Interrupt, BaseExceptionGroup) as e:
+            value = await enter_body(tool, bound, context, seconds=limit, entry=c)
+    except BaseException as e:  # whatever a body raises is its call's error
+        duration_ms = (time.perf_counter() - began) * 1000
         asking = find_question(e)
         if asking is None:
-            failed = split_failures(e)
+            failed = find_failure(e)
             if failed is None:
                 raise
-            return c.failure(failed, (time.perf_counter() - began) * 1000)
+            return fail_call(c, failed, run, duration_ms)
         c.question = str(c.answered)
         given = None if asking is c.raised_by_context else c.find_answer(run)
         if given is None:
             raise asking from None
         # The body raised the question itself and cannot receive an answer: the answer is its result.
-        return c.result_of(given.answer, (time.perf_counter() - began) * 1000)
-    except BaseException as e:
-        if not is_foreign_cancellation(e):
-            raise
-        return c.failure(e, (time.perf_counter() - began) * 1000)
+        return c.result_of(given.answer, duration_ms)
     return c.result_of(value, (time.perf_counter() - began) * 1000)
 
 

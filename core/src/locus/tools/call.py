@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from attrs import define
+from attrs import define, field
 
 from locus.core.errors import RetryableToolError
 from locus.core.executions import ToolExecution
@@ -25,13 +25,21 @@ if TYPE_CHECKING:
     from locus.tools.account import Account
     from locus.tools.call_run import CallRun
 
-__all__ = ["PendingCall", "prepare_call"]
+__all__ = ["BodyEntry", "PendingCall", "prepare_call"]
 
 _execution, _outcome, _step_id, _call = maker(ToolExecution), maker(CallOutcome), maker(StepId), maker(ToolCall)
 
 
 @define(slots=True)
-class PendingCall:
+class BodyEntry:
+    """Whether a body was entered, and whether its function was left."""
+
+    is_entered: bool = field(default=False, kw_only=True)
+    is_left: bool = field(default=False, kw_only=True)
+
+
+@define(slots=True)
+class PendingCall(BodyEntry):
     """One call on its way through the pipeline."""
 
     # With the arguments as the body gets them.
@@ -111,10 +119,10 @@ class PendingCall:
         return place_media(outcome, self.state, self.step_id.ordinal)
 
     def failure(self, error: BaseException, duration_ms: float) -> CallOutcome:
-        """The outcome of a body that raised."""
+        """The outcome of a body that raised, or that could not be entered."""
         text = error_text(error)
         retryable = isinstance(error, RetryableToolError)
-        return self._outcome_of(None, f"Error: {text}", text, duration_ms, retryable=retryable)
+        return self._outcome_of(None, f"Error: {text}", text, duration_ms, started=self.is_entered, retryable=retryable)
 
     def unknown_outcome(self) -> CallOutcome:
         """The outcome of a call that was begun before a crash, and of which no more is known."""

@@ -1,8 +1,10 @@
-"""`CallRun`: what running tool calls needs of the run, so that tools need not know the loop."""
+"""`CallRun`: what running tool calls needs of the run, so that tools need not know the loop; and its limits."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
+
+from locus.core.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -16,7 +18,22 @@ if TYPE_CHECKING:
     from locus.tools.outcome import CallOutcome
     from locus.tools.registry import ToolRegistry
 
-__all__ = ["CallRun"]
+__all__ = ["CallLimits", "CallRun"]
+
+
+@frozen(kw_only=True)
+class CallLimits:
+    """How many tool calls an agent makes, and how long one may take.
+
+    Args:
+        per_turn: how many calls of one turn are made; None = all.
+        at_once: how many of them at the same time, 1 = one after another; None = all.
+        seconds: how long a body may take whose tool has no timeout of its own; None = any time.
+    """
+
+    per_turn: int | None = None
+    at_once: int | None = None
+    seconds: float | None = None
 
 
 class CallRun(Protocol):
@@ -53,8 +70,8 @@ class CallRun(Protocol):
         ...
 
     @property
-    def sequential(self) -> bool:
-        """Whether calls run one after another."""
+    def call_limits(self) -> CallLimits:
+        """How many calls, and how long each."""
         ...
 
     @property
@@ -75,6 +92,15 @@ class CallRun(Protocol):
     @property
     def has_listener(self) -> Callable[[type[Event]], object]:
         """Whether there is a listener of events of a kind: true or false."""
+        ...
+
+    def is_out_of_time(self) -> bool:
+        """Whether the time of the run is used up; the run stops then."""
+        ...
+
+    @property
+    def stop_reason(self) -> str:
+        """Why the run is ending."""
         ...
 
     def cancel(self, reason: str = "") -> None:

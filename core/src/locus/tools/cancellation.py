@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
-from locus.core.directives import Interrupt
+from locus.core.directives import Suspended
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["cancellations", "is_cancellation", "is_failure", "is_foreign_cancellation"]
+__all__ = ["cancellations", "find_exit", "is_cancellation", "is_failure"]
+
+#: What ends the program, closes a coroutine or suspends a run. The code that raises it has not failed.
+_EXITS = (KeyboardInterrupt, SystemExit, GeneratorExit, Suspended)
 
 
 def _asyncio() -> Any:
@@ -49,16 +52,25 @@ def is_cancellation(error: BaseException) -> bool:
     return task is None or task.cancelling() > 0
 
 
-def is_foreign_cancellation(error: BaseException) -> bool:
-    """Whether a body raised a cancellation of its own making: an error of that body and nothing else."""
-    asyncio = _asyncio()
-    return asyncio is not None and isinstance(error, asyncio.CancelledError) and not is_cancellation(error)
+def find_exit(error: BaseException) -> BaseException | None:
+    """What is to end more than the code that raised it, also where it left a task group; None for anything else."""
+    while isinstance(error, BaseExceptionGroup):
+        exits = error.subgroup(_EXITS)
+        if exits is None:
+            return None
+        error = exits.exceptions[0]
+    return error if isinstance(error, _EXITS) else None
 
 
 def is_failure(error: BaseException) -> bool:
     """Whether an error is a failure of the code that raised it.
 
     A cancellation of the run, Ctrl-C and SystemExit are not failures: they always propagate. A cancellation that code
-    raised by itself, because it awaited a task that had been cancelled, is one.
+    raised by itself, because it awaited a task that had been cancelled, is one; so is what an extension module raises
+    that is not an `Exception`.
     """
-    return isinstance(error, Exception | Interrupt) or is_foreign_cancellation(error)
+    if isinstance(error, Exception):
+        return True
+    if isinstance(error, BaseExceptionGroup):
+        return error.subgroup((*_EXITS, anyio.get_cancelled_exc_class())) is None
+    return not isinstance(error, _EXITS) and not is_cancellation(error)

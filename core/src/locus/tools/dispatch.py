@@ -19,6 +19,7 @@ from locus.core.events import ToolCacheHitEvent, ToolCompleteEvent, ToolStartEve
 from locus.core.journal import Asked, Intent, Outcome
 from locus.tools.body import fail_call, run_body
 from locus.tools.call import PendingCall, prepare_call
+from locus.tools.cancellation import find_exit
 from locus.tools.outcome import UNKNOWN, CallOutcome, find_in_thread, repeat_content
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallR
             if c.at not in run.host.retried_steps:
                 run.host.record_retry(c.at, run.retry_reason)
             c.outcome, c.attempt, c.answered = c.invalid, c.attempt + 1, 0
+            c.is_entered = c.is_left = False
         await _run_all(again, run)
     for c in work:
         if c.waiting:
@@ -110,7 +112,7 @@ async def _run_all(work: Sequence[PendingCall], run: CallRun) -> None:
                 leaders.append(c)
                 if idempotent:
                     seen.add(c.key)
-        if run.sequential or len(leaders) == 1:
+        if run.call_limits.at_once == 1 or len(leaders) == 1:
             for c in leaders:
                 c.alone = True
                 await _run_one(c, run)
@@ -131,16 +133,36 @@ async def _run_together(work: Sequence[PendingCall], run: CallRun) -> None:
     await run.host.flush()
     for c in work:
         c.alone = False
+    at_once = run.call_limits.at_once
+    slots = None if at_once is None or at_once >= len(work) else anyio.Semaphore(at_once, fast_acquire=True)
+    exits: list[BaseException] = []
+
+    async def run_one(c: PendingCall) -> None:
+        try:
+            await _run_one(c, run)
+        except BaseException as e:
+            if find_exit(e) is None:
+                raise
+            # Out of a task, it would end the event loop before anybody has taken note.
+            exits.append(e)
+            group.cancel_scope.cancel()
+        if slots is not None:
+            slots.release()
+
     try:
         async with anyio.create_task_group() as group:
             for c in work:
-                group.start_soon(_run_one, c, run)
+                if slots is not None:
+                    await slots.acquire()
+                group.start_soon(run_one, c)
     except ExceptionGroup:
         # Nothing but the journal fails here, and it fails for all of them alike.
         if run.host.stop_error is None:
             raise
     if run.host.stop_error is not None:
         raise run.host.stop_error  # out of the handler: its own cause is what there is to tell
+    if exits:
+        raise exits[0]
 
 
 def _is_final(execution: ToolExecution) -> bool:
@@ -192,7 +214,7 @@ async def _run_one(c: PendingCall, run: CallRun) -> None:
             if earlier is not None:
                 await _reuse(c, earlier, run)
                 return
-        if run.halted:
+        if run.halted or (run.deadline is not None and c.outcome is None and run.is_out_of_time()):
             c.outcome = None
             return
     try:

@@ -14,7 +14,6 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
-import anyio
 import mcp.types as types
 import uvicorn
 from attrs import define
@@ -149,10 +148,7 @@ async def _call(tool: Tool[..., Any], bound: Bound, ctx: ServerRequestContext[An
         key, own = meta.get(IDEMPOTENCY_KEY), str(uuid4())
         context = _Context(deps, ctx, own, own, key if isinstance(key, str) else own)
     try:
-        with anyio.move_on_after(tool.timeout) as scope:
-            value = await enter_body(tool, bound, context)
-        if scope.cancelled_caught:
-            return _error_result(f"TimeoutError: the tool did not finish within {tool.timeout:.3g} s and was stopped")
+        value = await enter_body(tool, bound, context, seconds=tool.timeout)
     except (Exception, SystemExit, Interrupt) as e:  # noqa: BLE001 - whatever a body raises is its call's error
         return _error_result(error_text(e))
     content = result_content(value, tool)

@@ -16,6 +16,7 @@ from locus.core.events import Ending
 from locus.core.journal import (
     BLANK,
     END,
+    EXECUTE,
     SEGMENT,
     START,
     THINK,
@@ -40,6 +41,9 @@ __all__ = ["NodeTrace", "Spending", "TraceReader", "attempt_of", "node_traces"]
 #: Steps by their ids, with what they have spent, in order.
 Spending = tuple[tuple[StepId, Usage], ...]
 
+
+#: The conditions that end a run in the middle of its tools, by what a transition calls them.
+_TIME_LIMITS = frozenset({"TimeLimit", "Deadline"})
 
 #: What a transition of a node in which nothing happened may change nevertheless.
 _PASSING = frozenset(
@@ -119,6 +123,13 @@ class NodeTrace:
     def gave_up(self) -> bool:
         """Whether the run ended because the model failed, and for no better reason."""
         return self.failure is not None and self.transition is not None and self.transition.why == "ModelError"
+
+    @cached_property
+    def out_of_time(self) -> bool:
+        """Whether the time of the run was used up in the middle of its tools: no body was entered any more."""
+        made = self.transition
+        at_the_end = made is not None and made.node == EXECUTE and made.next_node == "terminate"
+        return at_the_end and made is not None and not _TIME_LIMITS.isdisjoint(made.satisfied)
 
     @cached_property
     def answered(self) -> bool:

@@ -289,7 +289,9 @@ class _Asked:
         """Where the rule goes from here; None = as the record does."""
         # The router sees the state before its transition stamps time and iteration on it.
         before = trace.before
-        state = trace.after.at(updated_at=before.updated_at, active_seconds=before.active_seconds)
+        state = trace.after
+        if not trace.out_of_time:
+            state = state.at(updated_at=before.updated_at, active_seconds=before.active_seconds)
         state = state.with_iteration(before.iteration)
         node = Node(trace.node)
         if not self._follow or followed == Node.TERMINATE:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from uuid import uuid4
 
 from locus.core.errors import JournalError, ReplayDiffers
+from locus.core.events import Ending
 from locus.core.fingerprint import PARTS, bare, parts_of
 from locus.core.journal import BLANK, REVIEW, Body, Outcome, delta
 from locus.journal import Claim, JournalHost
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from datetime import datetime
 
-    from locus.core.events import Ending
     from locus.core.journal import Policy, Step, StepId, Transition
     from locus.core.state import AgentState
     from locus.journal import JournalStore
@@ -185,6 +185,8 @@ class ReplayHost(JournalHost):
             self.run.cancel(self.trace.cancelled)  # a call that was not run any more
         elif self.trace.node == Node.EXECUTE and self.trace.above is not None:
             self.run.stop = self.trace.above  # as well
+        else:
+            self._use_up_time()
         return found
 
     async def step(self, step_id: StepId, fn: Callable[[], Awaitable[Any]], policy: Policy, digest: str = "") -> Any:
@@ -250,9 +252,16 @@ class ReplayHost(JournalHost):
             if self.trace.cancelled is not None:
                 self.run.cancel(self.trace.cancelled)
 
+    def _use_up_time(self) -> None:
+        """Let the time of the run be used up, if it was by the end of the tools: no body was entered any more."""
+        if self.trace.out_of_time:
+            self.clock.show(self.trace.after)
+            self.run.is_out_of_time()
+
     def leave(self) -> None:
         """The node is done: ended from outside by now, if it was, and every verdict on record was asked for."""
         self.spend()
+        self._use_up_time()
         if self.trace.cancelled is not None:
             self.run.cancel(self.trace.cancelled)
         self.run.stop = self.run.stop or self.trace.above

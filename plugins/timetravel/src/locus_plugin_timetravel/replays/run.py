@@ -46,6 +46,11 @@ class ReplayRun(SegmentContext):
     #: The step that a plugin's model call is about to be.
     _next: StepId = field(default=StepId(0, CALL), init=False)
 
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        # The record has decided about every call that was made.
+        self.has_deciders = True
+
     def enter_trace(self, trace: NodeTrace) -> None:
         """A node begins, as if nothing had been tried before."""
         self.stop, self._cancel, self.uncharged = None, None, None
@@ -55,11 +60,6 @@ class ReplayRun(SegmentContext):
         self.take_elapsed()
         if trace.cancelled is not None and trace.idle:
             self.cancel(trace.cancelled)
-
-    @property
-    def has_deciders(self) -> bool:
-        """The record has decided about every call that was made."""
-        return True
 
     async def decide(self, call: ToolCall) -> Any:
         """A call without a record."""
