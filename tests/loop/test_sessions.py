@@ -221,7 +221,7 @@ async def test_what_fails_while_a_session_closes_is_reported_and_the_result_is_k
 
 
 async def test_a_session_that_does_not_close_is_cancelled_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("locus.loop.sessions.CLOSING", 0.01)
+    monkeypatch.setattr("locus.hooks.sessions.CLOSING", 0.01)
     result = await Agent(ScriptedModel("done"), hooks=[Broken(lambda: None, anyio.sleep_forever)]).run("go")
 
     [failure] = failures(result, "Broken")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import evolve
 
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from locus.hooks.table import Impl
-    from locus.loop.runtime import AgentRuntime
+    from locus.loop.parts import AgentParts
     from locus.models.protocol import Model
     from locus.options import AgentOptions
 
 __all__ = ["NoHaltWarning", "agent_condition", "condition_given", "with_limits"]
+
+Parts = TypeVar("Parts", bound="AgentParts[Any]")
 
 
 class NoHaltWarning(UserWarning):
@@ -99,7 +101,7 @@ def refuse_unpriced(condition: TerminationCondition, model: Model, prices: tuple
             )
 
 
-def with_limits(runtime: AgentRuntime, *limits: TerminationCondition) -> AgentRuntime:
+def with_limits(runtime: Parts, *limits: TerminationCondition) -> Parts:
     """The same runtime with further reasons to stop, which come before its own."""
     condition = runtime.router.condition
     for limit in reversed(limits):

@@ -41,7 +41,6 @@ from locus.hooks.dispatch import (
 from locus.hooks.hook import Stash
 from locus.hooks.review import filter_progress
 from locus.hooks.table import HookHealth
-from locus.loop import nodes
 from locus.models.call import ChildUsage, hash_request, model_step
 from locus.models.protocol import ModelRequest, ModelResponse
 from locus.tools.account import Account
@@ -54,7 +53,7 @@ if TYPE_CHECKING:
     from locus.hooks.table import Impl
     from locus.journal.effects import Clock
     from locus.journal.host import JournalHost
-    from locus.loop.runtime import AgentRuntime
+    from locus.loop.parts import AgentParts
     from locus.models.call import AskPrice, ModelCore
     from locus.models.output import OutputSchema
     from locus.models.protocol import Model, ModelSettings
@@ -92,7 +91,7 @@ class SegmentContext:
         account: what this run and those below it have spent; None while nothing limits it and no child spends.
     """
 
-    runtime: AgentRuntime
+    runtime: AgentParts[SegmentContext]
     thread_id: str
     deps: Any = field(default=None, kw_only=True)
     settings: ModelSettings = field(default=None, kw_only=True)
@@ -442,7 +441,7 @@ class SegmentContext:
         """The kernel's own Think, on a state and maybe with an answer that a plugin has found."""
         if given is not None and given.role != "assistant":
             raise ValueError(f"{given!r:.80} is not an answer; give a message with the role assistant")
-        return await nodes.think(state, self, given)
+        return await self.runtime.think(state, self, given)
 
     def ask(self, messages: tuple[Message, ...], attempt: int) -> Awaitable[tuple[ModelResponse, Usage, bool]]:
         """Think's model call: the answer, the usage of all attempts at it, and whether the journal gave it.

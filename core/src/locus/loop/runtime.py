@@ -18,43 +18,34 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from attrs import Factory, evolve, field
+from attrs import evolve, field
 
 from locus.core.errors import ConfigError, NothingToResume
-from locus.core.frozen import EMPTY, FrozenDict, frozen
-from locus.core.journal import BLANK
+from locus.core.frozen import EMPTY, frozen
 from locus.core.lazy import Lazy
 from locus.core.state import AgentState
-from locus.core.termination import RunBudget
 from locus.hooks.dispatch import first_answer, onion
-from locus.hooks.table import NO_HOOKS, HookTable
-from locus.journal.effects import Clock, Effects, InProcess, SystemClock
+from locus.hooks.table import HookTable
 from locus.journal.host import JournalHost
 from locus.journal.memory import MemoryStore
-from locus.loop import nodes
+from locus.loop import nodes as kernel
 from locus.loop.budget import condition_given, with_limits
 from locus.loop.context import SegmentContext
 from locus.loop.input import Prompt, new_turn, thread_name
-from locus.loop.router import Node, Router
+from locus.loop.parts import AgentParts
+from locus.loop.router import Node
 from locus.loop.segment import run_segment
 from locus.loop.thread import Segment, SegmentResult, ended_before
-from locus.models.protocol import Model, ModelSettings
 from locus.plugins.report import run_report
 from locus.result import AgentResult
 from locus.run import Run, Sink, wait_for_abandoned
 from locus.tools.account import Account, Budget, check_budget, limits_of
-from locus.tools.call_run import CallLimits
 
 if TYPE_CHECKING:
     from locus.core.messages import Message
-    from locus.core.termination import TerminationCondition
-    from locus.hooks.context import ConversationManager
     from locus.journal.store import JournalStore
     from locus.models import output
-    from locus.models.output import OutputSchema
     from locus.options import RunOptions
-    from locus.plugins.report import PluginReport
-    from locus.tools.registry import ToolRegistry
 else:
     output = Lazy("locus.models.output")
 
@@ -64,77 +55,21 @@ NodeFunction = Callable[[AgentState, SegmentContext], Awaitable[AgentState]]
 
 
 _KERNEL: Mapping[Node, NodeFunction] = {
-    Node.THINK: nodes.think,
-    Node.EXECUTE: nodes.execute,
-    Node.REFLECT: nodes.reflect,
-    Node.TERMINATE: nodes.terminate,
+    Node.THINK: kernel.think,
+    Node.EXECUTE: kernel.execute,
+    Node.REFLECT: kernel.reflect,
+    Node.TERMINATE: kernel.terminate,
 }
 
 _NO_STORE = "this agent has no checkpointer, so nothing is kept under a thread id; "
 
 
-def _has(hook: str) -> Any:
-    return Factory(lambda runtime: bool(runtime.hooks.impls(hook)), takes_self=True)
-
-
 @frozen(kw_only=True, eq=False)
-class AgentRuntime:
-    """An agent, put together.
+class AgentRuntime(AgentParts[SegmentContext]):
+    """An agent, put together; its arguments are the `AgentParts`."""
 
-    Args:
-        model: what Think calls.
-        tools: what Execute can run.
-        router: the condition and the reflect policies.
-        hooks: the compiled hooks.
-        plugins: a report on each plugin that was asked for.
-        versions: the versions of the active ones, by name.
-        manager: maps the conversation to what the model sees, or None.
-        settings: how the model is to answer.
-        output: the schema of the final answer, or None.
-        max_revisions: how often reviewers may send one run's answers back.
-        retry_on: the faults of an answer that send it back to the model once.
-        call_limits: how many tool calls a turn may make, at once too, and how long each may take.
-        resolve: from a model's name to the model, for plugins that bring their own.
-        clock: the source of time, but for what is recorded.
-        effects: where effects take place, and the times and ids that are recorded.
-        limits: what was or-ed to the agent's condition for one run.
-        store: where journals are kept, or None.
-        system: the system prompt, or None.
-        template: the fields of a new run's state that the agent decides.
-        blank: a state with these fields and nothing else.
-    """
-
-    model: Model
-    tools: ToolRegistry
-    router: Router
-    hooks: HookTable = NO_HOOKS
-    plugins: tuple[PluginReport, ...] = ()
-    versions: FrozenDict[str, str] = EMPTY
-    manager: ConversationManager | None = None
-    settings: ModelSettings = ModelSettings()
-    output: OutputSchema[Any] | None = None
-    max_revisions: int = 2
-    retry_on: frozenset[str] = frozenset()
-    call_limits: CallLimits = CallLimits()
-    resolve: Callable[[str], Model] | None = None
-    clock: Clock = SystemClock()
-    effects: Effects = InProcess()
-    limits: tuple[TerminationCondition, ...] = ()
-    store: JournalStore | None = None
-    system: Message | None = None
-    template: FrozenDict[str, Any] = EMPTY
-    blank: AgentState = BLANK
     nodes: Mapping[Node, NodeFunction] = field(default=_KERNEL)
-    #: The segments that are under way. A set is changed and copied in one step, so that any thread may look.
-    active: set[SegmentContext] = field(factory=set, repr=False)
-
-    budget: RunBudget = field(
-        init=False, default=Factory(lambda self: RunBudget.of(self.router.condition), takes_self=True)
-    )
-    #: Whether a plugin may divert routes, decides about tool calls, wraps tool bodies.
-    diverts: bool = field(init=False, default=_has("locus_decide_route"))
-    has_deciders: bool = field(init=False, default=_has("locus_decide_tool_call"))
-    has_tool_wrappers: bool = field(init=False, default=_has("locus_wrap_tool_call"))
+    think: Callable[[AgentState, SegmentContext, Message | None], Awaitable[AgentState]] = field(default=kernel.think)
 
     @classmethod
     def wire(cls, **parts: Any) -> AgentRuntime:
@@ -260,13 +195,13 @@ class AgentRuntime:
 
 
 def _node(node: Node, hooks: HookTable) -> NodeFunction:
-    kernel = _KERNEL[node]
+    default = _KERNEL[node]
     impls = hooks.impls(f"locus_{node.value}")
     if not impls or node is Node.REFLECT:
-        return kernel
+        return default
 
     async def chosen(state: AgentState, run: SegmentContext) -> AgentState:
-        answer = await first_answer(impls, state, run, kernel, run.health)
+        answer = await first_answer(impls, state, run, default, run.health)
         return run.with_charges(answer)
 
     return chosen

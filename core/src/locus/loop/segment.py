@@ -35,12 +35,12 @@ from locus.core.messages import Message, Role
 from locus.core.state import AgentState
 from locus.core.step_id import SEGMENT, THINK, StepId
 from locus.hooks.review import filter_input
+from locus.hooks.sessions import RunSessions
 from locus.journal import recovery
 from locus.journal.host import JournalHost
 from locus.journal.recovery import LIMITS, is_last_turn, with_request_id
 from locus.loop.context import SegmentContext
 from locus.loop.router import Node
-from locus.loop.sessions import RunSessions
 from locus.loop.thread import (
     WENT_ON,
     Segment,
@@ -88,7 +88,7 @@ async def run_segment(run: SegmentContext, store: JournalStore, segment: Segment
                 return ended
             segment = evolve(segment, before=(), prompt=None, seed=None)  # it was left open: it is resumed
         await _connect(run.runtime.model, stack)
-        sessions = RunSessions(run)
+        sessions = RunSessions(run, run.runtime.hooks)
         stack.push_async_exit(sessions.__aexit__)
         stack.push_async_exit(partial(_emit_break_off, run, segment))
         state, node = await _begin(run, segment, sessions)
@@ -228,7 +228,7 @@ async def _begin(run: SegmentContext, segment: Segment, sessions: RunSessions) -
             given = await _filter(run, given)
         state = state.with_messages(given)
     run.state = state
-    state = await sessions.open(state)
+    state = await sessions.open(state, ends=run.halted)
     run.take_elapsed()
     run.state = state
     await _start_event(run, given[-1].text if given else "", resumed=False)
@@ -274,7 +274,7 @@ async def _resume(run: SegmentContext, segment: Segment, sessions: RunSessions) 
         # It was on its way out: it ends for the reason that it had.
         run.stop = recorded_ending(last)
     answers = matched_answers(host, segment.answer)
-    await sessions.open(host.state, resumed=True)
+    await sessions.open(host.state, ends=run.halted or host.open_node == Node.TERMINATE, resumed=True)
     await _record_options(run, host.state, host.segment + 1)
     await host.resume()
     if answers:

@@ -7,23 +7,23 @@ once or be waited for, whatever becomes of the run.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
 from locus.core.errors import LocusError, PluginError
 from locus.core.lazy import Lazy
+from locus.hooks.context import RunContext
 from locus.hooks.dispatch import as_caller
-from locus.loop.router import Node
 from locus.tools.definition import SESSION_TOOLS
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from locus.core.state import AgentState
-    from locus.hooks.table import Impl
-    from locus.loop.context import SegmentContext
+    from locus.hooks.table import HookHealth, HookTable, Impl
     from locus.tools import definition, session_tools
+    from locus.tools.registry import ToolRegistry
     from locus.tools.session_tools import SessionTool
 else:
     session_tools = Lazy("locus.tools.session_tools")
@@ -37,25 +37,38 @@ _HOOK = "locus_run_session"
 CLOSING = 10.0
 
 
+class SessionRun(RunContext, Protocol):
+    """The run, as what holds its sessions sees it."""
+
+    registry: ToolRegistry
+    health: HookHealth
+
+    def hold_back(self) -> None:
+        """Keep events until the segment begins."""
+        ...
+
+
 class RunSessions:
     """The sessions of one segment.
 
     Args:
         run: the segment.
+        hooks: the hooks of its agent.
     """
 
-    __slots__ = ("_group", "_run", "_sessions")
+    __slots__ = ("_group", "_impls", "_run", "_sessions")
 
-    def __init__(self, run: SegmentContext) -> None:
-        self._run = run
+    def __init__(self, run: SessionRun, hooks: HookTable) -> None:
+        self._run, self._impls = run, hooks.impls(_HOOK)
         self._group: TaskGroup | None = None
         self._sessions: tuple[_Session, ...] = ()
 
-    async def open(self, state: AgentState, *, resumed: bool = False) -> AgentState:
-        """Open the sessions and give the run their tools.
+    async def open(self, state: AgentState, *, ends: bool, resumed: bool = False) -> AgentState:
+        """Open the sessions and add their tools to those of the run.
 
         Args:
             state: what the segment begins with.
+            ends: the run does nothing but end, so no session is opened.
             resumed: its run began before, with the tools that are in the state.
 
         Returns:
@@ -65,21 +78,17 @@ class RunSessions:
             PluginError: a session cannot be opened.
             LocusError: as a plugin raised it.
         """
-        run = self._run
-        impls = run.runtime.hooks.impls(_HOOK)
-        if not impls and SESSION_TOOLS not in state.metadata:
+        if not self._impls and SESSION_TOOLS not in state.metadata:
             return state
-        over = run.halted or (resumed and run.host.open_node == Node.TERMINATE)
-        live = await self._open(impls) if impls and not over else ()
+        live = await self._open() if self._impls and not ends else ()
         if not resumed:
             state = session_tools.record(state, live)
-        run.registry = run.runtime.tools.with_tools(*session_tools.restore(state, live))
+        self._run.registry = self._run.registry.with_tools(*session_tools.restore(state, live))
         return state
 
-    async def _open(self, impls: tuple[Impl, ...]) -> tuple[SessionTool, ...]:
-        run = self._run
-        run.hold_back()
-        self._sessions = tuple(_Session(impl, run) for impl in impls)
+    async def _open(self) -> tuple[SessionTool, ...]:
+        self._run.hold_back()
+        self._sessions = tuple(_Session(impl, self._run) for impl in self._impls)
         self._group = anyio.create_task_group()
         await self._group.__aenter__()
         for session in self._sessions:
@@ -110,7 +119,7 @@ class _Session:
 
     __slots__ = ("_closing", "_error", "_impl", "_ready", "_run", "_tools", "left", "scope")
 
-    def __init__(self, impl: Impl, run: SegmentContext) -> None:
+    def __init__(self, impl: Impl, run: SessionRun) -> None:
         self._impl, self._run = impl, run
         # A cancelled run takes leave of its tools first: it says itself when this is to end.
         self.scope = anyio.CancelScope(shield=True)
