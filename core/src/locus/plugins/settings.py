@@ -12,19 +12,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from types import SimpleNamespace, UnionType
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin
 
 import attrs
 
 from locus.core.errors import ConfigError, SettingsError, closest
 from locus.core.frozen import freeze, frozen, thaw
-from locus.core.lazy import Lazy
 from locus.plugins.secret import Secret, redact, show_values
-
-if TYPE_CHECKING:
-    import cattrs
-else:
-    cattrs = Lazy("cattrs")  # a program without plugins reads no settings
 
 __all__ = ["Layer", "structure"]
 
@@ -138,42 +132,44 @@ _WORDS: dict[Any, str] = {
 
 
 class _Reader:
-    """One reading: a converter that knows the environment."""
+    """One reading, which knows the environment."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
-        self._converter = cattrs.Converter(detailed_validation=False)
-        hook: Callable[[Callable[[Any], bool], Callable[[Any, Any], Any]], object]
-        hook = self._converter.register_structure_hook_func
-        # The last one registered is asked first.
-        hook(lambda t: isinstance(_origin(t) or t, type), self._instance)
-        hook(lambda t: _is(t, Mapping), self._table)
-        hook(lambda t: _is(t, Sequence | set | frozenset) and not _is(t, str | bytes), self._list)
-        hook(lambda t: t is Any or t is object, lambda value, _: freeze(value))
-        hook(lambda t: _origin(t) in (Union, UnionType), self._union)
-        hook(lambda t: _origin(t) is Literal, self._literal)
-        hook(lambda t: _is(t, Enum), self._enum)
-        hook(lambda t: t is Secret, self._read_secret)
-        hook(lambda t: attrs.has(_origin(t) or t), self._attrs)
-        # Of these cattrs asks its own hooks, which coerce, before any of the above; for subclasses as well.
-        for plain in (int, float, bool, str, bytes):
-            self._converter.register_structure_hook(plain, self._plain)
-        self._converter.register_structure_hook(Path, self._path)
+        #: How the values of a class are read; the first one that it is derived from counts.
+        self._readers: tuple[tuple[Any, Callable[[Any, Any], Any]], ...] = (
+            (Secret, self._read_secret),
+            (Enum, self._enum),
+            ((int, float, str, bytes), self._plain),
+            (Path, self._path),
+            ((Sequence, set, frozenset), self._list),
+            (Mapping, self._table),
+            (object, self._instance),
+        )
 
     def read(self, value: Any, cls: Any) -> Any:
         """A value of that type.
 
         Raises:
             _Wrong: with all that is wrong.
+            ConfigError: nothing of that type can be read.
         """
-        try:
-            return self._converter.structure(value, cls)
-        except cattrs.StructureHandlerNotFoundError:
-            raise ConfigError(f"a setting of type {cls} cannot be read; use plain types and attrs classes") from None
+        bare = get_origin(cls) or cls
+        if bare is Annotated:
+            return self.read(value, cls.__origin__)
+        if bare is Any or bare is object:
+            return freeze(value)
+        if bare in (Union, UnionType):
+            return self._union(value, cls)
+        if bare is Literal:
+            return self._literal(value, cls)
+        if not isinstance(bare, type):
+            raise ConfigError(f"a setting of type {cls} cannot be read; use plain types and attrs classes")
+        if attrs.has(bare):
+            return self._attrs(value, cls)
+        return next(read for kinds, read in self._readers if issubclass(bare, kinds))(value, cls)
 
     def _plain(self, value: Any, cls: Any) -> Any:
-        if _is(cls, Enum):
-            return self._enum(value, cls)
         if cls is float and type(value) is int:
             return float(value)
         if type(value) is not cls:
@@ -295,15 +291,6 @@ class _Reader:
         if problems:
             raise _Wrong(problems)
         return found
-
-
-def _origin(cls: Any) -> Any:
-    return get_origin(cls)
-
-
-def _is(cls: Any, base: Any) -> bool:
-    bare = get_origin(cls) or cls
-    return isinstance(bare, type) and issubclass(bare, base)
 
 
 def _fields(cls: Any) -> list[Any]:
