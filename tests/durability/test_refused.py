@@ -36,7 +36,7 @@ EVERYTHING = {
 WRITES = 44
 
 ERRORS: dict[How, tuple[str, str]] = {
-    "pages": ("DiskFull", "no room to write (database or disk is full); what was committed stands"),
+    "pages": ("DiskFull", "no room to write (database or disk is full); what was committed is kept"),
     "limit": ("DiskFull", "; this process may write files of "),
     "read-only": ("FileReadOnly", "the file or its folder may not be written by this user"),
     "locked": ("FileLocked", "another process kept it locked for 0.01 s; nothing was written"),

@@ -240,7 +240,7 @@ async def test_an_answer_by_an_id_that_is_not_open_is_not_taken_for_the_answer_t
     asked = await agent.run("x", thread_id="t")
     first, second = (q.interrupt_id for q in asked.interrupts)
     await agent.resume("t", {first: "yes"})
-    with pytest.raises(InterruptMismatch, match="has its answer; open: "):
+    with pytest.raises(InterruptMismatch, match="is already answered; "):
         await agent.resume("t", {first: "yes", second: "no"})
     with pytest.raises(InterruptMismatch, match="did you mean"):
         await agent.resume("t", {second + "x": "no"})

@@ -319,7 +319,7 @@ async def test_a_resumed_run_has_the_tools_that_it_began_with(store: Any) -> Non
     assert interrupted.startswith("Error: outcome unknown")
     assert told[:2] == ["one got 1", "other got 2"]
     assert told[2].startswith("Error: ToolError: the tool gone is gone (gone)")
-    assert told[3].startswith("Error: UnknownTool: there is no tool 'new'")
+    assert told[3].startswith("Error: UnknownTool: 'new' is not a tool")
 
 
 async def test_a_plain_tool_can_be_brought_and_is_found_again() -> None:

@@ -64,7 +64,7 @@ def test_a_misspelled_name_comes_with_the_nearest_and_no_advice_to_install_it(sh
 def test_an_unknown_name_comes_with_how_to_install_it(shelf: Shelf, name: str, install: str) -> None:
     shelf.plugin("audit")
 
-    with pytest.raises(UnknownName, match=f"if there is a plugin of that name: {install}"):
+    with pytest.raises(UnknownName, match=f"if a plugin of that name exists: {install}"):
         Catalogue().manifest(name)
 
 

@@ -230,7 +230,9 @@ def test_a_keyword_that_two_plugins_declare_is_an_error_that_names_both(audit: S
         activate(PluginRequest(keywords={"audit_interval": 3}))
 
 
-@pytest.mark.parametrize(("value", "message"), [(None, "audit=None; use True"), (7, "audit=7; expected True, False")])
+@pytest.mark.parametrize(
+    ("value", "message"), [(None, "audit must be True, False"), (7, "audit=7; expected True, False")]
+)
 def test_a_keyword_with_a_value_that_means_nothing_is_refused(audit: Shelf, value: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         activate(PluginRequest(keywords={"audit": value}))

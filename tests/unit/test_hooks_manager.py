@@ -188,7 +188,7 @@ def _hook(method: str, *parameters: str, prefix: str = "", mark: str = "") -> ob
     [
         (_hook("on_itertion", "ev"), "on_itertion is not a hook; did you mean 'on_iteration'?"),
         (_hook("on_tool_cal", "call"), "on_tool_cal is not a hook; did you mean 'on_tool_call'?"),
-        (_hook("on_zzz", "ev"), "no such event is known: import or enable the plugin that defines it"),
+        (_hook("on_zzz", "ev"), "no event has that name: import or enable the plugin that defines it"),
         (_hook("locus_on_thnk", "event", mark="@hookimpl"), "did you mean 'locus_on_think'?"),
         (_hook("locus_wrap_tool", "call_next", mark="@hookimpl"), "did you mean 'locus_wrap_tool_call'?"),
         (_hook("locus_xyzzy", mark="@hookimpl"), "locus_xyzzy is not a hook; locus.hooks.specs lists the hooks"),

@@ -177,7 +177,7 @@ def test_a_misspelled_provider_names_the_nearest_and_advises_nobody_to_install_i
 
 @pytest.mark.parametrize("name", ["zeta", "acorn"])
 def test_an_unknown_provider_comes_with_how_to_install_it(acme: Shelf, name: str) -> None:
-    with pytest.raises(UnknownName, match=f"if there is a plugin of that name: pip install locus-plugin-{name}"):
+    with pytest.raises(UnknownName, match=f"if a plugin of that name exists: pip install locus-plugin-{name}"):
         get_model(f"{name}:large")
 
 

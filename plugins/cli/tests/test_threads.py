@@ -129,7 +129,7 @@ def test_a_file_that_cannot_be_used_is_an_error_where_it_was_asked_for(keeper: L
         done = keeper(*arguments)
         assert done.status == 1, arguments
         assert len(done.lines) == 1
-        assert "is no SQLite database" in done.err
+        assert "is not an SQLite database" in done.err
 
 
 # --- the list -----------------------------------------------------------------------------------

@@ -43,5 +43,5 @@ async def test_the_git_server_reads_a_repository_and_does_not_write_where_it_is_
 
     status, refused = results(result)
     assert "new.txt" in status
-    assert refused.startswith("Error: UnknownTool: there is no tool 'git__git_commit'")
+    assert refused.startswith("Error: UnknownTool: 'git__git_commit' is not a tool")
     assert len(reported(result, "git").tools) > 5

@@ -123,7 +123,7 @@ async def test_an_agents_tools_are_listed_and_called_by_the_official_client() ->
         "asks": (True, "ToolError: this tool asks a person, whic"),
         "late": (True, "TimeoutError: the tool did not finish wi"),
         "wrong": (True, "ArgumentError: the arguments of add are "),
-        "unknown": (True, "UnknownTool: there is no tool 'adds'; di"),
+        "unknown": (True, "UnknownTool: 'adds' is not a tool; did y"),
     }
     assert told == [(i + 1.0, None, f"step {i}") for i in range(3)]
 

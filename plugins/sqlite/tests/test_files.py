@@ -168,7 +168,7 @@ async def test_a_missing_folder_is_named(path: Path) -> None:
 @pytest.mark.parametrize("data", [b"x", b"# Notes\n" * 100, b"SQLite format 3\0"])
 async def test_a_file_that_is_not_a_database_is_refused(path: Path, data: bytes) -> None:
     put(path, data)
-    await refused(path, FileDamaged, "it is no SQLite database")
+    await refused(path, FileDamaged, "it is not an SQLite database")
 
 
 def journal_of_nothing() -> bytes:

@@ -193,7 +193,7 @@ def test_a_file_is_written_whole_and_read_whole(locus: Locus, here: Path) -> Non
     assert text == locus("threads", "export", "t").out
     assert sorted(path.name for path in here.iterdir()) == ["cut.jsonl", "t.jsonl"]
     assert "it is cut off (in cut.jsonl)" in cut.err
-    assert "there is such a thread" in taken.err
+    assert "that thread exists already" in taken.err
     assert (missing.status, nowhere.status) == (2, 2)
     assert all(len(done.lines) == 1 for done in (cut, taken, missing, nowhere))
     assert [row["thread_id"] for row in listed(locus)] == ["t"]

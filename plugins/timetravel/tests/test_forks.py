@@ -262,7 +262,7 @@ async def test_what_cannot_be_forked_is_said() -> None:
     for wrong in (0, 4, -1):
         with pytest.raises(JournalError, match="has the transitions 1 to 3"):
             await timetravel.fork(a, "t", at=wrong)
-    with pytest.raises(JournalError, match="there is such a thread"):
+    with pytest.raises(JournalError, match="that thread exists already"):
         await timetravel.fork(a, "t", into="t")
     with pytest.raises(InputError, match="thread_id must be a str that names the conversation, got ''"):
         await timetravel.fork(a, "t", into="")

@@ -204,7 +204,7 @@ async def test_the_text_may_be_spaced_and_ordered_otherwise(store: MemoryStore) 
 
 async def test_a_name_that_is_taken_stays_as_it_is(store: MemoryStore) -> None:
     lines, before = await exported(store), await store.read("t")
-    with pytest.raises(JournalError, match=r"there is such a thread; import it into another"):
+    with pytest.raises(JournalError, match=r"that thread exists already; import it into another one"):
         await import_thread(store, lines)
     assert await store.read("t") == before
 
@@ -244,7 +244,7 @@ async def test_somebody_who_was_faster_keeps_the_thread(store: MemoryStore) -> N
     lines = await exported(store)
     await import_thread(other, lines)
     before = await other.read("t")
-    with pytest.raises(JournalError, match="there is such a thread"):
+    with pytest.raises(JournalError, match="that thread exists already"):
         await import_thread(other, lines)
     assert await other.read("t") == before
     assert (await other.threads())[0].holder is None

@@ -477,7 +477,7 @@ class TextMention(TerminationCondition):
         found = self._match(state)
         if found is not None:
             return Reading(found.group(), self.regex, text=f"the answer mentions {found.group()!r}")
-        missing = "there is no answer yet" if _answer(state) is None else f"no match of {self.regex!r}"
+        missing = "the model has not answered yet" if _answer(state) is None else f"no match of {self.regex!r}"
         return Reading(None, self.regex, text=missing)
 
 

@@ -207,7 +207,7 @@ class Submitted:
 
 @frozen(kw_only=True)
 class Asked:
-    """A call asks a person; the run is suspended until every question has its answer."""
+    """A call asks a person; the run is suspended until every question is answered."""
 
     run_id: str
     interrupt_id: str

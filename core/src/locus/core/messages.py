@@ -138,7 +138,7 @@ class MediaBlock:
 
     def __attrs_post_init__(self) -> None:
         if self.kind not in ("image", "audio", "document"):
-            raise ValueError(f"kind is {self.kind!r}; use 'image', 'audio' or 'document'")
+            raise ValueError(f"kind must be 'image', 'audio' or 'document', got {self.kind!r}")
         if (self.url is None) == (self.data is None):
             raise ValueError("give either url or data")
         if self.data is not None and not self.media_type:

@@ -91,7 +91,7 @@ def _floats(value: Iterable[float]) -> tuple[float, ...]:
 
 def _names(value: Iterable[str]) -> frozenset[str]:
     if isinstance(value, str):
-        raise ValueError(f"terminal_tools is {value!r}; give a set of names: {{{value!r}}}")
+        raise ValueError(f"terminal_tools must be a set of names, got {value!r}; write {{{value!r}}}")
     return frozenset(value)
 
 
@@ -111,7 +111,7 @@ def _freeze_entry(key: str, value: Any) -> Any:
         item = freeze(value)
         encode_data(item, f"metadata[{key!r}]")
     except RecursionError:
-        raise NotSerialisable(f"metadata[{key!r}]", "it holds itself, or is nested too deeply") from None
+        raise NotSerialisable(f"metadata[{key!r}]", "it contains itself, or is nested too deeply") from None
     return item
 
 

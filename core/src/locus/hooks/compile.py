@@ -245,7 +245,7 @@ class _Compiler:
         if near:
             return f"did you mean {near!r}?"
         if short or written.startswith(_OBSERVE):
-            return "no such event is known: import or enable the plugin that defines it"
+            return "no event has that name: import or enable the plugin that defines it"
         return "locus.hooks.specs lists the hooks"
 
     def _drop(self, entry: _Entry, error: PluginError) -> None:
@@ -410,7 +410,7 @@ def _register(impl: Impl, event_type: type[Event]) -> None:
     try:
         register_event(event_type)
     except ValueError as e:
-        raise HookSpecError(impl.plugin, f"{impl.hook}: {e}; name the class otherwise") from e
+        raise HookSpecError(impl.plugin, f"{impl.hook}: {e}; give the class another name") from e
     if event_type.type in _RESERVED:
         raise HookSpecError(
             impl.plugin, f"{impl.hook}: the event type {event_type.type!r} is reserved; rename the class"

@@ -325,7 +325,7 @@ async def _directive(impl: Impl, answer: Any, event: Event) -> Cancel | Retry | 
     if type(answer) is Reject and type(event) is not ToolStartEvent:
         refuse_result(
             answer,
-            "no Reject here: it answers on_tool_call and on_tool_start only; use Cancel to end the run",
+            "not Reject: it answers on_tool_call and on_tool_start only; use Cancel to end the run",
         )
     directive: Cancel | Retry | Reject = answer
     return directive

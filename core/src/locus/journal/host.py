@@ -591,7 +591,7 @@ class JournalHost:
         """Give the thread back.
 
         Raises:
-            StoreError: the store failed; what was committed stays.
+            StoreError: the store failed; what was committed is kept.
         """
         with report_errors(self.store, self.claim.thread_id, "give the thread back", KEPT_BUSY):
             await self.store.release(self.claim)

@@ -214,7 +214,7 @@ class MemoryStore:
         """A new thread that begins with the first entries of another; the entries themselves are shared.
 
         Raises:
-            NothingToResume: no such thread.
+            NothingToResume: the thread does not exist.
             JournalError: ``into`` is taken, ``at`` is not the number of an entry, or no history is kept.
         """
         if not self.keeps_history:
@@ -227,7 +227,9 @@ class MemoryStore:
             if thread is None or not thread.bodies:
                 raise NothingToResume(f"thread {thread_id!r} does not exist, so it cannot be forked")
             if taken is not None and (taken.bodies or taken.held is not None):
-                raise JournalError(f"cannot fork {thread_id!r} into {into!r}: there is such a thread; name another")
+                raise JournalError(
+                    f"cannot fork {thread_id!r} into {into!r}: that thread exists already; choose another name"
+                )
             if not 1 <= at <= len(thread.bodies):
                 raise JournalError(
                     f"cannot fork {thread_id!r} after entry {at}: it has the entries 1 to {len(thread.bodies)}"

@@ -261,7 +261,7 @@ class JournalStore(Protocol):
             bodies: entries to write behind those, in the same write: all of it is stored or nothing.
 
         Raises:
-            NothingToResume: no such thread.
+            NothingToResume: the thread does not exist.
             JournalError: ``into`` is taken, ``at`` is not the number of an entry, or the store keeps no history.
         """
         ...

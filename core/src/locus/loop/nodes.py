@@ -112,7 +112,7 @@ async def _review(state: AgentState, answer: Message, run: SegmentContext) -> Ag
 def _revise(state: AgentState, feedback: str, run: SegmentContext) -> AgentState:
     if state.revisions < run.runtime.max_revisions:
         return state.with_calls_closed(state.answer_fault).with_revision(plugin_message("review", feedback))
-    run.report("review", f"the answer stands after {state.revisions} revisions; open: {feedback}")
+    run.report("review", f"the answer is kept after {state.revisions} revisions; still open: {feedback}")
     return state
 
 

@@ -150,7 +150,8 @@ def _explain_ids(host: JournalHost, given: Mapping[Any, Any]) -> str | None:
         if not isinstance(key, str) or key in open_ids:
             continue
         if key in host.questions:
-            return f"the question {key!r} has its answer; open: {', '.join(open_ids) or 'none'}"
+            still = f"open: {', '.join(open_ids)}" if open_ids else "no question is open"
+            return f"question {key!r} is already answered; {still}"
         near = closest(key, open_ids)
         if near is not None:
             return f"no open question has the id {key!r}; did you mean {near!r}?"

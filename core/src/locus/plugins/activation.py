@@ -165,7 +165,7 @@ def _keywords(
             declared.setdefault(plugin, []).append(Layer(f"Agent({keyword}=...)", "", {setting: value}))
     for plugin, layers in declared.items():
         if switches.setdefault(plugin, True) is False:
-            raise ConfigError(f"{layers[0].source} is given and {plugin}=False; drop one")
+            raise ConfigError(f"{layers[0].source} contradicts {plugin}=False; remove one of them")
         known = asked.get(plugin, _CodeSettings())
         asked[plugin] = evolve(known, layers=(*known.layers, *layers))
     return asked, [name if on else f"no:{name}" for name, on in switches.items()]
@@ -175,7 +175,9 @@ def _read_keyword(name: str, value: Any) -> _CodeSettings:
     if isinstance(value, bool):
         return _CodeSettings()
     if value is None:
-        raise ConfigError(f"{name}=None; use True, False, a dict of settings, or an instance of its settings class")
+        raise ConfigError(
+            f"{name} must be True, False, a dict of settings, or an instance of its settings class, got None"
+        )
     if isinstance(value, Mapping):
         return _CodeSettings(layers=(Layer(f"Agent({name}=...)", "", value),))
     return _CodeSettings(instance=value)

@@ -43,7 +43,7 @@ def pip_hint(name: str, known: Iterable[str] = ()) -> str:
     slug = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
     if not slug or closest(name, known, _SLIP) is not None:
         return ""
-    return f"if there is a plugin of that name: pip install locus-plugin-{slug}"
+    return f"if a plugin of that name exists: pip install locus-plugin-{slug}"
 
 
 @frozen

@@ -83,7 +83,7 @@ class ToolRegistry:
 
     def unknown(self, name: str) -> str:
         """The error for a model that called a tool that does not exist."""
-        text = f"UnknownTool: there is no tool {safe_repr(name)}"
+        text = f"UnknownTool: {safe_repr(name)} is not a tool"
         if not self._tools:
             return f"{text}; no tools are available, answer without one"
         near = self.nearest(name)

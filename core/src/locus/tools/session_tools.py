@@ -116,6 +116,6 @@ class _MissingCall(Bound):
 
     def call(self, context: ToolContext[Any] | None = None) -> Any:
         raise ToolError(
-            f"the tool {self.tool.name} is gone ({self.tool.origin}): it was there when this run began and is not any "
-            "more; nothing was called, go on without it"
+            f"the tool {self.tool.name} is gone ({self.tool.origin}): it was available when this run began and is not "
+            "now; nothing was called, go on without it"
         )

@@ -81,7 +81,7 @@ def _read_only(path: Path) -> FileReadOnly:
 def _full(path: Path, said: str) -> DiskFull:
     return DiskFull(
         path,
-        f"no room to write ({said}{_limit()}); what was committed stands, nothing is half-written: make room, "
+        f"no room to write ({said}{_limit()}); what was committed is kept, and nothing is half-written: make room, "
         "then resume the run",
     )
 

@@ -83,7 +83,9 @@ def _look(path: Path) -> None:
         # Empty, or the power was cut while it was created: the journal beside it tells SQLite what it was before.
         return
     if len(header) < 100 or not header.startswith(_MAGIC):
-        raise FileDamaged(path, "it is no SQLite database; choose another path, or restore it (nothing was changed)")
+        raise FileDamaged(
+            path, "it is not an SQLite database; choose another path, or restore it (nothing was changed)"
+        )
     version, application = (int.from_bytes(header[at : at + 4], "big") for at in (60, 68))
     if application == APPLICATION_ID and version > VERSION:
         raise FileTooNew(path, version, VERSION)

@@ -243,7 +243,9 @@ class Forking(Operation[None]):
         if taken is None:
             return
         if taken.head or busy_error(session, self._into) is not None:
-            raise JournalError(f"cannot fork {self._name!r} into {self._into!r}: there is such a thread; name another")
+            raise JournalError(
+                f"cannot fork {self._name!r} into {self._into!r}: that thread exists already; choose another name"
+            )
         # Claimed once, and nothing was ever written to it.
         _remove(session.db, taken.id)
 

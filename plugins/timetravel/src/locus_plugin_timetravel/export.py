@@ -88,7 +88,7 @@ async def import_thread(source: Source, lines: Iterable[str] | AsyncIterable[str
     name = exported if into is None else thread_name(into)
     if not store.keeps_history:
         raise JournalError(f"cannot import a thread into {type(store).__name__}: it keeps no history")
-    taken = JournalError(f"cannot import into thread {name!r}: there is such a thread; import it into another")
+    taken = JournalError(f"cannot import into thread {name!r}: that thread exists already; import it into another one")
     if await store.peek(name) is not None:
         raise taken
     claim = await store.claim(name, "import")
