@@ -82,7 +82,7 @@ def _fail_node(run: SegmentContext, node: Node, state: AgentState, error: BaseEx
     if run.host.stop_error is not None:
         raise run.host.stop_error  # no failure of the node
     detail = f"{node.value}: {type(error).__name__}: {error}"
-    if not run.halted:
+    if run.cancelled is None:
         run.stop = Ending(NODE_ERROR, detail=detail, error=error)
     return run.with_charges(state).with_error(detail)
 
