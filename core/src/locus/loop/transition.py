@@ -7,7 +7,7 @@ what says that this worker must not go on.
 from __future__ import annotations
 
 from locus.core.directives import Cancel, Interrupt
-from locus.core.errors import ConditionError
+from locus.core.errors import BudgetExceeded, ConditionError
 from locus.core.events import (
     CONDITION_ERROR,
     DIVERTED,
@@ -82,7 +82,8 @@ def _fail_node(run: SegmentContext, node: Node, state: AgentState, error: BaseEx
     if run.host.stop_error is not None:
         raise run.host.stop_error  # no failure of the node
     detail = f"{node.value}: {type(error).__name__}: {error}"
-    if run.cancelled is None:
+    # A node that may not ask a model fails because of the limit: that is why the run ends.
+    if run.cancelled is None and not (run.stop is not None and isinstance(error, BudgetExceeded)):
         run.stop = Ending(NODE_ERROR, detail=detail, error=error)
     return run.with_charges(state).with_error(detail)
 
