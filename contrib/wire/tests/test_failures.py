@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from locus.core.errors import ContextOverflow, ModelError
 from locus.plugins.secret import Secret
-from locus_wire import errors
+from locus_wire import Client, Endpoint, Outgoing, errors
 from locus_wire.failures import LONGEST, ErrorDetails, read_error, request_id, retry_after, status_error, stream_error
 from locus_wire.keys import Key, hide_secrets
 
@@ -182,6 +182,21 @@ def test_a_missing_key_says_where_it_is_looked_for() -> None:
         Key(provider="acme", env=("ACME_KEY",)).find({})
     assert not caught.value.retryable
     assert Key(provider="acme", env=("ACME_KEY",), needed=False).find({}) is None
+
+
+def test_a_missing_key_is_found_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Client(Endpoint.with_key(Key(provider="acme", env=("ACME_KEY",)), "https://acme.example/v1"))
+    with pytest.raises(errors.KeyMissing, match="set ACME_KEY"):
+        client.check_key()
+    monkeypatch.setenv("ACME_KEY", "k")
+    client.check_key()
+
+
+def test_a_signer_that_has_to_ask_is_not_asked_for_a_key() -> None:
+    async def sign(_: Outgoing) -> dict[str, str]:
+        raise AssertionError
+
+    Client(Endpoint(provider="acme", base_url="https://acme.example/v1", sign=sign)).check_key()
 
 
 def test_a_wrong_key_says_where_it_came_from() -> None:

@@ -11,6 +11,7 @@ from locus.models import get_model
 from locus.plugins.secret import Secret
 from locus.plugins.settings import Layer, structure
 from locus_plugin_anthropic import listing
+from locus_plugin_anthropic.model import make
 from locus_plugin_anthropic.server import ListedModel, client_of
 from locus_plugin_anthropic.settings import AnthropicSettings
 from locus_testkit import PluginContract
@@ -113,6 +114,15 @@ def test_a_key_of_the_environment_does_not_travel_in_the_clear(monkeypatch: pyte
     assert sign is not None
     with pytest.raises(KeyMissing, match="write api_key"):
         sign(Outgoing(method="POST", url="http://api.anthropic.com", headers={}))
+
+
+def test_a_missing_key_is_found_before_the_first_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    monkeypatch.delenv("ANTHROPIC_AUTH_TOKEN", raising=False)
+    with pytest.raises(KeyMissing, match="ANTHROPIC_API_KEY"):
+        make("m", AnthropicSettings()).check_ready()
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "t")
+    make("m", AnthropicSettings()).check_ready()
 
 
 # -- lists -------------------------------------------------------------------------------------------

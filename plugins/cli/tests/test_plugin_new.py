@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ import pytest
 from locus_plugin_cli.scaffold import KINDS
 
 Locus = Callable[..., Any]
+NAMES = {"name": "audit", "package": "locus_plugin_audit"}
 CHECKOUT = Path(__file__).resolve().parents[3]
 
 
@@ -43,7 +45,7 @@ def test_every_combination_of_kinds_is_complete(locus: Locus, here: Path, kinds:
 
     files = {path.relative_to(here / "made").as_posix() for path in (here / "made").rglob("*") if path.is_file()}
     for kind in kinds:
-        assert {path.replace("$package", "locus_plugin_audit") for path in KINDS[kind].files.values()} <= files
+        assert {Template(path).substitute(NAMES) for path in KINDS[kind].files.values()} <= files
     for path in files:
         text = (here / "made" / path).read_text()
         assert not re.search(r"\$[a-z{]", text), path
@@ -104,6 +106,33 @@ def test_folder_that_cannot_be_made_is_one_line(locus: Locus, here: Path, folder
 
 def test_unknown_kind_is_refused(locus: Locus) -> None:
     assert locus("plugin", "new", "audit", "--kind", "hok").status == 2
+
+
+@pytest.mark.parametrize("parent", ["", "[tool.pytest.ini_options]\n"])
+def test_two_projects_are_tested_in_one_call(
+    locus: Locus, here: Path, site: Path, install: Callable[..., Path], parent: str
+) -> None:
+    (here / "pyproject.toml").write_text(parent)
+    every = [word for kind in KINDS for word in ("--kind", kind)]
+    for name in ("audit", "night_watch"):
+        assert locus("plugin", "new", name, *every).status == 0
+        package = f"locus_plugin_{name}"
+        info = install(site, package, points=f"{name} = {package}.manifest:plugin")
+        with (info / "METADATA").open("a") as metadata:
+            metadata.write("\nThe README.\n")
+    folders = sorted(path.name for path in here.glob("locus-plugin-*"))
+    sources = [str(site), *(str(here / folder / "src") for folder in folders)]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *folders],
+        cwd=here,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sources)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.e2e

@@ -128,6 +128,33 @@ def test_show_as_json(locus: Locus) -> None:
     assert json.loads(locus("plugins", "--json", "show", "toy").out) == shown
 
 
+def test_show_of_a_plugin_with_a_broken_hook_says_so(locus: Locus, broken: None) -> None:
+    done = locus("plugins", "show", "liar")
+
+    assert done.status == 1
+    assert "liar 1.0\nLies.\n" in done.out
+    assert "PROBLEM: " in done.out
+    assert "did you mean 'locus_on_think'?" in done.out
+    assert len(json.loads(locus("plugins", "show", "liar", "--json").out)["problems"]) == 2
+
+
+def test_show_of_a_plugin_whose_hooks_cannot_be_imported_says_so(
+    locus: Locus, site: Path, install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(site, "torn", "torn.py", points="torn = torn:plugin")
+    (site / "torn.py").write_text(
+        'from locus.plugin import Plugin\nplugin = Plugin(name="torn", api=(1, 0), summary="Torn.", '
+        'hooks=("torn_hooks",), settings="torn_hooks:Settings")\n'
+    )
+    (site / "torn_hooks.py").write_text("import no_such_module\n")
+
+    done = locus("plugins", "show", "torn")
+
+    assert (done.status, done.err) == (1, "")
+    assert done.out.startswith("torn 1.0\nTorn.\n")
+    assert "no_such_module" in done.out
+
+
 def test_show_of_an_unknown_plugin_names_the_nearest(locus: Locus) -> None:
     done = locus("plugins", "show", "tyo")
 

@@ -530,6 +530,15 @@ def test_chat_that_goes_on_shows_the_last_turns(keeper: Locus, terminal: Callabl
     assert "> one" not in running.output
 
 
+def test_missing_key_is_found_before_the_run_and_leaves_no_thread(keeper: Locus, state: Path) -> None:
+    for command in (["run", "x"], ["run", "x", "--json"], ["chat"]):
+        done = keeper(*command, "-m", "toy:keyless")
+
+        assert (done.status, done.out) == (2, "")
+        assert done.err == "locus: toy needs a key; set TOY_KEY\n"
+    assert listed(keeper) == []
+
+
 # --- search ---------------------------------------------------------------------------------------
 
 

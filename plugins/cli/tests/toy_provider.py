@@ -17,7 +17,7 @@ from locus.core.errors import ModelError
 from locus.core.events import Event
 from locus.core.messages import Message, Role, ThinkingBlock, Usage
 from locus.journal import JournalStore, MemoryStore
-from locus.models.protocol import ModelRequest, ModelResponse
+from locus.models.protocol import Model, ModelRequest, ModelResponse, OnChunk
 from locus.plugin import Hook, Plugin, hookimpl
 from locus.plugins.secret import Secret
 from locus_kit.snapshots import SnapshotAdapter
@@ -123,8 +123,24 @@ SCRIPTS: Mapping[str, Sequence[Turn]] = {
 }
 
 
-def make(name: str, settings: ToySettings) -> ScriptedModel:
+class Keyless:
+    """A model that knows that no request can be made."""
+
+    name = "toy:keyless"
+
+    def check_ready(self) -> None:
+        """Say so."""
+        raise ModelError("toy needs a key; set TOY_KEY", provider="toy")
+
+    async def complete(self, request: ModelRequest, on_chunk: OnChunk | None = None) -> ModelResponse:
+        """Be asked although nothing can come of it."""
+        raise AssertionError
+
+
+def make(name: str, settings: ToySettings) -> Model:
     """The model of that name; an unknown one raises what a careless plugin would."""
+    if name == "keyless":
+        return Keyless()
     script = SCRIPTS[name]
     used = Usage(prompt_tokens=1200, completion_tokens=30, cached_tokens=1000)
     # By the conversation, not by the number of requests: a run may go on in another process.

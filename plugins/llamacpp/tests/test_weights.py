@@ -18,7 +18,7 @@ from locus.core.errors import UnknownName
 from locus_plugin_llamacpp import store
 from locus_plugin_llamacpp.catalogue import CATALOGUE
 from locus_plugin_llamacpp.errors import CacheFull, WeightsCorrupt, WeightsError, WeightsMissing
-from locus_plugin_llamacpp.weights import Source, cache_folder, find, is_installed, parse
+from locus_plugin_llamacpp.weights import Source, cache_folder, check, find, is_installed, parse
 
 from .conftest import CONTENT, FakeModel
 
@@ -42,6 +42,18 @@ def test_the_parts_are_joined_in_order_and_reported_as_they_are(fake_model: Fake
     assert seen[-1] == (len(WHOLE), len(WHOLE))
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
     assert temporary_files(tmp_path / "cache") == []
+
+
+def test_missing_weights_are_found_without_joining_what_is_there(fake_model: FakeModel, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+
+    check(source(fake_model), cache_dir=str(cache))
+    assert not cache.exists()
+    shutil.rmtree(fake_model.info(2))
+    with pytest.raises(WeightsMissing, match="tiny-part2"):
+        check(source(fake_model), cache_dir=str(cache))
+    with pytest.raises(WeightsMissing, match="file not found"):
+        check(parse(str(tmp_path / "none.gguf")))
 
 
 def test_no_line_of_the_packages_runs(fake_model: FakeModel, tmp_path: Path) -> None:

@@ -86,6 +86,9 @@ async def test_without_a_key_nothing_is_sent_and_the_text_says_what_to_do(enviro
     result = await Agent("openai:gpt-5").run("Hi.")
     assert isinstance(result.error, KeyMissing)
     assert "set OPENAI_API_KEY, or write api_key" in str(result.error)
+    with pytest.raises(KeyMissing, match="set OPENAI_API_KEY"):
+        make("gpt-5").check_ready()
+    make("m", OpenAISettings(base_url="http://localhost:1/v1")).check_ready()
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ It follows no redirect and sends a key to no other host. A cancelled call closes
 from __future__ import annotations
 
 import base64
+import inspect
 import re
 import ssl
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -154,6 +155,18 @@ class Client:
             connect_timeout=endpoint.connect_timeout,
             silence=endpoint.silence,
         )
+
+    def check_key(self) -> None:
+        """Find out before the first request whether there is a key. Nothing is sent, and an async signer is not asked.
+
+        Raises:
+            KeyMissing: no key was found.
+        """
+        sign = self.endpoint.sign
+        if sign is not None and not inspect.iscoroutinefunction(sign):
+            headers = sign(Outgoing(method="GET", url=self.endpoint.base_url, headers={}))
+            if inspect.iscoroutine(headers):
+                headers.close()
 
     def __repr__(self) -> str:
         return f"Client({self.endpoint!r})"

@@ -73,6 +73,14 @@ class AnthropicModel:
         """``"anthropic:"`` and the provider's name of the model."""
         return f"{NAME}:{self._model}"
 
+    def check_ready(self) -> None:
+        """Find out before the first request whether there is a key.
+
+        Raises:
+            KeyMissing: no key was found.
+        """
+        self._client.check_key()
+
     def session(self) -> Session:
         """An async context manager that keeps connections open for the calls within."""
         return self._client.session()

@@ -19,7 +19,7 @@ from locus_plugin_cli.model_choice import choose_model, why_unusable
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.text import one_line
 
-__all__ = ["Finding", "examine"]
+__all__ = ["Finding", "examine", "examine_plugin"]
 
 
 @frozen
@@ -49,14 +49,20 @@ def examine(project: Project) -> list[Finding]:
             continue
         manifest = project.catalogue.manifest(report.name)
         manifests.append(manifest)
-        found += _plugin(project, manifest)
+        found += examine_plugin(project, manifest)
     found += _compat_paths(manifests)
     found += _configuration(project)
     found.append(_default(project))
     return found
 
 
-def _plugin(project: Project, manifest: Plugin) -> list[Finding]:
+def examine_plugin(project: Project, manifest: Plugin) -> list[Finding]:
+    """What is wrong with one plugin: one finding without a problem where nothing is.
+
+    Args:
+        project: the configuration, which has its settings.
+        manifest: the plugin.
+    """
     name = manifest.name
     problems: list[Finding] = []
     note = ""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any
 
 import attrs
 from attrs import frozen
 
-from locus.core.errors import LocusError, UnknownName
+from locus.core.errors import LocusError, PluginError, UnknownName
 from locus.core.events import event_types
 from locus.hooks import HOOKS, HookInfo, HookManager, observer_info
 from locus.plugin import Plugin
@@ -78,7 +79,7 @@ def describe_plugin(project: Project, name: str) -> dict[str, Any]:
 
     Raises:
         UnknownName: no such plugin is installed.
-        PluginError: its manifest, its settings or its hooks cannot be loaded.
+        PluginError: its manifest cannot be loaded. What else of it cannot is empty here; `examine_plugin` says why.
     """
     manifest = project.catalogue.manifest(name)
     return {
@@ -100,7 +101,10 @@ def describe_plugin(project: Project, name: str) -> dict[str, Any]:
 
 def _hooks(name: str, reference: str) -> list[str]:
     """The hooks that one source implements, under the names of the specification, without making it."""
-    source = load(name, reference)
+    try:
+        source = load(name, reference)
+    except PluginError:
+        return []
     found = []
     for attribute in dir(source):
         if attribute.startswith("locus_") and getattr(getattr(source, attribute), "locus_impl", None) is not None:
@@ -115,7 +119,10 @@ def _hooks(name: str, reference: str) -> list[str]:
 def _settings(manifest: Plugin) -> list[dict[str, Any]]:
     if manifest.settings is None:
         return []
-    cls = load(manifest.name, manifest.settings)
+    try:
+        cls = load(manifest.name, manifest.settings)
+    except PluginError:
+        return []
     notes = _notes(cls)
     return [
         {
@@ -130,7 +137,9 @@ def _settings(manifest: Plugin) -> list[dict[str, Any]]:
 
 
 def _type(annotation: Any) -> str:
-    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+    """The type as it is written, whether something has resolved it in the meantime or not."""
+    text = annotation if isinstance(annotation, str) else str(annotation)
+    return annotation.__name__ if isinstance(annotation, type) else re.sub(r"[\w.]+\.(?=\w)", "", text)
 
 
 def _default(value: Any) -> str:

@@ -40,16 +40,16 @@ class Kind:
 
 KINDS: dict[str, Kind] = {
     "hook": Kind(
-        files={"hooks.py": "src/$package/hooks.py", "test_hooks.py": "tests/test_hooks.py"},
+        files={"hooks.py": "src/$package/hooks.py", "test_hooks.py": "tests/test_${name}_hooks.py"},
         hooks=("hooks:$class_name",),
         setting=("forbidden", "tuple[str, ...]", "()", "names of tools that are refused."),
     ),
     "tool": Kind(
-        files={"tools.py": "src/$package/tools.py", "test_tools.py": "tests/test_tools.py"},
+        files={"tools.py": "src/$package/tools.py", "test_tools.py": "tests/test_${name}_tools.py"},
         hooks=("tools",),
     ),
     "model": Kind(
-        files={"model.py": "src/$package/model.py", "test_model.py": "tests/test_model.py"},
+        files={"model.py": "src/$package/model.py", "test_model.py": "tests/test_${name}_model.py"},
         provides=(("model", "model:make"), ("models", "model:models")),
         setting=("prefix", "str", '""', "what stands in front of each answer."),
     ),
@@ -61,7 +61,8 @@ _ALWAYS = {
     "gitignore": ".gitignore",
     "init.py": "src/$package/__init__.py",
     "manifest.py": "src/$package/manifest.py",
-    "test_plugin.py": "tests/test_plugin.py",
+    # Named after the plugin: pytest takes the tests of several projects in one call if no two files have one name.
+    "test_plugin.py": "tests/test_$name.py",
 }
 
 

@@ -12,6 +12,7 @@ from uuid import uuid4
 from attrs import frozen
 
 from locus import Agent
+from locus.core.errors import ConfigError, ModelError
 from locus.models import Model, get_model
 from locus_kit.loading import load_tools
 from locus_plugin_cli.folders import FOLDER, folder_mark
@@ -69,7 +70,7 @@ class Session:
             options=options,
             project=project,
             chosen=chosen.model,
-            model=get_model(chosen.model, catalogue=project.catalogue, settings=project.config.plugin_settings),
+            model=_ready_model(chosen.model, project),
             tools=tools,
             journals=journals,
             thread=options.thread or f"thread-{uuid4().hex[:12]}",
@@ -133,6 +134,23 @@ class Session:
         text = self.journals.kept.text
         store = () if text is None else ("--checkpointer", text)
         return shlex.join(["locus", "run", "--thread", self.thread, *store, "--resume", *more])
+
+
+def _ready_model(name: str, project: Project) -> Model:
+    """The model, if its provider knows of nothing that every request would fail for, such as a missing key.
+
+    Raises:
+        ConfigError: it does; nothing has begun yet that would have to be resumed.
+        PluginError: the provider cannot be used.
+    """
+    model = get_model(name, catalogue=project.catalogue, settings=project.config.plugin_settings)
+    check = getattr(model, "check_ready", None)
+    if check is not None:
+        try:
+            check()
+        except ModelError as e:
+            raise ConfigError(str(e)) from e
+    return model
 
 
 def _tools(reference: str) -> tuple[object, ...]:

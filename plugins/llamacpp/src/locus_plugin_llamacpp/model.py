@@ -21,7 +21,7 @@ from locus_plugin_llamacpp.runtime import EngineOptions
 from locus_plugin_llamacpp.settings import LlamaCppSettings
 from locus_plugin_llamacpp.store import Progress, silent
 from locus_plugin_llamacpp.turns import Reply, Turn, is_repeat, plan, read, without
-from locus_plugin_llamacpp.weights import Source, cache_folder, find, is_installed, parse
+from locus_plugin_llamacpp.weights import Source, cache_folder, check, find, is_installed, parse
 
 __all__ = ["Available", "LlamaCppModel", "available", "make"]
 
@@ -102,6 +102,15 @@ class LlamaCppModel:
             lambda progress: find(source, cache_dir=cache_dir, progress=progress),
             self._options(),
         )
+
+    def check_ready(self) -> None:
+        """Find out before the first request whether the weights are there. Nothing is joined or loaded.
+
+        Raises:
+            WeightsMissing: something is not installed, or the file was not found.
+            WeightsError: the file cannot be read, or is not a GGUF file.
+        """
+        check(self._source, cache_dir=self._settings.cache_dir)
 
     async def prepare(self, progress: Progress | None = None) -> None:
         """Load the model now rather than with the first request.

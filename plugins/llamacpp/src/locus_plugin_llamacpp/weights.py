@@ -20,7 +20,7 @@ from locus_plugin_llamacpp.errors import WeightsError, WeightsMissing
 from locus_plugin_llamacpp.hub import download
 from locus_plugin_llamacpp.store import Progress, join_parts, silent
 
-__all__ = ["Source", "cache_folder", "find", "is_installed", "parse"]
+__all__ = ["Source", "cache_folder", "check", "find", "is_installed", "parse"]
 
 _MAGIC = b"GGUF"
 
@@ -75,12 +75,25 @@ def find(source: Source, *, cache_dir: str | None = None, progress: Progress = s
     """
     if source.packaged is not None:
         model = source.packaged
-        folder = Path(cache_dir).expanduser() if cache_dir else cache_folder()
-        return join_parts(model, lambda: _parts(model), folder / "models", progress)
+        return join_parts(model, lambda: _parts(model), _models(cache_dir), progress)
     if source.hub is not None:
         return _check_file(source.name, download(source.name, *source.hub))
     assert source.path is not None
     return _check_file(source.name, source.path)
+
+
+def check(source: Source, *, cache_dir: str | None = None) -> None:
+    """Find out whether `find` has what it needs; nothing is joined, verified or fetched.
+
+    Raises:
+        WeightsMissing: something is not installed, or the file was not found.
+        WeightsError: the file cannot be read, or is not a GGUF file.
+    """
+    if source.packaged is not None:
+        if not (_models(cache_dir) / source.packaged.file_name).is_file():
+            _parts(source.packaged)
+    elif source.path is not None:
+        _check_file(source.name, source.path)
 
 
 def is_installed(model: PackagedModel) -> bool:
@@ -97,6 +110,10 @@ def cache_folder(environ: Mapping[str, str] = os.environ, platform: str = sys.pl
     if platform == "darwin":
         return Path.home() / "Library" / "Caches" / "locus"
     return Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "locus"
+
+
+def _models(cache_dir: str | None) -> Path:
+    return (Path(cache_dir).expanduser() if cache_dir else cache_folder()) / "models"
 
 
 def _part(part: Part) -> Path | None:

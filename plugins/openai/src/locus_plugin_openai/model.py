@@ -71,6 +71,14 @@ class OpenAIModel:
     def __repr__(self) -> str:
         return f"OpenAIModel({self._model!r}, {self._client!r})"
 
+    def check_ready(self) -> None:
+        """Find out before the first request whether there is a key.
+
+        Raises:
+            KeyMissing: no key was found.
+        """
+        self._client.check_key()
+
     def session(self) -> Session:
         """Keeps connections open while it is entered."""
         return self._client.session()

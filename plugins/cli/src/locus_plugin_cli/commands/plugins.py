@@ -12,7 +12,7 @@ from locus.core.errors import LocusError
 from locus.hooks import HookManager
 from locus_plugin_cli import status
 from locus_plugin_cli.common_options import CommonOptions, common_options
-from locus_plugin_cli.doctor import examine
+from locus_plugin_cli.doctor import examine, examine_plugin
 from locus_plugin_cli.failures import explain_error
 from locus_plugin_cli.output import Output, print_json, print_rows, say
 from locus_plugin_cli.plugin_listing import describe_plugin, list_calls, list_plugins
@@ -64,11 +64,17 @@ def plugins(ctx: click.Context, *, as_json: bool, verbose: bool) -> int:
 @common_options
 @click.pass_context
 def show(ctx: click.Context, *, name: str, as_json: bool) -> int:
-    """Show what the plugin NAME says of itself: hooks, settings, what it provides."""
-    known = describe_plugin(Project.of(ctx.ensure_object(CommonOptions)), name)
+    """Show what the plugin NAME says of itself: hooks, settings, what it provides; and what of that does not work.
+
+    Exit status: 0; 1 when something of it does not work; 2 when it is not installed, or the configuration is wrong.
+    """
+    project = Project.of(ctx.ensure_object(CommonOptions))
+    known = describe_plugin(project, name)
+    found = [finding for finding in examine_plugin(project, project.catalogue.manifest(name)) if finding.problem]
+    code = status.FAILED if found else status.OK
     if as_json or ctx.meta.get("json"):
-        print_json(known)
-        return status.OK
+        print_json({**known, "problems": [finding.problem for finding in found]})
+        return code
     out = Output(sys.stdout)
     out.piece(f"{known['name']} {known['version']}\n{known['summary']}\n")
     for key in ("api", "guard", "after", "hook_timeout", "buffers"):
@@ -84,7 +90,9 @@ def show(ctx: click.Context, *, name: str, as_json: bool) -> int:
             out.piece(f"  {reference}: {', '.join(hooks) or 'none'}\n")
     if known["settings"]:
         out.piece(f"settings ([plugins.{name}]):\n" + "".join(map(_setting, known["settings"])))
-    return status.OK
+    for finding in found:
+        out.piece(f"PROBLEM: {finding.problem}\n", "bold red")
+    return code
 
 
 def _setting(field: dict[str, Any]) -> str:
