@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -389,3 +390,20 @@ async def test_an_answer_nobody_asked_for_is_a_typed_error() -> None:
     with pytest.raises(InterruptMismatch, match="0 questions"):
         await one.resume("t", "yes")
     assert (await one.resume("t")).message == "hi"
+
+
+@pytest.mark.parametrize(
+    ("keyword", "value", "written"),
+    [
+        ("temperature", 0.2, "model_settings=ModelSettings(temperature=0.2)"),
+        ("max_tokens", 100, "model_settings=ModelSettings(max_tokens=100)"),
+        ("tool_choice", "auto", "model_settings=ModelSettings(tool_choice='auto')"),
+        ("top_p", 0.9, "model_settings=ModelSettings(extras={'top_p': 0.9})"),
+        ("reasoning_effort", "low", "model_settings=ModelSettings(extras={'reasoning_effort': 'low'})"),
+    ],
+)
+def test_a_setting_of_the_model_that_is_given_to_the_agent_is_refused_with_the_place_for_it(
+    keyword: str, value: Any, written: str
+) -> None:
+    with pytest.raises(ConfigError, match=re.escape(written)):
+        Agent(ScriptedModel("Hi."), **{keyword: value})

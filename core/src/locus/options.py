@@ -87,6 +87,12 @@ def _check_faults(_: Any, attribute: Attribute[Any], value: Any) -> None:
             raise UnknownName("stop reason in retry_on", name, messages.ANSWER_FAULTS)
 
 
+def _check_not_settings(_: Any, __: Any, value: Mapping[str, Any]) -> None:
+    for name, given in value.items():
+        if meant := protocol.show_setting(name, given):
+            raise ConfigError(f"{name} is a setting of the model; write Agent(..., model_settings={meant})")
+
+
 def _check_metadata(_: Any, __: Any, value: Any) -> None:
     if value is not None and not isinstance(value, Mapping):
         raise InputError(f"metadata must be a mapping from names to data, got {value!r:.80}")
@@ -149,7 +155,7 @@ class AgentOptions:
         default=None, validator=_must_be("an object with `run`, `now` and `new_id`", _has("run", "now", "new_id"))
     )
     #: What the kernel does not know by itself: names of plugins, and keywords that their manifests declare.
-    plugin_keywords: Mapping[str, Any] = field(factory=dict)
+    plugin_keywords: Mapping[str, Any] = field(factory=dict, validator=_check_not_settings)
 
     @classmethod
     def keywords(cls) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from attrs import field
@@ -9,14 +10,22 @@ from attrs import field
 from locus.core.errors import AnswerFailed, RunFailed
 from locus.core.events import Ending
 from locus.core.frozen import EMPTY, frozen
+from locus.core.lazy import Lazy
 from locus.core.messages import Usage
 
 if TYPE_CHECKING:
+    import html
     from collections.abc import Mapping
 
+    from locus.core.executions import ToolExecution
     from locus.core.journal import Asked
     from locus.core.state import AgentState
     from locus.journal.store import JournalStore
+    from locus.schema import text
+
+else:
+    html = Lazy("html")
+    text = Lazy("locus.schema.text")
 
 __all__ = ["AgentResult", "Out"]
 
@@ -106,3 +115,83 @@ class AgentResult(Generic[Out]):
             cause = self.error if isinstance(self.error, BaseException) else None
             raise RunFailed(ending.reason, str(self.error)) from cause
         return self
+
+    # -- for people -------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        """A page: the answer, why the run stopped, what it used, its calls."""
+        return _as_text(self)
+
+    def _repr_html_(self) -> str:
+        return _as_html(self)
+
+    def __rich__(self) -> object:
+        # Only rich asks for it, so rich is there.
+        return sys.modules["rich.text"].Text(str(self))
+
+
+# -- the page ----------------------------------------------------------------------------------------
+
+#: How many calls a page shows, and how much of the arguments and the result of each, in characters.
+_CALLS, _WIDTH = 20, 80
+
+
+def _as_text(result: AgentResult[Any]) -> str:
+    """The page as plain text."""
+    lines = [_printable(result.text) or "(no answer)", ""]
+    lines += [f"{name}: {value}" for name, value in _facts(result)]
+    calls = result.state.tool_executions
+    lines += [f"  {_call(each)}" for each in calls[:_CALLS]]
+    if len(calls) > _CALLS:
+        lines.append(f"  and {len(calls) - _CALLS} more")
+    return "\n".join(lines)
+
+
+def _as_html(result: AgentResult[Any]) -> str:
+    """The page as HTML, with everything escaped."""
+    calls = result.state.tool_executions
+    rows = [(name, value) for name, value in _facts(result) if name != "calls"]
+    rows += [(f"call {n}", _call(each)) for n, each in enumerate(calls[:_CALLS], 1)]
+    if len(calls) > _CALLS:
+        rows.append(("calls", f"and {len(calls) - _CALLS} more"))
+    cells = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>" for name, value in rows)
+    answer = html.escape(_printable(result.text) or "(no answer)")
+    return f'<div><p style="white-space: pre-wrap">{answer}</p><table>{cells}</table></div>'
+
+
+def _facts(result: AgentResult[Any]) -> list[tuple[str, str]]:
+    facts = []
+    if result.parsed is not None:
+        facts.append(("parsed", text.safe_repr(result.parsed, 400)))
+    for asked in result.interrupts:
+        options = f" [{' | '.join(asked.options)}]" if asked.options else ""
+        facts.append(("asks", _line(f"{asked.question}{options}")))
+    detail = f" ({result.detail})" if result.detail else ""
+    facts.append(("stopped", _line(f"{result.stop_reason}{detail}")))
+    if result.error is not None:
+        facts.append(("error", _line(result.ending.error_text or str(result.error))))
+    used, calls = result.usage, len(result.state.tool_executions)
+    cached = f" ({used.cached_tokens:,} cached)" if used.cached_tokens else ""
+    cost = f", ${used.cost:.4g}" if used.cost else ""
+    tokens = f"{used.prompt_tokens:,} tokens in{cached}, {used.completion_tokens:,} out{cost}"
+    turns = f"{result.iterations} iteration{'' if result.iterations == 1 else 's'}"
+    facts.append(("usage", f"{turns}, {tokens}"))
+    if calls:
+        facts.append(("calls", str(calls)))
+    return facts
+
+
+def _call(done: ToolExecution) -> str:
+    given = ", ".join(f"{name}={text.safe_repr(value, 40)}" for name, value in done.arguments.items())
+    came = f"failed: {_line(done.error)}" if done.error is not None else text.safe_repr(done.result or "", _WIDTH)
+    return f"{_line(done.tool_name)}({given if len(given) <= _WIDTH else given[: _WIDTH - 3] + '...'}) -> {came}"
+
+
+def _line(said: str) -> str:
+    line = " ".join(_printable(said).split())
+    return line if len(line) <= 2 * _WIDTH else f"{line[: 2 * _WIDTH - 3]}..."
+
+
+def _printable(said: str) -> str:
+    """The text without what drives a terminal."""
+    return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text.clean_text(said))

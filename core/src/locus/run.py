@@ -9,6 +9,7 @@ It is a class and not an async generator: a generator that is not closed would r
 from __future__ import annotations
 
 import sys
+import warnings
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
 from contextvars import copy_context
@@ -196,6 +197,14 @@ class _Events(AsyncIterator[Event]):
         self._leave()
 
 
+def _origin() -> tuple[str, str, int]:
+    """Which method of an agent makes a run, and the file and line that call it."""
+    frame, method = sys._getframe(2), ""  # noqa: SLF001 - `inspect` is heavy, and gives the same frame
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("locus."):
+        frame, method = frame.f_back, frame.f_code.co_name
+    return method, frame.f_code.co_filename, frame.f_lineno
+
+
 class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
     """One run of an agent; made by ``agent.run`` and ``agent.resume``.
 
@@ -211,6 +220,7 @@ class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
         "__weakref__",
         "_coroutine",
         "_entered",
+        "_made",
         "_main",
         "_result",
         "_task",
@@ -228,6 +238,7 @@ class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
         self._main = main
         self._thread_id = thread_id
         self._used = ""
+        self._made = _origin()
         self._coroutine: Coroutine[Any, Any, AgentResult[Out]] | None = None
         self._task: _RunTask[Out] | None = None
         self._entered: TaskGroup | None = None
@@ -289,6 +300,7 @@ class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
 
     def close(self) -> None:
         """Close the coroutine; for event loops."""
+        self._used = self._used or "closed"
         if self._coroutine is not None:
             self._coroutine.close()
 
@@ -357,6 +369,15 @@ class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
             self._task.cancel()
 
     def __del__(self) -> None:
+        if getattr(self, "_used", "?") == "" and not sys.is_finalizing():
+            method, filename, line = self._made
+            warnings.warn_explicit(
+                f"Agent.{method}() was never awaited, so nothing was run; write `await agent.{method}(...)`, or "
+                f"`agent.{method}_sync(...)` where no event loop runs",
+                RuntimeWarning,
+                filename,
+                line,
+            )
         task = getattr(self, "_task", None)
         if task is not None and getattr(self, "_entered", None) is None:
             task.cancel()

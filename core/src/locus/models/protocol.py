@@ -12,7 +12,7 @@ import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from attrs import Attribute, field
+from attrs import Attribute, field, fields
 
 from locus.core.errors import ConfigError, PluginError
 from locus.core.frozen import EMPTY, FrozenDict, fast_init, freeze, frozen
@@ -99,6 +99,17 @@ class ModelSettings:
             stop=self.stop or weaker.stop,
             extras={**weaker.extras, **self.extras},
         )
+
+
+#: What people give an agent that is for the model, and that providers name as their interfaces do.
+_EXTRAS = frozenset({"frequency_penalty", "presence_penalty", "reasoning_effort", "top_k", "top_p"})
+
+
+def show_setting(name: str, value: object) -> str:
+    """How a setting of the model is written, for messages: ``ModelSettings(...)``; ``""`` if it is not one."""
+    if name in (each.name for each in fields(ModelSettings)):
+        return f"ModelSettings({name}={value!r:.60})"
+    return f"ModelSettings(extras={{{name!r}: {value!r:.60}}})" if name in _EXTRAS else ""
 
 
 @frozen(kw_only=True)
