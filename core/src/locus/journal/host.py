@@ -142,7 +142,7 @@ class JournalHost:
         self._cached = 0
         if claim.snapshot is not None:
             self._cached = claim.snapshot.at
-            self._enter_transition(claim.snapshot.last)
+            self.enter_transition(claim.snapshot.last)
         #: What is written together with the next entry.
         self._deferred: tuple[Body, ...] = ()
         #: Whether that holds what a model said.
@@ -156,7 +156,7 @@ class JournalHost:
         self._snapshot_every = store.snapshot_every if self._keeps_history else None
         check_chain(claim.thread_id, claim.entries, self._cached)
         for entry in claim.entries:
-            self._enter(entry.body)
+            self.enter(entry.body)
 
     @classmethod
     async def open(cls, store: JournalStore, thread_id: str, worker: str, effects: Effects | None = None) -> Self:
@@ -172,8 +172,7 @@ class JournalHost:
         try:
             return cls(store, claim, effects)
         except BaseException as e:
-            with anyio.CancelScope(shield=True):
-                await release_unreadable(store, claim, e)
+            await release_unreadable(store, claim, e)
             raise
 
     @classmethod
@@ -188,11 +187,12 @@ class JournalHost:
             found = await store.peek(thread_id)
         return None if found is None else cls(store, found)
 
-    def _enter(self, body: Body) -> None:
+    def enter(self, body: Body) -> None:
+        """Know what an entry of the journal says."""
         kind = type(body)
         if kind is Transition:
             self.state = apply(self.state, body.delta)  # type: ignore[union-attr]
-            self._enter_transition(body)  # type: ignore[arg-type]
+            self.enter_transition(body)  # type: ignore[arg-type]
         elif kind is Outcome or kind is Intent or kind is ModelFailed:
             # A new turn that died before its first transition may have left steps behind: they are not this run's.
             if body.run_id == self.run_id:
@@ -211,20 +211,22 @@ class JournalHost:
         elif kind is Paused or kind is Resumed:
             self.segment = max(self.segment, body.segment)  # type: ignore[union-attr]
 
-    def _enter_transition(self, transition: Transition) -> None:
+    def enter_transition(self, transition: Transition) -> None:
+        """Know that a node is done, whose state is known."""
         self.last, self.run_id = transition, transition.run_id
         if transition.segment > self.segment or transition.node == START:
             self.segment = transition.segment
         if self._steps or self.questions or self._answers or self.retried_steps:
-            self._clear_node()
+            self.clear_node()
 
-    def _clear_node(self) -> None:
+    def clear_node(self) -> None:
+        """Forget what is known of the node under way."""
         self._steps, self.questions, self._answers, self.retried_steps, self._interrupted = {}, {}, {}, set(), {}
 
     def begin(self, run_id: str) -> None:
         """Start a run of its own: what the one before had on record in an unfinished node is not this one's."""
         self.run_id, self.segment = run_id, 0
-        self._clear_node()
+        self.clear_node()
 
     @property
     def open_node(self) -> str | None:
@@ -520,7 +522,7 @@ class JournalHost:
                 self._lose_claim(Appended.FENCED)
         self.state, self.last = state, transition
         if self._steps or self.questions or self._answers or self.retried_steps:
-            self._clear_node()
+            self.clear_node()
         if self._snapshot_every is not None and self.head - self._cached >= self._snapshot_every and not self._deferred:
             await self.flush()
             # A cache: without it a resume reads more. What keeps it from being written keeps the next entry, too.
@@ -542,7 +544,7 @@ class JournalHost:
         if found is None:
             self.stop(fenced_error(self.claim.thread_id, Appended.UNKNOWN))
         elif found.open_node is None and found.run_id == self.run_id:
-            self._enter_transition(transition)
+            self.enter_transition(transition)
             self.state, self.head = state, found.head
 
     async def ask(self, question: Asked) -> None:

@@ -151,6 +151,7 @@ def report_errors(store: JournalStore, thread_id: str, doing: str, meaning: str)
 async def release_unreadable(store: JournalStore, claim: Claim, error: BaseException) -> None:
     """Release a thread that cannot be read; ``error`` is what is raised, and a failure to release a note on it."""
     try:
-        await store.release(claim)
+        with anyio.CancelScope(shield=True):
+            await store.release(claim)
     except Exception as failed:  # noqa: BLE001  a store is foreign code
         error.add_note(f"and {type(store).__name__} could not give the thread back: {failed!r}")

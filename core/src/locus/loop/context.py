@@ -472,7 +472,7 @@ class SegmentContext:
         if (exceeded := self.find_exceeded()) is not None:
             raise BudgetExceeded(exceeded)
         chosen = self.model_for(model)
-        step_id = self._call_id(request, purpose)
+        step_id = self.call_id(request, purpose)
         self._asked = {**(self._asked or {}), step_id.name: step_id.ordinal + 1}
         with suppress_own_events(self):
             response, usage, replayed = await model_step(self, request, chosen, purpose=purpose, step_id=step_id)
@@ -495,7 +495,8 @@ class SegmentContext:
     # A plugin's call is named by what it asks, never by its number: a resumed node asks less, and concurrent calls in
     # any order.
 
-    def _call_id(self, request: ModelRequest, purpose: str) -> StepId:
+    def call_id(self, request: ModelRequest, purpose: str) -> StepId:
+        """The step that this call of a plugin is."""
         first = StepId.of_call(self.state.iteration, purpose, hash_request(request), 0)
         times = 0 if self._asked is None else self._asked.get(first.name, 0)
         return evolve(first, ordinal=times) if times else first

@@ -101,18 +101,19 @@ class ReplayHost(JournalHost):
 
     # -- one node ---------------------------------------------------------------------------------
 
-    def enter(self, trace: NodeTrace, run: ReplayRun) -> None:
+    def enter_node(self, trace: NodeTrace, run: ReplayRun) -> None:
         """Be ready for a node: what it had on record, the time it began, what others had spent by then."""
         self.trace, self.run, self.stop_error = trace, run, None
-        self._clear_node()
+        self.clear_node()
         for body in trace.bodies:
-            self._enter(body)
+            self.enter(body)
         # A node that was run twice by what wraps it has written its steps twice.
         self._repeated: dict[StepId, list[Outcome]] = {}
         for body in trace.bodies:
             if isinstance(body, Outcome) and body.run_id == self.run_id:
                 self._repeated.setdefault(body.step_id, []).append(body)
-        self._steps.update((i, outcomes[0]) for i, outcomes in self._repeated.items())
+        for first, *_ in self._repeated.values():
+            self.enter(first)
         self._asked_for: list[StepId] = []
         #: The attempt at the model that was asked for last.
         self._attempt = -1
@@ -131,7 +132,7 @@ class ReplayHost(JournalHost):
     def pass_by(self, trace: NodeTrace) -> None:
         """Take a transition as it is: no node made it."""
         assert trace.transition is not None
-        self._enter_transition(trace.transition)
+        self.enter_transition(trace.transition)
         self.state = trace.after
 
     def spend(self, until: StepId | None = None) -> None:
@@ -177,7 +178,7 @@ class ReplayHost(JournalHost):
 
     def find_step(self, step_id: StepId, digest: str = "") -> Step | None:
         """What the journal says about a step; it must have been asked for the same then."""
-        found = self._steps.get(step_id)
+        found = self.find_unchecked(step_id)
         self._asked_for.append(step_id)
         if found is not None:
             self._compare(step_id, found.digest, digest)
@@ -200,7 +201,7 @@ class ReplayHost(JournalHost):
         again = self._repeated.get(step_id, [])
         if len(again) > 1:
             again.pop(0)
-            self._steps[step_id] = again[0]
+            self.enter(again[0])
         self.spend(step_id)
         attempt = attempt_of(step_id, self.trace.before.iteration)
         if attempt is not None:
@@ -265,9 +266,9 @@ class ReplayHost(JournalHost):
         if self.trace.cancelled is not None:
             self.run.cancel(self.trace.cancelled)
         self.run.stop = self.run.stop or self.trace.above
-        for step_id, found in self._steps.items():
-            if step_id.node == REVIEW and step_id not in self._asked_for:
-                raise self.differs(step_id, getattr(found, "value", None), None)
+        for found in self.steps:
+            if found.step_id.node == REVIEW and found.step_id not in self._asked_for:
+                raise self.differs(found.step_id, getattr(found, "value", None), None)
 
     # -- the transition ---------------------------------------------------------------------------
 
@@ -302,7 +303,7 @@ class ReplayHost(JournalHost):
         found = differing_field(after, new.with_iteration(iteration), made.delta, delta(old, new))
         if found is not None:
             raise self.differs(*found)
-        self._enter_transition(made)
+        self.enter_transition(made)
         self.state = after
         return after
 

@@ -155,7 +155,7 @@ class _Walk:
         return await self._node(trace, run)
 
     async def _node(self, trace: NodeTrace, run: ReplayRun) -> Difference | None:
-        self._host.enter(trace, run)
+        self._host.enter_node(trace, run)
         last = trace.last
         if trace.node == Node.TERMINATE and last is not None:
             error = None if last.error is None else StepFailed(last.error)

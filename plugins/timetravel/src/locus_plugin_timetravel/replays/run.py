@@ -13,6 +13,7 @@ from attrs import define, evolve, field, frozen
 
 from locus.core.fingerprint import bare
 from locus.core.journal import CALL, REVIEW, StepId
+from locus.hooks import STRIKES
 from locus.loop import SegmentContext
 from locus_plugin_timetravel.text import call_text
 
@@ -32,16 +33,13 @@ __all__ = ["ReplayRun", "replay_runtime"]
 #: Hooks that have decided already, or that only watch.
 _ON_RECORD = ("locus_on_", "locus_decide_", "locus_filter_", "locus_wrap_model_", "locus_wrap_tool_")
 
-#: After how many failures a hook is not asked any more; a failing reviewer is on record as one that lets pass.
-_QUARANTINED_AFTER = 3
-
 
 @define(eq=False, repr=False)
 class ReplayRun(SegmentContext):
     """A segment of a run that answers from the record."""
 
     host: ReplayHost = field(default=None, init=False)
-    #: How often each reviewer has let an answer pass.
+    #: How often each reviewer has let an answer pass; one that failed is on record as one that did.
     _verdicts: Counter[str] = field(factory=Counter, init=False)
     #: The step that a plugin's model call is about to be.
     _next: StepId = field(default=StepId(0, CALL), init=False)
@@ -74,7 +72,7 @@ class ReplayRun(SegmentContext):
 
     async def call_model(self, request: ModelRequest, *, model: Any = None, purpose: str) -> ModelResponse:
         """A plugin's recorded call."""
-        self._next = self._call_id(request, purpose)
+        self._next = self.call_id(request, purpose)
         if self.host.find_unchecked(self._next) is None:
             self.host.spend()
         return await super().call_model(request, model=model, purpose=purpose)
@@ -100,7 +98,7 @@ class ReplayRun(SegmentContext):
     async def hook_step(self, name: str, fn: Callable[[], Awaitable[Any]]) -> Any:
         """A reviewer's recorded verdict."""
         step_id = StepId(self.state.iteration, REVIEW, name=name)
-        if self.host.find_unchecked(step_id) is None and self._verdicts[name] >= _QUARANTINED_AFTER:
+        if self.host.find_unchecked(step_id) is None and self._verdicts[name] >= STRIKES:
             return None
         verdict = await super().hook_step(name, fn)
         self._verdicts[name] += verdict is None
