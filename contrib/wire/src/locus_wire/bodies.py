@@ -12,7 +12,7 @@ from typing import Any
 
 from locus.core.errors import InputError
 
-__all__ = ["join_fields", "json_bytes", "json_value"]
+__all__ = ["hosted_tools", "join_fields", "json_bytes", "json_value"]
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
@@ -54,6 +54,18 @@ def _number(text: str) -> float | None:
 
 def _no_number(_: str) -> None:
     return None
+
+
+def hosted_tools(extras: Mapping[str, Any]) -> list[bytes]:
+    """The tools that the provider itself runs, as JSON: those of ``ModelSettings(extras={"tools": [...]})``.
+
+    Raises:
+        InputError: they are not a list of objects.
+    """
+    given = extras.get("tools", ())
+    if not isinstance(given, list | tuple) or not all(isinstance(each, Mapping) for each in given):
+        raise InputError(f"extras['tools'] must be a list of the provider's tools, each an object, got {given!r:.80}")
+    return [json_bytes(each) for each in given]
 
 
 def join_fields(fields: Mapping[str, Any], lists: Mapping[str, Sequence[bytes]]) -> bytes:

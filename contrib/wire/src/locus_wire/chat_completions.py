@@ -12,7 +12,7 @@ from locus.core import thaw
 from locus.core.messages import Usage
 from locus.models import Chunk, ModelRequest, ModelResponse, OnChunk, StopReason
 from locus.tools import ToolSpec
-from locus_wire.bodies import join_fields, json_bytes
+from locus_wire.bodies import hosted_tools, join_fields, json_bytes
 from locus_wire.chat_history import REASONING, REFUSAL, conversation, read_message
 from locus_wire.client import Client
 from locus_wire.exchange import exchange
@@ -66,7 +66,8 @@ def body_of(request: ModelRequest, options: Options, *, stream: bool) -> bytes:
         fields["stream"] = True
         if options.stream_usage:
             fields["stream_options"] = {"include_usage": True}
-    if request.tools:
+    hosted = hosted_tools(settings.extras)
+    if request.tools or hosted:
         if settings.tool_choice is not None:
             fields["tool_choice"] = _choice(settings.tool_choice)
         if options.parallel is not None:
@@ -84,7 +85,8 @@ def body_of(request: ModelRequest, options: Options, *, stream: bool) -> bytes:
     elif request.output is not None:
         form = output_form(request.output, strict=options.strict)
         fields["response_format"] = {"type": "json_schema", "json_schema": form}
-    tools = [spec.wire(f"locus_wire.chat.{options.strict}", lambda s: _tool(s, options)) for spec in request.tools]
+    form_of_tools = f"locus_wire.chat.{options.strict}"
+    tools = [spec.wire(form_of_tools, lambda s: _tool(s, options)) for spec in request.tools] + hosted
     return join_fields({**options.fields, **fields, **settings.extras}, {"tools": tools, "messages": messages})
 
 

@@ -13,7 +13,7 @@ from locus.core import thaw
 from locus.core.messages import Message, Role, Usage
 from locus.models import Chunk, ModelRequest, ModelResponse, OnChunk, StopReason
 from locus.tools import ToolSpec
-from locus_wire.bodies import join_fields, json_bytes
+from locus_wire.bodies import hosted_tools, join_fields, json_bytes
 from locus_wire.client import Client
 from locus_wire.exchange import exchange
 from locus_wire.openai_schemas import openai_strict_schema, output_form, output_text
@@ -66,7 +66,8 @@ def body_of(request: ModelRequest, options: Options, *, stream: bool) -> bytes:
         fields["include"] = ["reasoning.encrypted_content"]
     if stream:
         fields["stream"] = True
-    if request.tools:
+    hosted = hosted_tools(settings.extras)
+    if request.tools or hosted:
         if settings.tool_choice is not None:
             fields["tool_choice"] = _choice(settings.tool_choice)
         if options.parallel is not None:
@@ -80,7 +81,7 @@ def body_of(request: ModelRequest, options: Options, *, stream: bool) -> bytes:
     elif request.output is not None:
         fields["text"] = {"format": {"type": "json_schema", **output_form(request.output, strict=options.strict)}}
     form_of_tools = f"locus_wire.responses.{options.strict}"
-    tools = [spec.wire(form_of_tools, lambda s: _tool(s, options)) for spec in request.tools]
+    tools = [spec.wire(form_of_tools, lambda s: _tool(s, options)) for spec in request.tools] + hosted
     return join_fields({**options.fields, **fields, **settings.extras}, {"tools": tools, "input": items})
 
 

@@ -16,7 +16,7 @@ from locus.core.data import tag_of
 from locus.core.errors import CheckpointError, StepFailed
 from locus.core.frozen import EMPTY, FrozenDict, fast_init, freeze, frozen
 from locus.core.lazy import Lazy
-from locus.core.messages import ANSWER_FAULTS, ToolCall, Usage
+from locus.core.messages import ANSWER_FAULTS, RawBlock, ToolCall, Usage
 
 if TYPE_CHECKING:
     from locus.core import codec
@@ -70,6 +70,10 @@ _FAILURES = frozenset({MODEL_ERROR, NODE_ERROR, CONDITION_ERROR})
 
 
 def _texts(value: Iterable[str]) -> tuple[str, ...]:
+    return tuple(value)
+
+
+def _raw_blocks(value: Iterable[RawBlock]) -> tuple[RawBlock, ...]:
     return tuple(value)
 
 
@@ -276,11 +280,14 @@ class ThinkEvent(Event):
         reasoning: what the provider exposed of the model's reasoning, or None.
         text: the text of the answer.
         tool_calls: the calls it asks for.
+        hosted: what is written in the provider's own form: the calls of tools that the provider runs, such as a web
+            search, and their results.
     """
 
     reasoning: str | None = None
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = field(default=(), converter=_calls)
+    hosted: tuple[RawBlock, ...] = field(default=(), converter=_raw_blocks)
 
 
 @register_event

@@ -9,7 +9,7 @@ from locus.core.errors import ModelError, StepFailed
 from locus.core.events import MODEL_ERROR, ThinkEvent
 from locus.core.frozen import maker
 from locus.core.lazy import Lazy
-from locus.core.messages import EMPTY_ANSWER, OUTPUT_INVALID, WITHHELD, Message, Usage, plugin_message
+from locus.core.messages import EMPTY_ANSWER, OUTPUT_INVALID, WITHHELD, Message, RawBlock, Usage, plugin_message
 from locus.core.state import AgentState, ReasoningStep, not_run
 from locus.hooks.dispatch import fold
 from locus.hooks.review import review, view
@@ -72,6 +72,7 @@ async def think(state: AgentState, run: SegmentContext, given: Message | None = 
                     reasoning=message.reasoning or None,
                     text=message.text,
                     tool_calls=calls,
+                    hosted=[block for block in message.content if type(block) is RawBlock],
                     replayed=replayed,
                 )
             )

@@ -149,6 +149,8 @@ class TextView:
     def _think(self, event: ThinkEvent) -> None:
         if event.text and self._streamed != "text":
             self._line(event, event.text)
+        for block in event.hosted:
+            self._line(event, f"{block.provider}: {one_line(str(block.data.get('type', 'a block')))}", _CALL)
         self._streamed = ""
         self._screen.status("")
         done = self._last
