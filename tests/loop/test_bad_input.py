@@ -242,6 +242,36 @@ def test_options_out_of_range_are_refused_when_the_agent_is_built(options: dict[
     assert told in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        (["sumbit"], "unknown terminal tool 'sumbit'; did you mean 'submit'?"),
+        (["submit", "zz"], "unknown terminal tool 'zz'; known: search, submit"),
+    ],
+)
+def test_a_terminal_tool_that_the_agent_does_not_have_is_refused_when_it_is_built(names: list[str], says: str) -> None:
+    @tool
+    async def submit(answer: str) -> str:
+        """Hand in the answer."""
+        return answer
+
+    @tool
+    async def search(query: str) -> str:
+        """Search."""
+        return query
+
+    with pytest.raises(UnknownName) as refused:
+        Agent(ScriptedModel(), tools=[submit, search], terminal_tools=names)
+    assert str(refused.value) == says
+
+
+@pytest.mark.parametrize("none", [None, (), [], frozenset()])
+async def test_no_terminal_tools_can_be_said_in_any_way(none: Any) -> None:
+    made = Agent(ScriptedModel("hi"), terminal_tools=none)
+    result = await made.run("x")
+    assert (result.text, result.state.terminal_tools) == ("hi", frozenset())
+
+
 def test_an_agent_needs_a_model() -> None:
     with pytest.raises(ConfigError, match="no model"):
         Agent()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.loop.kit import Recorder, add, assert_valid_history, bodies, confirm, kinds, of, results
+from tests.loop.kit import Recorder, add, assert_valid_history, bodies, collect, confirm, kinds, of, results
 
 from locus import (
     Agent,
@@ -21,12 +21,14 @@ from locus import (
     Reject,
     Retry,
     RetryableToolError,
+    TerminateEvent,
     ThinkEvent,
     ToolCompleteEvent,
     ToolStartEvent,
     tool,
 )
 from locus.core.directives import Decision
+from locus.core.errors import ModelError
 from locus.core.messages import Message, Role, ToolCall
 from locus.core.termination import TokenLimit, ToolCalled
 from locus.plugin import RunContext, hookimpl
@@ -139,6 +141,34 @@ async def test_retry_of_think_is_bounded_and_every_attempt_is_paid() -> None:
     assert len(model.requests) == 4
     assert result.usage.total_tokens == 15 * len(model.requests)
     assert [m.text for m in result.state.messages] == ["x", "hi"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_final_answer_that_was_to_be_given_again_counts_where_a_limit_lets_no_other_come(stream: bool) -> None:
+    model, recorder = ScriptedModel("the answer", "another", chunks=stream), Recorder()
+    hooks = [Ask(ThinkEvent, Retry("again")), recorder]
+    agent = Agent(model, hooks=hooks, token_budget=10)
+    result = (await collect(run := agent.run("x")), run.result)[1] if stream else await agent.run("x")
+    assert len(model.requests) == 1
+    assert (result.text, result.stop_reason) == ("the answer", "TokenLimit")
+    assert result.usage.total_tokens == 15  # once
+    assert [m.text for m in result.state.messages] == ["x", "the answer"]
+    assert [step.thought for step in result.state.reasoning_steps] == ["the answer"]
+    assert of(recorder.events, TerminateEvent)[0].final_message == "the answer"
+
+
+async def test_a_final_answer_that_was_to_be_given_again_counts_where_the_model_fails() -> None:
+    model = ScriptedModel("the answer", ModelError("down", retryable=False))
+    result = await Agent(model, hooks=[Ask(ThinkEvent, Retry("again"))]).run("x")
+    assert (result.text, result.stop_reason, result.failed) == ("the answer", "ModelError", True)
+
+
+async def test_calls_of_an_answer_that_was_to_be_given_again_are_not_kept() -> None:
+    model = ScriptedModel(call("add", a=1), "another")
+    agent = Agent(model, tools=[add], hooks=[Ask(ThinkEvent, Retry("again"))], token_budget=10)
+    result = await agent.run("x")
+    assert (result.text, result.stop_reason) == ("", "TokenLimit")
+    assert [m.role for m in result.state.messages] == ["user"]
 
 
 async def test_a_retried_think_asks_the_same_question_again() -> None:

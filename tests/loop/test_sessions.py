@@ -17,7 +17,7 @@ from tests.loop.kit import Recorder, add, collect, interrupting, kinds, results
 
 import locus_plugin_timetravel as timetravel
 from locus import Agent, CheckpointEvent, Event, Hook, RunStartEvent, TerminateEvent, ToolError, tool
-from locus.core.errors import CheckpointError, HookSpecError, PluginError, StoreError, ToolDefinitionError
+from locus.core.errors import CheckpointError, HookSpecError, PluginError, StoreError, ToolDefinitionError, UnknownName
 from locus.core.frozen import freeze
 from locus.core.journal import Body, Outcome
 from locus.journal import MemoryStore
@@ -92,6 +92,21 @@ async def test_the_tools_of_a_session_are_the_runs_beside_the_agents_own() -> No
     assert [[t.name for t in r.tools] for r in model.requests] == [["add", "far"]] * 3
     assert model.requests[0].tools[1].parameters == freeze(SCHEMA)
     assert bringer.log == ["open", "close"]
+
+
+async def test_a_terminal_tool_may_be_one_that_a_session_brings() -> None:
+    model = ScriptedModel(call("far", n=1), "not asked")
+    agent = Agent(model, tools=[add], terminal_tools=["far"], hooks=[Bringer(brought("far"))])
+    result = await agent.run("go")
+    assert (result.stop_reason, results(result)) == ("ToolCalled", ["far got 1"])
+
+
+async def test_a_terminal_tool_that_no_session_brings_is_refused_before_anything_is_saved() -> None:
+    store, bringer = MemoryStore(), Bringer(brought("far"))
+    agent = Agent(ScriptedModel(), tools=[add], terminal_tools=["fra"], hooks=[bringer], checkpointer=store)
+    with pytest.raises(UnknownName, match="unknown terminal tool 'fra'; did you mean 'far'"):
+        await agent.run("go", thread_id="t")
+    assert (await store.threads(), bringer.log) == ((), ["open", "close"])
 
 
 async def test_a_session_is_open_from_before_the_first_event_to_after_the_last() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -10,11 +12,12 @@ import pytest
 from tests.loop.kit import Recorder, add, assert_valid_history, confirm, of, results
 
 from locus import Agent, AgentState, Hook, Message, Role, RunStartEvent, TerminateEvent, ThinkEvent, tool
-from locus.core.errors import ConfigError, NothingToResume, ThreadBusy
+from locus.core.errors import ConfigError, NothingToResume, NotSerialisable, ThreadBusy
 from locus.core.journal import Paused
 from locus.core.termination import TimeLimit, TokenLimit, ToolCalled
 from locus.journal import MemoryStore
-from locus.plugin import hookimpl
+from locus.journal.store import Claim
+from locus.plugin import RunContext, hookimpl
 from locus_kit.reflect import EveryIterations
 from locus_kit.snapshots import SnapshotAdapter
 from locus_testkit import ScriptedModel, call
@@ -228,6 +231,67 @@ async def test_a_thread_without_an_open_run_has_nothing_to_resume() -> None:
     await agent.run("x", thread_id="t")
     with pytest.raises(NothingToResume, match="ended with NoToolCalls"):
         await agent.resume("t")
+
+
+def snapshots() -> SnapshotAdapter:
+    kept: dict[str, Any] = {}
+    return SnapshotAdapter(kept.__setitem__, kept.get)
+
+
+@pytest.mark.parametrize("make", [MemoryStore, snapshots])
+async def test_what_writes_nothing_leaves_no_thread_behind(make: Callable[[], Any]) -> None:
+    store = make()
+    agent = Agent(ScriptedModel("one", "two"), checkpointer=store)
+    await agent.run("x", thread_id="t")
+    with pytest.raises(NothingToResume, match="is empty"):
+        await agent.resume("typo")
+    with pytest.raises(NothingToResume, match="is empty"):
+        async for _ in agent.resume("typo"):
+            pass
+    with pytest.raises(NothingToResume):
+        await agent.resume("t")
+    assert [info.thread_id for info in await store.threads()] == ["t"]
+    assert (await agent.run("y", thread_id="typo")).text == "two"
+
+
+async def test_a_thread_that_another_run_takes_at_that_moment_is_left_to_it() -> None:
+    store = MemoryStore()
+    agent = Agent(ScriptedModel("one"), checkpointer=store)
+    release = store.release
+
+    async def overtaken(claim: Claim) -> None:
+        await release(claim)
+        taken.append(await store.claim("typo", "another"))
+
+    taken: list[Claim] = []
+    store.release = overtaken  # type: ignore[method-assign, assignment]
+    with pytest.raises(NothingToResume):
+        await agent.resume("typo")
+    assert await store.renew(taken[0])
+
+
+async def test_metadata_that_no_journal_could_keep_is_refused_before_anything_is_written() -> None:
+    store = MemoryStore()
+    agent = Agent(ScriptedModel("one"), checkpointer=store)
+    for value in (math.nan, object()):
+        with pytest.raises(NotSerialisable, match="score"):
+            await agent.run("x", thread_id="t", metadata={"score": value})
+    assert await store.threads() == ()
+
+
+async def test_nan_that_a_plugin_puts_into_metadata_is_its_error_and_not_in_the_state() -> None:
+    class Scores(Hook):
+        @hookimpl
+        async def locus_reflect(self, state: AgentState, run: RunContext) -> AgentState:
+            return state.with_metadata("score", math.nan)
+
+        @hookimpl
+        def locus_register_reflect_policies(self) -> list[EveryIterations]:
+            return [EveryIterations(1)]
+
+    result = await Agent(ScriptedModel(call("add", a=1), "done"), tools=[add], hooks=[Scores()]).run("x")
+    assert (result.stop_reason, result.state.metadata) == ("NodeError", {})
+    assert "metadata['score']: NaN is not equal to itself" in result.detail
 
 
 async def test_many_threads_run_at_the_same_time_on_one_agent() -> None:

@@ -6,6 +6,7 @@ import gc
 import json
 import math
 import weakref
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from typing import Any, ClassVar
 from uuid import UUID
@@ -308,9 +309,25 @@ def test_a_list_becomes_a_tuple_when_it_enters_and_not_when_it_is_saved() -> Non
     assert reloaded(state).metadata["k"] == state.metadata["k"]
 
 
-def test_nan_survives_in_metadata() -> None:
-    restored = reloaded(AgentState(metadata={"n": math.nan}))
-    assert math.isnan(restored.metadata["n"])
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [(math.nan, "['n']"), ({"deep": [1.0, math.nan]}, "['n']['deep'][1]")],
+    ids=["itself", "inside"],
+)
+def test_nan_in_metadata_is_refused_because_no_copy_would_be_equal(value: Any, path: str) -> None:
+    gives: list[Callable[[], AgentState]] = [
+        lambda: AgentState(metadata={"n": value}),
+        lambda: AgentState().with_metadata("n", value),
+    ]
+    for give in gives:
+        with pytest.raises(NotSerialisable, match="NaN is not equal to itself") as e:
+            give()
+        assert e.value.path == f"metadata{path}"
+
+
+def test_what_metadata_a_state_takes_it_gives_back_equal() -> None:
+    state = AgentState(metadata={"far": -math.inf, "near": [math.inf, 0.1]})
+    assert reloaded(state) == state
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ mistakes that people make and say what was probably meant.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar
 
 from attrs import Attribute, field, fields
@@ -119,7 +119,7 @@ class AgentOptions:
     termination: TerminationCondition | None = None
     max_iterations: int | None = None
     stop_on_text: bool = True
-    terminal_tools: Iterable[str] = field(default=(), validator=_check_names)
+    terminal_tools: Collection[str] | None = field(default=(), validator=_check_names)
     token_budget: int | None = None
     confidence_threshold: float = field(
         default=0.8,
@@ -178,7 +178,7 @@ class AgentKeywords(Generic[Deps, Out]):
         termination: TerminationCondition | None = None,
         max_iterations: int | None = None,
         stop_on_text: bool = True,
-        terminal_tools: Iterable[str] = (),
+        terminal_tools: Collection[str] | None = (),
         token_budget: int | None = None,
         confidence_threshold: float = 0.8,
         tool_loop_threshold: int = 3,

@@ -108,11 +108,13 @@ class SnapshotAdapter(MemoryStore):
             await saved
 
     async def delete(self, thread_id: str, *, head: int | None = None) -> bool:
-        """The backend cannot delete.
+        """Forget a thread of which nothing was saved, with ``head=0``; the backend cannot delete.
 
         Raises:
-            NotImplementedError: always.
+            NotImplementedError: for any other thread.
         """
+        if head == 0:
+            return await super().delete(thread_id, head=0)
         raise NotImplementedError("a SnapshotAdapter has no delete; remove the thread where its save function puts it")
 
 

@@ -105,13 +105,24 @@ def _metadata(value: Mapping[str, Any]) -> FrozenDict[str, Any]:
     return FrozenDict({key: _freeze_entry(key, item) for key, item in value.items()})
 
 
+def _refuse_nan(value: Any, path: str) -> None:
+    if isinstance(value, float) and math.isnan(value):
+        why = "NaN is not equal to itself, so no copy of the state would be; store None or a text"
+        raise NotSerialisable(path, why)
+    inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, tuple) else ()
+    for key, item in inner:
+        _refuse_nan(item, f"{path}[{key!r}]")
+
+
 def _freeze_entry(key: str, value: Any) -> Any:
     """A metadata value, frozen and known to have a JSON form."""
+    path = f"metadata[{key!r}]"
     try:
         item = freeze(value)
-        encode_data(item, f"metadata[{key!r}]")
+        encode_data(item, path)
+        _refuse_nan(item, path)
     except RecursionError:
-        raise NotSerialisable(f"metadata[{key!r}]", "it contains itself, or is nested too deeply") from None
+        raise NotSerialisable(path, "it contains itself, or is nested too deeply") from None
     return item
 
 
@@ -266,7 +277,7 @@ class AgentState:
         """One metadata entry set, deep-frozen (a list becomes a tuple).
 
         Raises:
-            NotSerialisable: the value has no JSON form and no registered converter.
+            NotSerialisable: the value has no JSON form and no registered converter, or holds NaN.
         """
         before = self.metadata.get(key)
         if (

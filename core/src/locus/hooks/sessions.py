@@ -29,9 +29,10 @@ else:
     session_tools = Lazy("locus.tools.session_tools")
     definition = Lazy("locus.tools.definition")
 
-__all__ = ["RunSessions"]
+__all__ = ["RUN_SESSION", "RunSessions"]
 
-_HOOK = "locus_run_session"
+#: The hook that opens a session.
+RUN_SESSION = "locus_run_session"
 
 #: Seconds that a session gets to close.
 CLOSING = 10.0
@@ -59,7 +60,7 @@ class RunSessions:
     __slots__ = ("_group", "_impls", "_run", "_sessions")
 
     def __init__(self, run: SessionRun, hooks: HookTable) -> None:
-        self._run, self._impls = run, hooks.impls(_HOOK)
+        self._run, self._impls = run, hooks.impls(RUN_SESSION)
         self._group: TaskGroup | None = None
         self._sessions: tuple[_Session, ...] = ()
 
@@ -77,6 +78,7 @@ class RunSessions:
         Raises:
             PluginError: a session cannot be opened.
             LocusError: as a plugin raised it.
+            UnknownName: a terminal tool is neither the agent's nor brought by a session.
         """
         if not self._impls and SESSION_TOOLS not in state.metadata:
             return state
@@ -84,6 +86,8 @@ class RunSessions:
         if not resumed:
             state = session_tools.record(state, live)
         self._run.registry = self._run.registry.with_tools(*session_tools.restore(state, live))
+        if not (resumed or ends):
+            self._run.registry.require(state.terminal_tools, "terminal tool")
         return state
 
     async def _open(self) -> tuple[SessionTool, ...]:
@@ -137,14 +141,14 @@ class _Session:
         with anyio.move_on_after(impl.timeout):
             await self._ready.wait()
         if not self._ready.is_set():
-            raise PluginError(impl.plugin, f"{_HOOK} did not open within its hook_timeout of {impl.timeout:g} s")
+            raise PluginError(impl.plugin, f"{RUN_SESSION} did not open within its hook_timeout of {impl.timeout:g} s")
         if self._error is None:
             return self._tools
         error = _single(self._error)
-        error.add_note(f"in hook {_HOOK} of plugin {impl.plugin!r}")
+        error.add_note(f"in hook {RUN_SESSION} of plugin {impl.plugin!r}")
         if isinstance(error, LocusError):
             raise error
-        raise PluginError(impl.plugin, f"{_HOOK} raised {type(error).__name__}: {error}") from error
+        raise PluginError(impl.plugin, f"{RUN_SESSION} raised {type(error).__name__}: {error}") from error
 
     def close(self) -> None:
         """Ask it to end: in its own time where it is open, at once where it was still opening."""

@@ -56,13 +56,13 @@ from locus.core.step_id import StepId
 from locus.journal.effects import Effects, InProcess
 from locus.journal.store import Appended, Claim, JournalStore, check_chain
 from locus.journal.writes import (
-    KEPT_BUSY,
     UNCHANGED,
     PendingWrite,
     describe_bodies,
     fenced_error,
     mismatch_error,
     refuse,
+    release,
     release_unreadable,
     report_errors,
     write_error,
@@ -595,5 +595,4 @@ class JournalHost:
         Raises:
             StoreError: the store failed; what was committed is kept.
         """
-        with report_errors(self.store, self.claim.thread_id, "give the thread back", KEPT_BUSY):
-            await self.store.release(self.claim)
+        await release(self.store, self.claim, is_empty=not self.head)

@@ -5,6 +5,7 @@ A message about a store that failed says what was to be done, what was saved, an
 
 from __future__ import annotations
 
+import contextlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, NoReturn
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from locus.journal.store import Appended, Claim, JournalStore, Posted
 
 __all__ = [
-    "KEPT_BUSY",
     "UNCHANGED",
     "WHEN_BEFORE",
     "PendingWrite",
@@ -33,6 +33,7 @@ __all__ = [
     "fenced_error",
     "mismatch_error",
     "refuse",
+    "release",
     "release_unreadable",
     "report_errors",
     "write_error",
@@ -85,7 +86,7 @@ UNCHANGED = "nothing was written; fix the cause, then try again"
 NOT_BEGUN = "nothing of this run was saved; fix the cause, then run it again"
 LEFT_OPEN = "what was committed before is kept and the run is left open: fix the cause, then call resume(thread_id)"
 ENDED = "the run has ended, and what it did is saved"
-KEPT_BUSY = "what the run did is saved; the thread stays busy until the store finds that its holder is gone"
+_KEPT_BUSY = "what the run did is saved; the thread stays busy until the store finds that its holder is gone"
 
 
 def _store_error(store: JournalStore, thread_id: str, doing: str, error: Exception, meaning: str) -> StoreError:
@@ -146,6 +147,19 @@ def report_errors(store: JournalStore, thread_id: str, doing: str, meaning: str)
         raise
     except Exception as e:
         raise _store_error(store, thread_id, doing, e, meaning) from e
+
+
+async def release(store: JournalStore, claim: Claim, *, is_empty: bool) -> None:
+    """Give a thread back, and forget one without entries: the claim alone would be listed as a thread.
+
+    Raises:
+        StoreError: the store failed; what was committed is kept.
+    """
+    with report_errors(store, claim.thread_id, "give the thread back", _KEPT_BUSY):
+        await store.release(claim)
+    if is_empty:
+        with contextlib.suppress(Exception):
+            await store.delete(claim.thread_id, head=0)
 
 
 async def release_unreadable(store: JournalStore, claim: Claim, error: BaseException) -> None:

@@ -54,7 +54,7 @@ def agent_condition(
         condition, added = effective(
             wanted,
             max_iterations=max_iterations,
-            terminal_tools=frozenset(options.terminal_tools),
+            terminal_tools=frozenset(options.terminal_tools or ()),
             implicit_no_tool_calls=options.stop_on_text,
         )
     except ValueError as e:

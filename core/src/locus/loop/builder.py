@@ -16,6 +16,7 @@ from locus.core.lazy import Lazy
 from locus.core.protocols import AnyOf, has_all_of
 from locus.core.state import AgentState
 from locus.hooks.manager import HookManager
+from locus.hooks.sessions import RUN_SESSION
 from locus.journal.effects import InProcess, SystemClock
 from locus.journal.store import JournalStore
 from locus.loop.budget import agent_condition
@@ -69,6 +70,9 @@ def build_runtime(options: AgentOptions) -> AgentRuntime:
     contributed = manager.contributed
     tools = ToolRegistry.of(options.tools)
     tools = tools.with_tools(*(c.value for c in contributed.get("locus_register_tools", ())))
+    terminal = frozenset(options.terminal_tools or ())
+    if not manager.table.impls(RUN_SESSION):  # a session brings tools when a run begins
+        tools.require(terminal, "terminal tool")
     policies = [c.value for c in contributed.get("locus_register_reflect_policies", ())]
     store = _store(options, configured, settings, catalogue)
     model = _model(options, configured, settings, catalogue)
@@ -78,7 +82,7 @@ def build_runtime(options: AgentOptions) -> AgentRuntime:
         agent_id=options.name,
         confidence_threshold=options.confidence_threshold,
         tool_loop_threshold=options.tool_loop_threshold,
-        terminal_tools=frozenset(options.terminal_tools),
+        terminal_tools=terminal,
         token_budget=options.token_budget,
         max_iterations=iterations if iterations is not None else 0,
     )

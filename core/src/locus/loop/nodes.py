@@ -38,7 +38,7 @@ async def think(state: AgentState, run: SegmentContext, given: Message | None = 
     A final answer is shown to the reviewers before it counts. When the model fails and no hook asks for another
     try, the run ends with ``ModelError``. An answer that is given is taken in place of the model's.
     """
-    before = state
+    before, final = state, None
     for attempt in range(MAX_THINK_RETRIES + 1):
         before = run.with_charges(before)  # with what hooks have spent since
         state, messages = before, before.messages
@@ -49,7 +49,7 @@ async def think(state: AgentState, run: SegmentContext, given: Message | None = 
                 state, messages = await view(manager, before, run)
                 state = run.with_charges(state)
             if run.over_budget(state):
-                return state
+                return _with_final(state, final)
             try:
                 response, usage, replayed = await run.ask(messages, attempt)
             except (ModelError, StepFailed) as e:
@@ -58,7 +58,7 @@ async def think(state: AgentState, run: SegmentContext, given: Message | None = 
                     before = state
                     await run.emit_restart()
                     continue
-                return run.fail(state, MODEL_ERROR, e)
+                return _with_final(run.fail(state, MODEL_ERROR, e), final)
             message, stop = response.message, response.stop_reason
         calls = message.tool_calls
         thought = message.reasoning or message.text
@@ -78,14 +78,19 @@ async def think(state: AgentState, run: SegmentContext, given: Message | None = 
             )
         again = given is None and attempt < MAX_THINK_RETRIES and not run.halted
         if again and run.retries(attempt):
-            # The answer is thrown away, its tokens are not.
+            # The answer is thrown away, its tokens are not. A final one counts after all when no other comes.
             before = state.with_usage(usage)
+            final = None if calls else (message, step, Usage(), answered.answer_fault)
             await run.emit_restart()
             continue
         if not calls or answered.answer_fault in WITHHELD:
             return await _review(answered, message, run)
         return answered
     return state
+
+
+def _with_final(state: AgentState, final: tuple[Message, ReasoningStep, Usage, str] | None) -> AgentState:
+    return state if final is None else state.with_answer(*final)
 
 
 async def _review(state: AgentState, answer: Message, run: SegmentContext) -> AgentState:

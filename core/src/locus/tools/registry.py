@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from locus.core.data import encode_data
-from locus.core.errors import ToolDefinitionError, closest
+from locus.core.errors import ToolDefinitionError, UnknownName, closest
 from locus.core.fingerprint import short_hash
 from locus.schema.text import clean_text, join_names, safe_repr
 from locus.tools.decorator import as_tool
@@ -80,6 +80,16 @@ class ToolRegistry:
     def get(self, name: str) -> Tool[..., Any] | None:
         """The tool of that very name, or None."""
         return self._tools.get(name)
+
+    def require(self, names: Iterable[str], what: str) -> None:
+        """Insist that there are tools of these names.
+
+        Raises:
+            UnknownName: one is missing; the message has the nearest name.
+        """
+        for name in sorted(names):
+            if name not in self:
+                raise UnknownName(what, name, self.names)
 
     def unknown(self, name: str) -> str:
         """The error for a model that called a tool that does not exist."""

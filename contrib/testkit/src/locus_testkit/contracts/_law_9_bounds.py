@@ -66,7 +66,7 @@ class BoundLaws(StoreContract):
         """A run of three iterations has three, wherever it dies: when it thinks, acts or reflects."""
         place = await self.place(open_store)
         wanted = await _case(place, "plain", Talk(call("act", n=1))).run()
-        assert wanted.iteration == 2
+        assert wanted.iteration == 3
         assert wanted.total_tokens_used == 45
         talks: dict[str, Talk] = {}
 
@@ -90,7 +90,7 @@ class BoundLaws(StoreContract):
             case = _case(place, f"every-{at}", Talk(call("act", n=1)))
             got = await case.run(*[Crash(at, stored=at % 2 == 0)] * 30)
             assert case.crashes >= 2
-            assert (got.iteration, got.total_tokens_used) == (2, 45)
+            assert (got.iteration, got.total_tokens_used) == (3, 45)
             assert sum(m.role is Role.ASSISTANT for m in got.messages) == 3
 
 
