@@ -191,12 +191,14 @@ class Message:
         content: text, a block, or blocks; stored as a tuple of blocks.
         name: the speaker's name, where a provider supports it.
         extras: what the provider attached to the whole turn (its id, its model), verbatim.
+        is_cut: the caller cancelled the run in the middle of this answer: its text so far, and nothing else of it.
     """
 
     role: Role = field(converter=_role)
     content: tuple[Block, ...] = field(default=(), converter=_blocks)
     name: str | None = field(default=None, kw_only=True)
     extras: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze, kw_only=True)
+    is_cut: bool = field(default=False, kw_only=True)
     # Memos of pure functions of this value; a frozen value may remember what it has computed.
     _calls: tuple[ToolCall, ...] | None = field(default=None, init=False, eq=False, repr=False)
     _wire: dict[str, Any] | None = field(default=None, init=False, eq=False, repr=False)
@@ -261,10 +263,10 @@ class Message:
             return made
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return (self.role, self.content, self.name, self.extras)
+        return (self.role, self.content, self.name, self.extras, self.is_cut)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        names = ("role", "content", "name", "extras", "_calls", "_wire")
+        names = ("role", "content", "name", "extras", "is_cut", "_calls", "_wire")
         for name, value in zip(names, (*state, None, None), strict=True):
             object.__setattr__(self, name, value)
 
@@ -294,6 +296,8 @@ class Usage:
         cache_write_tokens: the part of ``prompt_tokens`` that was written to a cache.
         reasoning_tokens: the part of ``completion_tokens`` spent on reasoning.
         cost: dollars, or None where the price is not known.
+        estimated_tokens: the part of all tokens that were not counted, because the caller's cancel came first, but
+            estimated from the text.
     """
 
     prompt_tokens: int = 0
@@ -302,6 +306,7 @@ class Usage:
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
     cost: float | None = None
+    estimated_tokens: int = 0
 
     @property
     def total_tokens(self) -> int:
@@ -317,6 +322,7 @@ class Usage:
             cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
             reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
             cost=sum(costs) if costs else None,
+            estimated_tokens=self.estimated_tokens + other.estimated_tokens,
         )
 
     def __sub__(self, earlier: Usage) -> Usage:
@@ -329,6 +335,7 @@ class Usage:
             cache_write_tokens=max(0, self.cache_write_tokens - earlier.cache_write_tokens),
             reasoning_tokens=max(0, self.reasoning_tokens - earlier.reasoning_tokens),
             cost=cost if cost > 0 else None,
+            estimated_tokens=max(0, self.estimated_tokens - earlier.estimated_tokens),
         )
 
 

@@ -41,6 +41,7 @@ from locus.hooks.dispatch import (
 from locus.hooks.hook import Stash
 from locus.hooks.review import filter_progress
 from locus.hooks.table import HookHealth
+from locus.journal.effects import CallerCancel, Clock
 from locus.models.call import ChildUsage, hash_request, model_step
 from locus.models.protocol import ModelRequest, ModelResponse
 from locus.tools.account import Account
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from locus.core.state import AgentState
     from locus.core.termination import Bounds, Satisfied
     from locus.hooks.table import Impl
-    from locus.journal.effects import Clock
     from locus.journal.host import JournalHost
     from locus.loop.parts import AgentParts
     from locus.models.call import AskPrice, ModelCore
@@ -131,6 +131,8 @@ class SegmentContext:
     #: What plugins reported, by plugin.
     reports: dict[str, Any] = field(factory=dict, init=False)
     clock: Clock = field(init=False)
+    #: Cuts off calls of models, and what bodies of tools let it, when the caller cancels.
+    caller_cancel: CallerCancel = field(factory=CallerCancel, init=False)
     sink: Sink | None = field(init=False)
     #: Whether there is a listener of events of a kind. Asked often, and mostly answered by no, so it is the look-up
     #: itself.
@@ -207,6 +209,11 @@ class SegmentContext:
         """End the run at the next safe point. Safe to call from any thread."""
         if self._cancel is None:
             self._cancel = cancel_reason(reason)
+
+    def cancel_now(self, reason: str | None = "") -> None:
+        """`cancel` as the caller does it: models that are asked now do not finish their answers."""
+        self.cancel(reason)
+        self.caller_cancel.set()
 
     def fail(self, state: AgentState, reason: str, error: BaseException) -> AgentState:
         """End the run with an error, unless the condition explains the end better."""

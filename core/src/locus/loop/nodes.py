@@ -60,6 +60,8 @@ async def think(state: AgentState, run: SegmentContext, given: Message | None = 
                     continue
                 return _with_final(run.fail(state, MODEL_ERROR, e), final)
             message, stop = response.message, response.stop_reason
+            if message.is_cut and not message.content:  # nothing of it had come, and the run ends
+                return run.with_charges(state).with_usage(usage)
         calls = message.tool_calls
         thought = message.reasoning or message.text
         actions = tuple([c.name for c in calls])
@@ -83,7 +85,7 @@ async def think(state: AgentState, run: SegmentContext, given: Message | None = 
             final = None if calls else (message, step, Usage(), answered.answer_fault)
             await run.emit_restart()
             continue
-        if not calls or answered.answer_fault in WITHHELD:
+        if (not calls or answered.answer_fault in WITHHELD) and not message.is_cut:
             return await _review(answered, message, run)
         return answered
     return state

@@ -117,7 +117,7 @@ class AgentRuntime(AgentParts[SegmentContext]):
             settings=self.settings if settings is None else settings.over(self.settings),
             output=None if schema is None else output.output_schema(schema),
         )
-        return Run(partial(self._main, active, segment, store), active.cancel, thread_id)
+        return Run(partial(self._main, active, segment, store), active.cancel_now, thread_id)
 
     async def _main(
         self, active: SegmentContext, segment: Segment, store: JournalStore | None, sink: Sink | None
@@ -166,6 +166,7 @@ class AgentRuntime(AgentParts[SegmentContext]):
                 if ended is not None and not before.claim.is_abandoned:
                     return _result(active, ended, None)
             self.active.add(active)
+            parent.caller_cancel.include(active.caller_cancel)
             try:
                 return _result(active, await run_segment(active, store, segment), None)
             except NothingToResume:
@@ -173,6 +174,7 @@ class AgentRuntime(AgentParts[SegmentContext]):
                 continue
             finally:
                 self.active.discard(active)
+                parent.caller_cancel.exclude(active.caller_cancel)
 
     def required_store(self) -> JournalStore:
         """Where threads are kept.
@@ -189,7 +191,7 @@ class AgentRuntime(AgentParts[SegmentContext]):
         found = 0
         for run in tuple(self.active):
             if (run_id is None or run.run_id == run_id) and (thread_id is None or run.thread_id == thread_id):
-                run.cancel(reason)
+                run.cancel_now(reason)
                 found += 1
         return found
 

@@ -51,14 +51,11 @@ from locus.loop.thread import (
     recorded_ending,
 )
 from locus.loop.transition import advance_node, commit, emit_end, end_suspended
-from locus.models.call import ChildUsage, ModelCallResult, request_fingerprint
+from locus.models.call import ChildUsage, ModelCallResult, open_session, request_fingerprint
 from locus.tools.cancellation import cancellations, find_exit, is_cancellation
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
     from locus.journal.store import JournalStore
-    from locus.models.protocol import Model
 
 __all__ = ["run_segment"]
 
@@ -87,7 +84,7 @@ async def run_segment(run: SegmentContext, store: JournalStore, segment: Segment
             if ended is not None:
                 return ended
             segment = evolve(segment, before=(), prompt=None, seed=None)  # it was left open: it is resumed
-        await _connect(run.runtime.model, stack)
+        await open_session(run.runtime.model, stack, SHIELD)
         sessions = RunSessions(run, run.runtime.hooks)
         stack.push_async_exit(sessions.__aexit__)
         stack.push_async_exit(partial(_emit_break_off, run, segment))
@@ -141,25 +138,6 @@ async def _give_back(host: JournalHost, _: object, error: BaseException | None, 
             await host.flush()  # whether what the run did is saved comes first
             raise
         await host.flush()
-
-
-async def _connect(model: Model, stack: AsyncExitStack) -> None:
-    """Open the session of the model, where it has one."""
-    offered = getattr(model, "session", None)
-    if offered is not None:
-        session: AbstractAsyncContextManager[object] = offered()
-        await session.__aenter__()
-        stack.push_async_exit(partial(_disconnect, session))
-
-
-async def _disconnect(
-    session: AbstractAsyncContextManager[object], _: object, error: BaseException | None, __: object
-) -> None:
-    if isinstance(error, GeneratorExit):
-        return
-    # The result of the segment does not depend on it: not on a connection that cannot be closed, or not in time.
-    with anyio.move_on_after(SHIELD, shield=True), contextlib.suppress(Exception):
-        await session.__aexit__(None, None, None)
 
 
 async def _emit_break_off(

@@ -7,6 +7,7 @@ from locus.core.lazy import exports
 if TYPE_CHECKING:
     from locus.models.call import ChildUsage as ChildUsage
     from locus.models.call import ModelCallResult as ModelCallResult
+    from locus.models.cut import estimate_tokens as estimate_tokens
     from locus.models.handoff import get_writer as get_writer
     from locus.models.handoff import make_portable as make_portable
     from locus.models.handoff import mark_writer as mark_writer
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "locus.models.call": ("ModelCallResult", "ChildUsage"),
+    "locus.models.cut": ("estimate_tokens",),
     "locus.models.handoff": ("get_writer", "make_portable", "mark_writer"),
     "locus.models.output": ("OutputError", "OutputSchema", "output_schema"),
     "locus.models.prices": ("PriceSource",),

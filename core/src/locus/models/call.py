@@ -6,10 +6,12 @@ charged, also of those whose answer a wrapper threw away.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime
+from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,24 +26,35 @@ from locus.core.frozen import fast_init, frozen, maker
 from locus.core.journal import ModelFailed
 from locus.core.lazy import Lazy
 from locus.core.messages import ASSISTANT, Message, Usage
+from locus.models.cut import cut_response
 from locus.models.handoff import make_portable, mark_writer
 from locus.models.prices import add_cost
 from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, ModelSettings, OnChunk, OutputSpec
 from locus.tools.cancellation import is_failure
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager, AsyncExitStack
+
     from locus.core import codec
     from locus.core.directives import Directive
     from locus.core.state import AgentState
     from locus.core.step_id import StepId
-    from locus.journal.effects import Clock
+    from locus.journal.effects import CallerCancel, Clock
     from locus.journal.host import JournalHost
     from locus.tools.account import Account
     from locus.tools.registry import ToolRegistry
 else:
     codec = Lazy("locus.core.codec")
 
-__all__ = ["ChildUsage", "ModelCall", "ModelCallResult", "hash_request", "model_step", "request_fingerprint"]
+__all__ = [
+    "ChildUsage",
+    "ModelCall",
+    "ModelCallResult",
+    "hash_request",
+    "model_step",
+    "open_session",
+    "request_fingerprint",
+]
 
 
 @fast_init
@@ -53,21 +66,24 @@ class ModelCallResult:
         response: what the onion returned.
         usage: of all attempts together, priced where the price is known.
         attempts: how many calls were made; 0 when a wrapper answered by itself.
+        cancelled: the reason of the caller's cancel that cut the answer off (maybe empty), or None. A run that reads it
+            from its journal is cancelled by it, too.
     """
 
     response: ModelResponse
     usage: Usage
     attempts: int
+    cancelled: str | None = None
 
 
 def _to_data(result: ModelCallResult) -> Any:
-    return {"response": codec.encode(result.response), "usage": codec.encode(result.usage), "attempts": result.attempts}
+    data = {"response": codec.encode(result.response), "usage": codec.encode(result.usage), "attempts": result.attempts}
+    return data if result.cancelled is None else {**data, "cancelled": result.cancelled}
 
 
 def _from_data(data: Any) -> ModelCallResult:
-    return ModelCallResult(
-        codec.decode(data["response"], ModelResponse), codec.decode(data["usage"], Usage), data["attempts"]
-    )
+    response, usage = codec.decode(data["response"], ModelResponse), codec.decode(data["usage"], Usage)
+    return ModelCallResult(response, usage, data["attempts"], data.get("cancelled"))
 
 
 _result = maker(ModelCallResult)
@@ -234,6 +250,20 @@ class ModelRun(Protocol):
         """Charge tokens to the run."""
         ...
 
+    @property
+    def caller_cancel(self) -> CallerCancel:
+        """What cuts off the calls of models when the caller cancels the run."""
+        ...
+
+    @property
+    def cancelled(self) -> str | None:
+        """The reason of a cancel (maybe empty), or None."""
+        ...
+
+    def cancel(self, reason: str = "") -> None:
+        """End the run at the next safe point."""
+        ...
+
     def find_exceeded(self, more: Usage | None = None) -> str | None:
         """Why no further model may be asked once that is charged as well, or None."""
         ...
@@ -265,7 +295,9 @@ class ModelCall:
         "_held",
         "_on_chunk",
         "_own",
+        "_pieces",
         "attempts",
+        "is_cut",
         "model",
         "purpose",
         "replayed",
@@ -281,8 +313,12 @@ class ModelCall:
         self.attempts, self.usage = 0, _NOTHING
         #: Whether the answer was in the journal already.
         self.replayed = True
-        self._on_chunk: OnChunk | None = self._emit_chunk if run.has_listener(ModelChunkEvent) else None
+        self._on_chunk: OnChunk | None = self._take_chunk if run.has_listener(ModelChunkEvent) else None
         self._held: list[Chunk] | None = None
+        # What has streamed of the attempt under way.
+        self._pieces: list[Chunk] | None = None if self._on_chunk is None else []
+        #: Whether the caller's cancel cut the answer off.
+        self.is_cut = False
         self._answer: Message | None = None
 
     @property
@@ -297,13 +333,20 @@ class ModelCall:
         onion, buffers = self.run.model_onion(self) if self.purpose == "think" else (self, False)
         if onion is self:
             response = await self(self.request)
-            return _result(response, self.usage, 1)
+            if not self.is_cut:
+                return _result(response, self.usage, 1)
+            return ModelCallResult(response, self.usage, 1, self.run.cancelled)
         if buffers and self._on_chunk is not None:
             self._held, self._on_chunk = [], self._hold_chunk
         response = await onion(evolve(self.request, model=self.model))
         if self._held:
             await self._emit_held(self._held, response)
-        return ModelCallResult(response, self.usage, self.attempts)
+        if self.is_cut:
+            # Whatever the wrappers made of it: the answer is not whole, and its calls are not run.
+            text = response.message.text
+            message = Message(ASSISTANT, text if text.strip() else (), extras=response.message.extras, is_cut=True)
+            response = evolve(response, message=message, stop_reason="cancelled")
+        return ModelCallResult(response, self.usage, self.attempts, self.run.cancelled if self.is_cut else None)
 
     async def __call__(self, request: ModelRequest) -> ModelResponse:
         """One attempt.
@@ -312,6 +355,9 @@ class ModelCall:
             ModelError: the model returned no valid response, or missed the deadline.
             BudgetExceeded: what was used by now, here or in other runs of the tree, leaves no room for it; it was not
                 made.
+
+        Returns:
+            The answer; after the caller's cancel what there is of it, so that wrappers see what will be kept.
         """
         # The loop has asked before the first one.
         if self.attempts and (why := self.run.find_exceeded(self.usage)) is not None:
@@ -330,15 +376,27 @@ class ModelCall:
         # Other runs of the tree may have spent since the loop asked. From here to the call nothing else runs.
         if self.run.account is not None and (why := self.run.find_exceeded()) is not None:
             raise BudgetExceeded(why)
+        if self._pieces:
+            self._pieces.clear()
+        cancel = self.run.caller_cancel
+        block = cancel.enter()
         try:
             if request.deadline is None:
                 response = await self.model.complete(request, self._on_chunk)
             else:
                 response = await self._within(request, request.deadline)
-        except ModelError as e:
-            if e.usage is not None:
-                await self._add_usage(e.usage, "")
-            raise
+        except BaseException as e:
+            if not cancel.leave(block, e):
+                if isinstance(e, ModelError) and e.usage is not None:
+                    await self._add_usage(e.usage, "")
+                raise
+            response = cut_response(request, self._pieces or ())
+            if self.purpose != "think":
+                await self._add_usage(response.usage, "")
+                raise ModelError(f"the run was cancelled while {self.model.name} answered") from None
+            self.is_cut = True
+        else:
+            cancel.leave(block, None)
         if not isinstance(response, ModelResponse):
             raise ModelError(
                 f"{self.model.name} returned {type(response).__name__}; Model.complete returns a ModelResponse"
@@ -377,11 +435,18 @@ class ModelCall:
             return await self.model.complete(request, self._on_chunk)
         raise ModelError(f"{self.model.name} did not answer within the {left:.3g} s that were left")
 
+    def _take_chunk(self, chunk: Chunk) -> Awaitable[Any]:
+        if self._pieces is not None:
+            self._pieces.append(chunk)
+        return self._emit_chunk(chunk) if chunk.text else _done()
+
     def _emit_chunk(self, chunk: Chunk) -> Awaitable[Any]:
         return self.run.emit_chunk(chunk.text, chunk.kind, self.purpose)
 
     async def _hold_chunk(self, chunk: Chunk) -> None:
-        if self._held is not None:
+        if self._pieces is not None:
+            self._pieces.append(chunk)
+        if self._held is not None and chunk.text:
             self._held.append(chunk)
 
     async def _emit_held(self, held: list[Chunk], response: ModelResponse) -> None:
@@ -391,6 +456,10 @@ class ModelCall:
                 await self._emit_chunk(chunk)
         elif response.message.text:
             await self._emit_chunk(Chunk(response.message.text))
+
+
+async def _done() -> None:
+    """Nothing to await."""
 
 
 async def model_step(
@@ -443,6 +512,8 @@ async def model_step(
         if error is e:
             raise
         raise error from e
+    if result.cancelled is not None:
+        run.cancel(result.cancelled)
     if run.has_listener(ModelCompleteEvent):
         await run.emit(
             ModelCompleteEvent(
@@ -477,3 +548,25 @@ def _model_error(model: Model, error: BaseException) -> ModelError:
         return ModelError(str(error))
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return ModelError(f"{model.name} failed: {what}", retryable=is_transient(error))
+
+
+# -- sessions ------------------------------------------------------------------------------------------
+
+
+async def open_session(model: Model, stack: AsyncExitStack, patience: float) -> None:
+    """Open the session of a model, where it has one, and have the stack close it, within ``patience`` seconds."""
+    offered = getattr(model, "session", None)
+    if offered is not None:
+        session: AbstractAsyncContextManager[object] = offered()
+        await session.__aenter__()
+        stack.push_async_exit(partial(_close_session, session, patience))
+
+
+async def _close_session(
+    session: AbstractAsyncContextManager[object], patience: float, _: object, error: BaseException | None, __: object
+) -> None:
+    if isinstance(error, GeneratorExit):
+        return
+    # What the session was used for does not depend on it: not on a connection that cannot be closed, or not in time.
+    with anyio.move_on_after(patience, shield=True), contextlib.suppress(Exception):
+        await session.__aexit__(None, None, None)

@@ -42,8 +42,8 @@ __all__ = [
 ]
 
 #: Why a model stopped: it was done, asks for tools, reached the length limit, was stopped by the provider's filter, or
-#: refused to answer.
-StopReason = Literal["stop", "tool_calls", "length", "filter", "refusal", "other"]
+#: refused to answer. ``"cancelled"``: the caller cancelled the run in the middle of the answer; no provider says that.
+StopReason = Literal["stop", "tool_calls", "length", "filter", "refusal", "other", "cancelled"]
 
 #: ``"auto"``, ``"none"``, ``"required"``, or the name of the tool that must be called.
 ToolChoice = str
@@ -178,10 +178,13 @@ class Chunk:
     Args:
         text: the piece.
         kind: ``"text"``, ``"reasoning"`` or ``"tool_call"`` (JSON text of arguments).
+        usage: what the provider has counted of this call by now, or None. It counts where the answer is cut off. A
+            chunk without a text is not shown.
     """
 
     text: str
     kind: str = "text"
+    usage: Usage | None = None
 
 
 OnChunk = Callable[[Chunk], Awaitable[None]]

@@ -9,46 +9,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable
 
-from locus.core.messages import Block, MediaBlock, Message, RawBlock, ToolCall, ToolResult
+from locus.core.messages import Message
+from locus.models import estimate_tokens
 
 __all__ = ["Count", "Totals", "counter", "estimate_tokens"]
 
 #: From a message to its tokens.
 Count = Callable[[Message], int]
 
-#: UTF-8 bytes a token, the rule of thumb for English; bytes also come out right for scripts of one token a letter.
-BYTES_A_TOKEN = 4
-
-#: What providers wrap around each message: its role and its delimiters.
-TOKENS_A_MESSAGE = 4
-
-#: An image of about a megapixel; what a clip or a document costs is of that order and cannot be known here.
-TOKENS_A_MEDIUM = 1_500
-
 _forms = itertools.count(1)
-
-
-def estimate_tokens(message: Message) -> int:
-    """About how many tokens a message takes: four bytes of text a token, and a flat sum for media."""
-    return TOKENS_A_MESSAGE + sum(map(_block_tokens, message.content))
-
-
-def _block_tokens(block: Block) -> int:
-    if isinstance(block, MediaBlock):
-        return TOKENS_A_MEDIUM
-    if isinstance(block, ToolResult):
-        content = block.content
-        return _text_tokens(content) if isinstance(content, str) else sum(map(_block_tokens, content))
-    if isinstance(block, ToolCall):
-        return _text_tokens(block.name) + _text_tokens(block.malformed or repr(block.arguments))
-    if isinstance(block, RawBlock):
-        return _text_tokens(repr(block.data))
-    return _text_tokens(block.text)
-
-
-def _text_tokens(text: str) -> int:
-    size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-    return -(-size // BYTES_A_TOKEN)
 
 
 def counter(count: Count) -> Count:
