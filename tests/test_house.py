@@ -281,10 +281,6 @@ def test_importing_the_kernel_loads_nothing_but_its_dependencies(statement: str)
     assert packages - KERNEL_LOADS - sys.stdlib_module_names == set()
 
 
-# Modules that refer to each other, in annotations or lazily. None may be added; what is resolved goes from the list.
-KNOWN_CYCLES: list[set[str]] = []
-
-
 def references() -> dict[str, set[str]]:
     """What each module of the kernel refers to: imports, those for type checkers too, and ``Lazy("...")``."""
     names = {
@@ -307,7 +303,7 @@ def references() -> dict[str, set[str]]:
     return found
 
 
-def test_no_new_cycle_exists_in_the_kernel() -> None:
+def test_no_modules_of_the_kernel_refer_to_each_other() -> None:
     direct = references()
     assert len(direct) > 50
     reached = {name: set(others) for name, others in direct.items()}
@@ -320,7 +316,7 @@ def test_no_new_cycle_exists_in_the_kernel() -> None:
         for name, others in reached.items()
         if name in others
     }
-    assert cycles == set(map(frozenset, KNOWN_CYCLES))
+    assert cycles == set()
 
 
 # What each room may refer to: those below it, and those beside it. Plugins are found, chosen and configured over values

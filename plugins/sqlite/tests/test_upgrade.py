@@ -194,7 +194,7 @@ async def test_a_file_is_not_migrated_under_a_process_that_uses_it(
         claim = await older.claim("long", "w")
         next_version(migration)
         async with SqliteStore(path) as newer:
-            with pytest.raises(FileLocked, match=f"it has schema version {schema.VERSION - 1} and is to get"):
+            with pytest.raises(FileLocked, match=f"it has schema version {schema.VERSION - 1} and must be upgraded to"):
                 await newer.threads()
         await older.release(claim)
     async with SqliteStore(path) as newer:

@@ -61,11 +61,11 @@ def decompress(body: bytes) -> bytes:
     """The inverse.
 
     Raises:
-        ValueError: it is cut, or goes on behind its end.
+        ValueError: it is truncated, or has data after its end.
         zlib.error: it is damaged.
     """
     work = zlib.decompressobj(zdict=_DICTIONARY)
     text = work.decompress(body)
     if not work.eof or work.unused_data:
-        raise ValueError("a compressed row is cut, or goes on behind its end")
+        raise ValueError("a compressed row is truncated, or has data after its end")
     return text

@@ -206,8 +206,8 @@ def _insist_on_being_alone(db: sqlite3.Connection, path: Path, found: int) -> No
         if Holder(Process(host, machine, pid, started), lease).is_alive(now):
             raise FileLocked(
                 path,
-                f"it has schema version {found} and is to get {VERSION}, but pid {pid} on {host} uses it as it is; end "
-                "that process first (nothing was changed)",
+                f"it has schema version {found} and must be upgraded to {VERSION}, but pid {pid} on {host} uses it; "
+                "end that process first (nothing was changed)",
             )
 
 
