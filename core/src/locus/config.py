@@ -63,12 +63,14 @@ class AgentDefaults:
         max_iterations: 1 or more.
         checkpointer: ``"scheme:rest"`` of a plugin, or a path whose suffix an installed plugin takes; a relative one
             counts from the folder of the file that says so.
+        conversation: the conversation manager, ``"scheme:rest"`` of a plugin; ``"none"`` = the whole conversation.
     """
 
     model: str | None = field(default=None, repr=_repr_redacted)
     system_prompt: str | None = None
     max_iterations: int | None = field(default=None, validator=_at_least_one)
     checkpointer: str | None = field(default=None, repr=_repr_redacted)
+    conversation: str | None = None
 
 
 @frozen(kw_only=True)

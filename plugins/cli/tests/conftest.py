@@ -105,13 +105,13 @@ Locus = Callable[..., Done]
 @pytest.fixture
 def locus(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Locus:
     """Runs a command line in this process; of the plugins around it only the CLI and the test's own are seen."""
-    return run_in_process(capsys, monkeypatch, {"cli"})
+    return run_in_process(capsys, monkeypatch, {"cli", "conversation"})
 
 
 @pytest.fixture
 def keeper(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Locus:
     """The same where a plugin is installed that keeps conversations in files."""
-    return run_in_process(capsys, monkeypatch, {"cli", "sqlite"})
+    return run_in_process(capsys, monkeypatch, {"cli", "conversation", "sqlite"})
 
 
 def run_in_process(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, seen: set[str]) -> Locus:

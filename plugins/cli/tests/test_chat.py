@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 Locus = Callable[..., Any]
@@ -70,3 +71,58 @@ def test_question_in_a_pipe_stays_open(process: Locus, tools: str) -> None:
     done = process("chat", "-m", "toy:asks", "-t", tools, stdin=b"one\n")
 
     assert "the question is still open" in done.err
+
+
+# --- the window of the model ------------------------------------------------------------------------
+
+ANIMALS = [f"{name} {'x' * 300}" for name in ("ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen", "ibex", "jay")]
+
+
+def test_chat_goes_on_at_the_window_of_the_model_and_its_thread_stays_usable(process: Locus, tmp_path: Path) -> None:
+    kept = ["-m", "toy:narrow", "--thread", "t", "--checkpointer", str(tmp_path / "kept.db")]
+
+    done = process("chat", *kept, stdin="\n".join(ANIMALS).encode())
+    after = process("run", f"yak {'x' * 300}", "-q", *kept)
+
+    assert (done.status, done.err.count("failed")) == (0, 0)
+    assert done.out.count("stopped: ") == len(ANIMALS)
+    assert (after.status, after.err) == (0, "")
+    shown = json.loads(after.out)
+    assert shown[-1].startswith("yak x")
+    assert not any(text.startswith("dog") for text in shown)
+    said = process("threads", "show", "t", "--messages", *kept[4:])
+    assert all(animal in said.out for animal in ANIMALS)
+
+
+def test_compact_puts_a_summary_in_the_place_of_what_was_said(process: Locus, tmp_path: Path) -> None:
+    kept = ["-m", "toy:narrow", "--thread", "t", "--checkpointer", str(tmp_path / "kept.db")]
+    lines = [*(f"{name} {'x' * 100}" for name in ("ant", "bee", "cat", "dog")), "/compact", "eel"]
+
+    done = process("chat", *kept, stdin="\n".join(lines).encode())
+    after = process("run", "fox", "-q", *kept)
+
+    assert done.status == 0
+    assert "with your next message, a summary takes the place of the older ones" in done.out
+    assert "summarize: " in done.out
+    shown = json.loads(after.out)
+    assert any(text.startswith("[Summary of ") for text in shown)
+    assert [text for text in shown if text in ("eel", "fox")] == ["eel", "fox"]
+
+
+def test_configuration_has_another_manager_or_none(process: Locus, here: Path, tmp_path: Path) -> None:
+    kept = ["-m", "toy:echo", "--thread", "t", "--checkpointer", str(tmp_path / "kept.db")]
+    (here / "locus.toml").write_text('[agent]\nconversation = "conversation:window:2"\n')
+    for text in ("one", "two", "three"):
+        done = process("run", text, "-q", *kept)
+    assert json.loads(done.out)["said"] == ["three"]
+    assert "decides what the model sees" in process("chat", *kept, stdin=b"/compact").err
+
+    (here / "locus.toml").write_text('[agent]\nconversation = "none"\n')
+    failed = process("chat", "-m", "toy:narrow", stdin="\n".join(ANIMALS).encode())
+    assert failed.status == 1
+    assert "characters are too many" in failed.err
+
+    (here / "locus.toml").write_text('[agent]\nconversation = "conversation:windwo"\n')
+    wrong = process("run", "x", "-m", "toy:echo")
+    assert (wrong.status, len(wrong.lines)) == (2, 1)
+    assert "'compact', 'compact:TOKENS'" in wrong.err

@@ -13,7 +13,7 @@ import anyio
 import click
 from attrs import frozen
 
-from locus.core.errors import ModelError
+from locus.core.errors import ContextOverflow, ModelError
 from locus.core.events import Event
 from locus.core.messages import Message, Role, ThinkingBlock, Usage
 from locus.journal import JournalStore, MemoryStore
@@ -102,6 +102,16 @@ def _echo(request: ModelRequest) -> Turn:
     return json.dumps({"said": said, "system": system, "temperature": request.settings.temperature})
 
 
+def _narrow(request: ModelRequest) -> Turn:
+    """A model with a window of 2,000 characters, which no one is told of."""
+    size = sum(len(message.text) for message in request.messages)
+    if size > 2_000:
+        raise ContextOverflow(f"{size} characters are too many", provider="toy")
+    if request.purpose == "summarize":
+        return "Animals were named."
+    return json.dumps([message.text[:40] for message in request.messages])
+
+
 SCRIPTS: Mapping[str, Sequence[Turn]] = {
     "product": [["Let me see. ", call("multiply", a=1234, b=5678)], "The product is 7006652."],
     "wrong": [[call("multiply", a="x", b=1), call("divide", a=1)], "That went wrong."],
@@ -120,6 +130,7 @@ SCRIPTS: Mapping[str, Sequence[Turn]] = {
     "evil": ["\x1b]0;owned\x07\x1b[31mred\x1b[0m \udc80"],
     "long": ["word " * 20_000],
     "echo": [_echo],
+    "narrow": [_narrow],
 }
 
 

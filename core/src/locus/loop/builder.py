@@ -15,6 +15,7 @@ from locus.core.frozen import EMPTY, FrozenDict
 from locus.core.lazy import Lazy
 from locus.core.protocols import AnyOf, has_all_of
 from locus.core.state import AgentState
+from locus.hooks.context import ConversationManager
 from locus.hooks.manager import HookManager
 from locus.hooks.sessions import RUN_SESSION
 from locus.journal.effects import InProcess, SystemClock
@@ -95,7 +96,7 @@ def build_runtime(options: AgentOptions) -> AgentRuntime:
         hooks=manager.table,
         plugins=manager.reports,
         versions=FrozenDict(run_report(manager.reports).versions),
-        manager=options.conversation_manager,
+        manager=_conversation_manager(options, configured, settings, catalogue),
         settings=options.model_settings or ModelSettings(),
         output=None if options.output_schema is None else output.output_schema(options.output_schema),
         max_revisions=options.max_revisions,
@@ -138,6 +139,19 @@ def _store(
         )
     made: JournalStore | None = store
     return made
+
+
+def _conversation_manager(
+    options: AgentOptions, configured: Mapping[str, Any], settings: Mapping[str, Any], catalogue: Catalogue | None
+) -> ConversationManager | None:
+    text = configured.get("conversation")
+    if options.conversation_manager is not None or text in (None, "none"):
+        return options.conversation_manager
+    made: Any = providers.provide("conversation_manager", text, catalogue=catalogue, settings=settings)
+    if not has_all_of(made, ConversationManager):
+        raise ConfigError(f"[agent] conversation = {text!r}: expected a ConversationManager, the plugin made {made!r}")
+    manager: ConversationManager = made
+    return manager
 
 
 def _model(

@@ -15,6 +15,7 @@ from locus import Agent
 from locus.core.errors import ConfigError, ModelError
 from locus.models import Model, get_model
 from locus_kit.loading import load_tools
+from locus_plugin_cli.compaction import Compaction, choose_compaction
 from locus_plugin_cli.folders import FOLDER, folder_mark
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.model_choice import choose_model
@@ -42,6 +43,7 @@ class Session:
         project: the configuration and the plugins.
         chosen: the model's name.
         model: the model, made.
+        compaction: keeps the conversation inside the model's window; None where that is switched off.
         tools: the tools of ``--tools``.
         journals: where conversations are kept.
         thread: the id of the conversation.
@@ -51,6 +53,7 @@ class Session:
     project: Project
     chosen: str
     model: Model
+    compaction: Compaction | None
     tools: tuple[object, ...]
     journals: Journals
     thread: str
@@ -66,11 +69,13 @@ class Session:
         # Tools first: a typing mistake in a file should not cost the loading of a model.
         tools = tuple(tool for reference in dict.fromkeys(options.tools) for tool in _tools(reference))
         chosen = choose_model(options.model, project, os.environ)
+        model = _ready_model(chosen.model, project)
         return cls(
             options=options,
             project=project,
             chosen=chosen.model,
-            model=_ready_model(chosen.model, project),
+            model=model,
+            compaction=choose_compaction(model, project),
             tools=tools,
             journals=journals,
             thread=options.thread or f"thread-{uuid4().hex[:12]}",
@@ -98,6 +103,8 @@ class Session:
             max_iterations=self.options.max_iterations,
             model_settings=self.options.model_settings,
             checkpointer=self.journals.store,
+            conversation_manager=self.compaction if self.compaction is not None and self.compaction.manages else None,
+            hooks=() if self.compaction is None else [self.compaction],
             config=self.project.config,
             catalogue=self.project.catalogue,
         )

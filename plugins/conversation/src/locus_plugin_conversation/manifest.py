@@ -11,6 +11,7 @@ plugin = Plugin(
     api=(1, 0),
     summary="Keeps long conversations inside the model's window: a sliding window, summaries, compaction by tokens.",
     hooks=("locus_plugin_conversation.hook:ConversationHook",),
+    provides={"conversation_manager": "locus_plugin_conversation.factory:make"},
     settings="locus_plugin_conversation.settings:ConversationSettings",
     compat_paths={
         f"{_CONVERSATION}:LLMCompactor": "locus_plugin_conversation.compactor:LLMCompactor",

@@ -93,6 +93,11 @@ class LlamaCppModel:
         return f"llamacpp:{self._source.name}"
 
     @property
+    def context_window(self) -> int:
+        """Tokens of the context window."""
+        return self._settings.n_ctx
+
+    @property
     def engine(self) -> Engine:
         """The engine of this file and these settings, shared by the whole process."""
         source, cache_dir = self._source, self._settings.cache_dir

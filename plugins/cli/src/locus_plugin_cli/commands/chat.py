@@ -36,6 +36,7 @@ _HELP = """\
 /help           this list
 /tokens         tokens of this sitting
 /system [TEXT]  show the system prompt, or set it from the next turn on
+/compact        a summary takes the place of what was said before, for the model; the thread keeps all of it
 /new            begin another conversation
 /quit           leave; so does Ctrl-D
 //TEXT          a message that begins with a slash
@@ -44,7 +45,7 @@ A line that ends with \\ goes on in the next; what is pasted is one message. Ctr
 #: How many turns of a conversation that goes on are shown.
 _SHOWN_TURNS = 2
 
-_COMMANDS = ("help", "tokens", "system", "new", "quit")
+_COMMANDS = ("help", "tokens", "system", "compact", "new", "quit")
 
 
 @click.command(short_help="Talk with an agent.")
@@ -167,6 +168,8 @@ class _Talk:
                 click.echo(f"{count_of(self._turns, 'turn')}, {format_tokens(self._usage)}")
             case "system":
                 self._set_system(rest.strip())
+            case "compact":
+                self._compact()
             case "new":
                 self._conversation.session = attrs.evolve(
                     self._conversation.session, thread=f"thread-{uuid4().hex[:12]}"
@@ -177,6 +180,14 @@ class _Talk:
                 hint = f"did you mean /{near}?" if near else "/help lists the commands"
                 say(f"no command /{one_line(name)}; {hint}; //TEXT sends text that begins with a slash")
         return False
+
+    def _compact(self) -> None:
+        compaction = self._conversation.session.compaction
+        if compaction is None or not compaction.manages:
+            say("[agent] conversation or [plugins.conversation] in the configuration decides what the model sees")
+            return
+        compaction.want()
+        click.echo("with your next message, a summary takes the place of the older ones for the model")
 
     def _set_system(self, text: str) -> None:
         if not text:
