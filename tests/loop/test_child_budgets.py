@@ -234,7 +234,7 @@ async def test_an_ending_by_a_limit_above_says_so() -> None:
     await parent(TokenLimit(135), [gather], call("gather"), "z").run("x")
     ends = of(recorder.events, TerminateEvent)
     assert [(e.reason, e.satisfied) for e in ends] == [("TokenLimit", ("TokenLimit",))] * 2
-    assert {e.detail for e in ends} == {"what a run above this one may spend is used up"}
+    assert {e.detail for e in ends} == {"used up together with what other runs of the tree have spent"}
 
 
 async def test_what_a_child_spends_is_seen_above_before_it_ends() -> None:
@@ -393,6 +393,41 @@ async def test_a_child_that_asked_has_spent_what_it_spent() -> None:
     result = await agent.resume(asked, "yes")
     assert result.usage.total_tokens == 75
     assert results(result) == ["TokenLimit, 60"]
+
+
+@pytest.mark.parametrize("store", ["none", "memory"])
+async def test_a_child_that_was_given_up_has_spent_what_it_spent(store: str) -> None:
+    """Its usage is not in the state of its parent, which ends for the limit nevertheless."""
+
+    @tool
+    async def impatient(ctx: ToolContext[Any]) -> str:
+        """Gives its child up in the middle."""
+        with anyio.CancelScope() as scope:
+
+            @tool
+            async def hang() -> str:
+                """Is given up here."""
+                scope.cancel()
+                await anyio.sleep_forever()
+                return "never"
+
+            await ctx.run_child(Agent(ScriptedModel(call("hang")), tools=[hang]), "x")
+        return "gave up"
+
+    model = ScriptedModel([call("impatient")], after="repeat")
+    kept = MemoryStore()
+    agent = Agent(
+        model,
+        tools=[impatient],
+        termination=TokenLimit(59),
+        max_iterations=9,
+        checkpointer=kept if store == "memory" else None,
+    )
+    result = await agent.run("x", thread_id="t")
+    assert result.stop_reason == "TokenLimit"
+    assert result.detail == "used up together with what other runs of the tree have spent"
+    assert result.error is None
+    assert len(model.requests) == 2  # 15 each, and the same for two children: 60
 
 
 async def test_a_state_in_the_middle_counts_what_was_spent_before() -> None:

@@ -562,7 +562,7 @@ async def test_children_that_a_limit_above_ended(store: MemoryStore, place: str)
     above = 0
     for child in ids:
         bodies_of = [e.body for e in await store.read(child)]
-        above += sum(isinstance(b, Transition) and b.detail.startswith("what a run above") for b in bodies_of)
+        above += sum(isinstance(b, Transition) and b.detail.startswith("used up together") for b in bodies_of)
         await same(dead(store, name="expert", tools=[add], hooks=[Asks()], max_iterations=9), child)
     assert above
     assert counting == 0 or place != "think"

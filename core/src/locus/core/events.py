@@ -65,7 +65,7 @@ NODE_ERROR = "NodeError"
 CONDITION_ERROR = "ConditionError"
 
 _CANCELLED = "Cancelled"
-_ABOVE = "what a run above this one may spend is used up"
+_OTHERS = "used up together with what other runs of the tree have spent"
 _FAILURES = frozenset({MODEL_ERROR, NODE_ERROR, CONDITION_ERROR})
 
 
@@ -116,14 +116,14 @@ class Ending:
         return cls(f"{_CANCELLED}: {reason}" if reason else _CANCELLED, (_CANCELLED,), error=error)
 
     @classmethod
-    def from_above(cls, limit: str) -> Ending:
-        """The ending of a child that was within its own limits, and beyond one of a run above it."""
-        return cls(limit, (limit,), _ABOVE)
+    def from_others(cls, limit: str) -> Ending:
+        """The ending of a run for a limit that other runs of its tree used up: its own state does not show that."""
+        return cls(limit, (limit,), _OTHERS)
 
     @property
-    def is_above(self) -> bool:
-        """Whether a limit of a run above ended the run: its own state does not show why."""
-        return self.detail == _ABOVE
+    def is_from_others(self) -> bool:
+        """Whether it is such an ending."""
+        return self.detail == _OTHERS
 
     @property
     def is_cancelled(self) -> bool:

@@ -11,7 +11,6 @@ from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import anyio
 from attrs import define, evolve, field
 
 from locus.core.directives import Allow, Cancel, Directive, Interrupt, Reject, Retry, cancel_reason
@@ -44,7 +43,7 @@ from locus.hooks.table import HookHealth
 from locus.journal.effects import CallerCancel, Clock
 from locus.models.call import ChildUsage, hash_request, model_step
 from locus.models.protocol import ModelRequest, ModelResponse
-from locus.tools.account import Account
+from locus.tools.account import Account, child_thread
 from locus.tools.outcome import CallOutcome
 
 if TYPE_CHECKING:
@@ -227,7 +226,7 @@ class SegmentContext:
             return True
         if state is self.cleared and not self._timed:
             # The router has just asked about this very state, and no clock can have changed the answer.
-            return self.parent is not None and self._find_above() is not None
+            return (self.parent or self.account) is not None and self._is_used_up_by_others()
         if self._timed:
             passed = self._monotonic() - self._mark
             state = state.at(updated_at=self.host.effects.now(), active_seconds=state.active_seconds + passed)
@@ -238,7 +237,7 @@ class SegmentContext:
             return True
         if found is not None:
             self.stop = Ending.of(found)
-        return found is not None or (self.parent is not None and self._find_above() is not None)
+        return found is not None or ((self.parent or self.account) is not None and self._is_used_up_by_others())
 
     def is_out_of_time(self) -> bool:
         """Whether the time of this run, or of one above it, is used up; sets `stop` then."""
@@ -248,7 +247,7 @@ class SegmentContext:
             return self.over_budget(self.state)
         if parent is None or not parent.is_out_of_time():
             return False
-        self.stop = self.stop or Ending.from_above(parent.stop_reason)
+        self.stop = self.stop or Ending.from_others(parent.stop_reason)
         return True
 
     def find_exceeded(self, more: Usage | None = None) -> str | None:
@@ -263,18 +262,16 @@ class SegmentContext:
             state = state if more is None else state.with_usage(more)
             tokens, dollars = state.total_tokens_used, state.cost
         found = self.bounds.find_reached(tokens=tokens, seconds=seconds, dollars=dollars)
-        return found if found is not None or self.parent is None else self._find_above()
+        return self.stop_reason if found is None and self._is_used_up_by_others() else found
 
-    def _find_above(self) -> str | None:
-        """The limit of a run above that forbids another model call, or None; sets `stop` when there is one."""
-        account, parent = self.account, self.parent
-        found = account.above.find_exceeded() if account is not None and account.above is not None else None
-        until = None if parent is None else parent.deadline
-        if found is None and until is not None and anyio.current_time() >= until:
-            found = "TimeLimit"
+    def _is_used_up_by_others(self) -> bool:
+        """Whether a limit forbids another model call that the state does not show to be reached; sets `stop` then."""
+        found = None if self.account is None else self.account.find_exceeded()
+        if found is None and self.parent is not None and self.parent.is_out_of_time():
+            found = self.parent.stop_reason
         if found is not None:
-            self.stop = Ending.from_above(found)
-        return found
+            self.stop = Ending.from_others(found)
+        return found is not None
 
     def take_elapsed(self) -> float:
         """Seconds since the last call of this method; the runner adds them to ``active_seconds``."""
@@ -424,7 +421,7 @@ class SegmentContext:
         self, agent: Any, prompt: Any, budget: Any, step_id: StepId, account: Account | None, answers: Any = None
     ) -> Any:
         """Run or resume a child; its journal is its own thread, named after this one and the step."""
-        thread_id = f"{self.thread_id}/{self.run_id[:8]}/{step_id}"
+        thread_id = child_thread(self.host, step_id)
         replayed = self.host.find_unchecked(step_id) is not None
         try:
             result = await agent.run_as_child(

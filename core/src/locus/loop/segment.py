@@ -49,9 +49,11 @@ from locus.loop.thread import (
     ended_before,
     matched_answers,
     recorded_ending,
+    restore_account,
 )
 from locus.loop.transition import advance_node, commit, emit_end, end_suspended
 from locus.models.call import ChildUsage, ModelCallResult, open_session, request_fingerprint
+from locus.tools.account import Account
 from locus.tools.cancellation import cancellations, find_exit, is_cancellation
 
 if TYPE_CHECKING:
@@ -257,20 +259,17 @@ async def _resume(run: SegmentContext, segment: Segment, sessions: RunSessions) 
     await host.resume()
     if answers:
         await host.answer(answers)
-    total = host.state.usage
     for step in host.steps:
         # What recorded steps have spent is charged here, once; a replay of them charges nothing. (Think's own call
         # is charged with its answer.)
-        spent = step.value if isinstance(step, Outcome) else step
+        spent = step.value if isinstance(step, Outcome) and step.step_id.node != THINK else step
         if isinstance(spent, ModelCallResult | ChildUsage | ModelFailed) and spent.usage is not None:
-            total += spent.usage
-            if spent is step or step.step_id.node != THINK:
-                run.charge(spent.usage)
+            run.charge(spent.usage)
     if last is not None and last.uncharged is not None:
         run.charge(last.uncharged)
-        total += last.uncharged
-    if run.account is not None:
-        run.account.catch_up(total)
+    if run.is_limited:
+        run.account = run.account or Account().limit(run.bounds)
+        await restore_account(run.account, host)
     run.take_elapsed()
     run.state = host.state
     run.resumed = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from attrs import field
@@ -10,14 +11,17 @@ from attrs import field
 from locus.core.errors import InterruptMismatch, StepFailed, closest
 from locus.core.events import INTERRUPTED, Ending
 from locus.core.frozen import EMPTY, FrozenDict, frozen
-from locus.core.journal import Asked
+from locus.core.journal import CHILD, EXECUTE, Asked, ModelFailed, Outcome, StepId
 from locus.core.messages import Message
+from locus.journal.host import JournalHost
+from locus.models.call import ChildUsage, ModelCallResult
+from locus.tools.account import child_thread
 from locus.tools.outcome import with_recorded_results
 
 if TYPE_CHECKING:
     from locus.core.journal import Transition
     from locus.core.state import AgentState
-    from locus.journal.host import JournalHost
+    from locus.tools.account import Account
 
 __all__ = [
     "WENT_ON",
@@ -27,6 +31,7 @@ __all__ = [
     "ended_before",
     "matched_answers",
     "recorded_ending",
+    "restore_account",
 ]
 
 #: Why the calls of a run were not run that the user left behind.
@@ -156,3 +161,31 @@ def _explain_ids(host: JournalHost, given: Mapping[Any, Any]) -> str | None:
         if near is not None:
             return f"no open question has the id {key!r}; did you mean {near!r}?"
     return None
+
+
+async def restore_account(account: Account, host: JournalHost) -> None:
+    """Let an account know what a run has spent in earlier processes, with all runs below it that were left open.
+
+    Children would be found one by one, when the bodies that run them are entered again; the first to go on could not
+    see what the others had spent. Only those that keep their journals in a store of their own are found that late.
+    """
+    spent = [step.value if isinstance(step, Outcome) else step for step in host.steps]
+    usages = [s.usage for s in spent if isinstance(s, ModelCallResult | ChildUsage | ModelFailed)]
+    usages.append(None if host.last is None else host.last.uncharged)
+    account.catch_up(sum((usage for usage in usages if usage is not None), host.state.usage))
+    for ordinal in range(len(host.state.unanswered)) if host.open_node == EXECUTE else ():
+        call = StepId(host.state.iteration, EXECUTE, ordinal)
+        await _restore_children(account.open_below(ordinal), host, call)
+        while call in host.retried_steps:
+            call = call.at_attempt(call.attempt + 1)
+            await _restore_children(account.open_below(ordinal), host, call)
+
+
+async def _restore_children(part: Account, host: JournalHost, call: StepId) -> None:
+    for number in count():
+        step_id = call.inner(CHILD, number)
+        if host.find_unchecked(step_id) is None:  # else it has ended, and its parent was charged with it
+            below = await JournalHost.peek(host.store, child_thread(host, step_id))
+            if below is None:
+                return
+            await restore_account(part.open_below(step_id), below)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import define, evolve
+from attrs import define, evolve, field
 
 from locus.core.errors import BudgetExceeded
 from locus.core.frozen import frozen
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from locus.core.termination import Bounds, TerminationCondition
     from locus.journal.host import JournalHost
 
-__all__ = ["Account", "Budget", "check_budget", "limits_of"]
+__all__ = ["Account", "Budget", "check_budget", "child_thread", "limits_of"]
 
 #: The name under which it is recorded how a turn's calls share what was left.
 RESERVED = "reserved"
@@ -84,10 +84,15 @@ def check_budget(budget: Budget) -> None:
             raise BudgetExceeded(name, _NOTHING_LEFT)
 
 
+def child_thread(host: JournalHost, step_id: StepId) -> str:
+    """The thread of a child: it is named after its parent's, and after the step that it is there."""
+    return f"{host.claim.thread_id}/{host.run_id[:8]}/{step_id}"
+
+
 _ANYTHING = Budget()
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Account:
     """What was spent below a point of a tree of runs, as of now.
 
@@ -103,6 +108,12 @@ class Account:
     max_dollars: float | None = None
     tokens: int = 0
     dollars: float = 0.0
+    #: The accounts below that are open, by the number of a call, or by the step of a child.
+    below: dict[int | StepId, Account] = field(factory=dict)
+
+    def open_below(self, key: int | StepId) -> Account:
+        """The account below under that key: a new one, unless there is one already."""
+        return self.below.setdefault(key, Account(self))
 
     def limit(self, bounds: Bounds) -> Account:
         """Set the limits to those of a condition."""
@@ -178,15 +189,19 @@ class Account:
             rest = self.find_rest()
             record = {"calls": tuple(ordinals), "tokens": rest.tokens, "dollars": rest.dollars}
             host.defer(Outcome(run_id=host.run_id, step_id=step_id, value=record))
+            self.below = {}  # of the turns before
         calls, tokens, dollars = list(record["calls"]), record["tokens"], record["dollars"]
-        parts = {ordinal: Account(self, max_tokens=0, max_dollars=0.0) for ordinal in ordinals}
+        parts = {ordinal: self.open_below(ordinal) for ordinal in ordinals}
+        for part in parts.values():
+            part.max_tokens, part.max_dollars = 0, 0.0
         for number, ordinal in enumerate(reversed(calls)):
             if ordinal in parts:  # parts of tokens are whole, and add up
                 parts[ordinal].max_tokens = None if tokens is None else (tokens + number) // len(calls)
                 parts[ordinal].max_dollars = None if dollars is None else dollars / len(calls)
         for step in host.steps if isinstance(found, Outcome) else ():
-            part = parts.get(step.step_id.root.ordinal) if step.step_id.node == CHILD else None
-            if part is not None and isinstance(step, Outcome):
+            ordinal = step.step_id.root.ordinal
+            if step.step_id.node == CHILD and isinstance(step, Outcome) and ordinal in parts:
                 spent: Usage = step.value.usage  # of a child that has ended; its parent was charged with it
+                part = parts[ordinal]
                 part.tokens, part.dollars = part.tokens + spent.total_tokens, part.dollars + (spent.cost or 0.0)
         return list(parts.values())

@@ -13,7 +13,6 @@ from attrs import define, field
 from locus.core.directives import Interrupt
 from locus.core.events import ToolProgressEvent
 from locus.core.step_id import CHILD, STEP
-from locus.tools.account import Account
 from locus.tools.call import BodyEntry, PendingCall
 from locus.tools.cancellation import is_failure
 from locus.tools.context import ToolContext
@@ -238,7 +237,7 @@ class _BodyContext(ToolContext[Any]):
         step_id, account = self._step_id.inner(CHILD, self._children), self._c.account
         self._children += 1
         if account is not None:
-            account = Account(account)
+            account = account.open_below(step_id)
         result = await self._run.run_child(agent, prompt, budget, step_id, account)
         while result.interrupts:
             # The child's questions surface here as this body's own; with their answers the child goes on.

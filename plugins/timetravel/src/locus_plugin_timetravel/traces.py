@@ -169,11 +169,11 @@ class NodeTrace:
         return next((b.reason for b in self.bodies if isinstance(b, Cancelled) and b.run_id == self.run_id), None)
 
     @cached_property
-    def above(self) -> Ending | None:
-        """The limit of a run above this one that ended it here, or None: no state of this run shows that."""
+    def used_up(self) -> Ending | None:
+        """The limit that other runs of the tree had used up, and that ended the run here, or None."""
         made = self.transition
         ending = None if made is None else Ending(made.why, made.satisfied, made.detail)
-        return ending if ending is not None and ending.is_above else None
+        return ending if ending is not None and ending.is_from_others else None
 
     @cached_property
     def idle(self) -> bool:

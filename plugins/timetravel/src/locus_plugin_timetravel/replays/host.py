@@ -184,8 +184,8 @@ class ReplayHost(JournalHost):
             self._compare(step_id, found.digest, digest)
         elif self.trace.node == Node.EXECUTE and self.trace.cancelled is not None:
             self.run.cancel(self.trace.cancelled)  # a call that was not run any more
-        elif self.trace.node == Node.EXECUTE and self.trace.above is not None:
-            self.run.stop = self.trace.above  # as well
+        elif self.trace.node == Node.EXECUTE and self.trace.used_up is not None:
+            self.run.stop = self.trace.used_up  # as well
         else:
             self._use_up_time()
         return found
@@ -240,9 +240,9 @@ class ReplayHost(JournalHost):
         raise self.differs(getattr(body, "step_id", type(body).__name__), None, came_to)
 
     @property
-    def above(self) -> Ending | None:
-        """The limit of a run above for which the record ends here, once the model is not asked any more."""
-        return None if self.trace.node == Node.THINK and self._is_ahead else self.trace.above
+    def used_up(self) -> Ending | None:
+        """The limit of the tree for which the record ends here, once the model is not asked any more."""
+        return None if self.trace.node == Node.THINK and self._is_ahead else self.trace.used_up
 
     # -- a cancel, and the end of a node ----------------------------------------------------------
 
@@ -265,7 +265,7 @@ class ReplayHost(JournalHost):
         self._use_up_time()
         if self.trace.cancelled is not None:
             self.run.cancel(self.trace.cancelled)
-        self.run.stop = self.run.stop or self.trace.above
+        self.run.stop = self.run.stop or self.trace.used_up
         for found in self.steps:
             if found.step_id.node == REVIEW and found.step_id not in self._asked_for:
                 raise self.differs(found.step_id, getattr(found, "value", None), None)

@@ -67,7 +67,7 @@ class ReplayRun(SegmentContext):
         """As in a run, at the time and with the cancellation of the record."""
         self.host.before_call()
         if not super().over_budget(state):
-            self.stop = self.host.above
+            self.stop = self.host.used_up
         return self.stop is not None or self.halted
 
     async def call_model(self, request: ModelRequest, *, model: Any = None, purpose: str) -> ModelResponse:
@@ -82,8 +82,8 @@ class ReplayRun(SegmentContext):
         if not self.halted and self.host.find_unchecked(self._next) is not None:
             return None
         found = super().find_exceeded(more)
-        if found is None and self.host.trace.above is not None:
-            self.stop = self.host.trace.above
+        if found is None and self.host.trace.used_up is not None:
+            self.stop = self.host.trace.used_up
             found = self.stop_reason
         return found
 
