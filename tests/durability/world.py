@@ -178,7 +178,7 @@ async def _answer(host: JournalHost, name: str, question: str) -> Any:
     step_id = StepId(host.state.iteration, "wait", name=name)
     given = host.answers(step_id)
     if given:
-        return given[0].answer
+        return given[0][1]
     await host.ask(Asked(run_id=host.run_id, interrupt_id=name, step_id=step_id, question=question))
     raise Suspended
 

@@ -19,6 +19,7 @@ from locus import (
     HookFailedEvent,
     Interrupt,
     InterruptEvent,
+    Option,
     Reject,
     Retry,
     ToolCompleteEvent,
@@ -31,6 +32,8 @@ from locus.plugin import RunContext, hookimpl
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
+
+YES_OR_NO = (Option("yes", allow=True), Option("no"))
 
 
 @pytest.fixture(autouse=True)
@@ -167,12 +170,12 @@ async def test_siblings_of_a_call_that_a_person_is_asked_about_run_once() -> Non
     agent = Agent(
         ScriptedModel(turn, "done"),
         tools=[add, confirm],
-        hooks=[Decider(a2=Interrupt("Two?", ("yes", "no"))), recorder],
+        hooks=[Decider(a2=Interrupt("Two?", YES_OR_NO)), recorder],
     )
     asked = await agent.run("x")
     questions = {q.question: q for q in asked.interrupts}
     assert set(questions) == {"Two?", "Shall I pay?"}
-    assert questions["Two?"].options == ("yes", "no")
+    assert questions["Two?"].options == YES_OR_NO
     assert [e.question for e in of(recorder.events, InterruptEvent)] == [q.question for q in asked.interrupts]
     assert bodies == {"add": 1, "confirm": 1}
 
@@ -191,7 +194,7 @@ async def test_a_call_may_need_a_persons_consent_and_then_ask_by_itself() -> Non
     first = await agent.run("x")
     assert [q.question for q in first.interrupts] == ["May I confirm?"]
     assert bodies["confirm"] == 0
-    second = await agent.resume(first, "yes")
+    second = await agent.resume(first, "allow")
     assert [q.question for q in second.interrupts] == ["Shall I pay?"]
     result = await agent.resume(second, "with pleasure")
     assert results(result) == ["pay: with pleasure"]
@@ -206,7 +209,7 @@ async def test_a_rejection_after_the_consent_still_counts() -> None:
             return Interrupt("May I?") if self.asked == 1 else Reject("the shop has closed")
 
     agent = Agent(ScriptedModel(call("add", a=1), "done"), tools=[add], hooks=[Once()])
-    result = await agent.resume(await agent.run("x"), "yes")
+    result = await agent.resume(await agent.run("x"), "allow")
     assert results(result) == ["Error: Rejected: the shop has closed"]
     assert bodies["add"] == 0
 
@@ -278,7 +281,7 @@ async def test_a_decider_that_raises_its_question_has_asked_it(how: str) -> None
     agent = Agent(ScriptedModel(call("add", a=1), "done"), tools=[add], hooks=[wrong(how, "locus_decide_tool_call")])
     asked = await agent.run("x")
     assert [q.question for q in asked.interrupts] == ["May I?"]
-    result = await agent.resume(asked, "yes")
+    result = await agent.resume(asked, "allow")
     assert results(result) == ["2"]
     assert failures(result) == ()
 

@@ -16,6 +16,7 @@ from locus import (
     Hook,
     Interrupt,
     InterruptEvent,
+    Option,
     TerminateEvent,
     ToolCompleteEvent,
     ToolContext,
@@ -23,8 +24,11 @@ from locus import (
     tool,
 )
 from locus.core.errors import InterruptMismatch, NothingToResume
+from locus.core.events import event_from_json, event_to_json
+from locus.core.journal import entry_from_json, entry_to_json
 from locus.core.messages import ToolCall
 from locus.journal import MemoryStore
+from locus.journal.host import JournalHost
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
@@ -297,7 +301,7 @@ async def test_except_exception_in_a_body_does_not_swallow_the_question() -> Non
     assert results(await agent.resume(asked, "so")) == ["said so"]
 
 
-@pytest.mark.parametrize("answer", ["yes", True, "allow"])
+@pytest.mark.parametrize("answer", ["allow", True, Option("allow", allow=True)])
 async def test_a_hook_can_ask_before_a_call(answer: Any) -> None:
     class Careful(Hook):
         def on_tool_call(self, call: ToolCall) -> Interrupt | None:
@@ -319,9 +323,153 @@ async def test_a_person_can_refuse_what_a_hook_asked_about() -> None:
             return Interrupt("Add really?")
 
     agent = Agent(ScriptedModel(call("add", a=1), "done"), tools=[add], hooks=[Careful()])
-    result = await agent.resume(await agent.run("x"), "no, never")
-    assert results(result) == ["Error: Rejected: a person refused this call: no, never"]
+    asked = await agent.run("x")
+    assert asked.interrupts[0].options == (Option("allow", allow=True), Option("refuse"))
+    with pytest.raises(InterruptMismatch, match=r"'yes' is not an answer to .*; choose one of 'allow', 'refuse'"):
+        await agent.resume(asked, "yes")
+    result = await agent.resume(asked, "refuse")
+    assert results(result) == ["Error: Rejected: a person refused this call: refuse"]
     assert bodies["add"] == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("run", "2"),
+        ("always", "2"),
+        (True, "2"),
+        ("skip", "Error: Rejected: a person refused this call: skip"),
+        ("yes", "Error: Rejected: a person refused this call: yes"),
+        (False, "Error: Rejected: a person refused this call: yes"),
+    ],
+)
+async def test_the_options_of_a_hook_say_which_answers_let_the_call_run(answer: Any, expected: str) -> None:
+    options = ("yes", Option("run", allow=True), Option("always", allow=True), Option("skip"))
+
+    class Careful(Hook):
+        def on_tool_call(self, call: ToolCall) -> Interrupt:
+            return Interrupt("Add really?", options)
+
+    recorder, store = Recorder(), MemoryStore()
+    agent = Agent(ScriptedModel(call("add", a=1), "done"), tools=[add], hooks=[Careful(), recorder], checkpointer=store)
+    asked = await agent.run("x", thread_id="t")
+    assert asked.interrupts[0].options == options
+    [event] = of(recorder.events, InterruptEvent)
+    assert event.options == options
+    assert event_to_json(event)["options"] == [
+        "yes",
+        {"label": "run", "allow": True},
+        {"label": "always", "allow": True},
+        {"label": "skip"},
+    ]
+    assert event_from_json(event_to_json(event)) == event
+    result = await agent.resume("t", answer)
+    assert results(result) == [expected]
+
+
+async def test_the_options_that_the_person_saw_count_and_not_those_of_the_hook_by_now() -> None:
+    class Changing(Hook):
+        words = "allow", "refuse"
+
+        def on_tool_call(self, call: ToolCall) -> Interrupt:
+            return Interrupt("Add?", (Option(self.words[0], allow=True), Option(self.words[1])))
+
+    hook = Changing()
+    agent = Agent(ScriptedModel(call("add", a=1), "done"), tools=[add], hooks=[hook])
+    asked = await agent.run("x")
+    hook.words = "refuse", "allow"
+    assert results(await agent.resume(asked, "refuse")) == ["Error: Rejected: a person refused this call: refuse"]
+
+
+async def test_two_options_of_one_label_approve_only_when_both_do() -> None:
+    class Careful(Hook):
+        def on_tool_call(self, call: ToolCall) -> Interrupt:
+            return Interrupt("Add?", (Option("ok", allow=True), Option("ok")))
+
+    agent = Agent(ScriptedModel(call("add", a=1), "done"), tools=[add], hooks=[Careful()])
+    result = await agent.resume(await agent.run("x"), "ok")
+    assert results(result) == ["Error: Rejected: a person refused this call: ok"]
+
+
+async def test_a_body_gets_the_label_that_the_person_chose() -> None:
+    @tool
+    async def pick(ctx: ToolContext[Any]) -> str:
+        """Offer a choice."""
+        said = ctx.interrupt("Which?", options=[Option("red", allow=True), "blue"])
+        return f"{type(said).__name__} {said}"
+
+    agent = Agent(ScriptedModel(call("pick"), "done", call("pick"), "done"), tools=[pick])
+    assert results(await agent.resume(await agent.run("x"), "red")) == ["str red"]
+    assert results(await agent.resume(await agent.run("x"), "blue")) == ["str blue"]
+
+
+async def edit_call(store: MemoryStore, thread_id: str, **arguments: Any) -> MemoryStore:
+    """A copy of a thread, as an import makes one, in which the call of the model was edited."""
+    found = await store.peek(thread_id)
+    assert found is not None
+    bodies_of_copy: list[Any] = []
+    for entry in found.entries:
+        form = entry_to_json(entry.body)
+        text = json.dumps(form).replace(json.dumps({"a": 1}), json.dumps(arguments))
+        bodies_of_copy.append(entry_from_json(json.loads(text)))
+    copy = MemoryStore()
+    claim = await copy.claim(thread_id, "importer")
+    await copy.append(claim, bodies_of_copy)
+    await copy.release(claim)
+    return copy
+
+
+@pytest.mark.parametrize("answered", [True, False])
+async def test_the_consent_to_a_call_is_not_taken_over_by_another_one(answered: bool) -> None:
+    """An answer counts for the call that the question was about, wherever the conversation was edited since."""
+
+    class Careful(Hook):
+        def on_tool_call(self, call: ToolCall) -> Interrupt:
+            return Interrupt(f"Add {call.arguments['a']}?")
+
+    def agent(store: MemoryStore) -> Agent[Any, str]:
+        model = ScriptedModel(script=lambda request: [call("add", a=1), "done"])
+        return Agent[Any, str](model, tools=[add], hooks=[Careful()], checkpointer=store)
+
+    store = MemoryStore()
+    await agent(store).run("x", thread_id="t")
+    if answered:  # and the process died before the body ran
+        host = await JournalHost.open(store, "t", "worker")
+        await host.answer(dict.fromkeys(host.open_questions, "allow"))
+        await host.release()
+    copy = await edit_call(store, "t", a=1000)
+    again = await agent(copy).resume("t", None if answered else "allow")
+    assert bodies["add"] == 0
+    assert [q.question for q in again.interrupts] == ["Add 1000?"]
+    assert results(await agent(copy).resume("t", "allow")) == ["1001"]
+    untouched = await agent(store).resume("t", None if answered else "allow")
+    assert results(untouched) == ["2"]
+
+
+async def test_a_consent_does_not_cover_a_default_that_has_changed_since() -> None:
+    def made(*, dry_run: bool) -> Any:
+        async def deploy(name: str, dry: bool = dry_run) -> str:
+            """Deploy."""
+            bodies["deploy"] += 1
+            return f"{name} {dry}"
+
+        return tool(deploy)
+
+    class Careful(Hook):
+        def on_tool_call(self, call: ToolCall) -> Interrupt:
+            return Interrupt(f"Deploy {dict(call.arguments)}?")
+
+    store = MemoryStore()
+
+    def agent(*, dry_run: bool) -> Agent[Any, str]:
+        model = ScriptedModel(script=lambda request: [call("deploy", name="x"), "done"])
+        return Agent[Any, str](model, tools=[made(dry_run=dry_run)], hooks=[Careful()], checkpointer=store)
+
+    await agent(dry_run=True).run("x", thread_id="t")
+    asked = await agent(dry_run=False).resume("t", "allow")
+    assert [q.question for q in asked.interrupts] == ["Deploy {'name': 'x', 'dry': False}?"]
+    assert bodies["deploy"] == 0
+    assert results(await agent(dry_run=False).resume("t", "allow")) == ["x False"]
 
 
 async def test_no_text_that_a_tool_returns_is_taken_for_a_question() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from attrs import frozen
 from hypothesis import strategies as st
 
+from locus.core.directives import Option
 from locus.core.errors import ModelError
 from locus.core.frozen import freeze
 from locus.core.journal import (
@@ -206,9 +207,10 @@ bodies: st.SearchStrategy[Body] = st.one_of(
         interrupt_id=texts,
         step_id=step_ids,
         question=texts,
-        options=st.lists(texts, max_size=2).map(tuple),
+        options=st.lists(texts | st.builds(Option, texts, allow=st.booleans()), max_size=2).map(tuple),
         tool_name=texts,
         call_id=texts,
+        digest=texts,
     ),
     st.builds(Answered, run_id=texts, interrupt_id=texts, answer=data.map(freeze)),
     st.builds(

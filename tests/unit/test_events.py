@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.property.strategies_values import counts, frozen_objects, moments, numbers, texts, tool_calls, usages
 
 import locus.core.events as module
+from locus.core.directives import Choice, Option
 from locus.core.errors import CheckpointError
 from locus.core.events import (
     EPOCH,
@@ -42,6 +43,7 @@ OF_TYPE: dict[Any, st.SearchStrategy[Any]] = {
     datetime: moments,
     Usage: usages,
     tuple[str, ...]: st.lists(texts, max_size=2).map(tuple),
+    tuple[Choice, ...]: st.lists(texts | st.builds(Option, texts, allow=st.booleans()), max_size=2).map(tuple),
     tuple[ToolCall, ...]: st.lists(tool_calls, max_size=2).map(tuple),
     FrozenDict[str, Any]: frozen_objects,
     FrozenDict[str, str]: st.dictionaries(texts, texts, max_size=2).map(FrozenDict),

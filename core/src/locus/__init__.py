@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from locus.core.directives import Decision as Decision
     from locus.core.directives import Directive as Directive
     from locus.core.directives import Interrupt as Interrupt
+    from locus.core.directives import Option as Option
     from locus.core.directives import Reject as Reject
     from locus.core.directives import Retry as Retry
     from locus.core.directives import Revise as Revise
@@ -85,6 +86,7 @@ _MODULES = {
         "Decision",
         "Directive",
         "Interrupt",
+        "Option",
         "Reject",
         "Retry",
         "Revise",

@@ -164,7 +164,7 @@ def _facts(result: AgentResult[Any]) -> list[tuple[str, str]]:
     if result.parsed is not None:
         facts.append(("parsed", text.safe_repr(result.parsed, 400)))
     for asked in result.interrupts:
-        options = f" [{' | '.join(asked.options)}]" if asked.options else ""
+        options = f" [{' | '.join(map(str, asked.options))}]" if asked.options else ""
         facts.append(("asks", _line(f"{asked.question}{options}")))
     detail = f" ({result.detail})" if result.detail else ""
     facts.append(("stopped", _line(f"{result.stop_reason}{detail}")))

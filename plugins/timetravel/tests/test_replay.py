@@ -147,7 +147,7 @@ async def test_a_question_of_a_decider(store: MemoryStore) -> None:
     agent = made(store, [call("add", a=1), call("add", a=2)], "done", hooks=[Careful()])
     await agent.run("x", thread_id="t")
     await same(dead(store))
-    await agent.resume("t", "yes")
+    await agent.resume("t", "allow")
     await same(dead(store))
 
 

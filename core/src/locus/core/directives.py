@@ -7,19 +7,28 @@ first of equals wins.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 from attrs import field
 
-from locus.core.data import register_value
+from locus.core.data import declare_forms, register_value
 from locus.core.frozen import frozen
 
+if TYPE_CHECKING:
+    from types import ModuleType
+
 __all__ = [
+    "APPROVAL",
     "Accept",
     "Allow",
     "Cancel",
+    "Choice",
     "Continue",
     "Decision",
     "Directive",
     "Interrupt",
+    "Option",
     "Reject",
     "Retry",
     "Revise",
@@ -64,6 +73,29 @@ class Allow:
     """Let this tool call run."""
 
 
+@frozen
+class Option:
+    """One of the answers that a person may choose.
+
+    Args:
+        label: what the person reads, and answers with.
+        allow: where a hook asks about a call, choosing this lets the call run; any other answer refuses it.
+    """
+
+    label: str
+    allow: bool = field(default=False, kw_only=True)
+
+    def __str__(self) -> str:
+        return self.label
+
+
+#: An answer to choose from. A text allows nothing.
+Choice = str | Option
+
+#: The answers to a question about a call that comes without options.
+APPROVAL: tuple[Choice, ...] = (Option("allow", allow=True), Option("refuse"))
+
+
 class Interrupt(BaseException):
     """Ask a person: raised by a tool, or returned by a hook that decides about a call.
 
@@ -71,10 +103,11 @@ class Interrupt(BaseException):
 
     Args:
         question: what the person reads.
-        options: the answers to choose from; empty for a free answer.
+        options: the answers to choose from; empty for a free answer. A hook that decides about a call says with
+            `Option` which of them let the call run; without options it gets `APPROVAL`: "allow" and "refuse".
     """
 
-    def __init__(self, question: str, options: tuple[str, ...] = ()) -> None:
+    def __init__(self, question: str, options: Iterable[Choice] = ()) -> None:
         self.question, self.options = question, tuple(options)
         super().__init__(question)
 
@@ -111,6 +144,18 @@ class Revise:
 Directive = Continue | Cancel | Retry | Reject
 Decision = Allow | Reject | Cancel | Interrupt
 Verdict = Accept | Revise
+
+
+def _declare(codec: ModuleType) -> None:
+    """A text stays a text; an option is an object."""
+    convert = codec.converter
+    convert.register_structure_hook_func(
+        lambda t: t == Choice, lambda form, _: convert.structure(form, str if isinstance(form, str) else Option)
+    )
+    convert.register_unstructure_hook_func(lambda t: t == Choice, convert.unstructure)
+
+
+declare_forms(_declare)
 
 # What a reviewer says is the result of a step.
 register_value(Cancel, "locus.cancel", lambda cancel: cancel.reason, Cancel, plain=True)

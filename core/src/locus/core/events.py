@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from attrs import field
 
 from locus.core.data import tag_of
+from locus.core.directives import Choice
 from locus.core.errors import CheckpointError, StepFailed
 from locus.core.frozen import EMPTY, FrozenDict, fast_init, freeze, frozen
 from locus.core.lazy import Lazy
@@ -74,6 +75,10 @@ def _texts(value: Iterable[str]) -> tuple[str, ...]:
 
 
 def _raw_blocks(value: Iterable[RawBlock]) -> tuple[RawBlock, ...]:
+    return tuple(value)
+
+
+def _choices(value: Iterable[Choice]) -> tuple[Choice, ...]:
     return tuple(value)
 
 
@@ -438,7 +443,7 @@ class InterruptEvent(Event):
 
     interrupt_id: str = ""
     question: str = ""
-    options: tuple[str, ...] = field(default=(), converter=_texts)
+    options: tuple[Choice, ...] = field(default=(), converter=_choices)
     tool_name: str = ""
     call_id: str = ""
 

@@ -19,6 +19,7 @@ from attrs import field
 
 from locus.core.data import declare_forms, tag_of
 from locus.core.delta import TOTALS, Fold, StateDelta, advance, apply, delta
+from locus.core.directives import Choice
 from locus.core.errors import CheckpointError, CheckpointTooNew, CheckpointTooOld
 from locus.core.frozen import EMPTY, FrozenDict, fast_init, freeze, frozen
 from locus.core.lazy import Lazy
@@ -98,6 +99,10 @@ BLANK = AgentState(run_id="", started_at=_EPOCH, updated_at=_EPOCH)
 
 
 def _texts(value: Iterable[str]) -> tuple[str, ...]:
+    return tuple(value)
+
+
+def _choices(value: Iterable[Choice]) -> tuple[Choice, ...]:
     return tuple(value)
 
 
@@ -207,15 +212,28 @@ class Submitted:
 
 @frozen(kw_only=True)
 class Asked:
-    """A call asks a person; the run is suspended until every question is answered."""
+    """A call asks a person; the run is suspended until every question is answered.
+
+    Args:
+        run_id: the run.
+        interrupt_id: what an answer names when several questions are open.
+        step_id: the call.
+        question: what the person reads.
+        options: the answers to choose from; empty for a free answer.
+        tool_name: of the call.
+        call_id: of the call.
+        digest: of the call that the question is about. An answer counts for no other: where the conversation was
+            edited since, the person is asked again.
+    """
 
     run_id: str
     interrupt_id: str
     step_id: StepId
     question: str
-    options: tuple[str, ...] = field(default=(), converter=_texts)
+    options: tuple[Choice, ...] = field(default=(), converter=_choices)
     tool_name: str = ""
     call_id: str = ""
+    digest: str = ""
 
 
 @frozen(kw_only=True)

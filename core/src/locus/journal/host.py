@@ -69,7 +69,7 @@ from locus.journal.writes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Container, Coroutine
     from typing import NoReturn, Self
 
     from locus.core.events import Ending
@@ -206,6 +206,7 @@ class JournalHost:
             if type(left) is Intent:
                 self._interrupted[body.step_id] = left  # type: ignore[union-attr]
             self.questions[body.interrupt_id] = body  # type: ignore[union-attr, assignment]
+            self._answers.pop(body.interrupt_id, None)  # type: ignore[union-attr]  # it was about another call
         elif kind is Answered:
             self._answers[body.interrupt_id] = body  # type: ignore[union-attr, assignment]
         elif kind is Paused or kind is Resumed:
@@ -548,10 +549,12 @@ class JournalHost:
             self.state, self.head = state, found.head
 
     async def ask(self, question: Asked) -> None:
-        """Write a question to a person."""
-        if question.interrupt_id not in self.questions:
+        """Write a question to a person, unless it was asked about this very call."""
+        known = self.questions.get(question.interrupt_id)
+        if known is None or known.digest != question.digest:
             await self._append(question)
             self.questions[question.interrupt_id] = question
+            self._answers.pop(question.interrupt_id, None)
 
     async def answer(self, answers: dict[str, Any]) -> None:
         """Write answers to open questions."""
@@ -559,16 +562,14 @@ class JournalHost:
         await self._append(*given)
         self._answers.update((a.interrupt_id, a) for a in given)
 
-    def answers(self, step_id: StepId) -> tuple[Answered, ...]:
-        """The answers that a step of the node under way has got, in the order of its questions."""
-        if not self._answers:
-            return ()
+    def answers(self, step_id: StepId) -> tuple[tuple[Asked, Any], ...]:
+        """The questions of a step of the node under way that have an answer, in order, each with its answer."""
         asked = (q for q in self.questions.values() if q.step_id == step_id)
-        return tuple(self._answers[q.interrupt_id] for q in asked if q.interrupt_id in self._answers)
+        return tuple((q, self._answers[q.interrupt_id].answer) for q in asked if q.interrupt_id in self._answers)
 
-    def is_waiting(self, step_id: StepId) -> bool:
-        """Whether a question of a step of the node under way has no answer yet."""
-        return bool(self.questions) and any(q.step_id == step_id for q in self.open_questions.values())
+    def is_waiting(self, step_id: StepId, digests: Container[str]) -> bool:
+        """Whether a question of a step of the node under way, about one of these, has no answer yet."""
+        return any(q.step_id == step_id and q.digest in digests for q in self.open_questions.values())
 
     async def pause(self, kind: PauseKind, reason: str = "") -> None:
         """End the segment without ending the run."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field
 
+from locus.core.directives import Option
 from locus.core.errors import InterruptMismatch, StepFailed, closest
 from locus.core.events import INTERRUPTED, Ending
 from locus.core.frozen import EMPTY, FrozenDict, frozen
@@ -132,13 +133,26 @@ def matched_answers(host: JournalHost, given: Any) -> dict[str, Any]:
         if len(questions) != 1:
             raise InterruptMismatch(_ask_for_id(questions))
     answers = dict(given) if by_id else {next(iter(questions)): given}
-    for interrupt_id, answer in answers.items():
-        options = questions[interrupt_id].options
-        if options and answer not in options:
-            raise InterruptMismatch(
-                f"{answer!r} is not an answer to {questions[interrupt_id].question!r}; choose one of {options}"
-            )
-    return answers
+    return {interrupt_id: _choose(questions[interrupt_id], answer) for interrupt_id, answer in answers.items()}
+
+
+def _choose(asked: Asked, answer: Any) -> Any:
+    """The answer as it is recorded: of an option its label.
+
+    True chooses the first option that lets a call run, and False the first that does not, where there is one that does.
+
+    Raises:
+        InterruptMismatch: it is not one of the options.
+    """
+    options = asked.options
+    if isinstance(answer, bool) and any(isinstance(each, Option) and each.allow for each in options):
+        found = [each for each in options if (isinstance(each, Option) and each.allow) is answer]
+    else:
+        found = [each for each in options if answer in (each, str(each))]
+    if options and not found:
+        labels = ", ".join(repr(str(each)) for each in options)
+        raise InterruptMismatch(f"{answer!r} is not an answer to {asked.question!r}; choose one of {labels}")
+    return answer if not found else found[0].label if isinstance(found[0], Option) else found[0]
 
 
 def _ask_for_id(questions: Mapping[str, Asked]) -> str:

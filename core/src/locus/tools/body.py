@@ -21,6 +21,7 @@ from locus.tools.definition import ArgumentError, Bound, Tool
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from locus.core.directives import Option
     from locus.core.messages import ToolCall, Usage
     from locus.core.step_id import StepId
     from locus.tools.call_run import CallRun
@@ -178,7 +179,7 @@ async def run_body(c: PendingCall, run: CallRun, step_id: StepId, call: ToolCall
         if given is None:
             raise asking from None
         # The body raised the question itself and cannot receive an answer: the answer is its result.
-        return c.result_of(given.answer, duration_ms)
+        return c.result_of(given[1], duration_ms)
     return c.result_of(value, (time.perf_counter() - began) * 1000)
 
 
@@ -217,12 +218,12 @@ class _BodyContext(ToolContext[Any]):
     def deadline(self) -> float | None:
         return self._run.deadline
 
-    def interrupt(self, question: str, *, options: Sequence[str] = ()) -> Any:
+    def interrupt(self, question: str, *, options: Sequence[str | Option] = ()) -> Any:
         self._c.question = str(self._c.answered)
         given = self._c.find_answer(self._run)
         if given is not None:
             self._c.answered += 1
-            return given.answer
+            return given[1]
         self._c.raised_by_context = Interrupt(question, tuple(options))
         raise self._c.raised_by_context
 

@@ -19,7 +19,7 @@ from locus.tools.result import error_text, result_content
 if TYPE_CHECKING:
     from locus.core.directives import Interrupt
     from locus.core.frozen import FrozenDict
-    from locus.core.journal import Answered
+    from locus.core.journal import Asked
     from locus.core.messages import Block, Usage
     from locus.core.state import AgentState
     from locus.tools.account import Account
@@ -135,14 +135,17 @@ class PendingCall(BodyEntry):
             return f"{run.thread_id if tool.idempotent == 'thread' else run.run_id}/{self.intended_key or self.key}"
         return f"{run.run_id}/{self.step_id.iteration}/{self.step_id.ordinal}"
 
-    def find_answer(self, run: CallRun) -> Answered | None:
-        """What a person answered to the question of this call that is open, or None."""
+    @property
+    def asks_about(self) -> str:
+        """What an open question of this call is about: a hook's about the arguments, the body's about the call."""
+        return self.key if self.question == "decide" else self.digest
+
+    def find_answer(self, run: CallRun) -> tuple[Asked, Any] | None:
+        """The question of this call that is open, as a person was asked it, and the answer; None without one."""
         step_id = self.at
+        wanted = f"{step_id}?{self.question}", self.asks_about
         answers = run.host.answers(step_id)
-        if not answers:
-            return None
-        wanted = f"{step_id}?{self.question}"
-        return next((a for a in answers if a.interrupt_id == wanted), None)
+        return next(((asked, a) for asked, a in answers if (asked.interrupt_id, asked.digest) == wanted), None)
 
 
 def prepare_call(ordinal: int, call: ToolCall, state: AgentState, run: CallRun) -> PendingCall:

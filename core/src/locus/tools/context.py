@@ -6,7 +6,9 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from locus.core.directives import Option
 
 __all__ = ["ToolContext"]
 
@@ -58,15 +60,15 @@ class ToolContext(ABC, Generic[Deps]):
         """Seconds on `anyio.current_time` by which the body must end, or None."""
 
     @abstractmethod
-    def interrupt(self, question: str, *, options: tuple[str, ...] | list[str] = ()) -> Any:
+    def interrupt(self, question: str, *, options: Sequence[str | Option] = ()) -> Any:
         """Ask a person. The body is left here and entered again from its top once there is an answer.
 
         Args:
             question: what the person reads.
-            options: the answers to choose from; empty for a free answer.
+            options: the answers to choose from, texts or `Option`; empty for a free answer.
 
         Returns:
-            The answer, when the body runs again; several questions get their answers in order.
+            The answer, when the body runs again, of an option its label; several questions get their answers in order.
         """
 
     @abstractmethod

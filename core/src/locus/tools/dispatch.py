@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from attrs import evolve
 
-from locus.core.directives import Allow, Cancel, Interrupt, Reject, Suspended
+from locus.core.directives import APPROVAL, Allow, Cancel, Interrupt, Option, Reject, Suspended
 from locus.core.errors import OutcomeUnknown
 from locus.core.events import ToolCacheHitEvent, ToolCompleteEvent, ToolStartEvent
 from locus.core.journal import Asked, Intent, Outcome
@@ -25,6 +25,7 @@ from locus.tools.outcome import UNKNOWN, CallOutcome, find_in_thread, repeat_con
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from locus.core.directives import Choice
     from locus.core.executions import ToolExecution
     from locus.core.messages import Block, ToolCall
     from locus.core.state import AgentState
@@ -203,7 +204,7 @@ async def _run_one(c: PendingCall, run: CallRun) -> None:
         c.outcome = found.value
         await _emit_complete(c, run, replayed=True)
         return
-    if host.questions and host.is_waiting(step_id):
+    if host.questions and host.is_waiting(step_id, (c.key, c.digest)):
         c.waiting = True
         return
     is_unknown = (found is not None or bool(host.questions)) and _is_unknown(c, run, step_id, found)
@@ -264,10 +265,11 @@ async def _decide(c: PendingCall, run: CallRun, step_id: StepId) -> bool:
         c.question = "decide"
         given = c.find_answer(run)
         if given is None:
-            raise decision
-        if _approves(given.answer):
+            raise decision if decision.options else Interrupt(decision.question, APPROVAL)
+        asked, answer = given
+        if _approves(asked.options, answer):
             return True
-        c.outcome = c.refusal(f"Rejected: a person refused this call: {given.answer}")
+        c.outcome = c.refusal(f"Rejected: a person refused this call: {answer}")
     elif type(decision) is Reject:
         c.outcome = c.refusal(f"Rejected: {decision.reason or 'a policy refuses this call'}")
     else:
@@ -275,15 +277,9 @@ async def _decide(c: PendingCall, run: CallRun, step_id: StepId) -> bool:
     return False
 
 
-def _approves(answer: Any) -> bool:
-    return answer is True or str(answer).strip().lower() in (
-        "allow",
-        "approve",
-        "approved",
-        "yes",
-        "y",
-        "true",
-    )
+def _approves(options: Sequence[Choice], answer: Any) -> bool:
+    chosen = [option for option in options if str(option) == answer]
+    return bool(chosen) and all(isinstance(option, Option) and option.allow for option in chosen)
 
 
 def _is_unknown(c: PendingCall, run: CallRun, step_id: StepId, found: object) -> bool:
@@ -306,7 +302,7 @@ def _tell_unknown(c: PendingCall, run: CallRun, step_id: StepId) -> None:
         given = c.find_answer(run)
         if given is None:
             raise Interrupt(f"{c.call.name}{dict(c.call.arguments)}: {UNKNOWN}. What came of it?")
-        c.outcome = c.result_of(f"a person says: {given.answer}", 0.0)
+        c.outcome = c.result_of(f"a person says: {given[1]}", 0.0)
     else:
         c.outcome = c.unknown_outcome()
 
@@ -342,6 +338,7 @@ async def _ask(c: PendingCall, asking: Interrupt, run: CallRun, step_id: StepId)
             options=asking.options,
             tool_name=c.call.name,
             call_id=c.call.id,
+            digest=c.asks_about,
         )
     )
 

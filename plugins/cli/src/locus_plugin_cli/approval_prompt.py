@@ -37,7 +37,8 @@ def ask_person(questions: Sequence[Asked]) -> dict[str, str]:
 def _ask(question: Asked) -> str:
     asker = f" ({question.tool_name})" if question.tool_name else ""
     click.echo(escape_controls(f"? {question.question}{asker}"))
-    for number, option in enumerate(question.options, 1):
+    options = [str(option) for option in question.options]
+    for number, option in enumerate(options, 1):
         click.echo(escape_controls(f"  {number}. {option}"))
     while True:
         try:
@@ -45,11 +46,11 @@ def _ask(question: Asked) -> str:
         except (EOFError, KeyboardInterrupt):
             click.echo()
             raise
-        answer = _understood(said, question.options)
+        answer = _understood(said, options)
         if answer is not None:
             return answer
         if said:
-            near = closest(said, question.options)
+            near = closest(said, options)
             hint = f"; did you mean {near!r}?" if near else ""
             click.echo(f"{said!r} is none of the answers: choose one by its number or its text{hint}")
 

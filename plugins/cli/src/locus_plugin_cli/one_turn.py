@@ -145,7 +145,7 @@ def _waiting(turn: Turn, session: Session) -> None:
     assert turn.result is not None
     questions = turn.result.interrupts
     for question in questions:
-        choice = f" [{' | '.join(question.options)}]" if question.options else ""
+        choice = f" [{' | '.join(map(str, question.options))}]" if question.options else ""
         say(f"asks ({question.interrupt_id}): {shorten(question.question)}{choice}")
     if session.kept:
         answers = [f"{q.interrupt_id}=ANSWER" for q in questions] if len(questions) > 1 else ["ANSWER"]

@@ -16,7 +16,7 @@ from locus.core.errors import ModelError
 from locus.core.messages import Message, TextBlock, ToolCall
 from locus.core.state import AgentState
 from locus.models import ModelRequest, ModelResponse
-from locus.plugin import Accept, Allow, Cancel, Hook, Interrupt, Reject, Revise, RunContext, StashKey, hookimpl
+from locus.plugin import Accept, Allow, Cancel, Hook, Interrupt, Option, Reject, Revise, RunContext, StashKey, hookimpl
 from locus_plugin_guardrails.events import GuardrailEvent
 from locus_plugin_guardrails.inspection import Inspection
 from locus_plugin_guardrails.report import Tally
@@ -143,7 +143,7 @@ class GuardrailsHook(Hook):
         except Interrupt as asking:
             # The same exception goes on, so that it stays the tool's question.
             asking.question = self._ask_person(asking.question, call)
-            asking.options = tuple(self._ask_person(option, call) for option in asking.options)
+            asking.options = tuple(self._ask_option(option, call) for option in asking.options)
             asking.args = (asking.question,)
             raise
         passage = self._passage("result", call.name)
@@ -174,6 +174,10 @@ class GuardrailsHook(Hook):
         passed = passage.text(message)
         await self._note(passage, run, call)
         return f"[withheld: {passage.blocked[0]}]" if passage.blocked else passed
+
+    def _ask_option(self, option: str | Option, call: ToolCall) -> str | Option:
+        label = self._ask_person(str(option), call)
+        return evolve(option, label=label) if isinstance(option, Option) else label
 
     def _ask_person(self, text: str, call: ToolCall) -> str:
         passage = self._passage("result", call.name)

@@ -20,7 +20,7 @@ from attrs import define
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 
-from locus import Agent, Interrupt
+from locus import Agent, Interrupt, Option
 from locus.core import thaw
 from locus.core.errors import ConfigError, ToolError
 from locus.core.messages import MediaBlock
@@ -189,7 +189,7 @@ class _Context(ToolContext[Any]):
     deadline: float | None = None
     _told: float = 0.0
 
-    def interrupt(self, question: str, *, options: Sequence[str] = ()) -> Any:
+    def interrupt(self, question: str, *, options: Sequence[str | Option] = ()) -> Any:
         """Refuse: outside of a run no person can be asked."""
         raise ToolError(f"this tool asks a person, which is not possible over MCP: {question}")
 

@@ -122,5 +122,5 @@ def _decision(vote: Vote, call: ToolCall) -> Decision:
         return Cancel(f"steering: {vote.reason}")
     if vote.decision == "ask":
         question = f"May {call.name} be called with {arguments_text(call)}? The judge says: {vote.reason}"
-        return Interrupt(question, ("allow", "refuse"))
+        return Interrupt(question)
     return Reject(f"steering: {vote.reason}")

@@ -12,6 +12,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
+from locus import Option
 from locus.core import EMPTY, freeze
 from locus.core.journal import (
     BLANK,
@@ -190,9 +191,10 @@ def steps(run_id: str = "run") -> tuple[Body, ...]:
             interrupt_id="0/execute/2?0",
             step_id=StepId(0, "execute", 2),
             question="Really? \U0001f600",
-            options=("yes", "no"),
+            options=("yes", Option("no"), Option("maybe", allow=True)),
             tool_name="look",
             call_id="call",
+            digest="d",
         ),
         Answered(run_id=run_id, interrupt_id="0/execute/2?0", answer=AWKWARD),
         Paused(run_id=run_id, segment=0, kind="interrupted"),

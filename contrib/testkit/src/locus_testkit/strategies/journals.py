@@ -9,6 +9,7 @@ from attrs import frozen
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from locus import Option
 from locus.core.journal import (
     BLANK,
     END,
@@ -64,9 +65,10 @@ def step_bodies() -> SearchStrategy[Body]:
             **ask,
             step_id=_STEPS,
             question=texts(),
-            options=st.lists(texts(), max_size=2).map(tuple),
+            options=st.lists(texts() | st.builds(Option, texts(), allow=st.booleans()), max_size=2).map(tuple),
             tool_name=texts(),
             call_id=texts(),
+            digest=texts(),
         ),
         st.builds(Answered, **ask, answer=data()),
         st.builds(

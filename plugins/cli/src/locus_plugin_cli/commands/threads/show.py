@@ -87,7 +87,7 @@ def _print(info: ThreadInfo, detail: str, questions: Sequence[Asked], past: Hist
     for intent in _under_way(past):
         out.piece(f"      left in the middle: {one_line(intent)}\n", _BAD)
     for question in questions:
-        choice = f" [{' | '.join(question.options)}]" if question.options else ""
+        choice = f" [{' | '.join(map(str, question.options))}]" if question.options else ""
         out.piece(f"asks ({question.interrupt_id}): {shorten(question.question)}{escape_controls(choice)}\n")
 
 
@@ -150,7 +150,9 @@ def _as_json(
     form = {
         **thread_as_json(info),
         "detail": detail,
-        "questions": [{"id": q.interrupt_id, "question": q.question, "options": list(q.options)} for q in questions],
+        "questions": [
+            {"id": q.interrupt_id, "question": q.question, "options": [*map(str, q.options)]} for q in questions
+        ],
         "iterations": sum(max(moment.iteration for moment in run) + 1 for run in past.runs),
         "usage": _usage(past.usage),
         "open_node": past.open_node,
