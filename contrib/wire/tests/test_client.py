@@ -244,6 +244,33 @@ async def test_an_answer_in_the_place_of_a_stream_is_not_a_stream(server: LocalS
         await client(server).events("/", b"{}", take)
 
 
+@pytest.mark.parametrize("media_type", ["text/plain", "application/json", "application/octet-stream", "", None])
+@pytest.mark.parametrize("begins", ["", "\n\n", ": keep-alive\n\n", "event: message\n", "\ufeff"])
+async def test_a_stream_is_read_by_its_content(server: LocalServer, media_type: str | None, begins: str) -> None:
+    server.answering = lambda _: Answer(
+        media_type=media_type, body=f'{begins}data: {{"n": 1}}\n\ndata: {{"n": "é"}}\n\ndata: [DONE]\n\n'
+    )
+    seen = []
+
+    async def take(event: Event) -> bool:
+        seen.append(event.data)
+        return event.data == "[DONE]"
+
+    await client(server).events("/", b"{}", take)
+    assert seen == ['{"n": 1}', '{"n": "é"}', "[DONE]"]
+
+
+@pytest.mark.parametrize("text", ["", "<html>data: x</html>", "Not found", "dat", '{"data": 1}'])
+async def test_what_does_not_begin_like_a_stream_is_refused(server: LocalServer, text: str) -> None:
+    server.answering = lambda _: Answer(media_type="text/plain", body=text)
+
+    async def take(event: Event) -> bool:
+        raise AssertionError
+
+    with pytest.raises(BadAnswer, match="asked for text/event-stream, got text/plain"):
+        await client(server).events("/", b"{}", take)
+
+
 @pytest.mark.parametrize("url", ["", "host/v1", "ftp://host", "https://", "http://host:port", "file:///etc/passwd"])
 async def test_an_invalid_address_is_refused_when_it_is_given(url: str) -> None:
     with pytest.raises(ConfigError, match="base_url of acme"):

@@ -66,12 +66,12 @@ def test_any_body_and_any_status_is_one_error(body: bytes, status: int) -> None:
     [
         (400, None, errors.RequestRefused, False),
         (401, None, errors.KeyRefused, False),
-        (402, None, errors.QuotaExhausted, False),
+        (402, None, errors.QuotaExceeded, False),
         (403, None, errors.NotAllowed, False),
         (404, None, errors.NotFound, False),
         (408, None, errors.RequestRefused, True),
         (429, "rate_limit_exceeded", errors.RateLimited, True),
-        (429, "insufficient_quota", errors.QuotaExhausted, False),
+        (429, "insufficient_quota", errors.QuotaExceeded, False),
         (500, None, errors.ProviderFailed, True),
         (501, None, errors.ProviderFailed, False),
         (503, None, errors.Overloaded, True),
@@ -98,6 +98,44 @@ def test_table(status: int, code: str | None, kind: type[ModelError], retryable:
 )
 def test_a_request_that_is_too_long_is_known_by_its_words(message: str) -> None:
     assert isinstance(status_error("acme", 400, ErrorDetails(message)), ContextOverflow)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "message"),
+    [
+        (
+            429,
+            "429",
+            "litellm.RateLimitError: RateLimitError: OpenAIException - You exceeded your current quota, please "
+            "check your plan and billing details.",
+        ),
+        (500, None, "upstream: Error code: 429 - {'error': {'type': 'insufficient_quota', 'param': None}}"),
+        (400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API."),
+        (403, None, "Insufficient credits to make this request"),
+        (400, "budget_exceeded", "ExceededBudget: Budget has been exceeded! Current cost: 1.2, Max budget: 1.0"),
+    ],
+)
+def test_a_quota_in_the_words_of_a_gateway_is_not_tried_again(status: int, code: str | None, message: str) -> None:
+    error = status_error("acme", status, ErrorDetails(message, code))
+    assert type(error) is errors.QuotaExceeded
+    assert not error.retryable
+    # A gateway means the status that it made up, not what the provider said.
+    hinted = status_error("acme", status, ErrorDetails(message, code), headers={"x-should-retry": "true"})
+    assert not hinted.retryable
+
+
+@pytest.mark.parametrize(
+    ("message", "headers"),
+    [
+        ("You exceeded your current quota: 15 requests per minute. Please retry in 36.2s.", {}),
+        ("You exceeded your current quota.", {"retry-after": "20"}),
+        ("Rate limit reached for requests", {}),
+    ],
+)
+def test_a_quota_that_is_refilled_is_a_rate_limit(message: str, headers: dict[str, str]) -> None:
+    error = status_error("acme", 429, ErrorDetails(message), headers=headers)
+    assert type(error) is errors.RateLimited
+    assert error.retryable
 
 
 def test_the_provider_decides_whether_to_try_again_where_it_says_so() -> None:

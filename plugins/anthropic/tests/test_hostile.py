@@ -58,7 +58,7 @@ VENDOR = [
     (400, "invalid_request_error", "max_tokens: Field required", errors.RequestRefused, False),
     (400, "invalid_request_error", "prompt is too long: 208310 tokens > 200000 maximum", errors.ContextTooLong, False),
     (401, "authentication_error", "invalid x-api-key", errors.KeyRefused, False),
-    (402, "billing_error", "Your credit balance is too low", errors.QuotaExhausted, False),
+    (402, "billing_error", "Your credit balance is too low", errors.QuotaExceeded, False),
     (403, "permission_error", "Your API key does not have permission", errors.NotAllowed, False),
     (413, "request_too_large", "Request exceeds the maximum size", errors.RequestRefused, False),
     (429, "rate_limit_error", "This request would exceed your rate limit", errors.RateLimited, True),

@@ -229,7 +229,8 @@ class Client:
         """Send JSON, and read server-sent events.
 
         Args:
-            path: see `post`, as the others.
+            path: see `post`, as the others. The answer is read as events if it begins like them, whatever its content
+                type; some servers call them plain text.
             body: the bytes.
             deadline: on the clock of `anyio.current_time`, or None.
             headers: further ones.
@@ -247,7 +248,7 @@ class Client:
         exchange = _Exchange(self.endpoint, "POST", path, body, {**headers, "accept": "text/event-stream"})
         kinds = ("text/event-stream",)
         return await self._exchange(
-            exchange, lambda http: exchange.stream(http, ServerSentEvents, kinds, take, ended), deadline
+            exchange, lambda http: exchange.stream(http, ServerSentEvents, kinds, take, ended, _EVENTS), deadline
         )
 
     async def lines(
@@ -322,6 +323,15 @@ class Client:
         )
 
 
+#: How server-sent events begin, whatever a server calls them; and how many bytes tell.
+_EVENTS = re.compile(rb"(?:\xef\xbb\xbf)?(?:data|event|id|retry)?:").match
+_PEEKED = 9
+
+
+def _nothing(_: bytes) -> bool:
+    return False
+
+
 class _Exchange:
     """One request and its response."""
 
@@ -360,11 +370,12 @@ class _Exchange:
         kinds: tuple[str, ...],
         take: Take,
         ended: Callable[[], bool] | None = None,
+        begins: Callable[[bytes], object] = _nothing,
     ) -> Mapping[str, str]:
         async with open_body(http, await self._sign_request(http)) as body:
             response = await self._accept(body)
             headers = headers_of(response)
-            if _media_type(headers) not in kinds:
+            if _media_type(headers) not in kinds and not begins(await body.peek(_PEEKED)):
                 await self._no_stream(body, headers, kinds[0])
             stream = read(body, LARGEST_ANSWER)
             with self._read(headers):

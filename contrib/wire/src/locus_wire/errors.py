@@ -7,7 +7,7 @@ ModelError
 │   │   ├── KeyRefused      401: the key is wrong, or was withdrawn
 │   │   ├── NotAllowed      403: the key is good, and not for this
 │   │   ├── NotFound        404: no such model, or no such address
-│   │   └── QuotaExhausted  402, or 429 with a code that says so: waiting does not help
+│   │   └── QuotaExceeded  402, or a code or words that say so: waiting does not help
 │   ├── RateLimited         429: too much at a time
 │   ├── ProviderFailed      5xx: the provider's own failure
 │   │   └── Overloaded      503, 529: too many ask
@@ -35,7 +35,7 @@ __all__ = [
     "NotFound",
     "Overloaded",
     "ProviderFailed",
-    "QuotaExhausted",
+    "QuotaExceeded",
     "RateLimited",
     "Redirected",
     "RequestRefused",
@@ -99,7 +99,7 @@ class NotFound(RequestRefused):
     """The model or the address does not exist."""
 
 
-class QuotaExhausted(RequestRefused):
+class QuotaExceeded(RequestRefused):
     """The account has nothing left; waiting does not help."""
 
 

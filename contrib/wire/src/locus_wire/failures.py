@@ -25,7 +25,7 @@ from locus_wire.errors import (
     NotFound,
     Overloaded,
     ProviderFailed,
-    QuotaExhausted,
+    QuotaExceeded,
     RateLimited,
     Redirected,
     RequestRefused,
@@ -60,6 +60,16 @@ _TOO_LONG = re.compile(
 )
 _QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_error", "billing_not_active"})
 
+#: The same in words: a gateway quotes the error of the provider behind it, and gives it a code of its own.
+_QUOTA = re.compile(
+    r"insufficient[ _](?:quota|funds|credits?|balance)|billing[ _](?:hard[ _]limit|not[ _]active)"
+    r"|credit balance is too low|budget has been exceeded",
+    re.IGNORECASE,
+)
+#: Words for a quota of any kind; one of so much a minute is refilled, and says when.
+_ANY_QUOTA = re.compile(r"exceeded your current quota", re.IGNORECASE)
+_REFILLED = re.compile(r"(?:retry|try again) (?:in|after) \d", re.IGNORECASE)
+
 #: What an error in the middle of a stream, which has no status of its own, would have had.
 _STATUS_OF = {
     "invalid_request_error": 400,
@@ -86,7 +96,7 @@ _STATUS_OF = {
 
 _WORDS: dict[int, tuple[type[WireError], str]] = {
     401: (KeyRefused, "the key was refused; {remedy}"),
-    402: (QuotaExhausted, "the account has no credit left; see its billing page"),
+    402: (QuotaExceeded, "the account has no credit left; see its billing page"),
     403: (NotAllowed, "this key may not do that; see what it and its project are allowed"),
     404: (
         NotFound,
@@ -190,8 +200,8 @@ def status_error(
         return ContextTooLong(text(words), provider=provider, status=status, request_id=found, code=code)
     kind, words = _WORDS.get(status) or _any(status)
     retryable: bool | None = None
-    if status == 429 and what.words & _QUOTA_CODES:
-        kind, words, retryable = QuotaExhausted, "the account has no credit left; see its billing page", False
+    if _is_quota(status, what, wait):
+        kind, words, retryable = QuotaExceeded, "the account has no credit left; see its billing page", False
     hint = given.get("x-should-retry", "").strip().lower()
     if hint in ("true", "false") and retryable is None:
         retryable = hint == "true"
@@ -204,6 +214,17 @@ def status_error(
         retry_after=wait,
         retryable=retryable,
     )
+
+
+def _is_quota(status: int, what: ErrorDetails, wait: float | None) -> bool:
+    if status == 429 and what.words & _QUOTA_CODES:
+        return True
+    if status in (401, 404):
+        return False
+    if _QUOTA.search(what.message):
+        return True
+    refilled = wait is not None or _REFILLED.search(what.message)
+    return not refilled and _ANY_QUOTA.search(what.message) is not None
 
 
 def stream_error(

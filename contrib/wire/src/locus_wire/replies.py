@@ -31,7 +31,19 @@ class Body:
     def __init__(self, response: httpx2.Response) -> None:
         self.response = response
         self.whole = False
-        self._pieces: AsyncIterator[Any] = response.aiter_bytes()
+        #: The bytes of the response, from where they were read to.
+        self.data: AsyncIterator[bytes] = response.aiter_bytes()
+        self._pieces: AsyncIterator[Any] = self.data
+
+    async def peek(self, least: int) -> bytes:
+        """How the body begins, behind blanks: so many bytes, or all of it. They are read again with the rest."""
+        held: list[bytes] = []
+        async for piece in self.data:
+            held.append(piece)
+            if len(b"".join(held).lstrip()) >= least:
+                break
+        self._pieces = self.data = _chain(held, self.data)
+        return b"".join(held).lstrip()
 
     def read_as(self, pieces: AsyncIterator[Any]) -> None:
         """Read it as something else than bytes, from its beginning.
@@ -69,6 +81,13 @@ class Body:
                     pass
             except (httpx2.HTTPError, httpx2.StreamError, RuntimeError):
                 pass
+
+
+async def _chain(held: list[bytes], rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    for piece in held:
+        yield piece
+    async for piece in rest:
+        yield piece
 
 
 @asynccontextmanager

@@ -151,20 +151,25 @@ class Stream(Protocol):
 
 
 class _Text:
-    """What `httpx2.EventSource` reads of a response: UTF-8 whatever it says, and ended by the line that servers forget.
+    """What `httpx2.EventSource` reads of a response: events in UTF-8, whatever the response says that it is.
+
+    It ends with the line that servers forget.
 
     Args:
-        response: with its headers read.
+        body: of the response.
     """
 
-    def __init__(self, response: httpx2.Response) -> None:
-        self.request, self.headers, self._response = response.request, response.headers, response
-        response.encoding = "utf-8-sig"  # a byte order mark is not part of the first line
+    headers = httpx2.Headers({"content-type": "text/event-stream"})
+
+    def __init__(self, body: Body) -> None:
+        self.request, self._body = body.response.request, body
 
     async def aiter_text(self) -> AsyncIterator[str]:
-        async for text in self._response.aiter_text():
-            yield text
-        yield "\n\n"
+        # A byte order mark is not part of the first line.
+        decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
+        async for data in self._body.data:
+            yield decode(data)
+        yield f"{decode(b'', final=True)}\n\n"
 
 
 class ServerSentEvents:
@@ -176,7 +181,7 @@ class ServerSentEvents:
     """
 
     def __init__(self, body: Body, limit: int) -> None:
-        text = cast("httpx2.Response", _Text(body.response))
+        text = cast("httpx2.Response", _Text(body))
         body.read_as(aiter(httpx2.EventSource(text, max_event_size=limit)))
         self._body, self._limit = body, limit
 
