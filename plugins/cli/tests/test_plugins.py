@@ -232,6 +232,33 @@ def test_doctor_finds_what_only_use_would_show(locus: Locus, broken: None, here:
     assert problems["toy"] == ""
 
 
+def test_doctor_tries_in_full_what_it_is_asked_about(
+    locus: Locus, site: Path, install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(site, "sick", "sick.py", points="sick = sick:plugin")
+    (site / "sick.py").write_text(
+        "from locus.plugin import Plugin\n"
+        'plugin = Plugin(name="sick", api=(1, 0), summary="Sick.", provides={"doctor": "sick:examine"})\n'
+        "async def examine(settings, wanted):\n"
+        '    return [("one", "", "fine"), (wanted, "cannot start\\nline 1\\nline 2", "")]\n'
+    )
+    monkeypatch.delitem(sys.modules, "sick", raising=False)
+
+    done = locus("plugins", "doctor", "sick:two", "toy")
+
+    assert done.status == 1
+    assert [line.split("\t") for line in done.out.splitlines()[:4]] == [
+        ["ok", "sick", ""],
+        ["ok", "sick:one", "fine"],
+        ["PROBLEM", "sick:two", "cannot start"],
+        ["ok", "toy", ""],
+    ]
+    assert done.out.endswith("\nsick:two:\nline 1\nline 2\n")
+    assert locus("plugins", "doctor", "toy").out == "ok\ttoy\t\n"
+    assert "did you mean 'sick'?" in locus("plugins", "doctor", "sikc").err
+    assert "'toy' has nothing to try beside itself" in locus("plugins", "doctor", "toy:x").err
+
+
 def test_doctor_finds_another_package_of_the_same_name(locus: Locus, site: Path, install: Install) -> None:
     install(site, "locus-sdk", "locus/__init__.py", version="3.0")
     (site / "locus").mkdir()

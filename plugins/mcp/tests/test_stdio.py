@@ -10,7 +10,9 @@ import anyio
 import pytest
 
 from locus import Agent, ToolProgressEvent, tool
+from locus.core.errors import UnknownName
 from locus.plugin import Hook
+from locus.plugins import Layer, structure
 from locus_plugin_mcp import (
     McpHook,
     McpProtocolError,
@@ -20,9 +22,10 @@ from locus_plugin_mcp import (
     McpStartError,
     ServerSettings,
 )
+from locus_plugin_mcp.doctor import examine
 from locus_testkit import ScriptedModel, call
 
-from .kit import alive, log_of, raw, reported, results
+from .kit import alive, log_of, python, raw, reported, results
 
 pytestmark = pytest.mark.anyio
 
@@ -153,6 +156,42 @@ async def test_a_server_that_cannot_be_used_is_fatal_where_it_is_required_and_el
     result = await agent(server).run("go")
     assert (result.text, reported(result).status) == ("done", "failed")
     assert reported(result).detail.startswith("MCP server 'raw' ")
+
+
+#: Writes what a program writes that cannot start: the cause first, then much else.
+FAILS = "import os, sys; [print(f'line {n}', os.environ['TOKEN'], file=sys.stderr) for n in range(12)]; sys.exit(1)"
+
+
+async def test_failure_is_shown_with_all_that_the_server_wrote_and_without_its_secrets() -> None:
+    server = python("-S", "-E", "-c", FAILS, env={"TOKEN": "hush-hush"})
+    lines = [f"line {n} ***" for n in range(12)]
+
+    result = await agent(server).run("go")
+    with pytest.raises(McpStartError) as caught:
+        await agent({**server, "required": True}).run("go")
+
+    assert reported(result).detail.splitlines()[1:] == ["what it wrote to its standard error:", *lines]
+    assert caught.value.__notes__[0].splitlines()[1:] == lines
+    assert caught.value.__cause__ is not None
+    assert "hush" not in repr(result.reports) + str(caught.value)
+
+
+async def test_doctor_starts_the_servers_it_is_asked_about() -> None:
+    every = {
+        "bad": raw({"exits": True}),
+        "off": raw({"names": ["one"]}, disabled=True),
+        "good": raw({"names": ["echo"]}),
+    }
+    settings = structure(McpSettings, [Layer("test", "mcp", {"servers": every})])
+
+    found = {name: (problem, note) for name, problem, note in await examine(settings, "")}
+
+    assert found["good"] == ("", "offers good__echo")
+    assert "closed the connection before it had answered" in found["bad"][0]
+    assert found["off"] == ("", "disabled; name it to start it")
+    assert await examine(settings, "off") == [("off", "", "offers off__one")]
+    with pytest.raises(UnknownName, match="did you mean 'good'"):
+        await examine(settings, "godo")
 
 
 async def test_one_server_that_fails_takes_nothing_from_the_others() -> None:

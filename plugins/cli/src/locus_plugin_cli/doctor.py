@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from attrs import frozen
 
-from locus.core.errors import LocusError, SettingsError
+from locus.core.errors import ConfigError, LocusError, SettingsError
 from locus.hooks import HookManager
 from locus.plugin import Plugin
-from locus.plugins import PluginRequest, activate, load, redact, scrub
+from locus.plugins import Layer, PluginRequest, activate, load, plugin_settings, redact, scrub
 from locus_plugin_cli import shadowing
 from locus_plugin_cli.checks import check_config
 from locus_plugin_cli.failures import explain_error
 from locus_plugin_cli.model_choice import choose_model, why_unusable
 from locus_plugin_cli.project import Project
-from locus_plugin_cli.text import one_line
+from locus_plugin_cli.text import escape_controls, one_line
 
-__all__ = ["Finding", "examine", "examine_plugin"]
+__all__ = ["Finding", "examine", "examine_named", "examine_plugin"]
+
+#: The kind in a manifest's ``provides``: ``async (settings, wanted) -> rows of (subject, problem, note)``.
+_KIND = "doctor"
 
 
 @frozen
@@ -54,6 +58,40 @@ def examine(project: Project) -> list[Finding]:
     found += _configuration(project)
     found.append(_default(project))
     return found
+
+
+def examine_named(project: Project, names: Sequence[str]) -> list[Finding]:
+    """What is wrong with some plugins, each tried as far as it can be: a server that it would start is started.
+
+    Args:
+        project: the configuration, which has their settings.
+        names: of plugins; ``NAME:WHAT`` for one thing of a plugin, such as one server.
+
+    Raises:
+        UnknownName: no such plugin, or nothing of that name in it.
+        PluginError, SettingsError: it cannot be tried.
+    """
+    found: list[Finding] = []
+    for text in names:
+        name, _, wanted = text.partition(":")
+        manifest = project.catalogue.manifest(name)
+        trials = [] if manifest.provides.get(_KIND) is None else _trials(project, manifest, wanted)
+        if wanted and not trials:
+            raise ConfigError(f"{text!r}: the plugin {name!r} has nothing to try beside itself; leave out {wanted!r}")
+        found += [*examine_plugin(project, manifest), *trials]
+    return found
+
+
+def _trials(project: Project, manifest: Plugin, wanted: str) -> list[Finding]:
+    """What the plugin finds when it tries itself."""
+    name, reference = manifest.name, manifest.provides[_KIND]
+    layer = project.config.plugin_settings.get(name)
+    settings = plugin_settings(manifest, [layer] if isinstance(layer, Layer) else [], None, os.environ)
+    rows = asyncio.run(load(name, reference)(settings, wanted))
+    return [
+        Finding(f"{name}:{subject}" if subject else name, scrub(escape_controls(problem)), one_line(note))
+        for subject, problem, note in rows
+    ]
 
 
 def examine_plugin(project: Project, manifest: Plugin) -> list[Finding]:

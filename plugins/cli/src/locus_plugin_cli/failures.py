@@ -19,7 +19,7 @@ from locus.core.errors import (
 )
 from locus.plugins import scrub
 from locus_plugin_cli import status
-from locus_plugin_cli.text import one_line
+from locus_plugin_cli.text import escape_controls, one_line
 
 __all__ = ["explain_error", "explain_result", "name_commands", "show_trace"]
 
@@ -50,7 +50,9 @@ def explain_error(error: BaseException) -> tuple[int, str]:
     if isinstance(error, SettingsError):
         return status.USAGE, "\n".join(scrub(one_line(problem)) for problem in error.problems)
     # What a store or a provider says of an address that it got is its own text, and may have the password in it.
-    notes = "".join(f" ({one_line(note)})" for note in getattr(error, "__notes__", ()))
+    written = getattr(error, "__notes__", ())
+    notes = "".join(f" ({one_line(note)})" for note in written if "\n" not in note)
+    notes += "".join(f"\n{escape_controls(note)}" for note in written if "\n" in note)
     if isinstance(error, LocusError):
         code = status.USAGE if isinstance(error, _USAGE) else status.FAILED
         return code, scrub(f"{name_commands(one_line(str(error)))}{notes}")

@@ -14,6 +14,7 @@ from mcp.client.subscriptions import SubscriptionLost
 from mcp.types import CONNECTION_CLOSED, CallToolResult, Implementation, ToolListChangedNotification
 from pydantic import ValidationError
 
+from locus.plugins import Secret
 from locus.tools import ToolContext
 from locus_plugin_mcp.errors import (
     McpCallRefused,
@@ -45,6 +46,7 @@ LEAVING = 8.0
 #: How many progress reports are queued; beyond that the oldest is dropped.
 _PROGRESS = 64
 _MESSAGE = 500
+_STDERR = "what it wrote to its standard error:"
 
 _Progress = tuple[float, float | None, str | None]
 
@@ -65,7 +67,8 @@ class ServerConnection:
         #: Why it cannot be used, once that is known.
         self.error: McpServerError | None = None
         self._client: Client | None = None
-        self._words = LastWords()
+        given = (*server.env.values(), *server.headers.values())
+        self._words = LastWords(each.reveal() for each in given if isinstance(each, Secret))
         self._scope = anyio.CancelScope()
         self._ready, self._closing = anyio.Event(), anyio.Event()
         self._lost: anyio.Event = anyio.Event()
@@ -99,7 +102,11 @@ class ServerConnection:
             with self._scope:
                 await self._connect()
         except Exception as e:  # noqa: BLE001 - a server's failure is not the run's
-            self._fail(self._explain(_single(e)))
+            cause = _single(e)
+            explained = self._explain(cause)
+            if explained is not cause:
+                explained.__cause__ = cause
+            self._fail(explained)
         finally:
             self._client = None
             self._ready.set()
@@ -156,7 +163,12 @@ class ServerConnection:
         if self.error is None:
             self.error = error
             status: Status = "lost" if self._ready.is_set() else "failed"
-            self.report = evolve(self.report, status=status, detail=shorten(error, 1_000))
+            detail = shorten(error, 1_000)
+            if status == "failed" and len(self._words.whole.splitlines()) > 1:
+                # Why a program could not start is seldom in the last line that it wrote.
+                error.add_note(f"{_STDERR}\n{self._words.whole}")
+                detail = f"{detail}\n{_STDERR}\n{self._words.whole}"
+            self.report = evolve(self.report, status=status, detail=detail)
 
     def _explain(self, error: Exception) -> McpServerError:
         """Any failure as one of ours, with what to do about it."""

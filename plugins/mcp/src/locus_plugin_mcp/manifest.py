@@ -9,6 +9,7 @@ plugin = Plugin(
     api=(1, 0),
     summary="Tools of MCP servers, over stdio and streamable HTTP; and tools of an agent served over MCP.",
     hooks=("locus_plugin_mcp.hook:McpHook", "locus_plugin_mcp.registration"),
+    provides={"doctor": "locus_plugin_mcp.doctor:examine"},
     settings="locus_plugin_mcp.settings:McpSettings",
     keywords={"mcp_config": "file"},
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import httpx2
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from locus_plugin_mcp.sanitize import shorten
+from locus_plugin_mcp.sanitize import clean_text, shorten
 
 if TYPE_CHECKING:
     from locus_plugin_mcp.settings import ServerSettings
@@ -36,9 +36,11 @@ _REMEDIES = {
 class LastWords:
     """The end of a server's output outside the protocol."""
 
-    __slots__ = ("_chunks", "_size", "garbage", "status")
+    __slots__ = ("_chunks", "_secrets", "_size", "garbage", "status")
 
-    def __init__(self) -> None:
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        #: What the server was given and may repeat.
+        self._secrets = tuple(secret for secret in secrets if len(secret) >= 4)
         self._chunks: deque[bytes] = deque()
         self._size = 0
         #: The first line of its output that was not a message.
@@ -65,9 +67,16 @@ class LastWords:
             said.append(f"; it answered with the HTTP status {self.status}{_REMEDIES.get(self.status, '')}")
         return "".join(said)
 
+    @property
+    def whole(self) -> str:
+        """All that is kept of its standard error, line by line, without the secrets that it was given."""
+        text = b"".join(self._chunks).decode("utf-8", "replace").strip()
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return clean_text(text, _KEPT)
+
     def _tail(self) -> str:
-        lines = b"".join(self._chunks).decode("utf-8", "replace").strip().splitlines()
-        return " / ".join(lines[-3:])[-300:]
+        return " / ".join(self.whole.splitlines()[-3:])[-300:]
 
 
 @asynccontextmanager

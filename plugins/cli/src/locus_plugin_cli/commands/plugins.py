@@ -12,7 +12,7 @@ from locus.core.errors import LocusError
 from locus.hooks import HookManager
 from locus_plugin_cli import status
 from locus_plugin_cli.common_options import CommonOptions, common_options
-from locus_plugin_cli.doctor import examine, examine_plugin
+from locus_plugin_cli.doctor import examine, examine_named, examine_plugin
 from locus_plugin_cli.failures import explain_error
 from locus_plugin_cli.output import Output, print_json, print_rows, say
 from locus_plugin_cli.plugin_listing import describe_plugin, list_calls, list_plugins
@@ -121,21 +121,32 @@ def order(ctx: click.Context, *, hook: str, as_json: bool) -> int:
 
 
 @plugins.command()
+@click.argument("names", nargs=-1, metavar="[NAME[:WHAT]]...")
 @_as_json
 @_verbose
 @common_options
 @click.pass_context
-def doctor(ctx: click.Context, *, as_json: bool, verbose: bool) -> int:
+def doctor(ctx: click.Context, *, names: tuple[str, ...], as_json: bool, verbose: bool) -> int:
     """Try every plugin, its hooks, settings and providers, and look for whatever else is in the way.
 
-    Exit status: 0 all is well; 1 something is wrong.
+    With the NAME of a plugin, that one is tried in full: mcp starts its servers, and mcp:git the one of that name.
+
+    Exit status: 0 all is well; 1 something is wrong; 2 there is no such plugin, or its settings are wrong.
     """
-    found = examine(Project.of(ctx.ensure_object(CommonOptions)))
+    project = Project.of(ctx.ensure_object(CommonOptions))
+    found = examine_named(project, names) if names else examine(project)
     code = status.FAILED if any(finding.problem for finding in found) else status.OK
     if as_json or ctx.meta.get("json"):
         print_json([attrs.asdict(finding) for finding in found])
         return code
-    print_rows(("", "", ""), [("PROBLEM" if f.problem else "ok", f.subject, f.problem or f.note) for f in found])
+    print_rows(
+        ("", "", ""),
+        [("PROBLEM" if f.problem else "ok", f.subject, (f.problem or f.note).partition("\n")[0]) for f in found],
+    )
+    out = Output(sys.stdout)
+    for finding in found:
+        if rest := finding.problem.partition("\n")[2]:
+            out.piece(f"\n{finding.subject}:\n{rest}\n")
     if verbose or ctx.meta.get("verbose"):
         _traces([(finding.subject, finding.trace) for finding in found])
     return code

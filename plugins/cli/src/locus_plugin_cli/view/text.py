@@ -25,7 +25,7 @@ from locus.core.events import (
     ToolProgressEvent,
     ToolStartEvent,
 )
-from locus_plugin_cli.text import format_call, format_ms, format_tokens, one_line, shorten
+from locus_plugin_cli.text import escape_controls, format_call, format_ms, format_tokens, one_line, shorten
 from locus_plugin_cli.view.screen import Screen
 from locus_plugin_cli.view.tally import count_of
 
@@ -206,6 +206,11 @@ class TextView:
         self._line(event, f"{event.plugin}: {event.hook} failed: {one_line(event.error)}{rest}", _WARN)
 
     def _other(self, event: Event) -> None:
+        detail = getattr(event, "detail", "")
+        if getattr(event, "status", "") == "failed" and isinstance(detail, str) and detail:
+            # Why something could not be used is worth its lines.
+            self._line(event, f"{event.type}: {escape_controls(detail)}", _BAD)
+            return
         values = {
             field.name: getattr(event, field.name) for field in fields(type(event)) if field.name not in _ENVELOPE
         }
