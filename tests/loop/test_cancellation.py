@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -34,6 +36,7 @@ from locus.core.errors import NothingToResume, ThreadBusy
 from locus.core.journal import END, Paused, Transition
 from locus.core.messages import ToolCall
 from locus.journal import MemoryStore
+from locus.plugin import RunContext, hookimpl
 from locus_testkit import ScriptedModel, call
 
 pytestmark = pytest.mark.anyio
@@ -726,3 +729,49 @@ async def test_run_sync_can_be_cancelled_from_another_thread() -> None:
         assert agent.cancel("from outside") == 1
         release.set()
     assert results_[0].stop_reason == "Cancelled: from outside"
+
+
+# -- the next run on the thread ---------------------------------------------------------------------
+
+
+class Lingering(Hook):
+    """Holds something open that takes its time to close."""
+
+    @hookimpl
+    @asynccontextmanager
+    async def locus_run_session(self, run: RunContext) -> AsyncIterator[list[Any]]:
+        yield []
+        for _ in range(20):
+            await anyio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize("hooks", [[], [Lingering()]], ids=["at once", "lingering"])
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_who_has_the_last_event_of_a_run_can_begin_the_next_on_its_thread(
+    hooks: list[Hook], cancelled: bool
+) -> None:
+    agent = Agent(ScriptedModel("one", after="repeat"), checkpointer=MemoryStore(), hooks=hooks)
+    run, following = agent.run("x", thread_id="t"), []
+    async for event in run:
+        if cancelled and isinstance(event, ThinkEvent):
+            run.cancel("enough")
+        if isinstance(event, TerminateEvent):
+            following.append(await agent.run("y", thread_id="t"))
+    assert run.result.stop_reason == ("Cancelled: enough" if cancelled else "NoToolCalls")
+    assert [m.text for m in following[0].state.messages] == ["x", "one", "y", "one"]
+
+
+async def test_the_last_event_of_a_child_is_not_the_last_of_its_parent() -> None:
+    child = Agent(ScriptedModel("inner"))
+
+    @tool
+    async def delegate(ctx: ToolContext[Any]) -> str:
+        """Ask another agent."""
+        return str((await ctx.run_child(child, "?")).text)
+
+    agent = Agent(ScriptedModel(call("delegate"), "outer"), tools=[delegate], checkpointer=MemoryStore())
+    with anyio.fail_after(30):
+        async for event in agent.run("x", thread_id="t"):
+            if isinstance(event, TerminateEvent) and event.parent_run_id is not None:
+                with pytest.raises(ThreadBusy):
+                    await agent.run("y", thread_id="t")

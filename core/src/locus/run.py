@@ -14,12 +14,12 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Generic
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 import anyio
 
 from locus.core.errors import RunAlreadyUsed, RunNotFinished
-from locus.core.events import Event, ModelChunkEvent
+from locus.core.events import Event, ModelChunkEvent, TerminateEvent
 from locus.result import AgentResult, Out
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
-__all__ = ["Run", "wait_for_abandoned"]
+__all__ = ["Run", "wait_for_ending"]
 
 Sink = Callable[[Event], Awaitable[None]]
 
@@ -39,9 +39,10 @@ CHUNKS_AHEAD = 32
 class Channel:
     """Hands events from the run to its consumer."""
 
-    __slots__ = ("_asked", "_closed", "_ready", "items")
+    __slots__ = ("_asked", "_closed", "_is_ending", "_ready", "_task", "items")
 
-    def __init__(self) -> None:
+    def __init__(self, task: _RunTask[Any]) -> None:
+        self._task, self._is_ending = ref(task), False
         #: What the consumer has not taken yet.
         self.items: deque[Event] = deque()
         self._ready: anyio.Event | None = None
@@ -58,6 +59,14 @@ class Channel:
             self._ready.set()
             self._ready = None
         if type(event) is ModelChunkEvent and len(self.items) < CHUNKS_AHEAD:
+            return
+        if type(event) is TerminateEvent and event.parent_run_id is None:
+            # The consumer may begin the next run on the thread now: that one waits until this one has given it back,
+            # so this one must not wait for the consumer.
+            self._is_ending, task = True, self._task()
+            if task is not None:
+                _LEAVING.add(task)
+        if self._is_ending:
             return
         if self._asked is None:
             self._asked = anyio.Event()
@@ -102,7 +111,7 @@ class _RunTask(Generic[Out]):
     def __init__(self, main: Callable[[Sink | None], Coroutine[Any, Any, AgentResult[Out]]], thread_id: str) -> None:
         self._main = main
         self.thread_id = thread_id
-        self.channel = Channel()
+        self.channel = Channel(self)
         self.scope = anyio.CancelScope()
         self.finished = anyio.Event()
         self.result: AgentResult[Out] | None = None
@@ -122,7 +131,7 @@ class _RunTask(Generic[Out]):
         finally:
             self.channel.close()
             self.finished.set()
-            _ABANDONED.discard(self)
+            _LEAVING.discard(self)
 
     def reraise(self) -> None:
         """Raise what the run raised, once."""
@@ -152,7 +161,7 @@ class _RunTask(Generic[Out]):
             self._call_soon(self.scope.cancel)
         except RuntimeError:
             return  # the event loop is closed and took the task with it
-        _ABANDONED.add(self)
+        _LEAVING.add(self)
 
 
 def _home() -> tuple[bool, Any]:
@@ -165,20 +174,20 @@ def _home() -> tuple[bool, Any]:
 
 _TASKS: set[Any] = set()
 
-#: Runs whose consumer has left, until they have taken note of it.
-_ABANDONED: WeakSet[_RunTask[Any]] = WeakSet()
+#: Runs whose consumer has left, or has got the last event, until they have given their thread back.
+_LEAVING: WeakSet[_RunTask[Any]] = WeakSet()
 
 #: Seconds that the next run on a thread waits for one that its consumer has left.
 PATIENCE = 10.0
 
 
-async def wait_for_abandoned(thread_id: str) -> None:
-    """Wait until the runs on a thread that were left in this event loop have given it back, within bounds."""
-    if not _ABANDONED:
+async def wait_for_ending(thread_id: str) -> None:
+    """Wait until the runs of this event loop that end, or were left, have given the thread back, within bounds."""
+    if not _LEAVING:
         return
     home = _home()[1]
     with anyio.move_on_after(PATIENCE):
-        for task in [d for d in _ABANDONED if d.thread_id == thread_id and d.home is home]:
+        for task in [d for d in _LEAVING if d.thread_id == thread_id and d.home is home]:
             await task.finished.wait()
 
 

@@ -38,7 +38,7 @@ from locus.loop.segment import run_segment
 from locus.loop.thread import Segment, SegmentResult, ended_before
 from locus.plugins.report import run_report
 from locus.result import AgentResult
-from locus.run import Run, Sink, wait_for_abandoned
+from locus.run import Run, Sink, wait_for_ending
 from locus.tools.account import Account, Budget, check_budget, limits_of
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class AgentRuntime(AgentParts[SegmentContext]):
             kept = MemoryStore(history=False)
         if sink is not None:
             active.show_to(sink)
-        await wait_for_abandoned(active.thread_id)
+        await wait_for_ending(active.thread_id)
         self.active.add(active)
         try:
             ended = await run_segment(active, kept, segment)
