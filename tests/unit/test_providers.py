@@ -10,7 +10,7 @@ from attrs import frozen
 from tests.unit.toy_plugins import Shelf, shelf
 
 from locus.core.errors import ConfigError, PluginError, PluginLoadError, SettingsError, UnknownName
-from locus.models import Model, ModelRequest, ModelResponse, get_model
+from locus.models import Model, ModelProtocol, ModelRequest, ModelResponse, get_model
 from locus.plugins.discovery import Catalogue
 from locus.plugins.providers import provide
 from locus.plugins.settings import Layer
@@ -64,7 +64,8 @@ class Handmade:
 
 
 def test_the_scheme_names_the_plugin_and_its_factory_gets_the_rest(acme: Shelf) -> None:
-    model = get_model("acme:large:v2")
+    model: ModelProtocol = get_model("acme:large:v2")
+    assert isinstance(model, ModelProtocol)
 
     assert model.name == "acme:large:v2"
     assert isinstance(model, Model)

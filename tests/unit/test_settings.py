@@ -270,6 +270,28 @@ def test_a_secret_comes_from_the_environment_and_is_never_shown() -> None:
         pickle.dumps(secret)
 
 
+def test_a_secret_may_be_a_function_that_is_asked_each_time() -> None:
+    tokens = iter(["first", "second"])
+    secret = Secret(lambda: next(tokens))
+
+    assert one(Secret, secret) is secret
+    assert repr(secret) == "Secret('***')"
+    assert (secret.reveal(), secret.reveal()) == ("first", "second")
+    with pytest.raises(TypeError, match="must return a str, got bytes"):
+        Secret(lambda: b"hunter2").reveal()  # type: ignore[arg-type, return-value]
+
+
+async def _fetch() -> str:
+    return "hunter2"
+
+
+@pytest.mark.parametrize("given", [None, 3, b"hunter2", _fetch])
+def test_what_cannot_be_a_secret_is_refused_without_being_shown(given: Any) -> None:
+    with pytest.raises(TypeError, match="a Secret must be a str, or a plain function") as caught:
+        Secret(given)
+    assert "hunter2" not in str(caught.value)
+
+
 def test_a_secret_made_in_code_passes() -> None:
     assert one(Secret, Secret("hunter2")).reveal() == "hunter2"
     assert one(Secret | None, None) is None

@@ -14,9 +14,11 @@ import anyio.lowlevel
 import pytest
 
 from locus.core.errors import ConfigError, InputError, ModelError
+from locus.plugins import Secret
 from locus_testkit.localserver import Answer, LocalServer, ReceivedRequest
 from locus_wire import Client, Endpoint, Event, Outgoing, join_fields, json_bytes
 from locus_wire.errors import BadAnswer, KeyRefused, TooLate, Unreachable
+from locus_wire.keys import Key
 
 pytestmark = pytest.mark.anyio
 
@@ -242,6 +244,18 @@ async def test_an_answer_in_the_place_of_a_stream_is_not_a_stream(server: LocalS
 
     with pytest.raises(BadAnswer, match="asked for text/event-stream, got application/json"):
         await client(server).events("/", b"{}", take)
+
+
+async def test_a_token_that_expires_is_asked_for_with_each_request(server: LocalServer) -> None:
+    tokens = iter(["token-0001", "token-0002"])
+    key = Key(provider="acme", given=Secret(lambda: next(tokens)))
+    asking = Client(Endpoint.with_key(key, server.url))
+    server.then(Answer.of({}), Answer.of({"message": "token-0002 has ended"}, status=401))
+    await asking.get("/", itself)
+    with pytest.raises(KeyRefused) as caught:
+        await asking.get("/", itself)
+    assert [each.headers["authorization"] for each in server.received] == ["Bearer token-0001", "Bearer token-0002"]
+    assert "token-0002" not in str(caught.value)
 
 
 @pytest.mark.parametrize("media_type", ["text/plain", "application/json", "application/octet-stream", "", None])

@@ -176,6 +176,21 @@ def test_texts_are_one_text_and_structured_data_is_not_said_twice() -> None:
     assert said(one, structuredContent={"n": 1}) == 'a\n{"n":1}'
 
 
+def test_structured_data_that_repeats_the_text_is_not_sent_twice() -> None:
+    def said(structured: Any, *texts: str) -> Any:
+        content = [{"type": "text", "text": text} for text in texts]
+        return result_of(make_answer(*content, structuredContent=structured), 100_000, 1_000)
+
+    long = "line\n" * 4_400
+    assert said({"content": long}, long) == long
+    assert said({"content": [{"text": "a"}, {"text": "b"}]}, "a", "b") == "a\nb"
+    assert said({"content": long}, f"The file:\n{long}") == f"The file:\n{long}"
+    assert said({"content": long, "lines": 4400}, long) == f'{long}\n{{"content":"[as above]","lines":4400}}'
+    # What is short may mean something else than in the text.
+    assert said({"winner": "ann"}, "ann beat bob") == 'ann beat bob\n{"winner":"ann"}'
+    assert said({"found": []}, "nothing") == 'nothing\n{"found":[]}'
+
+
 def test_media_links_and_resources_become_blocks_and_words() -> None:
     blocks = result_of(
         make_answer(
@@ -268,7 +283,8 @@ async def test_what_a_model_cannot_be_given_is_left_out_with_why() -> None:
         {"name": "nan", "inputSchema": {"type": "object", "x": float("nan")}},
         {"name": "n" * 300},
         {"name": "good", "description": "x" * 5_000},
-        {"name": "one too many"},
+        {"name": "slow", "execution": {"taskSupport": "required"}},
+        {"name": "one too many", "execution": {"taskSupport": "optional"}},
     )
     settings = McpSettings(max_tools=1)
     listing = await list_tools(client, "s", ServerSettings(command="x"), settings)
@@ -280,6 +296,7 @@ async def test_what_a_model_cannot_be_given_is_left_out_with_why() -> None:
         " its schema must d",
         " its schema is not",
         " its name has 300 ",
+        " it can be called ",
         " there are more th",
     ]
 

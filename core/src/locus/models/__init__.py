@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from locus.models.prices import PriceSource as PriceSource
     from locus.models.protocol import Chunk as Chunk
     from locus.models.protocol import Model as Model
+    from locus.models.protocol import ModelProtocol as ModelProtocol
     from locus.models.protocol import ModelRequest as ModelRequest
     from locus.models.protocol import ModelResponse as ModelResponse
     from locus.models.protocol import ModelSettings as ModelSettings
@@ -36,6 +37,7 @@ _MODULES = {
     "locus.models.protocol": (
         "Chunk",
         "Model",
+        "ModelProtocol",
         "ModelRequest",
         "ModelResponse",
         "ModelSettings",

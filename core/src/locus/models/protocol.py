@@ -30,6 +30,7 @@ else:
 __all__ = [
     "Chunk",
     "Model",
+    "ModelProtocol",
     "ModelRequest",
     "ModelResponse",
     "ModelSettings",
@@ -248,6 +249,10 @@ class Model(Protocol):
             ModelError: the call failed; it says whether it may be tried again.
         """
         ...
+
+
+#: The same: what ``model=`` takes beside a name, and what `get_model` gives.
+ModelProtocol = Model
 
 
 def get_model(

@@ -7,8 +7,9 @@ costs less than showing one in a log.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
+from inspect import iscoroutinefunction
 from typing import Any, NoReturn
 
 __all__ = ["Secret", "redact", "scrub", "show_values"]
@@ -17,19 +18,39 @@ __all__ = ["Secret", "redact", "scrub", "show_values"]
 class Secret:
     """A password or a key. It does not appear in a `repr`, a message, a log or a pickle.
 
-    In a configuration file it is written ``{ env = "NAME" }``; in code it is made with ``Secret(text)``.
+    In a configuration file it is written ``{ env = "NAME" }``; in code it is made with ``Secret(text)``, or with a
+    function for a token that expires: ``Secret(fetch)``.
+
+    Args:
+        text: the text, or a function that gives it. The function is called for each request, maybe on an event loop,
+            so it keeps a token while that is good and returns at once.
+        source: the environment variable it came from, or ``""``.
+
+    Raises:
+        TypeError: it is neither text nor a function, or is a coroutine function.
     """
 
     __slots__ = ("_text", "source")
 
-    def __init__(self, text: str, source: str = "") -> None:
+    def __init__(self, text: str | Callable[[], str], source: str = "") -> None:
+        if not isinstance(text, str) and (not callable(text) or iscoroutinefunction(text)):
+            raise TypeError(f"a Secret must be a str, or a plain function that returns one, got {type(text).__name__}")
         self._text = text
         #: The environment variable it came from, or ``""``.
         self.source = source
 
     def reveal(self) -> str:
-        """The text itself: call it where it is sent, and keep it nowhere else."""
-        return self._text
+        """The text itself: call it where it is sent, and keep it nowhere else.
+
+        Raises:
+            TypeError: the function of the secret gives something else.
+        """
+        if isinstance(self._text, str):
+            return self._text
+        text = self._text()
+        if not isinstance(text, str):
+            raise TypeError(f"the function of a Secret must return a str, got {type(text).__name__}")
+        return text
 
     def __repr__(self) -> str:
         return f"Secret(env={self.source!r})" if self.source else "Secret('***')"

@@ -137,6 +137,8 @@ def _unfit(tool: Tool, settings: McpSettings) -> str | None:
     """Why a tool cannot be offered to a model, or None."""
     if not tool.name or len(tool.name) > _LONGEST_NAME:
         return f"its name has {len(tool.name)} characters"
+    if tool.execution is not None and tool.execution.task_support == "required":
+        return "it can be called as a task only, which this client does not do"
     try:
         form = json.dumps(tool.input_schema, allow_nan=False, ensure_ascii=False)
         form.encode()

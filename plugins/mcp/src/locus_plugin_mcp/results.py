@@ -18,6 +18,10 @@ __all__ = ["result_of"]
 
 #: How many parts of a result are looked at.
 _PARTS = 200
+#: From how many characters on a text that is a part of another one is said already.
+_LONG = 100
+_REPEATED = object()
+_ABOVE = "[as above]"
 _KINDS = {"image": "image", "audio": "audio", "application/pdf": "document"}
 
 
@@ -43,9 +47,11 @@ def result_of(result: CallToolResult, max_chars: int, max_media_bytes: int) -> s
     texts = [block.text for block in blocks if isinstance(block, TextBlock)]
     structured = result.structured_content
     if structured is not None and not any(_says(text, structured) for text in texts):
-        form = json.dumps(structured, ensure_ascii=False, separators=(",", ":"))
-        blocks.append(TextBlock(form))
-        texts.append(form)
+        rest = _drop_repeated(structured, "\n".join(texts), set(texts))
+        if rest is not _REPEATED:
+            form = json.dumps(rest, ensure_ascii=False, separators=(",", ":"))
+            blocks.append(TextBlock(form))
+            texts.append(form)
     if result.is_error:
         raise ToolError("\n".join(texts).strip() or "the server says that the call failed, but not why")
     if len(texts) == len(blocks):
@@ -62,6 +68,25 @@ def _truncate(blocks: list[TextBlock | MediaBlock], left: int) -> list[TextBlock
             left -= min(left, len(block.text))
         made.append(block)
     return made
+
+
+def _drop_repeated(value: Any, said: str, texts: set[str]) -> Any:
+    """Structured data without the texts that are said already; `_REPEATED` if that is all of it.
+
+    A short text counts only where it is a whole text of the result: within one it may mean something else.
+    """
+    if isinstance(value, str):
+        return _REPEATED if value in texts or value == said or (len(value) >= _LONG and value in said) else value
+    if isinstance(value, dict):
+        inner = {key: _drop_repeated(each, said, texts) for key, each in value.items()}
+        parts = list(inner.values())
+        kept: Any = {key: _ABOVE if each is _REPEATED else each for key, each in inner.items()}
+    elif isinstance(value, list):
+        parts = [_drop_repeated(each, said, texts) for each in value]
+        kept = [_ABOVE if each is _REPEATED else each for each in parts]
+    else:
+        return value
+    return _REPEATED if parts and all(each is _REPEATED for each in parts) else kept
 
 
 def _says(text: str, structured: Any) -> bool:
