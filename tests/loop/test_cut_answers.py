@@ -8,12 +8,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.loop.kit import Recorder, add, assert_valid_history, collect, kinds, of
+from tests.loop.kit import Recorder, add, assert_valid_history, collect, kinds, of, results
 
 from locus import (
     Agent,
@@ -32,6 +33,7 @@ from locus import (
     ToolContext,
     tool,
 )
+from locus.core.errors import OutcomeUnknown
 from locus.core.journal import Outcome, Transition
 from locus.core.messages import ThinkingBlock, ToolCall, Usage
 from locus.journal import MemoryStore
@@ -312,6 +314,57 @@ async def test_a_cancel_of_a_child_leaves_its_parent_alone() -> None:
             assert child.cancel("enough") == 1
     assert found[0].message == "went on"
     assert [e.result for e in found[0].state.tool_executions] == ["Cancelled: enough"]
+
+
+# -- bodies of tools -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("knows", [True, False])
+async def test_a_body_may_have_a_block_of_it_cut(knows: bool) -> None:
+    entered = anyio.Event()
+
+    @tool
+    async def ask(ctx: ToolContext[Any]) -> str:
+        """Waits for a service that does not answer."""
+        with ctx.cut_scope() as scope:
+            entered.set()
+            await anyio.sleep_forever()
+        assert scope.is_cut
+        await anyio.lowlevel.checkpoint()  # the body goes on
+        if not knows:
+            raise OutcomeUnknown("ask")
+        return "gave up"
+
+    @tool
+    async def write() -> str:
+        """Finishes."""
+        await entered.wait()
+        agent.cancel("enough")
+        for _ in range(9):
+            await anyio.lowlevel.checkpoint()
+        return "written"
+
+    agent: Agent[Any, Any] = Agent(ScriptedModel([call("ask"), call("write")]), tools=[ask, write])
+    with anyio.fail_after(10):
+        result = await agent.run("x")
+    assert result.stop_reason == "Cancelled: enough"
+    said, written = results(result)
+    assert said == "gave up" if knows else said.startswith("Error: outcome unknown: ")
+    assert written == "written"
+
+
+async def test_a_block_that_is_not_cut_is_left_as_any_other() -> None:
+    @tool
+    async def ask(ctx: ToolContext[Any]) -> str:
+        """Answers."""
+        with ctx.cut_scope() as scope:
+            await anyio.lowlevel.checkpoint()
+        with pytest.raises(LookupError), ctx.cut_scope():
+            raise LookupError
+        return str(scope.is_cut)
+
+    result = await Agent[Any, Any](ScriptedModel(call("ask"), "done"), tools=[ask]).run("x")
+    assert (results(result), result.message) == (["False"], "done")
 
 
 # -- together with a cancellation of the task ----------------------------------------------------------

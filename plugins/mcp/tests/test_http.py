@@ -84,6 +84,20 @@ async def test_a_call_that_is_cancelled_is_cancelled_on_the_server(sdk: Served) 
     assert await anyio.to_thread.run_sync(sdk.cancelled.wait, 10)
 
 
+async def test_the_caller_s_cancel_ends_a_call_on_the_server(sdk: Served) -> None:
+    class Stop(Hook):
+        def on_tool_progress(self, event: ToolProgressEvent) -> None:
+            one.cancel("enough")
+
+    sdk.cancelled.clear()
+    one = agent(sdk.url, call("raw__slow"), hooks=[Stop()])
+    with anyio.fail_after(20):
+        result = await one.run("go")
+    assert result.stop_reason == "Cancelled: enough"
+    assert results(result)[0].startswith("Error: outcome unknown: ")
+    assert await anyio.to_thread.run_sync(sdk.cancelled.wait, 10)
+
+
 async def test_many_runs_at_once_have_connections_of_their_own(sdk: Served) -> None:
     done: list[Any] = []
 

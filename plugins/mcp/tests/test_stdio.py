@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from locus import Agent, ToolProgressEvent, tool
@@ -89,6 +90,37 @@ async def test_a_call_that_is_given_up_is_cancelled_on_the_server(how: str, tmp_
             group.cancel_scope.cancel()
 
     assert "cancelled" in log_of(log)
+    assert not alive(int(log_of(log)[0].split()[1]))
+
+
+@pytest.mark.parametrize("reads", [False, True])
+async def test_the_caller_s_cancel_ends_a_call_and_its_outcome_is_unknown(reads: bool, tmp_path: Path) -> None:
+    log, finished = tmp_path / "log", list[str]()
+    begun = anyio.Event()
+
+    class Watch(Hook):
+        def on_tool_progress(self, event: ToolProgressEvent) -> None:
+            begun.set()
+
+    @tool
+    async def write() -> str:
+        """A body of the program's own finishes."""
+        await begun.wait()
+        one.cancel("enough")
+        await anyio.lowlevel.checkpoint()
+        finished.append("write")
+        return "written"
+
+    offered = {"name": "slow", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": reads}}
+    server = raw({"log": str(log), "tools": [offered]}, trust=True)
+    one = agent(server, [call("raw__slow"), call("write")], hooks=[Watch()], tools=[write])
+    with anyio.fail_after(20):  # the server would answer after 30 seconds
+        result = await one.run("go")
+    assert result.stop_reason == "Cancelled: enough"
+    assert "cancelled" in log_of(log)
+    said, written = results(result)
+    assert said.startswith("Error: McpCallCancelled: MCP server 'raw' did not" if reads else "Error: outcome unknown: ")
+    assert (written, finished) == ("written", ["write"])
     assert not alive(int(log_of(log)[0].split()[1]))
 
 

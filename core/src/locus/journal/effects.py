@@ -172,8 +172,10 @@ class CallerCancel:
         """
         self._blocks.remove(block)
         if self._token is not None:
-            kind = None if error is None else type(error)
-            return bool(block.__exit__(kind, error, error and error.__traceback__))
+            if error is None:
+                block.__exit__(None, None, None)
+                return False
+            return bool(block.__exit__(type(error), error, error.__traceback__))
         if not self.is_set or block not in self._requested:
             return False
         self._requested.remove(block)

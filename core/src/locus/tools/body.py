@@ -11,8 +11,10 @@ import anyio
 from attrs import define, field
 
 from locus.core.directives import Interrupt
+from locus.core.errors import OutcomeUnknown
 from locus.core.events import ToolProgressEvent
 from locus.core.step_id import CHILD, STEP
+from locus.journal.effects import CutScope
 from locus.tools.call import BodyEntry, PendingCall
 from locus.tools.cancellation import is_failure
 from locus.tools.context import ToolContext
@@ -187,7 +189,7 @@ def fail_call(c: PendingCall, error: BaseException, run: CallRun, duration_ms: f
     """The error as the call's, unless this worker must not go on: then nothing came of the call yet."""
     if run.host.stop_error is not None:
         raise run.host.stop_error
-    return c.failure(error, duration_ms)
+    return c.unknown_outcome() if type(error) is OutcomeUnknown else c.failure(error, duration_ms)
 
 
 @define(slots=True, eq=False)
@@ -217,6 +219,9 @@ class _BodyContext(ToolContext[Any]):
     @property
     def deadline(self) -> float | None:
         return self._run.deadline
+
+    def cut_scope(self) -> CutScope:
+        return CutScope(self._run.caller_cancel)
 
     def interrupt(self, question: str, *, options: Sequence[str | Option] = ()) -> Any:
         self._c.question = str(self._c.answered)

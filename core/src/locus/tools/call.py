@@ -125,7 +125,7 @@ class PendingCall(BodyEntry):
         return self._outcome_of(None, f"Error: {text}", text, duration_ms, started=self.is_entered, retryable=retryable)
 
     def unknown_outcome(self) -> CallOutcome:
-        """The outcome of a call that was begun before a crash, and of which no more is known."""
+        """The outcome of a call that was begun, and of which no more is known."""
         return self._outcome_of(None, f"Error: {UNKNOWN}", UNKNOWN, 0.0)
 
     def idempotency_key(self, run: CallRun) -> str:

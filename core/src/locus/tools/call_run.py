@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from locus.core.events import Event
     from locus.core.messages import ToolCall
     from locus.core.step_id import StepId
+    from locus.journal.effects import CallerCancel
     from locus.journal.host import JournalHost
     from locus.tools.account import Account
     from locus.tools.outcome import CallOutcome
@@ -72,6 +73,11 @@ class CallRun(Protocol):
     @property
     def call_limits(self) -> CallLimits:
         """How many calls, and how long each."""
+        ...
+
+    @property
+    def caller_cancel(self) -> CallerCancel:
+        """What cuts off the blocks of bodies that let it."""
         ...
 
     @property

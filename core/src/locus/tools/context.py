@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from locus.journal.effects import CallerCancel, CutScope
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
@@ -100,3 +102,11 @@ class ToolContext(ABC, Generic[Deps]):
         self, progress: float | None = None, *, total: float | None = None, message: str = ""
     ) -> None:
         """Say how far the body is; shown live as a `ToolProgressEvent`."""
+
+    def cut_scope(self) -> CutScope:
+        """A block that is left at once when the caller cancels the run; the body goes on behind it.
+
+        Without one a body finishes. ``is_cut`` says afterwards whether the block was left; a body that then cannot know
+        what it has caused raises `locus.core.errors.OutcomeUnknown`.
+        """
+        return CutScope(CallerCancel())

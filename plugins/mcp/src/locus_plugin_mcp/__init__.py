@@ -6,6 +6,7 @@ from locus.plugin import exports
 
 if TYPE_CHECKING:
     from locus_plugin_mcp.errors import (
+        McpCallCancelled,
         McpCallRefused,
         McpConnectionLost,
         McpProtocolError,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from locus_plugin_mcp.settings import McpSettings, ServerSettings
 
 __all__ = [
+    "McpCallCancelled",
     "McpCallRefused",
     "McpConnectionLost",
     "McpHook",
@@ -43,6 +45,7 @@ __getattr__, __dir__ = exports(
     __name__,
     {
         "locus_plugin_mcp.errors": (
+            "McpCallCancelled",
             "McpCallRefused",
             "McpConnectionLost",
             "McpProtocolError",

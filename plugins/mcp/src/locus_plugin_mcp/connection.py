@@ -14,9 +14,11 @@ from mcp.client.subscriptions import SubscriptionLost
 from mcp.types import CONNECTION_CLOSED, CallToolResult, Implementation, ToolListChangedNotification
 from pydantic import ValidationError
 
+from locus.core.errors import OutcomeUnknown
 from locus.plugins import Secret
 from locus.tools import ToolContext
 from locus_plugin_mcp.errors import (
+    McpCallCancelled,
     McpCallRefused,
     McpConnectionLost,
     McpProtocolError,
@@ -198,6 +200,7 @@ class ServerConnection:
         Raises:
             ToolError: the server says that it failed.
             McpToolError: the call gave no result.
+            OutcomeUnknown: the caller cancelled the run. The server hears of it, and may have done its part by then.
         """
         client = self._client
         if client is None:
@@ -206,11 +209,16 @@ class ServerConnection:
             )
         send, receive = anyio.create_memory_object_stream[_Progress](_PROGRESS)
         answered: list[CallToolResult | Exception] = []
-        async with receive, anyio.create_task_group() as group:
-            group.start_soon(self._request, client, tool, effect, arguments, ctx, send, answered)
-            async for progress, total, message in receive:
-                told = clean_text(message, _MESSAGE) if message else ""
-                await ctx.emit_progress(progress, total=total, message=told)
+        with ctx.cut_scope() as cut:
+            async with receive, anyio.create_task_group() as group:
+                group.start_soon(self._request, client, tool, effect, arguments, ctx, send, answered)
+                async for progress, total, message in receive:
+                    told = clean_text(message, _MESSAGE) if message else ""
+                    await ctx.emit_progress(progress, total=total, message=told)
+        if cut.is_cut and not answered:
+            if effect != "pure":
+                raise OutcomeUnknown(tool)
+            raise McpCallCancelled(self.name, "did not answer the call before the run was cancelled")
         [answer] = answered
         if isinstance(answer, Exception):
             raise answer

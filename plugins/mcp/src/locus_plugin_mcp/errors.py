@@ -7,6 +7,7 @@ LocusError
 │   └── McpProtocolError     its messages are not MCP
 └── ToolError
     └── McpToolError     a call has no result, and the model reads why
+        ├── McpCallCancelled     the caller cancelled the run, and the call changes nothing
         ├── McpConnectionLost    the server went away
         ├── McpCallRefused       the server answers the call with an error of the protocol
         └── McpResultInvalid     the server's answer is not a tool result
@@ -18,6 +19,7 @@ from __future__ import annotations
 from locus.core.errors import LocusError, ToolError
 
 __all__ = [
+    "McpCallCancelled",
     "McpCallRefused",
     "McpConnectionLost",
     "McpProtocolError",
@@ -64,6 +66,10 @@ class McpToolError(ToolError):
 
 class McpConnectionLost(McpToolError):
     """The server went away, before the call or during it."""
+
+
+class McpCallCancelled(McpToolError):
+    """The caller cancelled the run while a call that changes nothing was in progress."""
 
 
 class McpCallRefused(McpToolError):
