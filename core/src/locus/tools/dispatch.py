@@ -84,7 +84,7 @@ async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallR
 
 def _reserve(work: Sequence[PendingCall], run: CallRun) -> None:
     """Give each call that may start a child its part of what is left, before the first body is entered."""
-    may = [c for c in work if c.bound is not None and c.bound.tool.parameters.injected is not None]
+    may = [c for c in work if c.outcome is None and c.tool is not None and c.tool.parameters.injected is not None]
     if may:
         for c, part in zip(may, run.reserve([c.step_id.ordinal for c in may]), strict=True):
             c.account = part
