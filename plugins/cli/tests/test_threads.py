@@ -63,7 +63,7 @@ def test_a_run_is_kept_in_a_file_that_only_its_owner_reads(keeper: Locus, state:
 
 def test_a_chat_is_kept_and_goes_on(keeper: Locus, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = iter(["one"])
-    monkeypatch.setattr("locus_plugin_cli.commands.chat.read_message", lambda _: next(lines, "/quit"))
+    monkeypatch.setattr("locus_plugin_cli.commands.chat.read_message", lambda *_: next(lines, "/quit"))
     assert keeper("chat", "-m", "toy:echo").status == 0
     (row,) = listed(keeper)
 

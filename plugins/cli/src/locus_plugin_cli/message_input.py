@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import select
 import sys
-from contextlib import suppress
+
+from locus_plugin_cli.line_history import LineHistory
 
 __all__ = ["PASTE_SECONDS", "read_message"]
 
 #: A paste arrives at once; a second line is not typed this quickly.
 PASTE_SECONDS = 0.05
 
-with suppress(ImportError):
-    # Merely loaded, it gives input() line editing, history, and pastes in one piece where the terminal marks them.
-    importlib.import_module("readline")
 
-
-def read_message(prompt: str) -> str:
+def read_message(prompt: str, history: LineHistory) -> str:
     r"""One message: a line, the lines pasted with it, and those that a backslash at the end asks for.
 
     Args:
         prompt: what is shown in front of it on a terminal.
+        history: gets the message.
 
     Raises:
         EOFError: the input has ended.
@@ -35,6 +32,7 @@ def read_message(prompt: str) -> str:
         while _waiting():
             lines.append(input())
         if not lines[-1].endswith("\\"):
+            history.add("\n".join(lines))
             return "\n".join(lines)
         lines[-1] = lines[-1][:-1]
         lines.append(input("... "))

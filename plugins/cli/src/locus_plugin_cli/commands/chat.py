@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
+from contextlib import suppress
+from pathlib import Path
 from uuid import uuid4
 
 import attrs
@@ -20,6 +22,7 @@ from locus_plugin_cli.conversation import Conversation
 from locus_plugin_cli.disk_full import is_full
 from locus_plugin_cli.failures import explain_error, explain_result, show_trace
 from locus_plugin_cli.interrupted_threads import mention_interrupted
+from locus_plugin_cli.line_history import LineHistory
 from locus_plugin_cli.message_input import read_message
 from locus_plugin_cli.one_turn import open_journals
 from locus_plugin_cli.options import AgentOptions, agent_options
@@ -27,6 +30,7 @@ from locus_plugin_cli.output import Output, say
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.session import Session
 from locus_plugin_cli.text import escape_controls, format_tokens, one_line, shorten
+from locus_plugin_cli.thread_store import state_folder
 from locus_plugin_cli.view.tally import count_of
 from locus_plugin_cli.view.text import TextView
 
@@ -38,14 +42,18 @@ _HELP = """\
 /system [TEXT]  show the system prompt, or set it from the next turn on
 /compact        a summary takes the place of what was said before, for the model; the thread keeps all of it
 /new            begin another conversation
-/quit           leave; so does Ctrl-D
+/quit           leave; so do exit, quit and Ctrl-D
 //TEXT          a message that begins with a slash
+Tab completes these, and the arrow keys find what was typed before, here and in other chats.
 A line that ends with \\ goes on in the next; what is pasted is one message. Ctrl-C stops a running turn."""
 
 #: How many turns of a conversation that goes on are shown.
 _SHOWN_TURNS = 2
 
-_COMMANDS = ("help", "tokens", "system", "compact", "new", "quit")
+_COMMANDS = ("help", "tokens", "system", "compact", "new", "quit", "exit")
+
+#: What leaves without a slash, on a terminal.
+_LEAVING = ("exit", "quit")
 
 
 @click.command(short_help="Talk with an agent.")
@@ -67,7 +75,7 @@ def chat(ctx: click.Context, *, options: AgentOptions) -> int:
         chosen, project, before = take_up(journals, choose_thread(journals, options), given, project)
         session = Session.open(chosen, project, journals)
         conversation = Conversation(session, TextView(sys.stdout, header=False), asks=True)
-        talk = _Talk(conversation, debug=given.debug)
+        talk = _Talk(conversation, _history(keeps=not options.no_keep), debug=given.debug)
         click.echo(f"{session.model.name}; /help says what can be typed, Ctrl-D leaves", err=True)
         if before is not None and is_person_present():
             _show_last_turns(before)
@@ -76,6 +84,18 @@ def chat(ctx: click.Context, *, options: AgentOptions) -> int:
             store = () if journals.kept.text is None else ("--checkpointer", journals.kept.text)
             say(f"go on with: {shlex.join(['locus', 'chat', '--thread', conversation.session.thread, *store])}")
         return code
+
+
+def _history(*, keeps: bool) -> LineHistory:
+    """The lines of this chat and of those before, where a person types them."""
+    file: Path | None = None
+    if keeps:
+        with suppress(RuntimeError):
+            file = state_folder() / "chat_lines"
+    history = LineHistory(file, [f"/{name}" for name in _COMMANDS])
+    if is_person_present():
+        history.open()
+    return history
 
 
 def _show_last_turns(state: AgentState) -> None:
@@ -94,8 +114,9 @@ def _show_last_turns(state: AgentState) -> None:
 class _Talk:
     """The turns and commands of one sitting."""
 
-    def __init__(self, conversation: Conversation, *, debug: bool) -> None:
+    def __init__(self, conversation: Conversation, history: LineHistory, *, debug: bool) -> None:
         self._conversation = conversation
+        self._history = history
         self._debug = debug
         self._usage = Usage()
         self._turns = 0
@@ -125,7 +146,9 @@ class _Talk:
 
     def _step(self) -> bool:
         """Read one message and answer it, or obey it; False to leave."""
-        text = read_message("> ")
+        text = read_message("> ", self._history)
+        if text.strip() in _LEAVING and is_person_present():
+            return False
         if text.startswith("/") and not text.startswith("//"):
             return not self._command(text[1:].strip())
         if text.strip():
@@ -160,7 +183,7 @@ class _Talk:
         """Obey a slash command; True to leave."""
         name, _, rest = text.partition(" ")
         match name:
-            case "quit":
+            case "quit" | "exit":
                 return True
             case "help":
                 click.echo(_HELP)
