@@ -31,7 +31,7 @@ from locus.core.events import (
     stamp,
 )
 from locus.core.frozen import FrozenDict
-from locus.core.messages import ToolCall, Usage
+from locus.core.messages import RawBlock, ToolCall, Usage
 
 OF_TYPE: dict[Any, st.SearchStrategy[Any]] = {
     str: texts,
@@ -45,6 +45,7 @@ OF_TYPE: dict[Any, st.SearchStrategy[Any]] = {
     tuple[str, ...]: st.lists(texts, max_size=2).map(tuple),
     tuple[Choice, ...]: st.lists(texts | st.builds(Option, texts, allow=st.booleans()), max_size=2).map(tuple),
     tuple[ToolCall, ...]: st.lists(tool_calls, max_size=2).map(tuple),
+    tuple[RawBlock, ...]: st.lists(st.builds(RawBlock, texts, frozen_objects), max_size=2).map(tuple),
     FrozenDict[str, Any]: frozen_objects,
     FrozenDict[str, str]: st.dictionaries(texts, texts, max_size=2).map(FrozenDict),
 }
