@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
-from attrs import field, frozen
+from attrs import field
 
 from locus.core.events import Event
-from locus.core.frozen import EMPTY, FrozenDict, freeze
+from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen
 from locus.core.state import AgentState
 from locus.hooks.hook import Stash
 

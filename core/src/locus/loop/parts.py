@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from attrs import Factory, field
+from attrs import field
 
 from locus.core.frozen import EMPTY, FrozenDict, frozen
 from locus.core.journal import BLANK
@@ -30,9 +30,11 @@ __all__ = ["AgentParts"]
 
 Run = TypeVar("Run")
 
-
-def _has(hook: str) -> Any:
-    return Factory(lambda runtime: bool(runtime.hooks.impls(hook)), takes_self=True)
+_HOOKS = {
+    "diverts": "locus_decide_route",
+    "has_deciders": "locus_decide_tool_call",
+    "has_tool_wrappers": "locus_wrap_tool_call",
+}
 
 
 @frozen(kw_only=True, eq=False)
@@ -88,10 +90,14 @@ class AgentParts(Generic[Run]):
     #: The segments that are under way. A set is changed and copied in one step, so that any thread may look.
     active: set[Run] = field(factory=set, repr=False)
 
-    budget: RunBudget = field(
-        init=False, default=Factory(lambda self: RunBudget.of(self.router.condition), takes_self=True)
-    )
+    budget: RunBudget = field(init=False)
     #: Whether a plugin may divert routes, decides about tool calls, wraps tool bodies.
-    diverts: bool = field(init=False, default=_has("locus_decide_route"))
-    has_deciders: bool = field(init=False, default=_has("locus_decide_tool_call"))
-    has_tool_wrappers: bool = field(init=False, default=_has("locus_wrap_tool_call"))
+    diverts: bool = field(init=False)
+    has_deciders: bool = field(init=False)
+    has_tool_wrappers: bool = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        # Defaults that look at other fields would have attrs write the class where it is first used.
+        object.__setattr__(self, "budget", RunBudget.of(self.router.condition))
+        for name, hook in _HOOKS.items():
+            object.__setattr__(self, name, bool(self.hooks.impls(hook)))

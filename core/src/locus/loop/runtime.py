@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, field
+from attrs import field
 
 from locus.core.errors import ConfigError, NothingToResume
 from locus.core.frozen import EMPTY, frozen
@@ -72,10 +72,10 @@ class AgentRuntime(AgentParts[SegmentContext]):
     think: Callable[[AgentState, SegmentContext, Message | None], Awaitable[AgentState]] = field(default=kernel.think)
 
     @classmethod
-    def wire(cls, **parts: Any) -> AgentRuntime:
+    def wire(cls, *, hooks: HookTable, **parts: Any) -> AgentRuntime:
         """A runtime whose nodes are the plugins' where they bring some, wrapped where they wrap them."""
-        made = cls(**parts)
-        return evolve(made, nodes={node: _wrap(_node(node, made.hooks), node, made.hooks) for node in Node})
+        nodes = {node: _wrap(_node(node, hooks), node, hooks) for node in Node}
+        return cls(hooks=hooks, nodes=nodes, **parts)
 
     def without_wrappers(self) -> Mapping[Node, NodeFunction]:
         """The nodes without what plugins wrap around them."""
