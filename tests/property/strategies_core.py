@@ -30,6 +30,7 @@ from locus.core.termination import (
     TimeLimit,
     TokenLimit,
     ToolCalled,
+    ToolCallLimit,
 )
 
 START = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -139,6 +140,7 @@ monotone_leaves: st.SearchStrategy[TerminationCondition] = st.one_of(
     st.builds(MaxIterations, st.integers(1, 8)),
     st.builds(TokenLimit, st.integers(0, 120)),
     st.just(TokenLimit()),
+    st.builds(ToolCallLimit, st.integers(0, 6)),
     st.builds(TimeLimit, st.integers(0, 10)),
     st.builds(Deadline, st.integers(0, 15).map(lambda s: START + timedelta(seconds=s))),
     st.builds(CostLimit, st.sampled_from([0.0, 0.4, 1.0, 3.0])),

@@ -477,6 +477,7 @@ def test_bounds_are_json() -> None:
         "tokens": None,
         "seconds": {"limit": 5.0, "overshoot": TimeLimit(1).bounds().seconds.overshoot},  # type: ignore[union-attr]
         "dollars": None,
+        "tool_calls": None,
         "guarantees_halt": True,
     }
     assert Bound(1.0, "b") < Bound(2.0, "a")

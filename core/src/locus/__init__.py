@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from locus.core.termination import TimeLimit as TimeLimit
     from locus.core.termination import TokenLimit as TokenLimit
     from locus.core.termination import ToolCalled as ToolCalled
+    from locus.core.termination import ToolCallLimit as ToolCallLimit
     from locus.hooks.hook import Hook as Hook
     from locus.journal.memory import MemoryStore as MemoryStore
     from locus.loop.budget import NoHaltWarning as NoHaltWarning
@@ -125,6 +126,7 @@ _MODULES = {
         "TextMention",
         "TimeLimit",
         "TokenLimit",
+        "ToolCallLimit",
         "ToolCalled",
     ),
     "locus.hooks.hook": ("Hook",),

@@ -49,6 +49,11 @@ def _at_least_one(_: object, attribute: Any, value: int | None) -> None:
         raise ValueError(f"{attribute.name} must be 1 or more, got {value!r}")
 
 
+def _positive(_: object, attribute: Any, value: float | None) -> None:
+    if value is not None and not value > 0:
+        raise ValueError(f"{attribute.name} must be greater than 0, got {value!r}")
+
+
 def _repr_redacted(value: str | None) -> str:
     return repr(value if value is None else redact(value))
 
@@ -64,6 +69,8 @@ class AgentDefaults:
         checkpointer: ``"scheme:rest"`` of a plugin, or a path whose suffix an installed plugin takes; a relative one
             counts from the folder of the file that says so.
         conversation: the conversation manager, ``"scheme:rest"`` of a plugin; ``"none"`` = the whole conversation.
+        max_tool_calls_per_turn, max_concurrent_tools: 1 or more, in place of the agent's defaults.
+        model_timeout, tool_timeout: seconds, in place of the agent's defaults; ``inf`` for any time.
     """
 
     model: str | None = field(default=None, repr=_repr_redacted)
@@ -71,6 +78,10 @@ class AgentDefaults:
     max_iterations: int | None = field(default=None, validator=_at_least_one)
     checkpointer: str | None = field(default=None, repr=_repr_redacted)
     conversation: str | None = None
+    max_tool_calls_per_turn: int | None = field(default=None, validator=_at_least_one)
+    max_concurrent_tools: int | None = field(default=None, validator=_at_least_one)
+    model_timeout: float | None = field(default=None, validator=_positive)
+    tool_timeout: float | None = field(default=None, validator=_positive)
 
 
 @frozen(kw_only=True)

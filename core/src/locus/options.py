@@ -17,6 +17,7 @@ from attrs import Attribute, field, fields
 from locus.core.errors import ConfigError, InputError, UnknownName
 from locus.core.frozen import frozen
 from locus.core.lazy import Lazy
+from locus.tools.call_run import CallLimits
 
 if TYPE_CHECKING:
     # With defaults, ``Agent(...)`` needs no annotation; Python 3.13 has them at run time too.
@@ -101,6 +102,13 @@ def _check_metadata(_: Any, __: Any, value: Any) -> None:
 _optional_text = _must_be("a str", lambda value: value is None or isinstance(value, str))
 
 
+_optional_count = _must_be("an integer of at least 1, or None", lambda value: value is None or _is_count(value, 1))
+_optional_seconds = _must_be(
+    "a number of seconds greater than 0, or None",
+    lambda value: value is None or (type(value) in (int, float) and value > 0),
+)
+
+
 # -- an agent ----------------------------------------------------------------------------------------
 
 
@@ -132,6 +140,10 @@ class AgentOptions:
         default="concurrent",
         validator=_must_be("'concurrent' or 'sequential'", lambda value: value in ("concurrent", "sequential")),
     )
+    max_tool_calls_per_turn: int | None = field(default=128, validator=_optional_count)
+    max_concurrent_tools: int | None = field(default=16, validator=_optional_count)
+    model_timeout: float | None = field(default=600.0, validator=_optional_seconds)
+    tool_timeout: float | None = field(default=None, validator=_optional_seconds)
     max_revisions: int = field(
         default=2, validator=_must_be("an integer of at least 0", lambda value: _is_count(value, 0))
     )
@@ -157,10 +169,31 @@ class AgentOptions:
     #: What the kernel does not know by itself: names of plugins, and keywords that their manifests declare.
     plugin_keywords: Mapping[str, Any] = field(factory=dict, validator=_check_not_settings)
 
+    def limit_calls(self, configured: Mapping[str, Any]) -> CallLimits:
+        """The limits of calls.
+
+        Args:
+            configured: values to use instead of the defaults, by keyword.
+        """
+
+        def chosen(name: str) -> Any:
+            value = getattr(self, name)
+            return configured.get(name, value) if value == getattr(_DEFAULTS, name).default else value
+
+        return CallLimits(
+            per_turn=chosen("max_tool_calls_per_turn"),
+            at_once=1 if self.tool_execution == "sequential" else chosen("max_concurrent_tools"),
+            tool_seconds=chosen("tool_timeout"),
+            model_seconds=chosen("model_timeout"),
+        )
+
     @classmethod
     def keywords(cls) -> tuple[str, ...]:
         """The keywords that the kernel knows; for the nearest one to an unknown keyword."""
         return tuple(each.name for each in fields(cls) if each.name != "plugin_keywords")
+
+
+_DEFAULTS = fields(AgentOptions)
 
 
 class AgentKeywords(Generic[Deps, Out]):
@@ -183,6 +216,10 @@ class AgentKeywords(Generic[Deps, Out]):
         confidence_threshold: float = 0.8,
         tool_loop_threshold: int = 3,
         tool_execution: Literal["concurrent", "sequential"] = "concurrent",
+        max_tool_calls_per_turn: int | None = 128,
+        max_concurrent_tools: int | None = 16,
+        model_timeout: float | None = 600.0,
+        tool_timeout: float | None = None,
         max_revisions: int = 2,
         retry_on: Iterable[str] = (),
         output_schema: type[Out] | OutputSchema[Out] | Mapping[str, Any] | None = None,
@@ -212,6 +249,10 @@ class AgentKeywords(Generic[Deps, Out]):
             confidence_threshold: what ``ConfidenceMet()`` compares with, 0.0 to 1.0.
             tool_loop_threshold: how many identical consecutive calls make a loop.
             tool_execution: ``"concurrent"``, or ``"sequential"``: one after another.
+            max_tool_calls_per_turn: how many calls of one turn are made; the others get an error result. None = all.
+            max_concurrent_tools: how many bodies may be under way at once; None = all of a turn.
+            model_timeout: seconds that one attempt at the model may take, streaming included; None = any time.
+            tool_timeout: seconds that a body may take whose tool has no timeout of its own; None = any time.
             max_revisions: how often reviewers and the output schema may send a run's answers back.
             retry_on: what sends an answer back to the model, once in a run, in place of ending it: ``"Truncated"``,
                 ``"ContentFiltered"``, ``"Refused"``, ``"EmptyAnswer"``, ``"OutputInvalid"``.

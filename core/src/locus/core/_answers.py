@@ -97,7 +97,7 @@ class Bound:
     """A ceiling that is looked at between calls, not within one.
 
     Args:
-        limit: no model call starts once the total is beyond it.
+        limit: no model call starts once the total is beyond it; of `Bounds.tool_calls`: no tool call once it is reached
         overshoot: what may still be spent on top, in words: calls under way are not torn out.
     """
 
@@ -115,6 +115,7 @@ class Bounds:
         tokens: prompt and completion tokens, as far as the provider reports them.
         seconds: time at work (`AgentState.active_seconds`).
         dollars: cost of the calls whose price is known or assumed.
+        tool_calls: calls of tools that are started. As with iterations, children have calls of their own.
         guarantees_halt: the run ends even when the model never stops by itself. Iterations, time at work and
             a deadline guarantee it; tokens and dollars do not, because a provider may report none.
     """
@@ -123,6 +124,7 @@ class Bounds:
     tokens: Bound | None = None
     seconds: Bound | None = None
     dollars: Bound | None = None
+    tool_calls: Bound | None = None
     guarantees_halt: bool = False
 
     def find_reached(self, *, tokens: int, seconds: float, dollars: float) -> str | None:
@@ -168,6 +170,7 @@ def _combine(
         tokens=pick([b.tokens for b in given]),
         seconds=pick([b.seconds for b in given]),
         dollars=pick([b.dollars for b in given]),
+        tool_calls=pick([b.tool_calls for b in given]),
         guarantees_halt=quantify(b.guarantees_halt for b in given),
     )
 

@@ -73,10 +73,12 @@ class ExecutionIndex:
     appending to a shorter one (a fork) starts a log of its own, so no state ever sees another's entries.
     """
 
-    __slots__ = ("_by_key", "_by_name", "_entries", "_found", "_lock")
+    __slots__ = ("_by_key", "_by_name", "_entries", "_found", "_lock", "_started")
 
     def __init__(self, entries: tuple[ToolExecution, ...] = ()) -> None:
         self._entries: list[ToolExecution] = []
+        #: How many were started among the first 0, 1, 2, ... entries.
+        self._started = [0]
         self._by_key: dict[str, list[int]] = {}
         self._by_name: dict[str, list[int]] = {}
         self._found: dict[tuple[str, ArgsPredicate | None, bool], tuple[int, int | None]] = {}
@@ -87,6 +89,7 @@ class ExecutionIndex:
     def _add(self, entry: ToolExecution) -> None:
         at = len(self._entries)
         self._entries.append(entry)
+        self._started.append(self._started[-1] + entry.started)
         self._by_key.setdefault(entry.key, []).append(at)
         self._by_name.setdefault(entry.tool_name, []).append(at)
 
@@ -99,6 +102,10 @@ class ExecutionIndex:
         fork = ExecutionIndex(tuple(self._entries[:owned]))
         fork._add(entry)
         return fork
+
+    def count_started(self, owned: int) -> int:
+        """How many were started: their bodies were entered, or the cache had their results."""
+        return self._started[owned]
 
     def with_key(self, owned: int, key: str) -> ToolExecution | None:
         """The latest execution under a key that entered its body and did not promise that nothing happened."""

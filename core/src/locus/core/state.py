@@ -445,6 +445,11 @@ class AgentState:
                 return None
         return None
 
+    @property
+    def started_calls(self) -> int:
+        """How many tool calls were started or answered from the cache; calls that were refused do not count."""
+        return self._executions().count_started(len(self.tool_executions))
+
     def find_execution(self, key: str) -> ToolExecution | None:
         """The execution of this run that answers for a dedup key, or None."""
         return self._executions().with_key(len(self.tool_executions), key)

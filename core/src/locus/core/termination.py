@@ -33,6 +33,7 @@ from locus.core._leaves import (
     TimeLimit,
     TokenLimit,
     ToolCalled,
+    ToolCallLimit,
     same_call,
 )
 from locus.core.frozen import frozen
@@ -58,6 +59,7 @@ __all__ = [
     "TextMention",
     "TimeLimit",
     "TokenLimit",
+    "ToolCallLimit",
     "ToolCalled",
     "condition_from_json",
     "condition_types",

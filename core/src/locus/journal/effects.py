@@ -10,16 +10,19 @@ and ``now`` and ``new_id`` return what they returned before, in the same order.
 
 `CallerCancel` ends effects that need not finish. A caller who cancels a run (`Run.cancel`, `Agent.cancel`) does not
 cancel its task: the run goes on to its end, and calls of models and what is awaited in a `CutScope` are left at once.
+`watch_call` ends a model call that takes too long.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
+from weakref import WeakKeyDictionary, ref
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from locus.core.journal import Policy
     from locus.core.step_id import StepId
 
-__all__ = ["CallerCancel", "Clock", "CutScope", "Effects", "InProcess", "SystemClock"]
+__all__ = ["CallerCancel", "Clock", "CutScope", "Effects", "InProcess", "SystemClock", "WatchedCall", "watch_call"]
 
 
 class Clock(Protocol):
@@ -229,3 +232,95 @@ class CutScope:
     ) -> bool:
         self.is_cut = self._cancel.leave(self._block, error)
         return self.is_cut
+
+
+# -- calls that take too long --------------------------------------------------------------------------
+# Each model call has a limit of time, and entering a cancel scope takes a tenth of the time that the loop needs for an
+# iteration. So on asyncio one timer of the event loop looks after all calls, and cancels the task of one that takes too
+# long, as `asyncio.timeout` does.
+
+#: Seconds after which a call is cancelled again that has swallowed its cancellation.
+_AGAIN = 1.0
+
+
+class WatchedCall:
+    """A call that is cancelled when its time is up."""
+
+    __slots__ = ("_before", "_calls", "_cancels", "due", "task")
+
+    def __init__(self, calls: set[WatchedCall], task: Any, due: float) -> None:
+        self._calls, self.task, self.due = calls, task, due
+        self._before, self._cancels = task.cancelling(), 0
+        calls.add(self)
+
+    def cancel(self, again: float) -> None:
+        """The time is up."""
+        self.due = again
+        self._cancels += 1
+        self.task.cancel()
+
+    def leave(self) -> bool:
+        """The call has ended: whether it was cancelled because its time was up, and for no other reason."""
+        self._calls.discard(self)
+        left = 0
+        for _ in range(self._cancels):
+            left = self.task.uncancel()
+        return self._cancels > 0 and left <= self._before
+
+
+class _Watch:
+    """The calls of one event loop. It keeps no reference to the loop: that would keep both alive."""
+
+    __slots__ = ("at", "calls", "loop")
+
+    def __init__(self, loop: Any) -> None:
+        self.loop, self.calls = ref(loop), set[WatchedCall]()
+        #: When the next look is due.
+        self.at = math.inf
+
+    def look_at(self, at: float, loop: Any) -> None:
+        """Look at the calls at a time of the loop's clock."""
+        self.at = at
+        loop.call_at(at, self._look, loop)
+
+    def _look(self, loop: Any) -> None:
+        now = loop.time()
+        for call in self.calls:
+            if call.due <= now:
+                call.cancel(now + _AGAIN)
+        if self.at <= now:
+            self.at = math.inf
+            following = min((call.due for call in self.calls), default=math.inf)
+            if following < math.inf:
+                self.look_at(following, loop)
+
+
+_WATCHES: WeakKeyDictionary[Any, _Watch] = WeakKeyDictionary()
+#: The one that was used last: mostly there is one event loop.
+_LATEST: list[_Watch] = []
+
+
+def _watch(loop: Any) -> _Watch:
+    found = _WATCHES.get(loop)
+    if found is None:
+        found = _WATCHES[loop] = _Watch(loop)
+    _LATEST[:] = [found]
+    return found
+
+
+def watch_call(seconds: float) -> WatchedCall | None:
+    """Cancel the task under way when this time has passed, until `WatchedCall.leave`; None where that cannot be."""
+    asyncio: Any = sys.modules.get("asyncio")  # never imported here: when a run is on asyncio, it is loaded
+    try:
+        task = None if asyncio is None else asyncio.current_task()
+    except RuntimeError:  # another library's event loop
+        task = None
+    if task is None:
+        return None
+    loop = task.get_loop()
+    latest = _LATEST[0] if _LATEST else None
+    watch = latest if latest is not None and latest.loop() is loop else _watch(loop)
+    call = WatchedCall(watch.calls, task, loop.time() + seconds)
+    if call.due < watch.at:  # mostly the next look is before its time is up, and then nothing is to be done
+        watch.look_at(call.due, loop)
+    return call

@@ -26,7 +26,6 @@ from locus.loop.router import Router
 from locus.loop.runtime import AgentRuntime
 from locus.models.protocol import ModelSettings, get_model
 from locus.plugins.report import run_report
-from locus.tools.call_run import CallLimits
 from locus.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def build_runtime(options: AgentOptions) -> AgentRuntime:
         output=None if options.output_schema is None else output.output_schema(options.output_schema),
         max_revisions=options.max_revisions,
         retry_on=frozenset(options.retry_on),
-        call_limits=CallLimits(at_once=1 if options.tool_execution == "sequential" else None),
+        call_limits=options.limit_calls(configured),
         resolve=partial(get_model, catalogue=catalogue, settings=settings),
         clock=clock,
         effects=options.effects or InProcess(clock.now),

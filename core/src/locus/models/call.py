@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -26,11 +27,12 @@ from locus.core.frozen import fast_init, frozen, maker
 from locus.core.journal import ModelFailed
 from locus.core.lazy import Lazy
 from locus.core.messages import ASSISTANT, Message, Usage
+from locus.journal.effects import watch_call
 from locus.models.cut import cut_response
 from locus.models.handoff import make_portable, mark_writer
 from locus.models.prices import add_cost
 from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, ModelSettings, OnChunk, OutputSpec
-from locus.tools.cancellation import is_failure
+from locus.tools.cancellation import find_exit, is_failure
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager, AsyncExitStack
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from locus.journal.effects import CallerCancel, Clock
     from locus.journal.host import JournalHost
     from locus.tools.account import Account
+    from locus.tools.call_run import CallLimits
     from locus.tools.registry import ToolRegistry
 else:
     codec = Lazy("locus.core.codec")
@@ -233,6 +236,11 @@ class ModelRun(Protocol):
         ...
 
     @property
+    def call_limits(self) -> CallLimits:
+        """How long an attempt may take."""
+        ...
+
+    @property
     def attempt(self) -> int:
         """How many attempts at the Think under way are void."""
         ...
@@ -380,13 +388,17 @@ class ModelCall:
             self._pieces.clear()
         cancel = self.run.caller_cancel
         block = cancel.enter()
+        seconds, watched = self.run.call_limits.model_seconds, None
         try:
-            if request.deadline is None:
+            if request.deadline is None and (seconds is None or (watched := watch_call(seconds)) is not None):
                 response = await self.model.complete(request, self._on_chunk)
             else:
-                response = await self._within(request, request.deadline)
+                response = await self._within(request, seconds)
         except BaseException as e:
+            is_late = watched is not None and watched.leave() and find_exit(e) is None
             if not cancel.leave(block, e):
+                if is_late:
+                    raise self._too_late(seconds) from e
                 if isinstance(e, ModelError) and e.usage is not None:
                     await self._add_usage(e.usage, "")
                 raise
@@ -396,6 +408,8 @@ class ModelCall:
                 raise ModelError(f"the run was cancelled while {self.model.name} answered") from None
             self.is_cut = True
         else:
+            if watched is not None:
+                watched.leave()
             cancel.leave(block, None)
         if not isinstance(response, ModelResponse):
             raise ModelError(
@@ -429,11 +443,17 @@ class ModelCall:
         if self.run.account is not None:
             self.run.account.add(usage)
 
-    async def _within(self, request: ModelRequest, deadline: float) -> ModelResponse:
-        left = max(0.0, deadline - anyio.current_time())
-        with anyio.move_on_after(left):
+    async def _within(self, request: ModelRequest, seconds: float | None) -> ModelResponse:
+        left = math.inf if request.deadline is None else max(0.0, request.deadline - anyio.current_time())
+        with anyio.move_on_after(left if seconds is None else min(left, seconds)):
             return await self.model.complete(request, self._on_chunk)
+        if seconds is not None and seconds < left:
+            raise self._too_late(seconds)
         raise ModelError(f"{self.model.name} did not answer within the {left:.3g} s that were left")
+
+    def _too_late(self, seconds: float | None) -> ModelError:
+        # The next attempt has as much time.
+        return ModelError(f"{self.model.name} did not answer within {seconds:g} s (model_timeout)", retryable=True)
 
     def _take_chunk(self, chunk: Chunk) -> Awaitable[Any]:
         if self._pieces is not None:

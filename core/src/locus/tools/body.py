@@ -156,7 +156,7 @@ async def run_body(c: PendingCall, run: CallRun, step_id: StepId, call: ToolCall
     context: _BodyContext | None = None
     if tool.parameters.injected is not None:
         context = _BodyContext(c, run, step_id, call.id, c.idempotency_key(run))
-    limit = tool.timeout if tool.timeout is not None else run.call_limits.seconds
+    limit = tool.timeout if tool.timeout is not None else run.call_limits.tool_seconds
     if run.deadline is not None:
         limit = time_limit(limit, run.deadline)
         if run.is_out_of_time() or limit == 0:

@@ -82,6 +82,11 @@ class PendingCall(BodyEntry):
         """The outcome of a call whose body is not entered."""
         return self._outcome_of(None, f"Error: {error}", error, 0.0, started=False)
 
+    def refuse(self, error: str) -> None:
+        """Let the body not be entered, whatever a hook asks for."""
+        self.outcome = self.invalid = self.refusal(error)
+        self.bound = None
+
     def _outcome_of(
         self,
         result: str | None,

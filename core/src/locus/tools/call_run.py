@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from locus.core.events import Event
     from locus.core.messages import ToolCall
     from locus.core.step_id import StepId
+    from locus.core.termination import Bounds
     from locus.journal.effects import CallerCancel
     from locus.journal.host import JournalHost
     from locus.tools.account import Account
@@ -24,17 +25,19 @@ __all__ = ["CallLimits", "CallRun"]
 
 @frozen(kw_only=True)
 class CallLimits:
-    """How many tool calls an agent makes, and how long one may take.
+    """How many tool calls an agent makes, and how long one call of a tool or a model may take.
 
     Args:
         per_turn: how many calls of one turn are made; None = all.
         at_once: how many of them at the same time, 1 = one after another; None = all.
-        seconds: how long a body may take whose tool has no timeout of its own; None = any time.
+        tool_seconds: how long a body may take whose tool has no timeout of its own; None = any time.
+        model_seconds: how long one attempt at the model may take, streaming included; None = any time.
     """
 
     per_turn: int | None = None
     at_once: int | None = None
-    seconds: float | None = None
+    tool_seconds: float | None = None
+    model_seconds: float | None = None
 
 
 class CallRun(Protocol):
@@ -68,6 +71,11 @@ class CallRun(Protocol):
     @property
     def registry(self) -> ToolRegistry:
         """The tools."""
+        ...
+
+    @property
+    def bounds(self) -> Bounds:
+        """What the run's condition guarantees."""
         ...
 
     @property

@@ -54,6 +54,7 @@ async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallR
         Suspended: at least one call asks a person. The outcomes of the others are recorded.
     """
     work = [prepare_call(i, call, state, run) for i, call in enumerate(calls)]
+    _refuse_excess(work, state, run)
     if run.is_limited:
         _reserve(work, run)
     if len(work) == 1:
@@ -80,6 +81,24 @@ async def execute_calls(state: AgentState, calls: Sequence[ToolCall], run: CallR
         if c.waiting:
             raise Suspended
     return [c.outcome for c in work]
+
+
+def _refuse_excess(work: Sequence[PendingCall], state: AgentState, run: CallRun) -> None:
+    """Refuse what is beyond the calls that a turn, and that the run may make: the first ones are made."""
+    per_turn, bound = run.call_limits.per_turn, run.bounds.tool_calls
+    if per_turn is not None and len(work) > per_turn:
+        for c in work[per_turn:]:
+            c.refuse(
+                f"not run: a turn may make {per_turn:,} tool calls, and this one asks for {len(work):,}; ask again for "
+                "what is still needed"
+            )
+    if bound is not None:
+        left = int(bound.limit) - state.started_calls
+        for c in work:
+            if c.outcome is None:
+                left -= 1
+                if left < 0:
+                    c.refuse(f"not run: ToolCallLimit: {bound.limit:,.0f} calls are what the run may make")
 
 
 def _reserve(work: Sequence[PendingCall], run: CallRun) -> None:
@@ -135,7 +154,7 @@ async def _run_together(work: Sequence[PendingCall], run: CallRun) -> None:
     for c in work:
         c.alone = False
     at_once = run.call_limits.at_once
-    slots = None if at_once is None or at_once >= len(work) else anyio.Semaphore(at_once, fast_acquire=True)
+    slots = anyio.Semaphore(len(work) if at_once is None else at_once, fast_acquire=True)
     exits: list[BaseException] = []
 
     async def run_one(c: PendingCall) -> None:
@@ -147,14 +166,17 @@ async def _run_together(work: Sequence[PendingCall], run: CallRun) -> None:
             # Out of a task, it would end the event loop before anybody has taken note.
             exits.append(e)
             group.cancel_scope.cancel()
-        if slots is not None:
+        if c.invalid is None:
             slots.release()
 
     try:
         async with anyio.create_task_group() as group:
             for c in work:
-                if slots is not None:
-                    await slots.acquire()
+                if c.invalid is not None:  # no body: a model may ask for any number of these
+                    await run_one(c)
+                    continue
+                # A task for each call, so that each has a context of its own; begun in order, as slots come free.
+                await slots.acquire()
                 group.start_soon(run_one, c)
     except ExceptionGroup:
         # Nothing but the journal fails here, and it fails for all of them alike.
@@ -243,7 +265,8 @@ async def _run_one(c: PendingCall, run: CallRun) -> None:
         return
     if c.outcome is not None:
         is_heard = run.has_listener(ToolCompleteEvent)
-        when: When = "next" if c.alone and not is_heard else "now"
+        # What was refused can be written later: nothing happened.
+        when: When = "next" if (c.alone or c.invalid is not None) and not is_heard else "now"
         await host.settle(step_id, c.outcome, c.digest, when=when)
         if is_heard:
             await _emit_complete(c, run)
