@@ -44,6 +44,7 @@ OF_TYPE: dict[Any, st.SearchStrategy[Any]] = {
     Usage: usages,
     tuple[str, ...]: st.lists(texts, max_size=2).map(tuple),
     tuple[Choice, ...]: st.lists(texts | st.builds(Option, texts, allow=st.booleans()), max_size=2).map(tuple),
+    tuple[RawBlock, ...]: st.lists(st.builds(RawBlock, texts, frozen_objects), max_size=2).map(tuple),
     tuple[ToolCall, ...]: st.lists(tool_calls, max_size=2).map(tuple),
     tuple[RawBlock, ...]: st.lists(st.builds(RawBlock, texts, frozen_objects), max_size=2).map(tuple),
     FrozenDict[str, Any]: frozen_objects,

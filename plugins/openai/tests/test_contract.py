@@ -66,7 +66,7 @@ class TestChat(_AtAnEmulator):
 class TestResponses(_AtAnEmulator):
     features = evolve(FEATURES, thinking=True, raw_blocks=True)
     form = "responses"
-    block_extras = frozenset({"openai.responses"})
+    block_extras = frozenset({"openai@127.0.0.1/gpt-test.responses"})
 
 
 def _good(form: str) -> Good:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from locus import Agent, ThinkEvent, tool
+from locus.core import freeze
 from locus.core.errors import InputError
 from locus.core.events import event_from_json, event_to_json
 from locus.core.messages import Message, RawBlock, Role, TextBlock
@@ -54,13 +55,13 @@ async def test_hosted_tools_are_offered_beside_our_own(server: LocalServer, form
 
 
 async def test_the_call_of_a_hosted_tool_is_kept_shown_and_sent_back_as_it_came(server: LocalServer) -> None:
-    made: list[Any] = [RawBlock("openai", SEARCHED), TextBlock("Found.")]
+    made: list[Any] = [RawBlock("", SEARCHED), TextBlock("Found.")]
     server.then(responses(made, 1, {"model": "m", "stream": True}), responses([TextBlock("Well.")], 2, {"model": "m"}))
     settings = ModelSettings(extras={"tools": [SEARCH]})
     agent = Agent(model_at(f"{server.url}/v1", "responses"), model_settings=settings)
     run = agent.run("Search.")
     (thought,) = [event async for event in run if isinstance(event, ThinkEvent)]
-    assert thought.hosted == (RawBlock("openai", SEARCHED),)
+    assert [block.data for block in thought.hosted] == [freeze(SEARCHED)]
     assert event_from_json(event_to_json(thought)) == thought
     assert run.result.text == "Found."
     await agent.run([*run.result.state.messages, Message(Role.USER, "And?")])

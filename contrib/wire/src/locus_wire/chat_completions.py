@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from attrs import evolve
+
 from locus.core import thaw
 from locus.core.messages import Usage
 from locus.models import Chunk, ModelRequest, ModelResponse, OnChunk, StopReason
 from locus.tools import ToolSpec
 from locus_wire.bodies import hosted_tools, join_fields, json_bytes
-from locus_wire.chat_history import REASONING, REFUSAL, conversation, read_message
+from locus_wire.chat_history import REASONING, REFUSAL, conversation, key_of, read_message
 from locus_wire.client import Client
 from locus_wire.exchange import exchange
+from locus_wire.foreign import describe_foreign
 from locus_wire.openai_schemas import openai_strict_schema, output_form, output_text
 from locus_wire.options import Options
 from locus_wire.streams import Event, Malformed, check_shape, json_of
@@ -51,7 +54,11 @@ async def ask(
     """
     body = body_of(request, options, stream=on_chunk is not None)
     streamed = None if on_chunk is None else _StreamedAnswer(options, on_chunk)
-    return await exchange(client, path, body, request, read=lambda data: response_of(data, options), streamed=streamed)
+    response = await exchange(
+        client, path, body, request, read=lambda data: response_of(data, options), streamed=streamed
+    )
+    notes = describe_foreign(request.messages, key_of(options.writer), options.writer)
+    return evolve(response, notes=notes) if notes else response
 
 
 # -- requests -------------------------------------------------------------------------------------
@@ -121,7 +128,7 @@ def response_of(data: Mapping[str, Any], options: Options) -> ModelResponse:
         raise Malformed("the answer has no choice")
     choice = data["choices"][0]
     said = choice["message"]
-    message = read_message(said, options.provider)
+    message = read_message(said, options.writer)
     finish = choice.get("finish_reason")
     stop = _STOPS.get(finish, "other") if finish else "stop"
     if message.tool_calls and stop in ("stop", "other"):

@@ -104,7 +104,7 @@ def conversation(messages: Sequence[Message], options: Options) -> list[bytes]:
     Raises:
         InputError: a message holds what the form has no place for.
     """
-    provider = options.provider
+    provider = options.writer
     form = f"{key_of(provider)}{'' if options.reasoning else '-'}"
     out: list[bytes] = []
     waiting: list[bytes] = []

@@ -29,11 +29,12 @@ def unsupported_media(provider: str, block: MediaBlock, instead: str) -> InputEr
     """What a provider cannot be sent.
 
     Args:
-        provider: the scheme of the provider.
+        provider: the scheme of the provider, or `Options.writer`.
         block: what it cannot be sent.
         instead: what to do, in words.
     """
     how = "by URL" if block.url is not None else "as bytes"
+    scheme = provider.partition("@")[0]
     return InputError(
-        f"{provider} does not accept {block.kind} of the type {block.media_type or 'unknown'!r} {how}; {instead}"
+        f"{scheme} does not accept {block.kind} of the type {block.media_type or 'unknown'!r} {how}; {instead}"
     )

@@ -324,6 +324,7 @@ class ModelCompleteEvent(Event):
             ``"refusal"``.
         duration_ms: milliseconds, all attempts included.
         attempts: how many calls it took.
+        notes: what the provider's plugin says about the call, such as what of the conversation could not be sent.
     """
 
     model: str = ""
@@ -332,6 +333,7 @@ class ModelCompleteEvent(Event):
     stop_reason: str = ""
     duration_ms: float = 0.0
     attempts: int = 1
+    notes: tuple[str, ...] = field(default=(), converter=_texts)
 
 
 @register_event

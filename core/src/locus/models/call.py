@@ -543,6 +543,7 @@ async def model_step(
                 stop_reason=result.response.stop_reason,
                 duration_ms=(time.perf_counter() - began) * 1000,
                 attempts=result.attempts,
+                notes=result.response.notes,
                 replayed=call.replayed,
             )
         )

@@ -9,7 +9,7 @@ call and close what it opened.
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from attrs import Attribute, field, fields
@@ -148,6 +148,10 @@ class ModelRequest:
     model: Model | str | None = field(default=None, eq=False, repr=False)
 
 
+def _texts(value: Iterable[str]) -> tuple[str, ...]:
+    return tuple(value)
+
+
 @fast_init
 @frozen(kw_only=True)
 class ModelResponse:
@@ -158,12 +162,14 @@ class ModelResponse:
         usage: tokens of this call.
         stop_reason: why the model stopped.
         model: the model that answered, as the provider names it.
+        notes: what people should know about the call: such as what of the conversation could not be sent.
     """
 
     message: Message
     usage: Usage = Usage()
     stop_reason: StopReason = "stop"
     model: str = ""
+    notes: tuple[str, ...] = field(default=(), converter=_texts)
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:

@@ -11,7 +11,7 @@ from locus_plugin_openai.servers import server_of
 from locus_plugin_openai.settings import OpenAISettings
 from locus_wire import chat_completions, responses
 from locus_wire.client import Client
-from locus_wire.options import Options
+from locus_wire.options import Options, origin_of
 from locus_wire.pools import Session
 
 __all__ = ["OpenAIModel", "make"]
@@ -53,6 +53,7 @@ class OpenAIModel:
         self._options = Options(
             provider="openai",
             model=name,
+            origin=origin_of(server.endpoint.base_url, name),
             strict=known if settings.strict is None else settings.strict,
             structured=settings.structured_output,
             max_tokens=settings.max_tokens_field or ("max_completion_tokens" if known else "max_tokens"),
