@@ -12,6 +12,7 @@ from locus.core.lazy import Lazy
 from locus.options import AgentKeywords, Deps, Out, RunOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Unpack
 
     import anyio
@@ -214,10 +215,17 @@ class Agent(AgentKeywords[Deps, Out]):
         budget: Budget | None,
         account: Account | None,
         answers: dict[str, Any] | None,
+        without_guards: Collection[str] = (),
     ) -> AgentResult[Any]:
         """Run as a part of another agent's run; for ``ctx.run_child``."""
         return await self._runtime.child(
-            prompt, thread_id=thread_id, parent=parent, budget=budget, account=account, answers=answers
+            prompt,
+            thread_id=thread_id,
+            parent=parent,
+            budget=budget,
+            account=account,
+            answers=answers,
+            without_guards=without_guards,
         )
 
 

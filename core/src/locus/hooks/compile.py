@@ -289,11 +289,14 @@ def _compile_impl(info: HookInfo, impl: HookImpl, entry: _Entry, index: int) -> 
     own_timeout = getattr(source, "hook_timeout", None)
     timeout = _seconds(own_timeout if own_timeout is not None else entry.timeout, entry.name)
     rank = 0 if impl.tryfirst else 2 if impl.trylast else 1
+    guard = entry.report.guard or getattr(source, "guard", False) is True
     return Impl(
         call=call,
         plugin=entry.name,
         hook=info.name,
-        guard=entry.report.guard or getattr(source, "guard", False) is True,
+        guard=guard,
+        is_inherited=guard and info.family in ("observe", "decide", "review", "wrap"),
+        source=source,
         is_async=is_async,
         timeout=timeout,
         buffers=entry.buffers or getattr(source, "buffers", False) is True,

@@ -18,7 +18,7 @@ from locus.plugins.report import HookFailure
 
 if TYPE_CHECKING:
     import traceback
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Collection, Mapping
 else:
     traceback = Lazy("traceback")
 
@@ -46,6 +46,8 @@ class Impl:
         plugin: the plugin's name, or the hook's that was passed in code.
         hook: the hook's name.
         guard: it fails closed.
+        is_inherited: it is a guard, and holds in the children of a run as well.
+        source: the object that it is a method of, or the module.
         is_async: ``call`` returns an awaitable.
         timeout: seconds after which an async call counts as failed.
         buffers: as a wrapper of the model call it must see the whole answer before chunks are shown.
@@ -57,6 +59,8 @@ class Impl:
     plugin: str
     hook: str
     guard: bool = False
+    is_inherited: bool = False
+    source: object = None
     is_async: bool = False
     timeout: float | None = None
     buffers: bool = False
@@ -109,6 +113,27 @@ class HookTable:
     def observers(self, event_type: type[Event]) -> tuple[Impl, ...]:
         """The listeners of events of this class: its own hook and `locus_on_event`, merged in order."""
         return self.listeners[event_type]
+
+    def with_guards_of(self, above: HookTable, without: Collection[str]) -> HookTable:
+        """The hooks of a run that is the child of another one: the guards there hold here as well, before its own.
+
+        Args:
+            above: the hooks of the run above, with those that it has from further above.
+            without: the names of guards that do not hold. An object that is a guard of both is called once.
+        """
+        merged = dict(self.hooks)
+        for hook, impls in above.hooks.items():
+            mine = self.hooks.get(hook, ())
+            guards = tuple(
+                impl
+                for impl in impls
+                if impl.is_inherited
+                and impl.plugin not in without
+                and all(impl.source is not own.source for own in mine)
+            )
+            if guards:
+                merged[hook] = (*guards, *mine)
+        return self if merged == self.hooks else HookTable(merged, self.prices)
 
     def impls(self, hook: str) -> tuple[Impl, ...]:
         """The implementations of one hook, in the order in which they are called."""

@@ -6,7 +6,7 @@ mutable part of a run and nothing else does; the state itself only passes throug
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -418,14 +418,27 @@ class SegmentContext:
         return self.account.split(self.host, self.state.iteration, ordinals)
 
     async def run_child(
-        self, agent: Any, prompt: Any, budget: Any, step_id: StepId, account: Account | None, answers: Any = None
+        self,
+        agent: Any,
+        prompt: Any,
+        budget: Any,
+        step_id: StepId,
+        account: Account | None,
+        answers: Any = None,
+        without_guards: Collection[str] = (),
     ) -> Any:
         """Run or resume a child; its journal is its own thread, named after this one and the step."""
         thread_id = child_thread(self.host, step_id)
         replayed = self.host.find_unchecked(step_id) is not None
         try:
             result = await agent.run_as_child(
-                prompt, thread_id=thread_id, parent=self, budget=budget, account=account, answers=answers
+                prompt,
+                thread_id=thread_id,
+                parent=self,
+                budget=budget,
+                account=account,
+                answers=answers,
+                without_guards=without_guards,
             )
         except (Fenced, StepMismatch, StoreError, ThreadBusy) as e:
             # The child is left open, and so is its parent: an error of the tool would give the child up. Who holds

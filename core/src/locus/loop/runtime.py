@@ -14,11 +14,11 @@ Deciding these things run by run was tried first: with several hooks it cost mor
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from attrs import field
+from attrs import evolve, field
 
 from locus.core.errors import ConfigError, NothingToResume
 from locus.core.frozen import EMPTY, frozen
@@ -74,8 +74,16 @@ class AgentRuntime(AgentParts[SegmentContext]):
     @classmethod
     def wire(cls, *, hooks: HookTable, **parts: Any) -> AgentRuntime:
         """A runtime whose nodes are the plugins' where they bring some, wrapped where they wrap them."""
-        nodes = {node: _wrap(_node(node, hooks), node, hooks) for node in Node}
-        return cls(hooks=hooks, nodes=nodes, **parts)
+        return cls(hooks=hooks, nodes=_nodes(hooks), **parts)
+
+    def with_guards_of(self, above: AgentParts[SegmentContext], without: Collection[str]) -> AgentRuntime:
+        """The runtime of a child: the guards of the run above hold in it, but for those that are named."""
+        hooks = self.hooks.with_guards_of(above.hooks, without)
+        if hooks is self.hooks:
+            return self
+        names = {impl.plugin for impls in hooks.hooks.values() for impl in impls} - {each.name for each in self.plugins}
+        inherited = tuple(each for each in above.plugins if each.name in names)
+        return evolve(self, hooks=hooks, nodes=_nodes(hooks), plugins=(*self.plugins, *inherited))
 
     def without_wrappers(self) -> Mapping[Node, NodeFunction]:
         """The nodes without what plugins wrap around them."""
@@ -144,13 +152,15 @@ class AgentRuntime(AgentParts[SegmentContext]):
         budget: Budget | None,
         account: Account | None,
         answers: dict[str, Any] | None,
+        without_guards: Collection[str] = (),
     ) -> AgentResult[Any]:
         """Run as a part of another agent's run."""
         store = self.store if self.store is not None else parent.host.store
         wanted = budget or Budget()
         granted = wanted if account is None else account.grant(wanted)
         limits = limits_of(granted, parent.runtime.budget.unknown_price)
-        runtime = with_limits(self, *limits) if limits else self
+        guarded = self.with_guards_of(parent.runtime, without_guards)
+        runtime = with_limits(guarded, *limits) if limits else guarded
         if account is not None:
             account.limit(runtime.budget.bounds)
         segment = new_turn(prompt, answer=answers, one_run=True)
@@ -194,6 +204,10 @@ class AgentRuntime(AgentParts[SegmentContext]):
                 run.cancel_now(reason)
                 found += 1
         return found
+
+
+def _nodes(hooks: HookTable) -> dict[Node, NodeFunction]:
+    return {node: _wrap(_node(node, hooks), node, hooks) for node in Node}
 
 
 def _node(node: Node, hooks: HookTable) -> NodeFunction:

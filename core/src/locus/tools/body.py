@@ -21,7 +21,7 @@ from locus.tools.context import ToolContext
 from locus.tools.definition import ArgumentError, Bound, Tool
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from locus.core.directives import Option
     from locus.core.messages import ToolCall, Usage
@@ -239,16 +239,18 @@ class _BodyContext(ToolContext[Any]):
         step_id = self._step_id.inner(STEP, name=name)
         return await self._run.host.step(step_id, fn, effect)  # type: ignore[arg-type]  # the host checks it
 
-    async def run_child(self, agent: Any, prompt: Any, *, budget: Any = None) -> Any:
+    async def run_child(
+        self, agent: Any, prompt: Any, *, budget: Any = None, without_guards: Collection[str] = ()
+    ) -> Any:
         step_id, account = self._step_id.inner(CHILD, self._children), self._c.account
         self._children += 1
         if account is not None:
             account = account.open_below(step_id)
-        result = await self._run.run_child(agent, prompt, budget, step_id, account)
+        result = await self._run.run_child(agent, prompt, budget, step_id, account, None, without_guards)
         while result.interrupts:
             # The child's questions surface here as this body's own; with their answers the child goes on.
             answers = {q.interrupt_id: self.interrupt(q.question, options=q.options) for q in result.interrupts}
-            result = await self._run.run_child(agent, prompt, budget, step_id, account, answers)
+            result = await self._run.run_child(agent, prompt, budget, step_id, account, answers, without_guards)
         spent: Usage = result.usage
         self._c.usage = spent if self._c.usage is None else self._c.usage + spent
         return result

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from locus.core.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from locus.core.directives import Decision, Directive
     from locus.core.events import Event
@@ -158,7 +158,14 @@ class CallRun(Protocol):
         ...
 
     async def run_child(
-        self, agent: Any, prompt: Any, budget: Any, step_id: StepId, account: Account | None, answers: Any = None
+        self,
+        agent: Any,
+        prompt: Any,
+        budget: Any,
+        step_id: StepId,
+        account: Account | None,
+        answers: Any = None,
+        without_guards: Collection[str] = (),
     ) -> Any:
         """Run or resume a child run, which spends from this account."""
         ...

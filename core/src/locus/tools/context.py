@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from locus.journal.effects import CallerCancel, CutScope
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from locus.core.directives import Option
 
@@ -84,7 +84,9 @@ class ToolContext(ABC, Generic[Deps]):
         """
 
     @abstractmethod
-    async def run_child(self, agent: Any, prompt: Any, *, budget: Any = None) -> Any:
+    async def run_child(
+        self, agent: Any, prompt: Any, *, budget: Any = None, without_guards: Collection[str] = ()
+    ) -> Any:
         """Run another agent as a step of this run; gives its `AgentResult`.
 
         Args:
@@ -92,6 +94,8 @@ class ToolContext(ABC, Generic[Deps]):
             prompt: what to run it on.
             budget: a `Budget` with limits of tokens, dollars and iterations; the smaller of it and what
                 is left of this call's part of the run's tokens and dollars counts.
+            without_guards: the names of guards of this run that do not hold in the child, nor below it. Every other
+                one decides about the child's calls, filters its texts and reviews its answers as it does here.
 
         Raises:
             BudgetExceeded: nothing is left; the child was not started.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from importlib.metadata import version
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -197,7 +197,9 @@ class _Context(ToolContext[Any]):
         """Run it: without a journal it is never resumed."""
         return await fn()
 
-    async def run_child(self, agent: Any, prompt: Any, *, budget: Any = None) -> Any:
+    async def run_child(
+        self, agent: Any, prompt: Any, *, budget: Any = None, without_guards: Collection[str] = ()
+    ) -> Any:
         """Run the agent outside of a run."""
         if budget is not None:
             raise ToolError("this tool limits the budget of a child run, and over MCP it has no run to take it from")
