@@ -15,6 +15,7 @@ from tests.loop.kit import Recorder, assert_valid_history, kinds, of, results
 
 from locus import Agent, AgentResult, Hook, TerminateEvent, ToolCompleteEvent, ToolContext, ToolStartEvent, tool
 from locus.core.termination import Deadline, TerminationCondition, TimeLimit
+from locus.journal import MemoryStore
 from locus.models.protocol import ModelRequest
 from locus.plugin import hookimpl
 from locus_testkit import ScriptedModel, Turn, call
@@ -137,6 +138,52 @@ async def test_a_child_enters_no_body_once_the_time_of_its_parent_is_used_up() -
     result = await parent.run("x")
     assert (paid, result.stop_reason) == ([], "TimeLimit")
     assert [(each.stop_reason, results(each)) for each in ended] == [("TimeLimit", ["Error: not run: TimeLimit"])]
+
+
+@pytest.mark.parametrize("history", [True, False])
+async def test_work_before_a_question_counts_and_waiting_for_the_answer_does_not(history: bool) -> None:
+    clock, store = FakeClock(), MemoryStore(history=history)
+
+    @tool
+    async def work(ctx: ToolContext[Any]) -> str:
+        """Work, and ask."""
+        clock.advance(10)
+        first = ctx.interrupt("Go on?")
+        second = ctx.interrupt("Really?")
+        return f"{first} {second}"
+
+    def made(*turns: Any) -> Agent[Any, Any]:
+        model = ScriptedModel(*turns)
+        return Agent(model, tools=[work, pay], termination=TimeLimit(35), clock=clock, checkpointer=store)
+
+    asked = await made(call("work")).run("x", thread_id="t")
+    assert (asked.stop_reason, asked.state.active_seconds) == ("Interrupted", 10)
+    clock.advance(1_000)
+    asked = await made().resume("t", "yes")
+    assert (asked.stop_reason, asked.state.active_seconds) == ("Interrupted", 20)
+    clock.advance(1_000)
+    result = await made(call("pay"), "done").resume("t", "yes")
+    assert (result.stop_reason, result.state.active_seconds) == ("NoToolCalls", 30)
+    assert results(result) == ["yes yes", "paid"]
+
+
+async def test_no_body_is_entered_when_the_time_was_used_up_before_a_question() -> None:
+    clock, store = FakeClock(), MemoryStore()
+
+    @tool
+    async def work(ctx: ToolContext[Any]) -> str:
+        """Work, and ask."""
+        paid.append("work")
+        clock.advance(31)
+        return str(ctx.interrupt("Go on?"))
+
+    agent = Agent(
+        ScriptedModel(call("work"), "done"), tools=[work], termination=TimeLimit(30), clock=clock, checkpointer=store
+    )
+    assert (await agent.run("x", thread_id="t")).stop_reason == "Interrupted"
+    result = await agent.resume("t", "yes")
+    assert (paid, result.stop_reason) == (["work"], "TimeLimit")
+    assert_valid_history(result.state.messages)
 
 
 # -- the time of a tool -----------------------------------------------------------------------------

@@ -255,6 +255,7 @@ class Paused:
         kind: why.
         reason: the reason of a cancel, or the cause for which the run was given up; may be ``""``.
         not_before: when it is to go on, or None: when it is resumed.
+        active_seconds: how long the run had been at work since the last transition.
     """
 
     run_id: str
@@ -262,6 +263,7 @@ class Paused:
     kind: PauseKind
     reason: str = ""
     not_before: datetime | None = None
+    active_seconds: float = 0.0
 
 
 @frozen(kw_only=True)

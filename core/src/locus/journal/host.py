@@ -571,9 +571,10 @@ class JournalHost:
         """Whether a question of a step of the node under way, about one of these, has no answer yet."""
         return any(q.step_id == step_id and q.digest in digests for q in self.open_questions.values())
 
-    async def pause(self, kind: PauseKind, reason: str = "") -> None:
-        """End the segment without ending the run."""
-        await self._append(Paused(run_id=self.run_id, segment=self.segment, kind=kind, reason=reason))
+    async def pause(self, kind: PauseKind, reason: str = "", seconds: float = 0.0) -> None:
+        """End the segment without ending the run, so many seconds of work after the last transition."""
+        body = Paused(run_id=self.run_id, segment=self.segment, kind=kind, reason=reason, active_seconds=seconds)
+        await self._append(body)
 
     async def annotate(self, step_id: StepId, value: Any) -> None:
         """Keep something for those who read the journal, written together with what comes next.

@@ -28,6 +28,7 @@ __all__ = [
     "cause",
     "count_attempts",
     "dead_letter",
+    "find_paused_seconds",
     "is_last_turn",
     "last_request_id",
     "with_request_id",
@@ -52,6 +53,17 @@ def count_attempts(claim: Claim) -> int:
         elif not isinstance(body, Intent) and not (isinstance(body, Outcome) and body.step_id.node == SEGMENT):
             return count + 1
     return count + (claim.snapshot is not None)
+
+
+def find_paused_seconds(host: JournalHost) -> float:
+    """How long the run had been at work, between its last transition and the pause from which it goes on."""
+    for entry in reversed(host.claim.entries):
+        body = entry.body
+        if isinstance(body, Transition):
+            break
+        if isinstance(body, Paused) and body.active_seconds:
+            return body.active_seconds
+    return 0.0
 
 
 def dead_letter(claim: Claim) -> str | None:

@@ -273,11 +273,19 @@ class SegmentContext:
             self.stop = Ending.from_others(found)
         return found is not None
 
-    def take_elapsed(self) -> float:
-        """Seconds since the last call of this method; the runner adds them to ``active_seconds``."""
+    def take_elapsed(self, before: float = 0.0) -> float:
+        """Seconds since the last call of this method; the runner adds them to ``active_seconds``.
+
+        Args:
+            before: seconds of work that count as if they were passing now: those before a pause.
+        """
         now = self._monotonic()
-        passed, self._mark = now - self._mark, now
+        passed, self._mark = now - self._mark, now - before
         return passed
+
+    def count_elapsed(self) -> float:
+        """What `take_elapsed` would give."""
+        return self._monotonic() - self._mark
 
     def enter_node(self, state: AgentState) -> None:
         """A node begins: what counts within a node starts afresh, so that a resumed node counts the same."""

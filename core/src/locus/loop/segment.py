@@ -270,7 +270,7 @@ async def _resume(run: SegmentContext, segment: Segment, sessions: RunSessions) 
     if run.is_limited:
         run.account = run.account or Account().limit(run.bounds)
         await restore_account(run.account, host)
-    run.take_elapsed()
+    run.take_elapsed(recovery.find_paused_seconds(host))
     run.state = host.state
     run.resumed = True
     await _start_event(run, "", resumed=True)
@@ -346,8 +346,10 @@ async def _pause(run: SegmentContext) -> SegmentResult | None:
     """The segment ends with questions; the run goes on when they are answered. None: it was cancelled meanwhile."""
     host = run.host
     questions = tuple(host.open_questions.values())
-    await host.pause("interrupted")
+    seconds = run.count_elapsed()
+    await host.pause("interrupted", "", seconds)
     state = run.with_charges(host.state, take=False)
+    state = state.at(updated_at=state.updated_at, active_seconds=state.active_seconds + seconds)
     run.state = state
     for q in questions:
         await run.emit(
@@ -381,7 +383,7 @@ async def _record_cancel(run: SegmentContext, segment: Segment) -> None:
         ending = Ending.from_cancel(run.cancelled)
         if _show_committed(run):
             try:
-                await host.pause("cancelled", run.cancelled or "")
+                await host.pause("cancelled", run.cancelled or "", run.count_elapsed())
             except JournalError as e:
                 ending = Ending.from_cancel(run.cancelled, error=e)
                 _show_committed(run)  # what was being written is not
@@ -400,7 +402,8 @@ def _show_committed(run: SegmentContext) -> bool:
 
 def _set_deadline(run: SegmentContext, state: AgentState) -> None:
     """Set the run's deadline: what its condition allows, and never more than its parent has."""
-    left = run.runtime.budget.seconds_left(state.active_seconds, run.host.effects.now)
+    seconds = state.active_seconds + run.count_elapsed()
+    left = run.runtime.budget.seconds_left(seconds, run.host.effects.now)
     deadline = None if left is None else anyio.current_time() + max(0.0, left)
     parent = run.parent.deadline if run.parent is not None else None
     run.deadline = parent if deadline is None or (parent is not None and parent < deadline) else deadline
