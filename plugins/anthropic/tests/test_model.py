@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,11 +16,13 @@ from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, Mod
 from locus.tools.definition import ToolSpec
 from locus_plugin_anthropic.model import AnthropicModel
 from locus_plugin_anthropic.settings import AnthropicSettings
+from locus_plugin_anthropic.stream import Stream
 from locus_testkit.contracts import ModelContract, ModelFeatures, SentRequest
 from locus_testkit.hostile import LocalServer
+from locus_wire import Event
 from locus_wire.errors import NotFound
 
-from .kit import Api, answering, message_of, model_of
+from .kit import Api, answering, at_once, message_of, model_of
 
 #: Short enough to come in one piece unless somebody listens.
 _SHORT = 4096
@@ -255,3 +258,15 @@ async def test_agent_sends_back_what_it_got_and_all_results_at_once() -> None:
         {"type": "tool_result", "tool_use_id": "b", "content": "seen 2"},
     ]
     assert (result.usage.prompt_tokens, result.usage.completion_tokens) == (20, 10)
+
+
+def test_what_the_prompt_took_is_known_before_the_answer_ends() -> None:
+    chunks: list[Chunk] = []
+
+    async def hear(chunk: Chunk) -> None:
+        chunks.append(chunk)
+
+    stream = Stream(hear)
+    start = message_of() | {"usage": {"input_tokens": 90, "output_tokens": 1, "cache_read_input_tokens": 10}}
+    at_once(stream.take(Event(json.dumps({"type": "message_start", "message": start}))))
+    assert chunks == [Chunk("", usage=Usage(prompt_tokens=100, completion_tokens=1, cached_tokens=10))]

@@ -119,7 +119,7 @@ def test_several_killed_runs_are_one_line(keeper: Locus, start: Start, here: Pat
     assert "--thread second --resume --checkpointer x.db" in elsewhere.err
 
 
-def test_ctrl_c_leaves_a_resumed_run_open_and_says_how_it_goes_on(
+def test_ctrl_c_ends_a_resumed_run_and_says_how_the_conversation_goes_on(
     keeper: Locus, start: Start, terminal: Callable[..., Any]
 ) -> None:
     running = start("run", "x", "-m", "toy:prepares", "-q", "--thread", "t")
@@ -129,17 +129,13 @@ def test_ctrl_c_leaves_a_resumed_run_open_and_says_how_it_goes_on(
     running.kill()
     running.wait()
 
-    for command in (["threads", "resume", "t"], ["run", "--thread", "t", "--resume"]):
-        resumed = terminal(*command)
-        resumed.expect("preparing the model")  # the call is under way
-        resumed.send("\x03")
-        resumed.expect("Ctrl-C again ends at once")
-        resumed.send("\x03")
-        resumed.expect("go on with: locus run --thread t --resume")
-        assert resumed.finish() == 130
-        row = json.loads(keeper("threads", "show", "t", "--json").out)
-        assert (row["status"], row["detail"], row["resumable"]) == ("paused", "cancelled (Ctrl-C)", True)
-        assert keeper("threads", "show", "t").out.startswith("thread t: paused: cancelled (Ctrl-C), can be resumed\n")
+    resumed = terminal("threads", "resume", "t")
+    resumed.expect("preparing the model")  # the call is under way
+    resumed.send("\x03")
+    resumed.expect("go on with: locus run --thread t --model toy:prepares PROMPT")
+    assert resumed.finish() == 130
+    row = json.loads(keeper("threads", "show", "t", "--json").out)
+    assert (row["status"], row["resumable"]) == ("ended", False)
 
 
 @pytest.mark.usefixtures("killed")

@@ -10,6 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from locus_testkit.localserver import Answer, LocalServer
+
 Open = Callable[..., Any]
 
 # Ctrl-C and Ctrl-D as they are typed.
@@ -55,6 +59,41 @@ def test_ctrl_c_ends_the_run_at_its_next_safe_point(terminal: Open, tools: str) 
     assert running.finish() == 130
     assert "(nap x" in running.output
     assert "Traceback" not in running.output
+
+
+#: The beginning of an answer over HTTP that never ends.
+PIECES_OF_AN_ANSWER = [{"choices": [{"delta": {"content": f"word{n} "}}]} for n in range(3)]
+
+
+@pytest.mark.parametrize("command", ["run", "chat"])
+def test_ctrl_c_once_ends_an_answer_that_streams_and_keeps_what_had_come(terminal: Open, command: str) -> None:
+    pytest.importorskip("locus_plugin_openai")
+    pytest.importorskip("locus_plugin_sqlite")
+    begun = Answer.events(*PIECES_OF_AN_ANSWER, done="", ending="silent")
+    whole = Answer.events({"choices": [{"delta": {"content": "The end."}, "finish_reason": "stop"}]})
+    with LocalServer() as server:
+        server.then(begun, whole)
+        kept = ("--thread", "t", "--checkpointer", "sqlite:t.db", "-m", "openai:m")
+        settings = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "k"}
+        if command == "run":
+            running = terminal("run", "Tell me a story", *kept, **settings)
+        else:
+            running = terminal("chat", *kept, **settings)
+            running.expect("> ")
+            running.send("Tell me a story\n")
+        running.expect("word2")
+        running.send(CTRL_C)
+        running.expect("stopped by Ctrl-C after 1 iteration")
+        if command == "run":
+            running.expect("go on with: locus run --thread t")
+            assert running.finish() == 130
+            running = terminal("run", "Go on", *kept, **settings)
+        else:
+            running.expect("> ")
+            running.send("Go on\n")
+        running.expect("The end.")
+        said = [(m["role"], m["content"]) for m in server.received[1].json["messages"]]
+        assert said == [("user", "Tell me a story"), ("assistant", "word0 word1 word2 "), ("user", "Go on")]
 
 
 def test_ctrl_c_lets_a_tool_under_way_finish_and_says_what_was_done(terminal: Open, tools: str, here: Path) -> None:

@@ -36,6 +36,7 @@ from locus.core.errors import ModelError
 from locus.core.journal import Transition
 from locus.core.termination import CustomCondition, Deadline, MaxIterations, TimeLimit, TokenLimit
 from locus.journal import MemoryStore
+from locus.models import Chunk, ModelResponse
 from locus.plugin import Plugin, RunContext, hookimpl
 from locus.plugins.discovery import Catalogue
 from locus_kit.reflect import EveryIterations
@@ -283,6 +284,29 @@ async def test_calls_that_ran_again(store: MemoryStore) -> None:
     result = await agent.run("x", thread_id="t")
     assert results(result)[0] == "at last"
     await same(dead(store, tools=tools))
+
+
+async def test_an_answer_that_the_caller_cut_off(store: MemoryStore) -> None:
+    class Endless:
+        name, price = "scripted:model", None
+
+        async def complete(self, request: ModelRequest, on_chunk: Any = None) -> ModelResponse:
+            await on_chunk(Chunk("Once upon "))
+            agent.cancel("enough")
+            await anyio.sleep_forever()
+            raise AssertionError
+
+    class Listen(Hook):
+        def on_model_chunk(self, event: Event) -> None: ...
+
+    agent = Agent[Any, Any](Endless(), hooks=[Listen()], tools=[add, confirm], checkpointer=store, name="a")
+    done = await agent.run("x", thread_id="t")
+    assert (done.stop_reason, done.message) == ("Cancelled: enough", "Once upon ")
+    await same(dead(store))
+    fork = await timetravel.fork(agent, "t")
+    again = await made(store, "a time").run("go on", thread_id=fork)
+    assert [m.text for m in again.state.messages] == ["x", "Once upon ", "go on", "a time"]
+    await same(dead(store), fork)
 
 
 @pytest.mark.parametrize("kind", [ToolCompleteEvent, InterruptEvent])

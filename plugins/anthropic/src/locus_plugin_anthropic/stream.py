@@ -12,7 +12,7 @@ from typing import Any
 
 from locus.models import Chunk, OnChunk
 from locus_plugin_anthropic.blocks import Wire
-from locus_plugin_anthropic.reply import check_message
+from locus_plugin_anthropic.reply import check_message, usage_of
 from locus_wire import Event, arguments_of, check_shape, json_of
 
 __all__ = ["Stream"]
@@ -56,6 +56,8 @@ class Stream:
         match kind:
             case "message_start":
                 self.message = {**data["message"], "content": []}
+                # What the prompt took, for an answer that is cut off before its end.
+                chunks.append(Chunk("", usage=usage_of(self.message)))
             case "content_block_start":
                 self._start(data["index"], dict(data["content_block"]), chunks)
             case "content_block_delta":

@@ -1,4 +1,4 @@
-"""Ctrl-C while a run is under way: once ends it at its next safe point, twice at once, three times the process.
+"""Ctrl-C while a run is under way: once ends it, without its model, twice at once, three times the process.
 
 A plain signal handler, because it has to work while a blocking hook keeps the event loop busy.
 """

@@ -211,7 +211,7 @@ def _requested_wait(state: RetryCallState) -> float:
 
 def _is_empty(response: ModelResponse) -> bool:
     """Whether the answer is empty. One that was cut off, filtered or refused is not: another attempt would be, too."""
-    if response.stop_reason in ("length", "filter", "refusal"):
+    if response.stop_reason in ("cancelled", "length", "filter", "refusal"):
         return False
     for block in response.message.content:
         if isinstance(block, ToolCall | MediaBlock | RawBlock):
