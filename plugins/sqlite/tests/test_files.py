@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from locus import Agent, tool
 from locus.core.errors import ConfigError, JournalDamaged, StoreError
 from locus.core.journal import Outcome, StepId
 from locus.journal.store import Appended, Claim
@@ -32,6 +33,7 @@ from locus_plugin_sqlite import (
 from locus_plugin_sqlite.checks import body_check, row_check
 from locus_plugin_sqlite.compression import compress
 from locus_plugin_sqlite.schema import VERSION
+from locus_testkit import ScriptedModel, call
 
 from .process import Child, step
 
@@ -486,11 +488,54 @@ async def test_a_file_that_is_replaced_while_in_use_is_reported_and_the_new_one_
         assert await bodies(store) == [step(7)]
 
 
-async def test_a_log_that_is_deleted_while_in_use_is_reported(path: Path) -> None:
+@pytest.mark.parametrize("also", [(), ("runs.db-shm",)], ids=["log", "log and index"])
+async def test_a_log_that_is_deleted_while_in_use_is_written_into_the_file_and_reported(
+    path: Path, also: tuple[str, ...]
+) -> None:
     async with SqliteStore(path) as store:
         claim = await store.claim("t", "w")
-        path.with_name("runs.db-wal").unlink()
-        with pytest.raises(FileGone, match=r"its log .*runs\.db-wal was deleted"):
+        await store.append(claim, [step(1)])
+        for name in ("runs.db-wal", *also):
+            path.with_name(name).unlink()
+        with pytest.raises(FileGone, match=r"was deleted while it was in use; what was committed is not lost.* resume"):
+            await store.append(claim, [step(2)])
+        assert await store.append(claim, [step(2)]) is Appended.FENCED
+        assert await bodies(store) == [step(1)]
+        again = await store.claim("t", "w")  # nobody holds it
+        assert await store.append(again, [step(3)]) is Appended.OK
+    async with SqliteStore(path) as store:
+        assert await bodies(store) == [step(1), step(3)]
+        assert (await store.verify()).damage == ()
+
+
+async def test_a_run_whose_log_is_deleted_says_so_and_is_resumed(path: Path) -> None:
+    @tool
+    async def work() -> str:
+        """Work, while somebody tidies up."""
+        if not tidied:
+            tidied.append(True)
+            path.with_name("runs.db-wal").unlink()
+        return "done"
+
+    tidied: list[bool] = []
+    async with SqliteStore(path) as store:
+        agent = Agent(ScriptedModel("hello", call("work"), "bye", after="repeat"), tools=[work], checkpointer=store)
+        await agent.run("x", thread_id="before")
+        with pytest.raises(FileGone, match="resume the run"):
+            await agent.run("y", thread_id="t")
+        result = await agent.resume("t")
+        assert (result.text, result.stop_reason) == ("bye", "NoToolCalls")
+        assert {info.thread_id for info in await store.threads()} == {"before", "t"}
+
+
+async def test_a_log_that_was_replaced_is_not_written_into_the_file(path: Path) -> None:
+    async with SqliteStore(path) as store:
+        claim = await store.claim("t", "w")
+        await store.append(claim, [step(1)])
+        log = path.with_name("runs.db-wal")
+        log.with_suffix(".other").write_bytes(b"")
+        log.with_suffix(".other").replace(log)
+        with pytest.raises(FileGone, match=r"its log .* was replaced .* went with it: stop what did that"):
             await store.append(claim, [step(2)])
 
 

@@ -88,7 +88,9 @@ async def test_nothing_goes_unless_it_is_asked_for(path: Path) -> None:
     assert await names(path) == {"a", "b"}
 
 
-async def test_a_damaged_thread_stops_the_pruning_and_no_run(path: Path) -> None:
+async def test_a_damaged_thread_stops_the_pruning_which_is_logged_and_no_run(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     clock = FakeClock()
     async with SqliteStore(path, clock=clock) as store:
         await ended(store, "old", "damaged")
@@ -99,3 +101,5 @@ async def test_a_damaged_thread_stops_the_pruning_and_no_run(path: Path) -> None
         await ended(store, "new")
         assert await store.peek("old") is not None
         assert await store.peek("new") is not None
+    [said] = caplog.messages
+    assert "no thread was forgotten (keep_ended_days), because 'damaged' is damaged: delete it" in said

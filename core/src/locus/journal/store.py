@@ -37,7 +37,8 @@ __all__ = [
 #: ``"new"``: no run has begun. ``"running"``: a live worker holds it. ``"crashed"``: a run is open and its worker is
 #: gone. ``"waiting"``: it waits for a person's answer. ``"paused"``: its segment ended in good order, the run did not.
 #: ``"ended"``, ``"failed"``: its newest run ended, or ended by an error. ``"dead_letter"``: it was set aside.
-ThreadStatus = Literal["new", "running", "crashed", "waiting", "paused", "ended", "failed", "dead_letter"]
+#: ``"damaged"``: what the store has of it is not what was written; reading it says more.
+ThreadStatus = Literal["new", "running", "crashed", "waiting", "paused", "ended", "failed", "dead_letter", "damaged"]
 
 
 class Appended(Enum):

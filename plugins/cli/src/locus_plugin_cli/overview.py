@@ -37,6 +37,7 @@ _SENTENCES = {
     "dead_letter": "set aside, can be resumed",
     "ended": "ended",
     "failed": "failed",
+    "damaged": "damaged, cannot be read",
     None: "cannot be read",
 }
 

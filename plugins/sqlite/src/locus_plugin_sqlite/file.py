@@ -115,9 +115,16 @@ class Files:
                 how = "deleted" if found is None else "replaced by another one"
                 raise FileGone(
                     self.path,
-                    f"{what} was {how} while it was in use; what had been committed to it is not lost only "
-                    "where a copy of it is: stop what did that, then start the run anew",
+                    f"{what} was {how} while it was in use, and what had been committed to it went with it: stop what "
+                    "did that, put a copy in its place if there is one, then start the run anew",
                 )
+
+    @property
+    def has_lost_its_log(self) -> bool:
+        """Whether the file is the same and its log was deleted: a connection that has that open can still read it."""
+        log = f"{self.path}-wal"
+        same = _identity(str(self.path)) == self._known[str(self.path)]
+        return same and log in self._known and _identity(log) is None
 
     def _disown(self) -> None:
         """Delete the log where another file has taken the place of ours: SQLite would take it for that file's."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 
 from locus.core.errors import ThreadBusy
 from locus_kit.retention import prunable
@@ -18,6 +19,8 @@ _MICROS_A_DAY = 24 * 3600 * 1_000_000
 #: How often it is done in the span of `SqliteSettings.keep_ended_days`, by all the processes of a file together.
 _TIMES = 24
 
+_LOG = logging.getLogger("locus.sqlite")
+
 #: Threads in one transaction: what is asked of the store meanwhile waits for it, and so do other processes.
 _AT_ONCE = 64
 
@@ -26,7 +29,7 @@ class Pruning(Operation[None]):
     """Choose the threads that ended long ago, if that was not done lately, and delete the first of them.
 
     The worker repeats it while `Session.is_to_prune` and nothing else waits. What fails is tried again after the next
-    release; no caller asked for it, so the failure is not reported.
+    release; no caller asked for it, so the failure is not reported. A damaged thread stops it, which is logged.
     """
 
     __slots__ = ()
@@ -55,7 +58,17 @@ class Pruning(Operation[None]):
             return
         with session.transaction(durable=False):
             session.db.execute("UPDATE file SET pruned=?", (now,))
-        session.forgettable = list(prunable(Listing(None).select(session), from_micros(now - span)))
+        infos = list(Listing(None).select(session))
+        damaged = [info.thread_id for info in infos if info.status == "damaged"]
+        if damaged:  # which threads share entries with others is not known for certain
+            _LOG.warning(
+                "%s: no thread was forgotten (keep_ended_days), because %r is damaged: delete it, or write what can be "
+                "read into a new file with SqliteStore.salvage()",
+                session.path,
+                damaged[0],
+            )
+            return
+        session.forgettable = list(prunable(infos, from_micros(now - span)))
 
     def on_failure(self, session: Session) -> None:
         """Leave it until the next release."""

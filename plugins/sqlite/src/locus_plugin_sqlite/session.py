@@ -103,7 +103,15 @@ class Session:
             try:
                 self._files.check()
             except FileGone:
+                saved = self._files.has_lost_its_log and self._save_log()
                 self._lose()
+                if saved:
+                    raise FileGone(
+                        self.path,
+                        "its log (the file beside it that ends in -wal) was deleted while it was in use; what was "
+                        "committed is not lost, it was written into the file, and the threads that were held are free: "
+                        "stop what deletes the log, then resume the run",
+                    ) from None
                 raise
             return
         try:
@@ -111,6 +119,22 @@ class Session:
         except sqlite3.Error as e:
             raise problem(e, self.path, self.settings.busy_timeout) from e
         self._files = Files(self.path)
+
+    def _save_log(self) -> bool:
+        """Write a log that has no name any more, and that this connection still has open, into the file."""
+        try:
+            self._give_back()
+            busy, *_ = self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except sqlite3.Error:
+            return False
+        return not busy
+
+    def _give_back(self) -> None:
+        """Give back every thread that is held."""
+        if self.worker is not None:
+            with self.transaction(durable=False):
+                self.db.execute("UPDATE threads SET worker=NULL, token='' WHERE worker=?", (self.worker,))
+                self.db.execute("DELETE FROM workers WHERE id=?", (self.worker,))
 
     def _lose(self) -> None:
         # What was held is not there any more; the next call starts on whatever lies there now.
@@ -140,11 +164,9 @@ class Session:
             self.ready()  # a connection to a file that is gone must not be closed
         except FileProblem:
             return
-        if self.worker is not None:
-            # Without that row this store is taken for dead when its process or its lease ends.
-            with contextlib.suppress(sqlite3.Error), self.transaction(durable=False):
-                self.db.execute("UPDATE threads SET worker=NULL, token='' WHERE worker=?", (self.worker,))
-                self.db.execute("DELETE FROM workers WHERE id=?", (self.worker,))
+        # Without its row this store is taken for dead when its process or its lease ends.
+        with contextlib.suppress(sqlite3.Error):
+            self._give_back()
         self.db.close()
         self._db = self._files = None
 

@@ -260,8 +260,10 @@ class SqliteStore:
     async def threads(self, query: ThreadQuery | None = None) -> tuple[ThreadInfo, ...]:
         """The threads that a query selects, the most recently changed first; a dead worker is not a holder.
 
+        A thread whose row, or newest entry, is not what was written has the status ``"damaged"``.
+
         Raises:
-            FileDamaged: the row of a thread is missing, or is not what was written.
+            FileDamaged: the row of a thread is missing.
             JournalError: the query's ``after`` is not a thread.
         """
         return await self._do(Listing(query))

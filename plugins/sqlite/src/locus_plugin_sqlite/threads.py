@@ -76,7 +76,12 @@ class Listing(Operation[tuple[ThreadInfo, ...]]):
         conditions, values = self._conditions(session)
         statement = f"SELECT * FROM ({_THREADS}) WHERE {' AND '.join(conditions)} ORDER BY moved DESC, changed DESC"  # noqa: S608
         for columns in session.db.execute(statement, values):
-            yield _info(session, columns)
+            try:
+                yield _info(session, columns)
+            except EntryDamaged:  # one thread, which is shown as such: the others can be read
+                row = ThreadRow(*columns[: _IDENTITY_COLUMNS - 1])
+                head = row.head if type(row.head) is int else 0
+                yield ThreadInfo(thread_id=str(row.name), head=head, status="damaged")
 
     def _conditions(self, session: Session) -> tuple[list[str], list[Any]]:
         """What SQLite can decide; whether a holder lives is not in the file."""
@@ -92,7 +97,7 @@ class Listing(Operation[tuple[ThreadInfo, ...]]):
         if query.agent_id is not None:
             conditions.append("agent_id = ?")
             values.append(query.agent_id)
-        if query.status:
+        if query.status and "damaged" not in query.status:  # which only a reader finds out
             wanted = [OPEN if status == "crashed" else status for status in sorted(query.status)]
             held = "worker IS NOT NULL" if "running" in wanted else "false"
             conditions.append(f"(run_status IN ({', '.join('?' * len(wanted))}) OR {held})")
