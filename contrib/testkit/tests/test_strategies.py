@@ -92,11 +92,11 @@ def test_growths_leave_the_original_alone(state: AgentState, steps: list[Growth]
     assert state.to_checkpoint() == before
 
 
-# `with_answer`, `with_calls_closed` and `with_usage` are made of the builders that are drawn.
-@pytest.mark.parametrize(
-    "name",
-    sorted({n for n in dir(AgentState) if n.startswith("with_")} - {"with_answer", "with_calls_closed", "with_usage"}),
-)
+# The others are made of the builders that are drawn, or replace what is there.
+_NOT_DRAWN = {"with_answer", "with_calls_closed", "with_system", "with_usage"}
+
+
+@pytest.mark.parametrize("name", sorted({n for n in dir(AgentState) if n.startswith("with_")} - _NOT_DRAWN))
 def test_every_builder_is_drawn(name: str) -> None:
     assert find(values.growths(), lambda growth: growth.method == name, settings=_FIND).method == name
 

@@ -22,6 +22,7 @@ from locus.core.termination import (
     TimeLimit,
     TokenLimit,
     ToolCalled,
+    ToolCallLimit,
 )
 from locus_testkit.strategies.data import TOOLS, build_once, moments
 
@@ -50,6 +51,7 @@ def leaves() -> SearchStrategy[TerminationCondition]:
     return st.one_of(
         st.builds(MaxIterations, st.integers(1, 20)),
         st.builds(TokenLimit, st.none() | st.integers(1, 200)),
+        st.builds(ToolCallLimit, st.integers(0, 20)),
         st.builds(TimeLimit, limits),
         st.builds(CostLimit, limits),
         st.builds(Deadline, moments()),

@@ -155,6 +155,7 @@ def growths() -> SearchStrategy[Growth]:
             cost=_AMOUNTS,
         ),
         _growth("with_revision", messages(Role.USER)),
+        _growth("with_answer_fault", texts(max_size=8), texts()),
         st.builds(_results, st.lists(tool_executions(), max_size=3)),
     )
 
