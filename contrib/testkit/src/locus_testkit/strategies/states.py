@@ -146,6 +146,7 @@ def growths() -> SearchStrategy[Growth]:
         _growth("with_reasoning_step", reasoning_steps()),
         _growth("with_confidence", _SHARES),
         _growth("with_error", texts()),
+        _growth("with_answer_fault", st.sampled_from(["Truncated", "EmptyAnswer", "OutputInvalid"]), texts()),
         _growth("with_metadata", texts(max_size=8), data()),
         _growth(
             "with_token_usage",
