@@ -304,7 +304,7 @@ async def test_a_wrappers_clock_does_not_run_while_the_model_is_at_work(calls: i
             return self.last
 
     began = anyio.current_time()
-    result = await Agent(ScriptedModel(*[answer] * calls), hooks=[Timed()]).run("x")
+    result = await Agent(ScriptedModel(*[answer] * calls), hooks=[Timed()], model_timeout=None).run("x")
 
     assert (result.message, inside) == ("hi", [math.inf] * calls)
     before, after = outside

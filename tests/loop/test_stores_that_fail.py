@@ -527,7 +527,7 @@ async def test_an_adapter_forgets_a_step_that_it_could_not_save() -> None:
     assert "0/lost/0" not in steps
 
 
-async def test_an_unknown_outcome_is_an_ordinary_error_of_the_body_that_asks_for_it() -> None:
+async def test_an_unknown_outcome_of_a_step_is_that_of_the_call_whose_body_does_not_handle_it() -> None:
     seen: list[type] = []
 
     @tool(effect="pure")
@@ -554,7 +554,7 @@ async def test_an_unknown_outcome_is_an_ordinary_error_of_the_body_that_asks_for
     assert result.message == "sorry"
     [told] = answers(result.state)
     assert told.is_error
-    assert str(told.content).startswith("Error: OutcomeUnknown: step '0/execute/0/step/0:pay'")
+    assert str(told.content).startswith("Error: outcome unknown: ")
 
 
 async def test_nothing_is_written_after_an_append_that_nobody_knows_of() -> None:
