@@ -9,7 +9,7 @@ import weakref
 import anyio
 import pytest
 
-from locus.journal.effects import watch_call
+from locus.journal.effects import CallerCancel, WatchedCall
 
 pytestmark = pytest.mark.anyio
 
@@ -17,6 +17,11 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+def watch_call(seconds: float) -> WatchedCall | None:
+    cancel = CallerCancel()
+    return cancel.watch(cancel.enter(), seconds)
 
 
 async def hang() -> None:

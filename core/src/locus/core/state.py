@@ -372,7 +372,7 @@ class AgentState:
         """The state as a transition commits it; what follows is saved relative to it."""
         values = self.__dict__.copy()
         values["updated_at"], values["active_seconds"], values["iteration"] = updated_at, active_seconds, iteration
-        values["_base"], values["_committed"], values["_steps_kept"], values["_answers"] = None, True, None, None
+        values |= _COMMITTED
         new = _new(AgentState)
         _set_values(new, values)
         return new
@@ -520,6 +520,7 @@ class AgentState:
 
 
 _new = object.__new__
+_COMMITTED: dict[str, Any] = {"_base": None, "_committed": True, "_steps_kept": None, "_answers": None}
 _set_values = vars(AgentState)["__dict__"].__set__
 
 declare_forms(lambda codec: codec.register_whole(AgentState))

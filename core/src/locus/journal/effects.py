@@ -10,7 +10,7 @@ and ``now`` and ``new_id`` return what they returned before, in the same order.
 
 `CallerCancel` ends effects that need not finish. A caller who cancels a run (`Run.cancel`, `Agent.cancel`) does not
 cancel its task: the run goes on to its end, and calls of models and what is awaited in a `CutScope` are left at once.
-`watch_call` ends a model call that takes too long.
+`CallerCancel.watch` ends a model call that takes too long.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from locus.core.journal import Policy
     from locus.core.step_id import StepId
 
-__all__ = ["CallerCancel", "Clock", "CutScope", "Effects", "InProcess", "SystemClock", "WatchedCall", "watch_call"]
+__all__ = ["CallerCancel", "Clock", "CutScope", "Effects", "InProcess", "SystemClock", "WatchedCall"]
 
 
 class Clock(Protocol):
@@ -125,7 +125,7 @@ class CallerCancel:
     cancel scope around each model call would cost a twentieth of an iteration. On trio a block is a cancel scope.
     """
 
-    __slots__ = ("_blocks", "_children", "_open", "_requested", "_token", "is_set")
+    __slots__ = ("_blocks", "_children", "_open", "_requested", "_token", "_watch", "is_set")
 
     def __init__(self) -> None:
         self.is_set = False
@@ -134,8 +134,9 @@ class CallerCancel:
         self._children: list[CallerCancel] = []
         self._requested: list[Any] = []
         self._open: Callable[[], Any] | None = None
-        # Trio's, where that runs.
+        # Trio's, where that runs; and on asyncio the calls of the event loop.
         self._token: Any = None
+        self._watch: _Watch | None = None
 
     def set(self) -> None:
         """Cut off what is under way and may be. Safe to call from any thread, and from a signal handler."""
@@ -187,13 +188,32 @@ class CallerCancel:
             self._request(block)  # for the block around this one
         return isinstance(error, sys.modules["asyncio"].CancelledError)
 
+    def watch(self, block: Any, seconds: float) -> WatchedCall | None:
+        """Cancel the task of a block when this time has passed, until `WatchedCall.leave`.
+
+        Args:
+            block: what was entered.
+            seconds: from now.
+
+        Returns:
+            The call; None where that cannot be, as on trio.
+        """
+        watch = self._watch
+        if watch is None or block is None:
+            return None
+        call = WatchedCall(watch.calls, block, _monotonic() + seconds)
+        if call.due < watch.at:  # mostly the next look is before its time is up, and then nothing is to be done
+            watch.look_at(call.due, block.get_loop())
+        return call
+
     def _find(self) -> Callable[[], Any]:
         trio = sys.modules.get("trio")
         if trio is not None and trio.lowlevel.in_trio_task():
             self._token = trio.lowlevel.current_trio_token()
             self._open = lambda: trio.CancelScope().__enter__()
         else:
-            self._open = sys.modules["asyncio"].current_task
+            asyncio = sys.modules["asyncio"]
+            self._open, self._watch = asyncio.current_task, _find_watch(asyncio.get_running_loop())
         return self._open
 
     def _request(self, block: Any) -> None:
@@ -242,6 +262,8 @@ class CutScope:
 #: Seconds after which a call is cancelled again that has swallowed its cancellation.
 _AGAIN = 1.0
 
+_monotonic = time.monotonic
+
 
 class WatchedCall:
     """A call that is cancelled when its time is up."""
@@ -262,33 +284,35 @@ class WatchedCall:
     def leave(self) -> bool:
         """The call has ended: whether it was cancelled because its time was up, and for no other reason."""
         self._calls.discard(self)
+        if not self._cancels:
+            return False
         left = 0
         for _ in range(self._cancels):
             left = self.task.uncancel()
-        return self._cancels > 0 and left <= self._before
+        return bool(left <= self._before)
 
 
 class _Watch:
     """The calls of one event loop. It keeps no reference to the loop: that would keep both alive."""
 
-    __slots__ = ("at", "calls", "loop")
+    __slots__ = ("at", "calls")
 
-    def __init__(self, loop: Any) -> None:
-        self.loop, self.calls = ref(loop), set[WatchedCall]()
+    def __init__(self) -> None:
+        self.calls = set[WatchedCall]()
         #: When the next look is due.
         self.at = math.inf
 
     def look_at(self, at: float, loop: Any) -> None:
-        """Look at the calls at a time of the loop's clock."""
+        """Look at the calls at that time."""
         self.at = at
-        loop.call_at(at, self._look, loop)
+        loop.call_later(at - _monotonic(), self._look, at, loop)
 
-    def _look(self, loop: Any) -> None:
-        now = loop.time()
+    def _look(self, at: float, loop: Any) -> None:
+        now = _monotonic()
         for call in self.calls:
             if call.due <= now:
                 call.cancel(now + _AGAIN)
-        if self.at <= now:
+        if at == self.at:  # else an earlier look has taken the place of this one
             self.at = math.inf
             following = min((call.due for call in self.calls), default=math.inf)
             if following < math.inf:
@@ -296,31 +320,10 @@ class _Watch:
 
 
 _WATCHES: WeakKeyDictionary[Any, _Watch] = WeakKeyDictionary()
-#: The one that was used last: mostly there is one event loop.
-_LATEST: list[_Watch] = []
 
 
-def _watch(loop: Any) -> _Watch:
+def _find_watch(loop: Any) -> _Watch:
     found = _WATCHES.get(loop)
     if found is None:
-        found = _WATCHES[loop] = _Watch(loop)
-    _LATEST[:] = [found]
+        found = _WATCHES[loop] = _Watch()
     return found
-
-
-def watch_call(seconds: float) -> WatchedCall | None:
-    """Cancel the task under way when this time has passed, until `WatchedCall.leave`; None where that cannot be."""
-    asyncio: Any = sys.modules.get("asyncio")  # never imported here: when a run is on asyncio, it is loaded
-    try:
-        task = None if asyncio is None else asyncio.current_task()
-    except RuntimeError:  # another library's event loop
-        task = None
-    if task is None:
-        return None
-    loop = task.get_loop()
-    latest = _LATEST[0] if _LATEST else None
-    watch = latest if latest is not None and latest.loop() is loop else _watch(loop)
-    call = WatchedCall(watch.calls, task, loop.time() + seconds)
-    if call.due < watch.at:  # mostly the next look is before its time is up, and then nothing is to be done
-        watch.look_at(call.due, loop)
-    return call

@@ -27,7 +27,6 @@ from locus.core.frozen import fast_init, frozen, maker
 from locus.core.journal import ModelFailed
 from locus.core.lazy import Lazy
 from locus.core.messages import ASSISTANT, Message, Usage
-from locus.journal.effects import watch_call
 from locus.models.cut import cut_response
 from locus.models.handoff import make_portable, mark_writer
 from locus.models.prices import add_cost
@@ -390,7 +389,7 @@ class ModelCall:
         block = cancel.enter()
         seconds, watched = self.run.call_limits.model_seconds, None
         try:
-            if request.deadline is None and (seconds is None or (watched := watch_call(seconds)) is not None):
+            if request.deadline is None and (seconds is None or (watched := cancel.watch(block, seconds)) is not None):
                 response = await self.model.complete(request, self._on_chunk)
             else:
                 response = await self._within(request, seconds)

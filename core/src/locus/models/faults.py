@@ -54,10 +54,10 @@ def find_fault(message: Message, stop_reason: str) -> str:
     if fault is not None:
         return fault
     for block in message.content:
-        if isinstance(block, TextBlock):
+        if type(block) is TextBlock:
             if block.text.strip():
                 return ""
-        elif not isinstance(block, ThinkingBlock):
+        elif type(block) is not ThinkingBlock:
             return ""
     return EMPTY_ANSWER
 

@@ -33,8 +33,7 @@ def call_key(name: str, arguments: Any) -> str:
         name: of the tool.
         arguments: plain data, or a msgspec Struct of it.
     """
-    tool = name.encode("utf-8", "surrogatepass")
-    return _hash(b"%d:%s" % (len(tool), tool) + canonical(arguments))
+    return _hash(_begin(name) + canonical(arguments))
 
 
 def exact_key(name: str, arguments: Any) -> str:
@@ -43,8 +42,13 @@ def exact_key(name: str, arguments: Any) -> str:
     That is enough, and quicker, where each number has one type: under annotations that say which, or to find out
     whether data was changed.
     """
+    return _hash(_begin(name) + _exact(arguments))
+
+
+@lru_cache(maxsize=256)
+def _begin(name: str) -> bytes:
     tool = name.encode("utf-8", "surrogatepass")
-    return _hash(b"%d:%s" % (len(tool), tool) + _exact(arguments))
+    return b"%d:%s" % (len(tool), tool)
 
 
 @lru_cache(maxsize=2)  # of a call as the model made it, and with the defaults filled in: mostly the same

@@ -158,7 +158,7 @@ def prepare_call(ordinal: int, call: ToolCall, state: AgentState, run: CallRun) 
     digest = exact_key(call.name, call.arguments if call.malformed is None else {"": call.malformed})
     c = PendingCall(call, _step_id(state.iteration, EXECUTE, ordinal), state, digest, digest)
     tool = c.tool = run.registry.get(call.name)
-    incomplete = _find_incomplete(call, state)
+    incomplete = _find_incomplete(call, state) if state.answer_fault else ""
     if tool is None:
         c.outcome = c.refusal(run.registry.unknown(call.name))
     elif incomplete:
@@ -182,15 +182,13 @@ def prepare_call(ordinal: int, call: ToolCall, state: AgentState, run: CallRun) 
 
 
 def _find_incomplete(call: ToolCall, state: AgentState) -> str:
-    """Why a call of the newest answer may not be what the model meant to ask for; ``""`` when it is.
+    """Why a call of the newest answer, which has a fault, may not be what the model meant; ``""`` when it is.
 
     An answer that was cut ends in its last block. A call there is not run even where its arguments can be read: servers
     close the JSON of what was cut, and send ``{}`` for arguments that had not begun. The calls before it were complete
     when the model went on to the next.
     """
     fault = state.answer_fault
-    if not fault:
-        return ""
     if fault in WITHHELD:
         return ANSWER_FAULTS[fault]
     answer = state.last_assistant
