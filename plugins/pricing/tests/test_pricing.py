@@ -169,7 +169,7 @@ async def test_a_resumed_run_keeps_what_calls_cost_then_and_a_replay_shows_no_di
     store, dying = MemoryStore(), [True]
 
     @tool(effect="pure")
-    def shaky() -> str:
+    async def shaky() -> str:
         """Shaky."""
         if dying.pop() if dying else False:
             raise SimulatedCrash
@@ -189,15 +189,15 @@ async def test_a_resumed_run_keeps_what_calls_cost_then_and_a_replay_shows_no_di
 
 
 async def test_a_call_that_is_on_record_is_not_counted_by_the_segment_that_continues() -> None:
-    class Dies(Hook):
+    class Exits(Hook):
         async def on_think(self, event: Any, run: Any) -> None:
-            if dying:
-                raise dying.pop()
+            if leaving:
+                raise leaving.pop()
 
-    store, dying = MemoryStore(), [SimulatedCrash()]
+    store, leaving = MemoryStore(), [SystemExit()]  # unlike a crash, an exit writes what waits
     model = ScriptedModel(call("look"), "Done.", name="acme:big")
-    agent: Agent[Any, Any] = Agent(model, tools=[look], checkpointer=store, pricing=MINE, hooks=[Dies()])
-    with pytest.raises(SimulatedCrash):
+    agent: Agent[Any, Any] = Agent(model, tools=[look], checkpointer=store, pricing=MINE, hooks=[Exits()])
+    with pytest.raises(SystemExit):
         await agent.run("Hi.", thread_id="t")
     result = await agent.resume("t")
     assert len(model.requests) == 2

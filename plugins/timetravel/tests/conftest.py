@@ -15,4 +15,4 @@ def locus(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Locus:
     """Runs a command line in this process, where this plugin and one that keeps threads are installed."""
-    return run_in_process(capsys, monkeypatch, {"cli", "sqlite", "timetravel"})
+    return run_in_process(capsys, monkeypatch, {"cli", "conversation", "sqlite", "timetravel"})
