@@ -123,6 +123,30 @@ async def test_an_agent_thinks_calls_tools_and_streams(emulator: Emulator, serve
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("listening", [True, False])
+async def test_thoughts_in_tags_are_thinking(emulator: Emulator, server: LocalServer, *, listening: bool) -> None:
+    text = "<think>\nTwo or three?\n</think>\n\nThree, without `<think>`."
+    emulator.answers.extend([text, "ok", text])
+    heard: list[Chunk] = []
+
+    async def listen(chunk: Chunk) -> None:
+        heard.append(chunk)
+
+    answer = (await model_at(server.url).complete(hello(), listen if listening else None)).message
+    assert (answer.reasoning, answer.text) == ("Two or three?\n", "Three, without `<think>`.")
+    if listening:
+        assert "".join(c.text for c in heard if c.kind == "reasoning") == answer.reasoning
+        assert "".join(c.text for c in heard if c.kind == "text") == answer.text
+
+    await model_at(server.url).complete(ModelRequest(messages=(*hello().messages, answer, *hello().messages)))
+    turn = emulator.asked[-1]["messages"][1]
+    assert (turn["thinking"], turn["content"]) == (answer.reasoning, answer.text)
+
+    kept = await model_at(server.url, think_tags="off").complete(hello())
+    assert kept.message.text == text
+
+
+@pytest.mark.anyio
 async def test_an_agent_takes_the_settings_of_its_provider(emulator: Emulator, server: LocalServer) -> None:
     emulator.answers.append("pong")
 

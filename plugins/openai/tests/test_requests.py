@@ -174,6 +174,53 @@ async def test_reasoning_of_compatible_servers_is_heard_and_kept(server: LocalSe
     assert [(c.kind, c.text) for c in chunks] == [("reasoning", "Let me "), ("reasoning", "think."), ("text", "Yes.")]
 
 
+@pytest.mark.parametrize("size", [1, 3, 100])
+async def test_thoughts_in_tags_are_reasoning_that_is_not_sent_back(server: LocalServer, size: int) -> None:
+    text = "<think>\nTwo or three?\n</think>\n\nThree, without `<think>`."
+    wanted = ("Two or three?\n", "Three, without `<think>`.")
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    streamed, chunks = await stream(server, "chat", *(delta(content=piece) for piece in pieces), end)
+    server.then(chat([TextBlock(text)], 1, {"model": "m"}))
+    whole = await model_at(f"{server.url}/v1").complete(asking())
+
+    for message in (streamed.message, whole.message):
+        assert (message.reasoning, message.text) == wanted
+    assert "".join(c.text for c in chunks if c.kind == "reasoning") == wanted[0]
+    assert "".join(c.text for c in chunks if c.kind == "text") == wanted[1]
+    server.then(chat([TextBlock("ok")], 1, {"model": "m"}))
+    again = await model_at(f"{server.url}/v1").complete(asking(whole.message, Message(Role.USER, "And now?")))
+    turn = server.received[-1].json["messages"][0]
+    assert turn["content"] == wanted[1]
+    assert not {"reasoning", "reasoning_content"} & turn.keys()
+    assert again.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("tags", "said", "wanted"),
+    [
+        ("leading", "<think>Hm.", ("Hm.", "")),
+        ("leading", "As in:\n```\n<think>x</think>\n```", ("", "As in:\n```\n<think>x</think>\n```")),
+        ("leading", "<thi", ("", "<thi")),
+        ("opened", "Hm.</think>Yes.", ("Hm.", "Yes.")),
+        ("off", "<think>Hm.</think>Yes.", ("", "<think>Hm.</think>Yes.")),
+    ],
+)
+async def test_tags_count_as_the_settings_say(
+    server: LocalServer, tags: str, said: str, wanted: tuple[str, str]
+) -> None:
+    heard: list[Chunk] = []
+
+    async def listen(chunk: Chunk) -> None:
+        heard.append(chunk)
+
+    server.then(Answer.events(*(delta(content=letter) for letter in said)))
+    streamed = await model_at(f"{server.url}/v1", think_tags=tags).complete(asking(), listen)
+    assert (streamed.message.reasoning, streamed.message.text) == wanted
+    assert "".join(c.text for c in heard if c.kind == "reasoning") == wanted[0]
+    assert "".join(c.text for c in heard if c.kind == "text") == wanted[1]
+
+
 async def test_details_of_reasoning_that_stream_are_put_together(server: LocalServer) -> None:
     part = {"type": "reasoning.text", "index": 0, "format": "x"}
     response, _ = await stream(

@@ -11,17 +11,18 @@ from typing import Any
 from attrs import evolve
 
 from locus.core import thaw
-from locus.core.messages import Usage
+from locus.core.messages import ThinkingBlock, Usage
 from locus.models import Chunk, ModelRequest, ModelResponse, OnChunk, StopReason
 from locus.tools import ToolSpec
 from locus_wire.bodies import hosted_tools, join_fields, json_bytes
-from locus_wire.chat_history import REASONING, REFUSAL, conversation, key_of, read_message
+from locus_wire.chat_history import REASONING, REFUSAL, THINK_TAGS, conversation, key_of, read_message
 from locus_wire.client import Client
 from locus_wire.exchange import exchange
 from locus_wire.foreign import describe_foreign
 from locus_wire.openai_schemas import openai_strict_schema, output_form, output_text
 from locus_wire.options import Options
 from locus_wire.streams import Event, Malformed, check_shape, json_of
+from locus_wire.thinking import ThinkSplitter, split_thinking
 from locus_wire.usage import count, usage
 
 __all__ = ["ask", "body_of", "response_of", "usage_of"]
@@ -128,7 +129,14 @@ def response_of(data: Mapping[str, Any], options: Options) -> ModelResponse:
         raise Malformed("the answer has no choice")
     choice = data["choices"][0]
     said = choice["message"]
+    thought, content = "", said.get("content")
+    if isinstance(content, str):
+        thought, text = split_thinking(content, options.think_tags)
+        said = said if text == content else {**said, "content": text}
     message = read_message(said, options.writer)
+    if thought:
+        block = ThinkingBlock(thought, extras={key_of(options.writer): THINK_TAGS})
+        message = evolve(message, content=(block, *message.content))
     finish = choice.get("finish_reason")
     stop = _STOPS.get(finish, "other") if finish else "stop"
     if message.tool_calls and stop in ("stop", "other"):
@@ -171,6 +179,7 @@ class _StreamedAnswer:
         self._finish: str | None = None
         self._usage: Any = None
         self._begun = False
+        self._splitter = ThinkSplitter(options.think_tags)
         self._response: ModelResponse | None = None
 
     def response(self) -> ModelResponse:
@@ -188,6 +197,8 @@ class _StreamedAnswer:
         """Take one event."""
         if event.data.strip() == "[DONE]":
             self._finish_answer()
+            for chunk in _chunks(self._splitter.finish()):
+                await self._on_chunk(chunk)
             return True
         heard: list[Chunk] = []
         with check_shape():
@@ -199,6 +210,8 @@ class _StreamedAnswer:
                     self._begun = True
                     self._finish = choice.get("finish_reason") or self._finish
                     self._add(choice.get("delta") or {}, heard)
+                    if self._finish is not None:
+                        heard += _chunks(self._splitter.finish())
         for chunk in heard:
             await self._on_chunk(chunk)
         return False
@@ -225,7 +238,9 @@ class _StreamedAnswer:
             else:
                 self._message[name] = _grow(self._message.get(name), value)
                 if isinstance(value, str) and value:
-                    if name == "content" or name == REFUSAL:
+                    if name == "content":
+                        heard += _chunks(self._splitter.feed(value))
+                    elif name == REFUSAL:
                         heard.append(Chunk(value))
                     elif name in REASONING and not any(
                         self._message.get(n) for n in REASONING[: REASONING.index(name)]
@@ -259,6 +274,11 @@ class _StreamedAnswer:
                 known[name] = _grow(known.get(name), value)
         if function.get("arguments"):
             heard.append(Chunk(function["arguments"], "tool_call"))
+
+
+def _chunks(split: tuple[str, str]) -> list[Chunk]:
+    thought, text = split
+    return [*([Chunk(thought, "reasoning")] if thought else ()), *([Chunk(text)] if text else ())]
 
 
 def _grow(before: Any, piece: Any) -> Any:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from attrs import field, frozen
 
 from locus.core import EMPTY, FrozenDict, freeze
+from locus_wire.thinking import ThinkTags
 
 __all__ = ["Options", "origin_of"]
 
@@ -27,6 +28,7 @@ class Options:
         max_tokens: the name of the field for it (Chat Completions).
         stream_usage: whether to ask for the usage of a stream (Chat Completions).
         reasoning: whether the model's reasoning is sent back.
+        think_tags: how the model marks thoughts in its text (Chat Completions).
         parallel: whether several calls in one turn are allowed; None = as the server has it.
         store: whether the server may keep the answer (Responses).
         fields: further fields of each request, the weakest of all.
@@ -40,6 +42,7 @@ class Options:
     max_tokens: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
     stream_usage: bool = True
     reasoning: bool = True
+    think_tags: ThinkTags = "off"
     parallel: bool | None = None
     store: bool = False
     fields: FrozenDict[str, object] = field(default=EMPTY, converter=freeze)

@@ -14,6 +14,7 @@ from locus.core.messages import Block, Message, Role, TextBlock, ThinkingBlock, 
 from locus.models import Chunk, ModelResponse, StopReason
 from locus_plugin_ollama.errors import PROVIDER
 from locus_wire import Malformed, tool_call, unique_ids
+from locus_wire.thinking import ThinkSplitter, ThinkTags
 
 __all__ = ["Answer"]
 
@@ -33,10 +34,12 @@ class Answer:
         name: the model, for servers that do not name it.
         turn: how many messages went before, for ids of calls.
         final: the tool whose arguments are shown as text, or None.
+        think_tags: how the model marks thoughts in its text.
     """
 
-    def __init__(self, name: str, turn: int, final: str | None = None) -> None:
+    def __init__(self, name: str, turn: int, final: str | None = None, *, think_tags: ThinkTags = "leading") -> None:
         self._name, self._turn, self._final = name, turn, final
+        self._splitter = ThinkSplitter(think_tags)
         self._texts: list[str] = []
         self._thoughts: list[str] = []
         self._calls: list[ToolCall] = []
@@ -55,6 +58,8 @@ class Answer:
         if "message" not in line and not self.done:
             raise Malformed("a piece of the answer has neither a message nor an end")
         chunks = self._take_message(line["message"]) if line.get("message") is not None else []
+        if self.done:
+            chunks += self._keep(self._splitter.finish())
         _merge(self._rest, {key: value for key, value in line.items() if key not in ("message", "done")})
         return chunks
 
@@ -64,13 +69,23 @@ class Answer:
             self._thoughts.append(thought)
             chunks.append(Chunk(thought, "reasoning"))
         if text := _text(message.get("content")):
-            self._texts.append(text)
-            chunks.append(Chunk(text))
+            chunks += self._keep(self._splitter.feed(text))
         for raw in message.get("tool_calls") or ():
             call = _call(raw)
             self._calls.append(call)
             chunks.append(Chunk(_chunk_text(call), "text" if call.name == self._final else "tool_call"))
         _merge(self._message, {key: value for key, value in message.items() if key not in _KNOWN})
+        return chunks
+
+    def _keep(self, split: tuple[str, str]) -> list[Chunk]:
+        thought, text = split
+        chunks = []
+        if thought:
+            self._thoughts.append(thought)
+            chunks.append(Chunk(thought, "reasoning"))
+        if text:
+            self._texts.append(text)
+            chunks.append(Chunk(text))
         return chunks
 
     def response(self) -> ModelResponse:

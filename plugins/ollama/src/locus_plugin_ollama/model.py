@@ -109,7 +109,7 @@ class OllamaModel:
         """
         planned = plan(request)
         body = body_of(planned.request, self._model, self._settings, stream=on_chunk is not None)
-        answer = Answer(self._model, len(request.messages), planned.final)
+        answer = Answer(self._model, len(request.messages), planned.final, think_tags=self._settings.think_tags)
         try:
             if on_chunk is None:
                 response = await self.client.post(

@@ -12,6 +12,7 @@ from locus.core import EMPTY, FrozenDict, freeze
 from locus.models import Price
 from locus.plugins import Secret
 from locus_kit.validators import integer, number, optional, seconds
+from locus_wire.thinking import ThinkTags
 
 __all__ = ["OllamaSettings"]
 
@@ -46,6 +47,8 @@ class OllamaSettings:
         api_key: for hosted servers; None = ``OLLAMA_API_KEY``, which goes to this machine, and over https to ollama.com
             and to where ``OLLAMA_HOST`` says.
         think: whether a thinking model thinks: true, false, or a level such as ``"high"``; None = its own default.
+        think_tags: how thoughts are marked in a text, as ``<think>...</think>``: ``"leading"``, at its beginning;
+            ``"opened"``, the model's template has written the first tag; ``"off"``, tags are text.
         keep_alive: how long the model stays loaded after an answer: seconds, or text like ``"10m"``; a negative one
             means for ever; None = as the server is set.
         num_ctx: tokens of the context window; None = as the server is set, which may be as few as 4,096.
@@ -69,6 +72,7 @@ class OllamaSettings:
     base_url: str | None = None
     api_key: Secret | None = None
     think: bool | str | None = field(default=None, validator=_level)
+    think_tags: ThinkTags = "leading"
     keep_alive: str | float | None = field(default=None, validator=_duration)
     num_ctx: int | None = field(default=None, validator=optional(integer(1)))
     max_tokens: int | None = field(default=None, validator=optional(integer(1)))

@@ -59,6 +59,7 @@ class OpenAIModel:
             max_tokens=settings.max_tokens_field or ("max_completion_tokens" if known else "max_tokens"),
             stream_usage=settings.stream_usage,
             reasoning=settings.send_reasoning,
+            think_tags=settings.think_tags or ("off" if known else "leading"),
             parallel=settings.parallel_tool_calls,
             store=settings.store,
             fields=_reasoning(settings, chat=chat),

@@ -9,6 +9,7 @@ from attrs import field, frozen
 from locus.core import EMPTY, FrozenDict, freeze
 from locus.plugins import Secret, redact
 from locus_kit.validators import integer, seconds
+from locus_wire.thinking import ThinkTags
 
 __all__ = ["OpenAISettings"]
 
@@ -30,6 +31,9 @@ class OpenAISettings:
         reasoning_effort: such as ``"low"``; None = as the model has it.
         reasoning_summary: ``"auto"``, ``"concise"`` or ``"detailed"`` (Responses); None = no summaries.
         send_reasoning: whether the model's reasoning is sent back to it.
+        think_tags: how thoughts are marked in a text, as ``<think>...</think>`` (Chat Completions): ``"leading"``,
+            at its beginning; ``"opened"``, the model's template has written the first tag; ``"off"``, tags are text;
+            None = off at OpenAI and Azure, leading elsewhere.
         parallel_tool_calls: whether several calls in one turn are allowed; None = as the model has it.
         store: whether the server may keep the answers (Responses).
         stream_usage: whether to ask for the usage of a stream (Chat Completions); a few old servers refuse that.
@@ -52,6 +56,7 @@ class OpenAISettings:
     reasoning_effort: str | None = None
     reasoning_summary: str | None = None
     send_reasoning: bool = True
+    think_tags: ThinkTags | None = None
     parallel_tool_calls: bool | None = None
     store: bool = False
     stream_usage: bool = True
