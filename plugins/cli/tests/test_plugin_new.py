@@ -53,6 +53,17 @@ def test_every_combination_of_kinds_is_complete(locus: Locus, here: Path, kinds:
             compile(text, path, "exec")
 
 
+def test_model_is_a_provider_over_http(locus: Locus, here: Path) -> None:
+    assert locus("plugin", "new", "night_watch", "--kind", "model", "--dir", "made").status == 0
+
+    project = tomllib.loads((here / "made" / "pyproject.toml").read_text())["project"]
+    assert "locus-wire>=0.1,<0.2" in project["dependencies"]
+    assert "locus_wire" in (here / "made" / "src/locus_plugin_night_watch/model.py").read_text()
+    tests = (here / "made" / "tests/test_night_watch_model.py").read_text()
+    assert {"LocalServer", "ModelContract"} <= set(re.findall(r"\w+", tests))
+    assert 'api_key = { env = "NIGHT_WATCH_API_KEY" }' in (here / "made" / "README.md").read_text()
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -143,7 +154,8 @@ def test_written_project_builds_installs_and_passes_its_tests(locus: Locus, here
     # An environment with nothing but the kernel, the test kit and the new plugin, each built into a wheel.
     python = here / "clean" / ("Scripts" if os.name == "nt" else "bin") / "python"
     uv = shutil.which("uv")
-    wanted = [str(CHECKOUT / "core"), str(CHECKOUT / "contrib" / "testkit"), str(here / "project")]
+    wanted = [str(CHECKOUT / part) for part in ("core", "contrib/testkit", "contrib/wire")]
+    wanted.append(str(here / "project"))
     if uv is not None:
         ran([uv, "venv", "--quiet", "--python", sys.executable, str(here / "clean")], here)
         ran([uv, "pip", "install", "--quiet", "--python", str(python), *wanted], here)

@@ -21,6 +21,25 @@ __all__ = ["KINDS", "Kind", "check_name", "write_project"]
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
+@frozen
+class Setting:
+    """A setting of a plugin.
+
+    Args:
+        name: of the field.
+        type: of the field, as it is written.
+        default: as it is written.
+        note: what it is.
+        toml: an example of its value, as the README shows it.
+    """
+
+    name: str
+    type: str
+    default: str
+    note: str
+    toml: str
+
+
 @frozen(kw_only=True)
 class Kind:
     """What a plugin of one kind has beyond what all have.
@@ -29,20 +48,24 @@ class Kind:
         files: template -> path in the project.
         hooks: references for the manifest, within the package.
         provides: kind of provision -> reference within the package.
-        setting: name, type, default and note of its setting, or None.
+        settings: what is set for it.
+        needs: what its package depends on beside the kernel.
     """
 
     files: dict[str, str]
     hooks: tuple[str, ...] = ()
     provides: tuple[tuple[str, str], ...] = ()
-    setting: tuple[str, str, str, str] | None = None
+    settings: tuple[Setting, ...] = ()
+    needs: tuple[str, ...] = ()
 
+
+_SERVER = "https://api.example.com/v1"
 
 KINDS: dict[str, Kind] = {
     "hook": Kind(
         files={"hooks.py": "src/$package/hooks.py", "test_hooks.py": "tests/test_${name}_hooks.py"},
         hooks=("hooks:$class_name",),
-        setting=("forbidden", "tuple[str, ...]", "()", "names of tools that are refused."),
+        settings=(Setting("forbidden", "tuple[str, ...]", "()", "names of tools that are refused.", "[]"),),
     ),
     "tool": Kind(
         files={"tools.py": "src/$package/tools.py", "test_tools.py": "tests/test_${name}_tools.py"},
@@ -51,7 +74,17 @@ KINDS: dict[str, Kind] = {
     "model": Kind(
         files={"model.py": "src/$package/model.py", "test_model.py": "tests/test_${name}_model.py"},
         provides=(("model", "model:make"), ("models", "model:models")),
-        setting=("prefix", "str", '""', "what stands in front of each answer."),
+        settings=(
+            Setting("base_url", "str", f'"{_SERVER}"', "the address of the server.", f'"{_SERVER}"'),
+            Setting(
+                "api_key",
+                "Secret | None",
+                "None",
+                "the key for it; None = ``$variable`` of the environment.",
+                '{ env = "$variable" }',
+            ),
+        ),
+        needs=("anyio>=4.9", "locus-wire>=0.1,<0.2"),
     ),
 }
 
@@ -126,7 +159,7 @@ def _rendered(name: str, kinds: list[Kind]) -> dict[Path, str]:
     chosen = dict(_ALWAYS)
     for kind in kinds:
         chosen |= kind.files
-        if kind.setting is not None:
+        if kind.settings:
             chosen["settings.py"] = "src/$package/settings.py"
     texts = {template: _template(template).substitute(values) for template in chosen}
     made = {Path(Template(path).substitute(values)): texts[template] for template, path in chosen.items()}
@@ -140,8 +173,14 @@ def _template(name: str) -> Template:
 
 def _values(name: str, kinds: list[Kind]) -> dict[str, str]:
     package = f"locus_plugin_{name}"
-    names = {"name": name, "package": package, "class_name": "".join(part.title() for part in name.split("_"))}
-    settings = [kind.setting for kind in kinds if kind.setting is not None]
+    names = {
+        "name": name,
+        "package": package,
+        "class_name": "".join(part.title() for part in name.split("_")),
+        "variable": f"{name.upper()}_API_KEY",
+    }
+    settings = [setting for kind in kinds for setting in kind.settings]
+    needs = ["locus-core>=0.1,<0.2", *(each for kind in kinds for each in kind.needs)]
     hooks = [f'"{package}.{Template(hook).substitute(names)}"' for kind in kinds for hook in kind.hooks]
     provides = [f'"{kind}": "{package}.{reference}"' for each in kinds for kind, reference in each.provides]
     parts = []
@@ -156,16 +195,17 @@ def _values(name: str, kinds: list[Kind]) -> dict[str, str]:
         "distribution": f"locus-plugin-{name.replace('_', '-')}",
         "summary": f"The {name} plugin for Locus.",
         "parts": "\n".join(parts),
-        "settings_doc": "\n".join(f"        {setting}: {note}" for setting, _, _, note in settings),
-        "settings_fields": "\n".join(f"    {setting}: {kind} = {default}" for setting, kind, default, _ in settings),
-        "settings_toml": _toml(name, settings),
+        "dependencies": ", ".join(f'"{each}"' for each in sorted(needs)),
+        "settings_imports": "\nfrom locus.plugins import Secret\n" if any("Secret" in s.type for s in settings) else "",
+        "settings_doc": "\n".join(f"        {s.name}: {Template(s.note).substitute(names)}" for s in settings),
+        "settings_fields": "\n".join(f"    {s.name}: {s.type} = {s.default}" for s in settings),
+        "settings_toml": Template(_toml(name, settings)).substitute(names),
     }
 
 
-def _toml(name: str, settings: list[tuple[str, str, str, str]]) -> str:
+def _toml(name: str, settings: list[Setting]) -> str:
     """The table of settings, as the README shows it."""
     if not settings:
         return ""
-    lines = [f"[plugins.{name}]"]
-    lines += [f"{setting} = {'[]' if default == '()' else default}" for setting, _, default, _ in settings]
+    lines = [f"[plugins.{name}]", *(f"{setting.name} = {setting.toml}" for setting in settings)]
     return "\n" + "".join(f"    {line}\n" for line in lines)
