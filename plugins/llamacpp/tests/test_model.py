@@ -11,7 +11,7 @@ import pytest
 from attrs import define, field
 
 from locus.core.errors import UnknownName
-from locus.core.messages import Message, Role, TextBlock, ToolCall, ToolResult
+from locus.core.messages import Message, Role, TextBlock, ThinkingBlock, ToolCall, ToolResult
 from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, ModelSettings, OutputSpec
 from locus.tools.definition import ToolSpec
 from locus_plugin_llamacpp import engine as engine_module
@@ -44,6 +44,7 @@ class Scripted:
 
     answers: list[Any] = field(factory=list)
     bodies: list[dict[str, Any]] = field(factory=list)
+    thoughts: str = ""
 
     def handle_chat_completions(self, body: dict[str, Any], callback: Callable[[dict[str, Any]], bool]) -> None:
         self.bodies.append(body)
@@ -63,7 +64,10 @@ class Scripted:
         size = max(3, len(text) // 100)
         end = {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}
         pieces = [delta(text[at : at + size]) for at in range(0, len(text), size)]
-        any(callback(chunk) for chunk in (PROMPT, *pieces, end, USAGE))
+        chunks: list[dict[str, Any]] = [
+            {"choices": [{"index": 0, "delta": {"reasoning_content": letter}}]} for letter in self.thoughts
+        ]
+        any(callback(chunk) for chunk in (PROMPT, *chunks, *pieces, end, USAGE))
 
     def _write(self, answer: Any, wrapped: bool) -> str:
         if isinstance(answer, ToolCall):
@@ -151,6 +155,28 @@ async def test_usage_tells_what_was_cached_and_costs_nothing(server: Scripted, m
     assert (response.usage.prompt_tokens, response.usage.completion_tokens, response.usage.cached_tokens) == (7, 2, 5)
     assert model.price.of(response.usage) == 0
     assert response.model == model.name
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("listening", [True, False])
+async def test_thoughts_that_llama_cpp_tells_from_the_text_are_thinking(
+    server: Scripted, model: LlamaCppModel, *, listening: bool
+) -> None:
+    server.thoughts = "Two or three?"
+    server.answers = ["Three.", "ok"]
+    heard: list[Chunk] = []
+
+    async def listen(chunk: Chunk) -> None:
+        heard.append(chunk)
+
+    response = await model.complete(ModelRequest(messages=(HELLO,)), listen if listening else None)
+
+    assert response.message.content == (ThinkingBlock("Two or three?"), TextBlock("Three."))
+    if listening:
+        assert "".join(chunk.text for chunk in heard if chunk.kind == "reasoning") == "Two or three?"
+        assert "".join(chunk.text for chunk in heard if chunk.kind == "text") == "Three."
+    await model.complete(ModelRequest(messages=(HELLO, response.message, HELLO)))
+    assert server.bodies[-1]["messages"][1] == {"role": "assistant", "content": "Three."}
 
 
 @pytest.mark.anyio

@@ -32,6 +32,7 @@ class Answer:
     def __init__(self) -> None:
         self._head: dict[str, Any] = {}
         self._text: list[str] = []
+        self._thoughts: list[str] = []
         self._calls: dict[int, dict[str, Any]] = {}
         self._finish: str | None = None
         self._usage: dict[str, Any] = {}
@@ -57,6 +58,9 @@ class Answer:
     def _delta(self, delta: Mapping[str, Any]) -> bool:
         if text := delta.get("content"):
             self._text.append(text)
+        # What the template of the file marks as thoughts, llama.cpp has told from the text.
+        if thought := delta.get("reasoning_content"):
+            self._thoughts.append(thought)
         for piece in delta.get("tool_calls") or ():
             call = self._calls.setdefault(
                 piece.get("index", 0), {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
@@ -65,7 +69,7 @@ class Answer:
             function = piece.get("function") or {}
             call["function"]["name"] += function.get("name") or ""
             call["function"]["arguments"] += function.get("arguments") or ""
-        return bool(text or delta.get("tool_calls"))
+        return bool(text or thought or delta.get("tool_calls"))
 
     def whole(self) -> dict[str, Any]:
         """The completion, with ``usage`` and ``timings`` as llama.cpp gave them.
@@ -78,6 +82,8 @@ class Answer:
         if self._finish is None:
             raise EngineFailed("llama.cpp ended the stream without a result; the request can be tried again")
         message: dict[str, Any] = {"role": "assistant", "content": "".join(self._text)}
+        if self._thoughts:
+            message["reasoning_content"] = "".join(self._thoughts)
         if self._calls:
             message["tool_calls"] = [self._calls[index] for index in sorted(self._calls)]
         return {

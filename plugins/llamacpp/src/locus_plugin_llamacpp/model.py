@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 from attrs import frozen
 
-from locus.core.messages import Message, Role, TextBlock, ToolCall, Usage
+from locus.core.messages import Block, Message, Role, TextBlock, ThinkingBlock, ToolCall, Usage
 from locus.models import Chunk, ModelRequest, ModelResponse, OnChunk, Price, StopReason
 from locus_plugin_llamacpp.catalogue import CATALOGUE
 from locus_plugin_llamacpp.engine import Engine, shared_engine
@@ -144,10 +144,11 @@ class LlamaCppModel:
         raise DeadlinePassed(self.name)
 
     async def _complete(self, request: ModelRequest, on_chunk: OnChunk | None) -> ModelResponse:
-        turn, usage = plan(request), Usage()
+        turn, usage, thought = plan(request), Usage(), ""
         while True:
-            text, finish, spent = await self._ask(request, turn, on_chunk)
+            said, finish, spent = await self._ask(request, turn, on_chunk)
             usage += spent
+            text, thought = said["content"], thought + said.get("reasoning_content", "")
             reply = read(turn, text)
             if reply.call is None or not (self._settings.repeat_guard and is_repeat(turn, reply)):
                 break
@@ -155,15 +156,23 @@ class LlamaCppModel:
         if on_chunk is not None and reply.call is not None:
             await on_chunk(Chunk(_arguments(reply.call), "tool_call"))
         return ModelResponse(
-            message=_message(turn, reply, text), usage=usage, stop_reason=_stop_reason(reply, finish), model=self.name
+            message=_message(turn, reply, text, thought),
+            usage=usage,
+            stop_reason=_stop_reason(reply, finish),
+            model=self.name,
         )
 
-    async def _ask(self, request: ModelRequest, turn: Turn, on_chunk: OnChunk | None) -> tuple[str, str, Usage]:
+    async def _ask(
+        self, request: ModelRequest, turn: Turn, on_chunk: OnChunk | None
+    ) -> tuple[dict[str, Any], str, Usage]:
         stream = turn.stream()
 
         async def forward(chunk: dict[str, Any]) -> None:
             assert on_chunk is not None
-            piece = "".join((choice.get("delta") or {}).get("content") or "" for choice in chunk["choices"])
+            deltas = [choice.get("delta") or {} for choice in chunk["choices"]]
+            if thought := "".join(delta.get("reasoning_content") or "" for delta in deltas):
+                await on_chunk(Chunk(thought, "reasoning"))
+            piece = "".join(delta.get("content") or "" for delta in deltas)
             if text := piece if stream is None else stream.feed(piece):
                 await on_chunk(Chunk(text))
 
@@ -174,7 +183,7 @@ class LlamaCppModel:
             waiting=self._waiting(),
         )
         choice = done["choices"][0]
-        return choice["message"]["content"], choice["finish_reason"], _usage(done)
+        return choice["message"], choice["finish_reason"], _usage(done)
 
     def _body(self, request: ModelRequest, turn: Turn) -> dict[str, Any]:
         settings, own = request.settings, self._settings
@@ -212,11 +221,16 @@ def _chatml() -> str:
     return resources.files("locus_plugin_llamacpp").joinpath("templates", "chatml.jinja").read_text("utf-8")
 
 
-def _message(turn: Turn, reply: Reply, text: str) -> Message:
+def _message(turn: Turn, reply: Reply, text: str, thought: str) -> Message:
     # What was written goes back as it was written, token for token; a text that was cut would not parse.
     extras = {EXTRAS: text} if turn.final is not None and reply.complete else {}
-    content = (TextBlock(reply.answer),) if reply.call is None and reply.answer else ()
-    return Message(Role.ASSISTANT, content if reply.call is None else (reply.call,), extras=extras)
+    # Thoughts are shown and kept, and not sent back: `history` writes texts and calls.
+    content: list[Block] = [ThinkingBlock(thought)] if thought else []
+    if reply.call is not None:
+        content.append(reply.call)
+    elif reply.answer:
+        content.append(TextBlock(reply.answer))
+    return Message(Role.ASSISTANT, tuple(content), extras=extras)
 
 
 def _arguments(call: ToolCall) -> str:
