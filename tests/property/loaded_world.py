@@ -206,7 +206,7 @@ class Loaded:
                 result = await self._answered(agent, result)
 
     async def _answered(self, agent: Agent[Any, Any], result: AgentResult[Any]) -> AgentResult[Any]:
-        return await agent.resume("t", {q.interrupt_id: "yes" for q in result.interrupts})
+        return await agent.resume("t", {q.interrupt_id: "allow" if q.options else "yes" for q in result.interrupts})
 
 
 def loads() -> SearchStrategy[Load]:
