@@ -67,8 +67,6 @@ PIECES_OF_AN_ANSWER = [{"choices": [{"delta": {"content": f"word{n} "}}]} for n 
 
 @pytest.mark.parametrize("command", ["run", "chat"])
 def test_ctrl_c_once_ends_an_answer_that_streams_and_keeps_what_had_come(terminal: Open, command: str) -> None:
-    pytest.importorskip("locus_plugin_openai")
-    pytest.importorskip("locus_plugin_sqlite")
     begun = Answer.events(*PIECES_OF_AN_ANSWER, done="", ending="silent")
     whole = Answer.events({"choices": [{"delta": {"content": "The end."}, "finish_reason": "stop"}]})
     with LocalServer() as server:
