@@ -521,9 +521,8 @@ class JournalHost:
                 raise
             if not kept:
                 self._lose_claim(Appended.FENCED)
-        self.state, self.last = state, transition
-        if self._steps or self.questions or self._answers or self.retried_steps:
-            self.clear_node()
+        self.state = state
+        self.enter_transition(transition)
         if self._snapshot_every is not None and self.head - self._cached >= self._snapshot_every and not self._deferred:
             await self.flush()
             # A cache: without it a resume reads more. What keeps it from being written keeps the next entry, too.

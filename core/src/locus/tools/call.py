@@ -192,6 +192,6 @@ def _find_incomplete(call: ToolCall, state: AgentState) -> str:
     if fault in WITHHELD:
         return ANSWER_FAULTS[fault]
     answer = state.last_assistant
-    if fault != TRUNCATED or answer is None or answer.content[-1] is not call:
+    if fault != TRUNCATED or answer is None or answer.content[-1] != call:
         return ""
     return f"{ANSWER_FAULTS[fault]} in this call, so it may be incomplete; call it again, with less in one answer"
