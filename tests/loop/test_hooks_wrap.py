@@ -756,7 +756,7 @@ async def test_a_recorded_tool_call_is_replayed_without_its_wrappers() -> None:
                 raise Crash
 
         def on_tool_complete(self, event: ToolCompleteEvent) -> None:
-            """Whoever listens hears of what is written."""
+            """Listeners get an event for each write."""
 
     dies = DiesAfterAdd()
     agent = Agent(

@@ -229,7 +229,7 @@ async def test_misuse_is_raised_where_the_run_is_used(how: str) -> None:
 
 
 class Stop(GeneratorExit):
-    """What is no failure and no cancellation either."""
+    """An exception that is neither a failure nor a cancellation."""
 
 
 @pytest.mark.parametrize("how", ["awaited", "iterated", "entered"])

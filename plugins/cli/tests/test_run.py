@@ -120,7 +120,7 @@ def test_piped_input_that_is_no_text_is_one_line(process: Locus, words: list[str
     done = process("run", *words, "-m", "toy:echo", stdin=b"ab\xff")
 
     assert (done.status, done.out) == (2, "")
-    assert done.err == "locus: standard input is no UTF-8 text: byte 0xff at position 2; convert it first\n"
+    assert done.err == "locus: standard input is not UTF-8 text: byte 0xff at position 2; convert it first\n"
 
 
 def test_endless_input_is_one_line(environment: dict[str, str], here: Path) -> None:
@@ -448,7 +448,7 @@ def test_input_that_is_no_text_is_one_line(process: Locus) -> None:
     done = process("run", "-", "-m", "toy:echo", stdin=b"ab\xff")
 
     assert (done.status, done.out) == (2, "")
-    assert done.err == "locus: standard input is no UTF-8 text: byte 0xff at position 2; convert it first\n"
+    assert done.err == "locus: standard input is not UTF-8 text: byte 0xff at position 2; convert it first\n"
 
 
 def test_traceback_only_with_debug(locus: Locus) -> None:

@@ -511,7 +511,7 @@ def test_next_turn_without_a_file_of_tools_that_is_gone_is_a_warning(keeper: Loc
     done = keeper("run", "two", "-q", "--thread", "t")
 
     assert (done.status, len(done.lines)) == (0, 1)
-    assert f"the conversation had the tools of {here / 'mine.py'}, and there is no such file now" in done.err
+    assert f"the conversation had the tools of {here / 'mine.py'}, and that file was not found" in done.err
 
 
 def test_chat_that_goes_on_shows_the_last_turns(keeper: Locus, terminal: Callable[..., Any]) -> None:

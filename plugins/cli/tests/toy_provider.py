@@ -103,7 +103,7 @@ def _echo(request: ModelRequest) -> Turn:
 
 
 def _narrow(request: ModelRequest) -> Turn:
-    """A model with a window of 2,000 characters, which no one is told of."""
+    """A model with a window of 2,000 characters, which it does not report."""
     size = sum(len(message.text) for message in request.messages)
     if size > 2_000:
         raise ContextOverflow(f"{size} characters are too many", provider="toy")

@@ -74,7 +74,7 @@ def take_up(
         gone = [tools for tools in restored.tools if tools.endswith(".py") and not Path(tools).is_file()]
         for tools in gone:
             say(
-                f"warning: the conversation had the tools of {one_line(tools)}, and there is no such file now; "
+                f"warning: the conversation had the tools of {one_line(tools)}, and that file was not found; "
                 "--tools names it"
             )
         restored = evolve(restored, tools=tuple(tools for tools in restored.tools if tools not in gone))

@@ -32,7 +32,7 @@ _SECRET = re.compile(
 
 
 def _readline() -> Any:
-    """The module behind `input`, or None where there is none (Windows)."""
+    """The module behind `input`, or None on a system that lacks it (Windows)."""
     with suppress(ImportError):
         # Merely loaded, it gives input() line editing, and pastes in one piece where the terminal marks them.
         return importlib.import_module("readline")
@@ -56,7 +56,7 @@ class LineHistory:
         """Load the lines, and set up Tab."""
         if self._readline is None:
             return
-        # Answers to questions are typed in a chat as well, and are none of its lines.
+        # Answers to questions are typed in a chat as well, and do not belong to its lines.
         if hasattr(self._readline, "set_auto_history"):
             self._readline.set_auto_history(False)
         for line in self._load():

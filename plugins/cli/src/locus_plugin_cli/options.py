@@ -71,7 +71,7 @@ class AgentOptions:
         except OSError as e:
             raise ConfigError(f"--system {self.system}: {path} cannot be read: {e.strerror or e}") from e
         except ValueError as e:
-            raise ConfigError(f"--system {self.system}: {path} is no UTF-8 text: {e}") from e
+            raise ConfigError(f"--system {self.system}: {path} is not UTF-8 text: {e}") from e
 
     def words(self) -> list[str]:
         """The options as they would be typed, for a command that goes on with this one; without passwords."""

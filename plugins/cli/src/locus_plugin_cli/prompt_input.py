@@ -83,5 +83,5 @@ def _decode(data: bytes) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as e:
         raise InputError(
-            f"standard input is no UTF-8 text: byte 0x{data[e.start]:02x} at position {e.start}; convert it first"
+            f"standard input is not UTF-8 text: byte 0x{data[e.start]:02x} at position {e.start}; convert it first"
         ) from None

@@ -131,7 +131,7 @@ def doctor(ctx: click.Context, *, names: tuple[str, ...], as_json: bool, verbose
 
     With the NAME of a plugin, that one is tried in full: mcp starts its servers, and mcp:git the one of that name.
 
-    Exit status: 0 all is well; 1 something is wrong; 2 there is no such plugin, or its settings are wrong.
+    Exit status: 0 all plugins work; 1 one of them does not; 2 the plugin is not installed, or its settings are wrong.
     """
     project = Project.of(ctx.ensure_object(CommonOptions))
     found = examine_named(project, names) if names else examine(project)
