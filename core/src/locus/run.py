@@ -1,9 +1,20 @@
 """`Run`: one run, to be awaited, iterated or entered; once.
 
-Awaited, it runs inline in the caller's task. Iterated, it is driven by a task of its own and handed over event by
-event: the run waits at each event until the consumer asks for the next (a burst of chunks may run a little ahead), so
-a slow consumer slows the run, and a consumer that leaves at ``ToolStartEvent`` leaves before the body is entered.
-It is a class and not an async generator: a generator that is not closed would run its cleanup in a task of its own.
+Awaited, it runs inline in the caller's task: no task, no channel. Iterated, it is driven by a task of its own and
+handed over event by event: the run waits at each event until the consumer asks for the next (a burst of chunks may run
+a little ahead), so a slow consumer slows the run, and a consumer that leaves at ``ToolStartEvent`` leaves before the
+body is entered.
+
+- A run ends with its consumer. Leaving the loop, dropping the `Run` or cancelling the consumer cancels it; therefore
+  the task never refers to the `Run`, and what ``async for`` holds is an object of its own that goes with the loop.
+- The last event is handed over without waiting to be asked again: the consumer may begin the next run on the thread at
+  once, and that one waits (`wait_for_ending`) until this one has released the thread.
+- What the run raises is raised to the consumer, once, as it is: a system task of trio may not raise, and a task group
+  would wrap it.
+- No cancel scope is open across a ``yield``.
+
+It is a class and not an async generator: a generator that is not closed would run its cleanup in a task of its own,
+at some later time, and could not warn that it was never awaited.
 """
 
 from __future__ import annotations

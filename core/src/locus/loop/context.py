@@ -2,6 +2,18 @@
 
 It is what nodes and hooks call ``run``: it emits events, obeys directives, makes steps, charges usage. It owns the
 mutable part of a run and nothing else does; the state itself only passes through.
+
+- **Ending is asked for, never done here.** `cancel`, `fail` and a used-up limit set a field; the transition under way
+  reads it at its next safe point. The first reason stays. A parent's cancel and deadline count for its children.
+- **Limits.** `over_budget` asks the whole condition before a call of the loop's own; `find_exceeded` asks the bounds
+  alone before anybody else's, because a goal that is reached there is for the loop to find. Both then ask the account,
+  which has what children spend that are under way; the state learns of it only at the end of a node.
+- **Charges** wait outside of the state (`uncharged`) until the node's transition takes them up. The transition records
+  what it leaves, so that a resume charges each call once.
+- **Events** are numbered when they are emitted. What a hook emits while it hears of an event follows it for the
+  consumer; what is emitted before the segment has begun is held back until it has.
+- **A plugin's calls** are steps named by what they ask, and its own hooks do not hear of them: a judge does not judge
+  itself. A call whose answer is in the journal is not charged again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,21 @@
 """One node after the other: run it, route, commit. Whatever drives a run, here or in an engine, drives it through this.
 
-A transition is one append to the journal; nothing that a node, a hook or a tool raises leaves this module, except
-what says that this worker must not go on.
+What holds for each transition:
+
+- It is one append to the journal, and the state that goes on is the one that was stored, never the one that a node
+  returned. Charges enter the state before it is routed, so a limit counts what the node has just spent.
+- Termination wins. A hook may put another edge of the table in place of the router's, never in place of Terminate.
+- Why a run ends is decided once, in ``run.stop``, by what came first: an error, a condition or a cancel. It is written
+  with the transition *into* Terminate, so a crash before the last one does not change the reason.
+- Terminate leaves no call without a result, whatever stood in for the kernel's own node: a history with open calls
+  could not be gone on with. What was under way is "unknown" then, and only what was never entered is "not run".
+- Nothing that a node, a hook or a tool raises leaves this module: it becomes the reason of the end. Exceptions are
+  `JournalError` (this worker must not go on), `Suspended`, cancellation and `KeyboardInterrupt`, which pass through.
+
+The order within a node: `IterationEvent`, the node, charges, route, another edge by a hook, the append,
+`CheckpointEvent`. A cancel that comes in between is seen at the next of these steps; its entry joins the append, so the
+journal never has a cancelled run without its cancel. Listeners decide whether the append is waited for: who hears of a
+transition hears of what is stored.
 """
 
 from __future__ import annotations
