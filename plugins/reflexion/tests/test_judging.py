@@ -14,6 +14,7 @@ from locus.core.errors import LocusError
 from locus.core.executions import ToolExecution
 from locus.core.messages import Message, Role, plugin_message
 from locus.core.state import AgentState, ReasoningStep
+from locus_plugin_reflexion.findings import found_nothing
 from locus_plugin_reflexion.record import record, request_of
 from locus_plugin_reflexion.reflection import Reflection, StepVerdict, parse_reflection, reply_schema
 from locus_plugin_reflexion.reflector import describe_reflection
@@ -181,8 +182,9 @@ def test_the_rules_give_the_same_state_the_same_number_from_0_to_1(
     reflection = judge_by_rules(state, window=window)
     assert reflection == judge_by_rules(state, window=window)
     assert 0.0 <= reflection.confidence <= 1.0
-    fresh = {(e.tool_name, str(e.arguments), e.result) for e in executions[-window:] if e.succeeded}
-    assert reflection.confidence == (len(fresh) / len(executions[-window:]) if executions else 0.0)
+    recent = [e for e in executions[-window:] if e.succeeded and not found_nothing(e)]
+    fresh = {(e.tool_name, str(e.arguments), e.result) for e in recent}
+    assert reflection.confidence == len(fresh) / window
 
 
 @given(EXECUTIONS, st.integers(1, 8))
@@ -209,11 +211,12 @@ def ran(*outcomes: tuple[str, str | None]) -> AgentState:
 @pytest.mark.parametrize(
     ("state", "verdict", "confidence"),
     [
-        (ran(("a", "1"), ("b", "2")), StepVerdict.NEW_FINDINGS, 1.0),
-        (ran(("a", "1"), ("b", None)), StepVerdict.ON_TRACK, 0.5),
+        (ran(("a", "1"), ("b", "2")), StepVerdict.NEW_FINDINGS, 2 / 6),
+        (ran(("a", "1"), ("b", None)), StepVerdict.ON_TRACK, 1 / 6),
         (ran(("a", None), ("b", None)), StepVerdict.STUCK, 0.0),
-        (ran(("a", "1"), ("b", "2"), ("a", "1"), ("c", "3")), StepVerdict.ON_TRACK, 0.75),
-        (ran(("a", "1"), ("b", "2"), ("a", "2"), ("c", "3")), StepVerdict.NEW_FINDINGS, 1.0),
+        (ran(("a", "1"), ("b", "2"), ("a", "1"), ("c", "3")), StepVerdict.ON_TRACK, 3 / 6),
+        (ran(("a", "1"), ("b", "2"), ("a", "2"), ("c", "3")), StepVerdict.NEW_FINDINGS, 4 / 6),
+        (ran(*[(name, f"about {name}") for name in "abcdef"]), StepVerdict.NEW_FINDINGS, 1.0),
         (ran(*[("a", "1"), ("b", "2")] * 3), StepVerdict.LOOP, 2 / 6),
         (ran(), StepVerdict.ON_TRACK, 0.0),
     ],
@@ -222,3 +225,79 @@ def test_the_rules_look_for_new_results(state: AgentState, verdict: StepVerdict,
     reflection = judge_by_rules(state, window=6)
     assert (reflection.verdict, reflection.confidence) == (verdict, confidence)
     assert reflection.judgment
+
+
+def searched(*results: str) -> AgentState:
+    """One search a turn, each with words of its own."""
+    return after(
+        [
+            ToolExecution(tool_name="search", key=f"k{n}", arguments={"words": f"word {n}"}, result=result, iteration=n)
+            for n, result in enumerate(results)
+        ]
+    )
+
+
+EMPTY_RESULTS = [
+    "",
+    "[]",
+    "{}",
+    "null",
+    '""',
+    "No results.",
+    "no results found for 'word 3'",
+    "0 matches",
+    "Found no matching documents.",
+    "Nothing was found.",
+    "not found",
+    "results: 0",
+    "We could not find anything.",
+    '{"results": [], "took_ms": 3}',
+    '{"query": "word 1", "items": null, "total": 0}',
+    '{"data": {}, "status": "ok"}',
+    "Keine Treffer.",
+    "Aucun r\u00e9sultat.",
+    "Sin resultados",
+    "\u6ca1\u6709\u627e\u5230\u7ed3\u679c",
+]
+
+
+@pytest.mark.parametrize("result", EMPTY_RESULTS)
+def test_searches_that_find_nothing_are_a_stall(result: str) -> None:
+    first, *others = [judge_by_rules(searched(*[result] * n), window=6) for n in range(1, 9)]
+    assert first.verdict is StepVerdict.ON_TRACK
+    assert {each.verdict for each in others[1:]} == {StepVerdict.STUCK}
+    assert {each.confidence for each in (first, *others)} == {0.0}
+    assert all(each.guidance for each in others[1:])
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        "3 results",
+        "10 results: a, b",
+        '{"results": [{"id": 0}]}',
+        '{"balance": 0, "currency": "EUR"}',
+        "0",
+        "false",
+        "ok",
+        "The hotel has no free rooms on the 4th, but 12 on the 5th. " + "It is near the station. " * 15 + "No results.",
+    ],
+)
+def test_a_result_that_says_something_is_new(result: str) -> None:
+    reflection = judge_by_rules(searched(result), window=6)
+    assert (reflection.verdict, reflection.confidence) == (StepVerdict.NEW_FINDINGS, 1 / 6)
+
+
+def test_words_that_were_asked_for_do_not_count_as_the_answer() -> None:
+    asked = ToolExecution(tool_name="search", arguments={"q": "no results page"}, result="no results page: line 4")
+    assert not found_nothing(asked)
+
+
+def test_a_finding_ends_a_stall() -> None:
+    reflection = judge_by_rules(searched(*["No results."] * 5, "Flight AA-181"), window=6)
+    assert reflection.verdict is StepVerdict.NEW_FINDINGS
+
+
+def test_empty_results_of_one_batch_are_no_stall_yet() -> None:
+    batch = [ToolExecution(tool_name="search", key=str(n), result="[]") for n in range(5)]
+    assert judge_by_rules(after(batch), window=6).verdict is StepVerdict.ON_TRACK

@@ -303,7 +303,7 @@ async def test_the_rules_judge_asks_nobody() -> None:
     made = agent(A, B, A, call("fail"), "Done.", reflexion={"interval": 1, "judge": "rules"})
     result = await made.run("Look.")
     assert judge_requests(made) == []
-    assert result.state.confidence_history == (1.0, 1.0, 2 / 3, 0.5)
+    assert result.state.confidence_history == (1 / 6, 2 / 6, 2 / 6, 2 / 6)
     assert result.reports["reflexion"].last.verdict == "stuck"
 
 

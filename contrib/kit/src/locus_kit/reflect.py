@@ -5,16 +5,19 @@ Each is a `locus.loop.router.ReflectPolicy`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from typing import final
 
 from attrs import field, frozen
 
 from locus.core.state import AgentState, ToolExecution
-from locus.core.termination import same_call
 from locus_kit.validators import integer, optional
 
 __all__ = ["EveryIterations", "OnRepetition", "OnToolError"]
+
+#: How many turns a cycle may have. A longer one is rather a procedure that the task repeats.
+_LONGEST_CYCLE = 6
 
 
 @final
@@ -51,11 +54,11 @@ class OnToolError:
 class OnRepetition:
     """Reflect when the turns go in circles: the same calls over and over, or a short cycle such as A-B-A-B.
 
-    Iterations are compared by their calls: equal calls within one batch are not a repetition, and neither are calls
-    with other arguments (the next page, the next file).
+    Iterations are compared by their calls, whose order within a batch makes no difference. Equal calls within one
+    batch are not a repetition, and neither are calls with other arguments (the next page, the next file).
 
     Args:
-        threshold: how many turns in a row with the same calls make a loop, 2 or more; a cycle of two or three turns
+        threshold: how many turns in a row with the same calls make a loop, 2 or more; a cycle of two to six turns
             makes one when it is seen one time less, but at least twice. None reads
             `AgentState.tool_loop_threshold`, where less than 2 means never.
     """
@@ -67,10 +70,11 @@ class OnRepetition:
         needed = state.tool_loop_threshold if self.threshold is None else self.threshold
         if needed < 2:
             return None
-        cycles = ((1, needed), *((period, max(2, needed - 1)) for period in (2, 3)))
+        cycles = ((1, needed), *((period, max(2, needed - 1)) for period in range(2, _LONGEST_CYCLE + 1)))
         turns = _last_turns(state.tool_executions, max(period * times for period, times in cycles))
+        made = [Counter(map(_identity, turn)) for turn in turns]
         for period, times in cycles:
-            if _cycles(turns, period, times):
+            if _cycles(made, period, times):
                 break
         else:
             return None
@@ -95,13 +99,11 @@ def _last_turns(executions: Sequence[ToolExecution], most: int) -> list[list[Too
     return turns
 
 
-def _cycles(turns: Sequence[Sequence[ToolExecution]], period: int, times: int) -> bool:
+def _identity(execution: ToolExecution) -> Hashable:
+    return execution.key or (execution.tool_name, execution.arguments)
+
+
+def _cycles(turns: Sequence[Counter[Hashable]], period: int, times: int) -> bool:
     """Whether the newest turns are a cycle of ``period`` turns, so many times. O(period * times)."""
     length = period * times
-    if len(turns) < length:
-        return False
-    return all(_same_calls(a, b) for a, b in zip(turns[:length], turns[period:length], strict=False))
-
-
-def _same_calls(a: Sequence[ToolExecution], b: Sequence[ToolExecution]) -> bool:
-    return len(a) == len(b) and all(same_call(x, y) for x, y in zip(a, b, strict=True))
+    return len(turns) >= length and turns[period:length] == turns[: length - period]
