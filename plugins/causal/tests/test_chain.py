@@ -261,7 +261,7 @@ def test_claims_name_their_causes_by_label() -> None:
         "deploy": ("root_cause", 0.9),
         "leak": ("intermediate", 0.8),
         "outage": ("symptom", 1.0),
-        "load": ("unknown", 0.5),
+        "load": ("root_cause", 0.5),
         "rollback": ("unknown", 0.5),
     }
     assert [e.key for e in chain.edges] == [
@@ -314,3 +314,67 @@ def test_invalid_events_are_left_out() -> None:
         CausalEdgeEvent(cause="a", effect="a", relation="?"),
     ]
     assert build_causal_chain([node, *wrong]) == CausalChain([CausalNode("a", "A", NodeType.SYMPTOM, 1.0, "trace")])
+
+
+def types_of(chain: CausalChain) -> dict[str, str]:
+    return {node.id: node.node_type.value for node in chain.nodes.values()}
+
+
+def test_an_untyped_chain_gets_types_by_place() -> None:
+    claims = [
+        {"label": "deploy"},
+        {"label": "leak", "causes": ["deploy"]},
+        {"label": "outage", "causes": ["leak", "load"]},
+        {"label": "holiday"},
+        {"label": "alarm", "prevents": ["outage"]},
+    ]
+    chain = build_causal_chain(claims)
+    assert types_of(chain) == {
+        "deploy": "root_cause",
+        "leak": "intermediate",
+        "outage": "symptom",
+        "load": "root_cause",
+        "holiday": "unknown",
+        "alarm": "unknown",
+    }
+    assert [node.id for node in chain.root_causes] == ["deploy", "load"]
+    assert chain.hypothesis == chain.nodes["deploy"]
+
+
+def test_a_type_that_was_given_is_kept_and_a_word_that_is_not_a_type_counts_as_none() -> None:
+    chain = build_causal_chain(
+        [{"label": "a", "type": "symptom"}, {"label": "b", "type": "culprit", "causes": ["a"]}, {"label": "b"}]
+    )
+    assert types_of(chain) == {"a": "symptom", "b": "symptom"}
+
+
+def test_nodes_of_a_ring_are_intermediate_and_one_that_causes_itself_is_not_its_own_cause() -> None:
+    ring = [{"label": "a", "causes": ["b"]}, {"label": "b", "causes": ["a"]}]
+    assert types_of(build_causal_chain(ring)) == {"a": "intermediate", "b": "intermediate"}
+    own = [{"label": "a", "causes": ["a"]}, {"label": "b", "causes": ["a"]}]
+    assert types_of(build_causal_chain(own)) == {"a": "root_cause", "b": "symptom"}
+
+
+LABELS = st.sampled_from("abcde")
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {"label": LABELS, "causes": st.lists(LABELS, max_size=2)},
+            optional={"prevents": st.lists(LABELS, max_size=1)},
+        ),
+        max_size=6,
+    )
+)
+def test_a_type_follows_from_causes_and_effects(claims: list[dict[str, Any]]) -> None:
+    chain = build_causal_chain(claims)
+    causes = [(e.cause, e.effect) for e in chain.edges if e.relation is Relation.CAUSES and e.cause != e.effect]
+    by_place = {
+        (False, False): "unknown",
+        (True, False): "root_cause",
+        (True, True): "intermediate",
+        (False, True): "symptom",
+    }
+    for node, found in types_of(chain).items():
+        assert found == by_place[any(c == node for c, _ in causes), any(e == node for _, e in causes)]

@@ -12,6 +12,7 @@ from locus_plugin_causal.claims import ClaimBuilder
 from locus_plugin_causal.events import CausalEdgeEvent, CausalNodeEvent
 from locus_plugin_causal.graph import CausalEdge, CausalNode, Relation
 from locus_plugin_causal.trace import TraceBuilder
+from locus_plugin_causal.types import fill_types
 
 __all__ = ["build_causal_chain", "chain_of"]
 
@@ -25,8 +26,8 @@ def build_causal_chain(events: Iterable[Any], *, known: Iterable[str] = ()) -> C
       rules of `locus_plugin_causal.trace` say what caused what;
     - a claim: ``{"label": text, "causes": [labels], "prevents": [labels], "type": "root_cause" | "intermediate" |
       "symptom" | "unknown", "confidence": 0.0 to 1.0}``, where only the label is needed, ``causes`` are what caused it
-      and ``prevents`` what it prevented. A label without a description is a node of an unknown type; a label ``c3``
-      means that node of the trace;
+      and ``prevents`` what it prevented. A label without a type gets one by its place, see `fill_types`; a label
+      ``c3`` means that node of the trace;
     - a `CausalNodeEvent` or `CausalEdgeEvent` of a run.
 
     Args:
@@ -50,7 +51,8 @@ def build_causal_chain(events: Iterable[Any], *, known: Iterable[str] = ()) -> C
         elif isinstance(event, Mapping):
             claims.append(event)
     if nodes:
-        told = CausalChain(nodes, [edge for edge in edges if edge.cause in nodes and edge.effect in nodes])
+        known_edges = [edge for edge in edges if edge.cause in nodes and edge.effect in nodes]
+        told = CausalChain(fill_types(nodes, known_edges), known_edges)
     trace = TraceBuilder(known)
     trace.extend(calls)
     return told.merge(chain_of(trace, claims))
@@ -60,7 +62,8 @@ def chain_of(trace: TraceBuilder, claims: Iterable[Any] = ()) -> CausalChain:
     """The chain of a trace, with claims about it."""
     claimed = ClaimBuilder(trace.nodes)
     claimed.extend(claims)
-    return CausalChain({**trace.nodes, **claimed.nodes}, [*trace.edges.values(), *claimed.edges.values()])
+    nodes = fill_types(claimed.nodes, claimed.edges.values())
+    return CausalChain({**trace.nodes, **nodes}, [*trace.edges.values(), *claimed.edges.values()])
 
 
 def _execution(event: ToolCompleteEvent | ToolCacheHitEvent) -> ToolExecution:

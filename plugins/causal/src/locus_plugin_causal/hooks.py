@@ -27,6 +27,7 @@ from locus_plugin_causal.inference import Inference
 from locus_plugin_causal.report import CausalReport
 from locus_plugin_causal.settings import CausalSettings
 from locus_plugin_causal.trace import Change, TraceBuilder
+from locus_plugin_causal.types import fill_types
 
 if TYPE_CHECKING:
     from locus.core.events import TerminateEvent
@@ -146,7 +147,9 @@ def _new_claims(found: tuple[Any, ...], before: tuple[Any, ...], trace: TraceBui
     old, new = ClaimBuilder(trace.nodes), ClaimBuilder(trace.nodes)
     old.extend(before)
     new.extend(found)
-    nodes: list[Change] = [node for node in new.nodes.values() if old.nodes.get(node.id) != node]
+    known_nodes = fill_types(old.nodes, old.edges.values())
+    typed = fill_types(new.nodes, new.edges.values())
+    nodes: list[Change] = [node for node in typed.values() if known_nodes.get(node.id) != node]
     edges: list[Change] = [edge for edge in new.edges.values() if edge.key not in old.edges]
     known = set(_find_conflicts(old, trace))
     return [*nodes, *edges, *(conflict for conflict in _find_conflicts(new, trace) if conflict not in known)]

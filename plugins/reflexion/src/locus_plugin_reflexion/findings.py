@@ -31,8 +31,8 @@ _NOTHING = re.compile(
 )
 #: Under these keys a JSON result has what was found.
 _HOLDERS = frozenset(
-    "results result items hits data matches records rows documents entries files messages events values list found "
-    "answers pages articles".split()
+    {"answers", "articles", "data", "documents", "entries", "events", "files", "found", "hits", "items", "list"}
+    | {"matches", "messages", "pages", "records", "result", "results", "rows", "values"}
 )
 
 
