@@ -298,6 +298,6 @@ def test_a_finding_ends_a_stall() -> None:
     assert reflection.verdict is StepVerdict.NEW_FINDINGS
 
 
-def test_empty_results_of_one_batch_are_no_stall_yet() -> None:
+def test_empty_results_of_one_batch_are_not_yet_a_stall() -> None:
     batch = [ToolExecution(tool_name="search", key=str(n), result="[]") for n in range(5)]
     assert judge_by_rules(after(batch), window=6).verdict is StepVerdict.ON_TRACK

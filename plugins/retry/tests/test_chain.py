@@ -8,6 +8,7 @@ import pytest
 
 import locus_plugin_timetravel as timetravel
 from locus import Agent, tool
+from locus.core.errors import ContextOverflow, ModelError
 from locus.core.events import ModelCompleteEvent, TerminateEvent, ToolStartEvent, event_from_json, event_to_json
 from locus.core.messages import Message, Role, TextBlock, ThinkingBlock, ToolCall
 from locus.core.termination import MaxIterations
@@ -58,11 +59,24 @@ async def test_when_all_fail_the_last_error_is_kept_and_names_the_others() -> No
     assert not [e for e in events if e.type == "hook_failed"]
 
 
-async def test_a_permanent_error_of_a_fallback_ends_the_chain() -> None:
-    third = model("C", name="c:c")
-    chain = [model(busy(401), name="b:b"), third]
-    result, _ = await collected(Agent(model(busy()), hooks=[hook(Waits(), max_retries=0, fallback=chain)]))
-    assert (getattr(result.error, "status", None), third.requests) == (401, ())
+@pytest.mark.parametrize("error", [busy(401), ContextOverflow("too long"), ValueError("a bug")], ids=repr)
+async def test_a_permanent_error_of_a_fallback_leads_to_the_next_model(error: Exception) -> None:
+    chain = [model(error, name="b:b"), model("C", name="c:c")]
+    result, events = await collected(Agent(model(busy()), hooks=[hook(Waits(), fallback=chain, max_retries=0)]))
+    assert result.text == "C"
+    told = [e.reason for e in events if isinstance(e, ModelFallbackEvent)]
+    assert told[1] == f"b:b failed: {type(error).__name__}"
+
+
+async def test_a_permanent_error_of_the_last_fallback_names_the_models_before_it() -> None:
+    chain = [model(busy(401), name="b:b"), model(busy(403), name="c:c")]
+    result, _ = await collected(Agent(model(busy()), hooks=[hook(Waits(), fallback=chain, max_retries=0)]))
+    assert getattr(result.error, "status", None) == 403
+    assert isinstance(result.error, ModelError)
+    assert [note for note in result.error.__notes__ if note.startswith("before: ")] == [
+        "before: acme:big failed: ModelError with status 503",
+        "before: b:b failed: ModelError",
+    ]
 
 
 async def test_each_call_begins_with_the_first_model_again_and_nobody_is_sent_what_others_signed() -> None:

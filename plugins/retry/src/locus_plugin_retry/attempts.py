@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_random_exponential
 
-from locus.core.errors import BudgetExceeded, ModelError, is_transient
+from locus.core.errors import BudgetExceeded
 from locus.core.messages import MediaBlock, RawBlock, TextBlock, ToolCall
 from locus.models import ModelRequest, ModelResponse
 from locus.plugin import RunContext
@@ -19,6 +19,7 @@ from locus_plugin_retry.breakers import Breakers
 from locus_plugin_retry.events import ModelRetryEvent
 from locus_plugin_retry.report import count
 from locus_plugin_retry.settings import RetrySettings
+from locus_plugin_retry.transience import find_wait, may_pass, to_model_error
 
 __all__ = ["EmptyAnswer", "ModelAttempts", "RetriesExhausted", "Sleep"]
 
@@ -105,11 +106,11 @@ class ModelAttempts:
         except (EmptyAnswer, RetriesExhausted):
             raise
         except Exception as e:
-            if not is_transient(e):
+            if not may_pass(e):
                 raise
             status = getattr(e, "status", None)
             said = type(e).__name__ + (f" with status {status}" if status is not None else "")
-            raise RetriesExhausted(f"{self.name} failed: {said}", e, late=self._late) from e
+            raise RetriesExhausted(f"{self.name} failed: {said}", to_model_error(e, self.name), late=self._late) from e
 
     async def _retry(self) -> ModelResponse:
         self._jitter = wait_random_exponential(multiplier=self.settings.backoff, max=self.settings.max_backoff)
@@ -142,7 +143,7 @@ class ModelAttempts:
             raise
         except Exception as e:
             self._failure = e
-            if is_transient(e):
+            if may_pass(e):
                 await self.breakers.record(self.name, era, self.run, ok=False)
             raise
         if self.settings.retry_empty and _is_empty(response):
@@ -161,9 +162,7 @@ class ModelAttempts:
         return RetriesExhausted(f"the circuit breaker of {self.name} is open", failure)
 
     def _may_pass(self, error: BaseException) -> bool:
-        return (
-            self.run.cancelled is None and not self.barred and (isinstance(error, EmptyAnswer) or is_transient(error))
-        )
+        return self.run.cancelled is None and not self.barred and (isinstance(error, EmptyAnswer) or may_pass(error))
 
     def _wait(self, state: RetryCallState) -> float:
         return max(self._jitter(state), _requested_wait(state))
@@ -203,10 +202,7 @@ class ModelAttempts:
 
 def _requested_wait(state: RetryCallState) -> float:
     """Seconds that the provider asked to wait."""
-    error = state.outcome.exception() if state.outcome is not None else None
-    asked = error.retry_after if isinstance(error, ModelError) else None
-    # NaN compares with nothing; a negative wait counts as 0.
-    return asked if asked is not None and asked > 0 else 0.0
+    return find_wait(state.outcome.exception() if state.outcome is not None else None)
 
 
 def _is_empty(response: ModelResponse) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 from attrs import evolve
 
-from locus.core.errors import BudgetExceeded, ModelError
+from locus.core.errors import BudgetExceeded, JournalError, ModelError
 from locus.core.messages import ToolCall
 from locus.models import Model, ModelRequest, ModelResponse, get_writer, make_portable
 from locus.plugin import Decision, Event, Hook, Reject, RunContext, StashKey, hookimpl
@@ -125,6 +125,15 @@ class ModelRetryHook(Hook):
                 if empty is None:
                     raise
                 break
+            except JournalError:
+                raise  # no failure of the model: this worker must not go on
+            except Exception as e:
+                if not place:
+                    raise  # the request is at fault, or the program: another model would hide it
+                story.append(f"{name} failed: {type(e).__name__}")
+                failure = e
+                if run.cancelled is not None:
+                    break
             else:
                 if place:
                     run.stash[_MIXED] = True
