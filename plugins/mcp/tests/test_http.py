@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 from typing import Any
 
@@ -192,3 +193,12 @@ def test_a_header_that_cannot_be_sent_is_refused_and_not_shown(odd: str) -> None
 
     assert "hush" not in str(caught.value)
     assert "h\u00fcsh" not in str(caught.value)
+
+
+async def test_an_answer_in_several_layers_of_encoding_is_refused_before_it_is_unpacked() -> None:
+    # What follows the end of the last layer yields nothing, so no limit on a message's size sees it.
+    packed = gzip.compress(gzip.compress(b"{}") + b"\0" * 5_000_000)
+    with LocalServer(lambda _: Answer(body=packed, headers={"content-encoding": "gzip, gzip"})) as server:
+        result = await agent(f"{server.url}/mcp", "hello").run("go")
+        assert "encoded 2 times" in repr(reported(result))
+        assert server.received[0].headers["accept-encoding"] == "gzip, deflate"

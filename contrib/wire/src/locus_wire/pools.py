@@ -18,6 +18,8 @@ import anyio
 import httpx2
 from anyio.lowlevel import RunVar
 
+from locus_wire.encodings import ACCEPTED, unpack_within_bounds
+
 __all__ = ["Pools", "Session", "http_client"]
 
 #: Seconds that closing a pool may take.
@@ -124,7 +126,8 @@ def http_client(*, secure: bool, connections: int, connect_timeout: float, silen
         limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # runs share connections and nothing else
         follow_redirects=False,
-        headers={"user-agent": "locus"},
+        headers={"user-agent": "locus", **ACCEPTED},
+        event_hooks={"response": [unpack_within_bounds]},
     )
 
 

@@ -14,6 +14,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from locus_plugin_mcp.sanitize import clean_text, shorten
+from locus_wire.encodings import ACCEPTED, unpack_within_bounds
 
 if TYPE_CHECKING:
     from locus_plugin_mcp.settings import ServerSettings
@@ -96,9 +97,11 @@ async def to_server(server: ServerSettings, words: LastWords) -> AsyncIterator[A
     times = httpx2.Timeout(server.connect_timeout, read=None)
     # A plain address is asked directly, whatever proxy the environment names: a proxy would read the headers.
     secure = httpx2.URL(str(server.url)).scheme == "https"
-    hooks = {"response": [words.record_status]}
+    hooks = {"response": [words.record_status, unpack_within_bounds]}
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=times, trust_env=secure, event_hooks=hooks) as client,
+        httpx2.AsyncClient(
+            headers={**ACCEPTED, **headers}, timeout=times, trust_env=secure, event_hooks=hooks
+        ) as client,
         streamable_http_client(str(server.url), http_client=client, max_sse_event_size=_EVENT) as streams,
     ):
         yield streams

@@ -1,0 +1,115 @@
+"""Answers that come packed, unpacked within bounds: `unpack_within_bounds` is a hook of every HTTP client here.
+
+An HTTP client unpacks one encoding after the other and hands out what is left in the end. Each layer may grow a
+thousandfold, and a last layer that yields nothing hides all the work before it: 452 bytes in three layers keep an event
+loop busy for more than a minute, and no limit on the answer's size ever sees a byte. So there is one layer or none, its
+pieces are small, other tasks run between them, and what it may grow to is bounded.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import AsyncIterator, Iterator
+
+import anyio.lowlevel
+import httpx2
+
+__all__ = ["ACCEPTED", "unpack_within_bounds"]
+
+#: What is asked for: these two are the standard library's, and every server knows them.
+ACCEPTED = {"accept-encoding": "gzip, deflate"}
+
+#: Bytes that any answer may unpack to; above that, it must not be more than so many times as large as what came.
+#: Text packs five to twenty times; a thousand is what DEFLATE reaches with nothing but zeros.
+_FREE = 64 * 1024 * 1024
+_MOST_TIMES = 100
+
+#: Bytes of a piece, between which other tasks run.
+_PIECE = 256 * 1024
+
+
+async def unpack_within_bounds(response: httpx2.Response) -> None:
+    """Have the body of a response unpacked piece by piece; ``event_hooks={"response": [unpack_within_bounds]}``.
+
+    Raises:
+        httpx2.DecodingError: it is encoded more than once, or in a way that was not asked for. While the body is read:
+            it is damaged, or unpacks to far more than an answer.
+    """
+    codings = [each.strip().lower() for each in response.headers.get("content-encoding", "").split(",")]
+    codings = [each for each in codings if each not in ("", "identity")]
+    if not codings:
+        return
+    if len(codings) > 1:
+        raise httpx2.DecodingError(f"it is encoded {len(codings)} times, expected once", request=response.request)
+    if codings[0] not in ("gzip", "x-gzip", "deflate"):
+        raise httpx2.DecodingError(
+            f"its encoding must be gzip or deflate, got {codings[0]!r:.40}", request=response.request
+        )
+    assert isinstance(response.stream, httpx2.AsyncByteStream)
+    response.stream = _Unpacked(response.stream, response.request)
+    # What the client reads from now on is plain.
+    del response.headers["content-encoding"]
+
+
+class _Unpacked(httpx2.AsyncByteStream):
+    """A packed stream, plain."""
+
+    def __init__(self, packed: httpx2.AsyncByteStream, request: httpx2.Request) -> None:
+        self._packed, self._request = packed, request
+        self._closed = False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        came = left = 0
+        unpacker = _Unpacker()
+        # What is below are generators around generators, which trio wants exhausted: so the loop goes on to their end,
+        # which comes at once when the connection is closed.
+        failed: httpx2.DecodingError | None = None
+        async for data in self._packed:
+            came += len(data)
+            pieces = unpacker.pieces(data)
+            while not self._closed:
+                try:
+                    piece = next(pieces, None)
+                except zlib.error as e:
+                    failed = httpx2.DecodingError(str(e), request=self._request)
+                    await self.aclose()
+                    break
+                if piece is None:
+                    break
+                left += len(piece)
+                if left > _FREE and left > _MOST_TIMES * came:
+                    said = f"{came:,} bytes unpack to more than {left:,}"
+                    failed = httpx2.DecodingError(said, request=self._request)
+                    await self.aclose()
+                    break
+                yield piece
+                await anyio.lowlevel.checkpoint()
+        if failed is not None:
+            raise failed
+
+    async def aclose(self) -> None:
+        self._closed = True
+        await self._packed.aclose()
+
+
+class _Unpacker:
+    """gzip, zlib's format, or DEFLATE without a header, which some servers mean by ``deflate``."""
+
+    def __init__(self) -> None:
+        self._inner = zlib.decompressobj(zlib.MAX_WBITS | 32)
+        self._begun = False
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        if not data or self._inner.eof:
+            return
+        try:
+            piece = self._inner.decompress(data, _PIECE)
+        except zlib.error:
+            if self._begun:
+                raise
+            self._inner = zlib.decompressobj(-zlib.MAX_WBITS)
+            piece = self._inner.decompress(data, _PIECE)
+        self._begun = True
+        while piece:
+            yield piece
+            piece = self._inner.decompress(self._inner.unconsumed_tail, _PIECE)
