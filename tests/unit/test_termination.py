@@ -165,6 +165,13 @@ def test_only_an_assistant_message_without_tool_calls_at_the_end_is_an_answer(
 
 def test_text_mention_searches_with_inline_flags() -> None:
     assert TextMention(r"(?i)answer:\s*\d+$").check(state(messages=(says("So.\nANSWER: 42"),)))
+    assert TextMention("(?i)ÉTÉ").check(state(messages=(says("\ud800 été"),)))
+
+
+@pytest.mark.parametrize("regex", ["(a+)+$", "(a|a)+$", r"(\w+\s?)+$", "(.*a){20}$", "^(([a-z])+.)+[A-Z]([a-z])+$"])
+def test_no_pattern_meets_an_answer_that_keeps_it_busy(regex: str) -> None:
+    """An engine that backtracks tries 2**40 ways, or 100,000**20."""
+    assert not TextMention(regex).check(state(messages=(says("a" * 100_000 + "!"),)))
 
 
 def test_tool_called_needs_success_unless_told_otherwise() -> None:
@@ -402,7 +409,10 @@ async def asynchronous(_: object) -> bool:
         (lambda: ToolCalled(""), "must be the name of a tool, got ''"),
         (lambda: ToolCalled(["submit"]), "name of a tool"),  # type: ignore[arg-type]
         (lambda: ToolCalled("submit", require_success=1), "True or False"),  # type: ignore[arg-type]
-        (lambda: TextMention("(unclosed"), r"must be a regular expression, got '\(unclosed': missing"),
+        (lambda: TextMention("(unclosed"), r"must be a regular expression, got '\(unclosed': .*missing"),
+        (lambda: TextMention("(?<!not )done"), r"'\(\?<!not \)done' is refused: .*without look-around"),
+        (lambda: TextMention(r"(a)\1"), "back-references"),
+        (lambda: TextMention(r"\bété"), r"write \(\?:\^\|\\PL\)"),
         (lambda: TextMention(re.compile("x")), "must be a string"),  # type: ignore[arg-type]
         (lambda: NoProgress(1), "2 or more"),
         (lambda: CustomCondition(is_done, name=""), r"CustomCondition\(name\) must be .* got ''"),

@@ -398,6 +398,36 @@ def test_lengths_and_patterns_are_enforced() -> None:
     )
 
 
+class Named(msgspec.Struct):
+    name: Annotated[str, msgspec.Meta(pattern="(a+)+$")]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "wrap"),
+    [
+        (Annotated[str, msgspec.Meta(pattern="(a+)+$")], lambda text: text),
+        (Annotated[str | None, pydantic.Field(pattern="(a+)+$")], lambda text: text),
+        (list[Annotated[str, msgspec.Meta(pattern="(a+)+$")]], lambda text: [text]),
+        (dict[Annotated[str, msgspec.Meta(pattern="(a+)+$")], int], lambda text: {text: 1}),
+        (Annotated[str, msgspec.Meta(pattern="(a+)+$")] | int, lambda text: text),
+        (Named, lambda text: {"name": text}),
+    ],
+    ids=["msgspec", "optional", "list", "keys", "union", "struct"],
+)
+def test_no_pattern_meets_an_argument_that_keeps_it_busy(annotation: Any, wrap: Any) -> None:
+    """An engine that backtracks tries 2**40 ways."""
+    assert passed(annotation, wrap("a" * 40)) is not None
+    assert "expected a string that matches '(a+)+$'" in refused(annotation, wrap("a" * 40 + "!"))
+
+
+def test_a_pattern_that_needs_backtracking_is_refused_with_the_tool() -> None:
+    def take(it: Annotated[str, msgspec.Meta(pattern="(?=.*a)b")]) -> None:
+        """Take."""
+
+    with pytest.raises(ToolDefinitionError, match=r"'it'.* is refused: .*without look-around"):
+        tool(take)
+
+
 def test_an_annotation_describes_before_the_docstring_does() -> None:
     def take(a: Annotated[int, "from the annotation"], b: int) -> None:
         """Take.

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from locus.core.frozen import FrozenDict as FrozenDict
     from locus.core.frozen import freeze as freeze
     from locus.core.frozen import thaw as thaw
+    from locus.core.patterns import Pattern as Pattern
     from locus.core.protocols import has_all_of as has_all_of
 
 _MODULES = {
     "locus.core.codec": ("decode", "encode"),
     "locus.core.data": ("decode_data", "encode_data", "register_value"),
     "locus.core.frozen": ("EMPTY", "FrozenDict", "freeze", "thaw"),
+    "locus.core.patterns": ("Pattern",),
     "locus.core.protocols": ("has_all_of",),
 }
 

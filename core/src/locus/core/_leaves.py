@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
@@ -18,6 +17,7 @@ from locus.core._predicates import Predicate, function
 from locus.core.executions import ToolExecution
 from locus.core.frozen import frozen
 from locus.core.messages import ANSWER_FAULTS, ASSISTANT, WITHHELD, Message
+from locus.core.patterns import Pattern
 from locus.core.state import AgentState
 
 # -- limits -------------------------------------------------------------------------------------------------------
@@ -391,10 +391,6 @@ def _regex(value: str) -> str:
         raise ValueError(
             f"TextMention(regex) must be a string with its flags inside, such as '(?i)done', got {value!r}"
         )
-    try:
-        re.compile(value)
-    except re.error as e:
-        raise ValueError(f"TextMention(regex) must be a regular expression, got {value!r}: {e}; see re.escape") from e
     return value
 
 
@@ -408,19 +404,26 @@ class TextMention(TerminationCondition):
     are not an answer yet, and stopping there would leave the call without its result.
 
     Args:
-        regex: in the syntax of `re`, case-sensitive unless it starts with ``(?i)``.
+        regex: in the syntax of RE2, which takes time in proportion to the answer whatever the pattern; case-sensitive
+            unless it starts with ``(?i)``. See `locus.core.Pattern`.
+
+    Raises:
+        ValueError: it is not a pattern of RE2, which has no look-around and no back-references.
     """
 
     reads_iteration: ClassVar[bool] = False
 
     regex: str = field(converter=_regex)
-    _pattern: re.Pattern[str] = field(init=False, eq=False)
+    _pattern: Pattern = field(init=False, eq=False)
 
     @_pattern.default
-    def _compile(self) -> re.Pattern[str]:
-        return re.compile(self.regex)
+    def _compile(self) -> Pattern:
+        try:
+            return Pattern(self.regex)
+        except ValueError as e:
+            raise ValueError(f"TextMention(regex) must be a regular expression, got {self.regex!r}: {e}") from None
 
-    def _match(self, state: AgentState) -> re.Match[str] | None:
+    def _match(self, state: AgentState) -> str | None:
         answer = _answer(state)
         return None if answer is None else self._pattern.search(answer.text)
 
@@ -432,7 +435,7 @@ class TextMention(TerminationCondition):
         """The text that matches."""
         found = self._match(state)
         if found is not None:
-            return Reading(found.group(), self.regex, text=f"the answer mentions {found.group()!r}")
+            return Reading(found, self.regex, text=f"the answer mentions {found!r}")
         missing = "the model has not answered yet" if _answer(state) is None else f"no match of {self.regex!r}"
         return Reading(None, self.regex, text=missing)
 

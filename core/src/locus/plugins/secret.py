@@ -72,6 +72,8 @@ class Secret:
 
 
 _HIDDEN = "***"
+_BLANK = re.compile(r"\s")
+_USER = re.compile(r"//[^\s:/@]*:")
 
 _NAMES = r"password|passwd|passphrase|pwd|secret|token|credentials?|api[_-]?key|access[_-]?key|auth|signature"
 #: Where a secret is, and none itself: ``api_key = { env = "NAME" }``.
@@ -82,9 +84,7 @@ _NAMED = rf"((?:^|[^\w.-])[\w.-]*(?:{_NAMES})\s*=\s*+(?!{_PLACE})|[?&;](?:key|pa
 
 @cache  # compiling these takes a millisecond, and most programs show no such text
 def _whole() -> tuple[re.Pattern[str], ...]:
-    # Of a text that is known to be one connection, everything between the user and the last "@" is the password.
     return (
-        re.compile(r"(//[^\s:/@]*:).*@", re.DOTALL),
         re.compile(r"(^[\w+.-]+:[^\s:/\\@]+:)[^/\\]*@", re.DOTALL),
         re.compile(rf"{_NAMED}('[^']*'|\"[^\"]*\"|[^&;\s]*)", re.IGNORECASE),
     )
@@ -92,11 +92,7 @@ def _whole() -> tuple[re.Pattern[str], ...]:
 
 @cache
 def _in_prose() -> tuple[re.Pattern[str], ...]:
-    # In prose it ends with the word.
-    return (
-        re.compile(r"(//[^\s:/@'\"]*:)\S*@"),
-        re.compile(rf"{_NAMED}('[^']*'|\"[^\"]*\"|[^&;\s'\")\]}}]*)", re.IGNORECASE),
-    )
+    return (re.compile(rf"{_NAMED}('[^']*'|\"[^\"]*\"|[^&;\s'\")\]}}]*)", re.IGNORECASE),)
 
 
 def redact(text: str) -> str:
@@ -105,12 +101,28 @@ def redact(text: str) -> str:
     Args:
         text: nothing but that, however it is written: passwords of a user, and parameters called after a secret.
     """
+    # Of a text that is known to be one connection, everything between the user and the last "@" is the password.
+    end = text.rfind("@")
+    found = _USER.search(text, 0, max(end, 0))
+    if found is not None:
+        text = f"{text[: found.end()]}{_HIDDEN}{text[end:]}"
     return _hide(text, _whole())
 
 
 def scrub(text: str) -> str:
     """The same for prose and tracebacks that may contain such texts."""
-    return _hide(text, _in_prose())
+    # In prose it ends with the word, of which only the first "//user:" counts: so each word is read once.
+    parts, at, end = [], 0, 0
+    for found in re.finditer(r"//[^\s:/@'\"]*:", text) if "@" in text else ():
+        if found.end() <= end:
+            continue
+        blank = _BLANK.search(text, found.end())
+        end = len(text) if blank is None else blank.start()
+        last = text.rfind("@", found.end(), end)
+        if last >= 0:
+            parts += [text[at : found.end()], _HIDDEN]
+            at = last
+    return _hide("".join([*parts, text[at:]]), _in_prose())
 
 
 def show_values(values: Mapping[str, Any]) -> str:

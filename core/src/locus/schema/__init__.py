@@ -1,8 +1,8 @@
 """Schemas: from Python types to JSON Schema, and from plain data to checked values.
 
 A model reads JSON Schema and writes JSON; a tool takes Python values and an agent's answer is one. This package is
-all that lies between. It imports nothing else of the kernel but `locus.core.errors` (and `locus.core.lazy`, by which
-the kernel imports a module on first use), so it can be read, tested and used on its own::
+all that lies between. It imports nothing else of the kernel but `locus.core.errors`, `locus.core.patterns` and
+`locus.core.lazy`, by which the kernel imports a module on first use, so it can be read, tested and used on its own::
 
     from locus import schema
 

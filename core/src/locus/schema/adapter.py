@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from attrs import frozen
 
+from locus.core.patterns import Pattern
 from locus.schema.checking import TOO_DEEP, Problem, ValidationError, find_problems, normalise, plain
 from locus.schema.jsonschema import Schema, inline, lookup, nodes, rebase
 from locus.schema.msgspec_adapters import adapt, convert, schema_source
@@ -179,7 +180,8 @@ def of_json_schema(schema: Mapping[str, Any]) -> JsonSchemaAdapter:
     """The adapter of a JSON Schema.
 
     Raises:
-        InvalidSchema: it is not one, or it refers to something that is not in it. Nothing is ever fetched.
+        InvalidSchema: it is not one, it refers to something that is not in it (nothing is ever fetched), or a pattern
+            is not one of RE2's.
     """
     root = plain(schema)
     try:
@@ -187,6 +189,10 @@ def of_json_schema(schema: Mapping[str, Any]) -> JsonSchemaAdapter:
             ref = node.get("$ref", "#")
             if lookup(ref, root) is None:
                 raise InvalidSchema(f"refers to {ref!r}, which is not in it; put that into its '$defs'")
+            for pattern in (*([node["pattern"]] if "pattern" in node else []), *node.get("patternProperties", ())):
+                Pattern(pattern)
+    except ValueError as e:
+        raise e if isinstance(e, InvalidSchema) else InvalidSchema(f"has a pattern that cannot be used: {e}") from e
     except (AttributeError, TypeError) as e:
         raise InvalidSchema(f"is not a JSON Schema ({e}), got {safe_repr(root, 200)}") from e
     return JsonSchemaAdapter(root)

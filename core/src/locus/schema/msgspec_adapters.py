@@ -34,8 +34,10 @@ from typing import (
 import attrs
 import msgspec
 
+from locus.core.patterns import Pattern
 from locus.schema.checking import plain
 from locus.schema.signatures import class_hints
+from locus.schema.text import safe_repr
 
 __all__ = ["SchemaOf", "SelfDescribing", "adapt", "constraints", "convert", "load_custom", "schema_source"]
 
@@ -121,6 +123,28 @@ def schema_source(cls: Any) -> Callable[[SchemaOf], dict[str, Any]] | None:
     return None
 
 
+def _matching(base: Any, pattern: Pattern) -> ClassAdapter:
+    """A text that matches a pattern. msgspec would ask Python's own engine, which a text can keep busy for ever."""
+
+    def load(data: Any) -> Any:
+        value = convert(data, base)
+        if not pattern.matches(value):
+            raise ValueError(f"expected a string that matches {pattern.expression!r}, got {safe_repr(value)}")
+        return value
+
+    return _adapter("str", lambda of: {**of(base), "pattern": pattern.expression}, load)
+
+
+def _keyed(key: ClassAdapter, value: Any) -> ClassAdapter:
+    """A dict whose keys have an adapter, which msgspec does not ask about keys."""
+    whole = types.GenericAlias(dict, (str, value))
+    return _adapter(
+        "object",
+        lambda of: {**of(whole), "propertyNames": of(key)},
+        lambda data: {convert(name, key): each for name, each in convert(data, whole).items()},
+    )
+
+
 # --- annotations -----------------------------------------------------------------------------------
 
 
@@ -176,15 +200,25 @@ class _Walk:
         args = tuple(a if a is Ellipsis else self.annotation(a) for a in given)
         if origin in _LISTS:
             return types.GenericAlias(list, args)
+        if origin is dict and isinstance(args[0], ClassAdapter):
+            return _keyed(args[0], args[1])
         return annotation if args == given else origin[args]
 
     def _narrow(self, annotation: Any) -> Any:
         base, facts = self.annotation(annotation.__origin__), constraints(annotation.__metadata__)
+        pattern = facts.pop("pattern", None)
         about = {name: facts.pop(name) for name in ("description", "examples", "title") if name in facts}
         arms = [arm for arm in get_args(base) if arm is not type(None)]
-        if facts and get_origin(base) in _UNIONS and len(arms) == 1:
+        optional = (facts or pattern is not None) and get_origin(base) in _UNIONS and len(arms) == 1
+        if optional:
             # A limit on an optional value is a limit on the value.
-            base, facts = Annotated[arms[0], msgspec.Meta(**facts)] | None, {}
+            base = arms[0]
+        if facts and (optional or pattern is not None):
+            base, facts = Annotated[base, msgspec.Meta(**facts)], {}
+        if pattern is not None:
+            base = _matching(base, Pattern(pattern))
+        if optional:
+            base = Union[base, None]  # noqa: UP007  the type is known only here
         return Annotated[base, msgspec.Meta(**about, **facts)] if about or facts else base
 
     def _class(self, cls: Any) -> Any:

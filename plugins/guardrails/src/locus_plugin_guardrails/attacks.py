@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from locus_plugin_guardrails.linear import compile_pattern
+from locus.core import Pattern
 
 __all__ = ["injection", "markup", "path", "shell", "sql"]
 
@@ -68,7 +68,7 @@ _INJECTION = (
 
 
 def _finder(patterns: tuple[str, ...], summary: str) -> Callable[[str], Iterator[tuple[int, int]]]:
-    pattern = compile_pattern("(?im)" + "|".join(f"(?:{each})" for each in patterns))
+    pattern = Pattern("(?im)" + "|".join(f"(?:{each})" for each in patterns))
 
     def find(text: str) -> Iterator[tuple[int, int]]:
         return pattern.spans(text)

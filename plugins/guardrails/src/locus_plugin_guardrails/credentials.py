@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from locus_plugin_guardrails.linear import compile_pattern
+from locus.core import Pattern
 
 __all__ = ["KEYS", "keys"]
 
@@ -36,8 +36,8 @@ KEYS = {
 }
 
 #: One pass finds whether anything may match; most texts need no second one.
-_ANY = compile_pattern("|".join(f"(?:{pattern})" for pattern in KEYS.values()))
-_EACH = [(compile_pattern(pattern), 1 if "([" in pattern else 0) for pattern in KEYS.values()]
+_ANY = Pattern("|".join(f"(?:{pattern})" for pattern in KEYS.values()))
+_EACH = [(Pattern(pattern), 1 if "([" in pattern else 0) for pattern in KEYS.values()]
 
 
 def keys(text: str) -> Iterator[tuple[int, int]]:

@@ -16,27 +16,25 @@ import phonenumbers
 from stdnum import iban, luhn, numdb
 from stdnum.us import ssn
 
+from locus.core import Pattern
 from locus_plugin_guardrails import attacks, credentials
-from locus_plugin_guardrails.linear import compile_pattern
 
 __all__ = ["DETECTORS", "Detector", "Span"]
 
 Span = tuple[int, int]
 Detector = Callable[[str], Iterator[Span]]
 
-_GROUPS = compile_pattern(r"[0-9]+(?:[ \t.-]{1,2}[0-9]+)*")
-_MANY_DIGITS = compile_pattern(r"[0-9](?:[ \t.-]{0,2}[0-9]){12,}")
-_LIKE_SSN = compile_pattern(r"[0-9]{3}[ \t.-]{1,2}[0-9]{2}[ \t.-]{1,2}[0-9]{4}")
-_DOTTED = compile_pattern(r"[0-9]+(?:\.[0-9]+){3,}")
-_COLONS = compile_pattern(r"[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}")
-_EMAIL = compile_pattern(
-    r"""(?:[\pL\pN._%+'!#$*^~-]+|"[^"\n]{1,64}")@(?:[\pL\pN-]+\.)+(?:\pL{2,}|[xX][nN]--[A-Za-z0-9-]+)"""
-)
-_IBAN = compile_pattern(r"[A-Za-z]{2}[0-9]{2}")
-_INTERNATIONAL = compile_pattern(r"\+ ?\(?[0-9]")
-_NATIONAL = compile_pattern(r"\(?[2-9][0-9]{2}\)?[ .-]{1,2}[2-9][0-9]{2}[ .-][0-9]{4}")
-_NAMED_SSN = compile_pattern(r"(?i)(?:\bssn|social security)[^0-9\n]{0,20}([0-9]{9})")
-_VERSION = compile_pattern(r"(?i)(?:version|release|ver|rev|build|v|==|>=|<=|~=|@)[ :=]{0,2}$")
+_GROUPS = Pattern(r"[0-9]+(?:[ \t.-]{1,2}[0-9]+)*")
+_MANY_DIGITS = Pattern(r"[0-9](?:[ \t.-]{0,2}[0-9]){12,}")
+_LIKE_SSN = Pattern(r"[0-9]{3}[ \t.-]{1,2}[0-9]{2}[ \t.-]{1,2}[0-9]{4}")
+_DOTTED = Pattern(r"[0-9]+(?:\.[0-9]+){3,}")
+_COLONS = Pattern(r"[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}")
+_EMAIL = Pattern(r"""(?:[\pL\pN._%+'!#$*^~-]+|"[^"\n]{1,64}")@(?:[\pL\pN-]+\.)+(?:\pL{2,}|[xX][nN]--[A-Za-z0-9-]+)""")
+_IBAN = Pattern(r"[A-Za-z]{2}[0-9]{2}")
+_INTERNATIONAL = Pattern(r"\+ ?\(?[0-9]")
+_NATIONAL = Pattern(r"\(?[2-9][0-9]{2}\)?[ .-]{1,2}[2-9][0-9]{2}[ .-][0-9]{4}")
+_NAMED_SSN = Pattern(r"(?i)(?:\bssn|social security)[^0-9\n]{0,20}([0-9]{9})")
+_VERSION = Pattern(r"(?i)(?:version|release|ver|rev|build|v|==|>=|<=|~=|@)[ :=]{0,2}$")
 
 
 def _outside(text: str, start: int, end: int, also: str = "_") -> bool:

@@ -13,15 +13,13 @@ from functools import lru_cache
 
 from attrs import frozen
 
-from locus_plugin_guardrails.linear import compile_pattern
+from locus.core import Pattern
 
 __all__ = ["FoldedText", "fold"]
 
 #: What is not read as it is written: other than ASCII, and one character written as several (in JSON, URLs and HTML),
 #: where a URL's percent sign may be written as several as well, repeatedly.
-_OTHER = compile_pattern(
-    r"[^\x00-\x7f]+|\\u[0-9a-fA-F]{4}|%(?:25)*[0-9a-fA-F]{2}|&#[0-9]{1,7};|&#[xX][0-9a-fA-F]{1,6};"
-)
+_OTHER = Pattern(r"[^\x00-\x7f]+|\\u[0-9a-fA-F]{4}|%(?:25)*[0-9a-fA-F]{2}|&#[0-9]{1,7};|&#[xX][0-9a-fA-F]{1,6};")
 
 #: Letters of other scripts that look like Latin ones, and signs that look like ASCII's. (Unicode's own compatibility
 #: forms, full-width letters among them, need no table.)

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from attrs import Attribute, field, frozen
 
+from locus.core import Pattern
 from locus_plugin_guardrails.detectors import DETECTORS
-from locus_plugin_guardrails.linear import Pattern
 
 __all__ = ["ACTIONS", "PLACES", "Action", "Place", "Rule"]
 

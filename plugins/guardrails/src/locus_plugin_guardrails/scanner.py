@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 from attrs import evolve, frozen
 
+from locus.core import Pattern
 from locus_plugin_guardrails.detectors import DETECTORS, Span
 from locus_plugin_guardrails.folding import fold
-from locus_plugin_guardrails.linear import Pattern
 from locus_plugin_guardrails.rule import ACTIONS, PLACES, Place, Rule
 
 __all__ = ["Finding", "Scanner", "is_mentioned", "words_finder"]
