@@ -123,7 +123,7 @@ def schema_source(cls: Any) -> Callable[[SchemaOf], dict[str, Any]] | None:
     return None
 
 
-def _matching(base: Any, pattern: Pattern) -> ClassAdapter:
+def _text_like(base: Any, pattern: Pattern) -> ClassAdapter:
     """A text that matches a pattern. msgspec would ask Python's own engine, which a text can keep busy for ever."""
 
     def load(data: Any) -> Any:
@@ -135,7 +135,7 @@ def _matching(base: Any, pattern: Pattern) -> ClassAdapter:
     return _adapter("str", lambda of: {**of(base), "pattern": pattern.expression}, load)
 
 
-def _keyed(key: ClassAdapter, value: Any) -> ClassAdapter:
+def _dict_of(key: ClassAdapter, value: Any) -> ClassAdapter:
     """A dict whose keys have an adapter, which msgspec does not ask about keys."""
     whole = types.GenericAlias(dict, (str, value))
     return _adapter(
@@ -201,7 +201,7 @@ class _Walk:
         if origin in _LISTS:
             return types.GenericAlias(list, args)
         if origin is dict and isinstance(args[0], ClassAdapter):
-            return _keyed(args[0], args[1])
+            return _dict_of(args[0], args[1])
         return annotation if args == given else origin[args]
 
     def _narrow(self, annotation: Any) -> Any:
@@ -216,7 +216,7 @@ class _Walk:
         if facts and (optional or pattern is not None):
             base, facts = Annotated[base, msgspec.Meta(**facts)], {}
         if pattern is not None:
-            base = _matching(base, Pattern(pattern))
+            base = _text_like(base, Pattern(pattern))
         if optional:
             base = Union[base, None]  # noqa: UP007  the type is known only here
         return Annotated[base, msgspec.Meta(**about, **facts)] if about or facts else base
