@@ -348,7 +348,7 @@ def _seconds_until(text: str) -> float:
 
 
 def _page(text: str) -> str:
-    # Neither part goes past the next tag, so the page is read once, whatever its server made of it.
+    # Neither part goes past the next tag, so any page is read once.
     title = re.search(r"<title[^<>]*>([^<]*)</title", text, re.IGNORECASE)
     return f"a web page{f', {shorten(title[1])}' if title else ''}"
 

@@ -1,6 +1,6 @@
-"""Regular expressions that take time in proportion to the text, whoever wrote them.
+"""Regular expressions that take time in proportion to the text, even when users write them.
 
-Python's own engine backtracks: ``(a+)+$`` on 41 letters ends after the universe does, and nothing can interrupt it. A
+Python's own engine backtracks: ``(a+)+$`` on 41 letters runs for years, and nothing can interrupt it. A
 pattern that meets the text of a model, a tool or a user is therefore RE2's, which cannot backtrack, and refuses what
 would need it when the pattern is made. RE2 is loaded for the first pattern, not by ``import locus``.
 """
