@@ -15,6 +15,7 @@ from attrs import evolve
 from locus.core.codec import encode
 from locus.core.errors import ModelError
 from locus.core.messages import Message, RawBlock, Role, TextBlock, ToolCall, Usage
+from locus.models import describe_left_out, make_plain
 from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, OnChunk
 from locus_testkit import ModelContract, ModelFeatures, ScriptedModel, SentRequest, Turn
 
@@ -32,6 +33,7 @@ ALL = ModelFeatures(
     failures=True,
     deadline=True,
     wire=True,
+    moves=True,
 )
 
 
@@ -40,11 +42,25 @@ class Wrapper:
 
     name = "broken:model"
 
-    def __init__(self, *answers: Turn) -> None:
-        self.inner = ScriptedModel(*answers, chunks=True)
+    def __init__(self, *answers: Turn, host: str = "here") -> None:
+        self.inner, self.host = ScriptedModel(*answers, chunks=True), host
 
     async def complete(self, request: ModelRequest, on_chunk: OnChunk | None = None) -> ModelResponse:
-        return self.response(await self.inner.complete(self.request(request), on_chunk))
+        asked, notes = self.read(request)
+        return self.sign(self.response(await self.inner.complete(self.request(asked), on_chunk)), notes)
+
+    def read(self, request: ModelRequest) -> tuple[ModelRequest, tuple[str, ...]]:
+        """What this model can read of a request, and what it cannot."""
+        theirs = {m: make_plain(m) for m in request.messages if m.role is Role.ASSISTANT and not self.wrote(m)}
+        kept = tuple(known for m in request.messages if (known := theirs.get(m, m)) is not None)
+        after = [plain for plain in theirs.values() if plain is not None]
+        return evolve(request, messages=kept), describe_left_out(theirs, after)
+
+    def wrote(self, message: Message) -> bool:
+        return message.extras.get("host") == self.host
+
+    def sign(self, response: ModelResponse, notes: tuple[str, ...]) -> ModelResponse:
+        return evolve(response, message=evolve(response.message, extras={"host": self.host}), notes=notes)
 
     def request(self, request: ModelRequest) -> ModelRequest:
         return request
@@ -65,6 +81,9 @@ class Made(ModelContract):
     def make_model(self, *answers: Turn) -> Wrapper:
         return self.kind(*answers)
 
+    def make_relative(self, differs: str, *answers: Turn) -> Wrapper:
+        return self.kind(*answers, host="there")
+
     def sent_requests(self, model: Model) -> Sequence[SentRequest]:
         assert isinstance(model, Wrapper)
         return [
@@ -82,8 +101,8 @@ class Made(ModelContract):
             given["make"] = self._make
         await test(**given)
 
-    async def _make(self, *answers: Turn) -> Model:
-        return self.make_model(*answers)
+    async def _make(self, *answers: Turn, differs: str | None = None) -> Model:
+        return self.make_model(*answers) if differs is None else self.make_relative(differs, *answers)
 
 
 # -- models that break one promise each -----------------------------------------------------------
@@ -246,12 +265,12 @@ class WantsUniqueIds(Wrapper):
 
 
 class KnowsOnlyItsOwnBlocks(Wrapper):
-    def request(self, request: ModelRequest) -> ModelRequest:
+    def read(self, request: ModelRequest) -> tuple[ModelRequest, tuple[str, ...]]:
         for message in request.messages:
             for block in message.content:
                 if isinstance(block, RawBlock):
                     raise KeyError(block.provider)
-        return request
+        return super().read(request)
 
 
 class EncodesCarelessly(Wrapper):
@@ -305,9 +324,24 @@ class RefusesResults(Wrapper):
         return request
 
 
+class SendsEverythingToEveryone(Wrapper):
+    def read(self, request: ModelRequest) -> tuple[ModelRequest, tuple[str, ...]]:
+        return request, ()
+
+
+class LeavesOutInSilence(Wrapper):
+    def read(self, request: ModelRequest) -> tuple[ModelRequest, tuple[str, ...]]:
+        return super().read(request)[0], ()
+
+
+class TakesItsRelativesForItself(Wrapper):
+    def wrote(self, message: Message) -> bool:
+        return "host" in message.extras
+
+
 class KeepsOneListener(Wrapper):
-    def __init__(self, *answers: Turn) -> None:
-        super().__init__(*answers)
+    def __init__(self, *answers: Turn, host: str = "here") -> None:
+        super().__init__(*answers, host=host)
         self._listener: OnChunk | None = None
 
     async def complete(self, request: ModelRequest, on_chunk: OnChunk | None = None) -> ModelResponse:
@@ -341,6 +375,15 @@ BROKEN: dict[type[Wrapper], tuple[str, ...]] = {
     FencesItsJson: ("test_output_follows_its_schema",),
     KeepsOnlyText: ("test_assistant_turn_goes_back_as_it_came",),
     SaysMoreThanItWasTold: ("test_assistant_turn_goes_back_as_it_came",),
+    SendsEverythingToEveryone: (
+        "test_what_another_model_wrote_for_itself_is_left_out_and_noted",
+        "test_what_a_relative_wrote_for_itself_is_left_out_and_noted",
+    ),
+    LeavesOutInSilence: (
+        "test_what_another_model_wrote_for_itself_is_left_out_and_noted",
+        "test_what_a_relative_wrote_for_itself_is_left_out_and_noted",
+    ),
+    TakesItsRelativesForItself: ("test_what_a_relative_wrote_for_itself_is_left_out_and_noted",),
     NumbersItsRequests: ("test_every_request_begins_as_the_one_before",),
     WantsUniqueIds: ("test_ids_of_calls_may_repeat",),
     KnowsOnlyItsOwnBlocks: ("test_blocks_of_another_provider_do_no_harm",),

@@ -17,7 +17,7 @@ from locus.tools.definition import ToolSpec
 from locus_plugin_anthropic.model import AnthropicModel
 from locus_plugin_anthropic.settings import AnthropicSettings
 from locus_plugin_anthropic.stream import Stream
-from locus_testkit.contracts import ModelContract, ModelFeatures, SentRequest
+from locus_testkit.contracts import Differs, ModelContract, ModelFeatures, SentRequest
 from locus_testkit.hostile import LocalServer
 from locus_wire import Event
 from locus_wire.errors import NotFound
@@ -54,10 +54,16 @@ class TestStreamingModel(ModelContract):
         raw_blocks=True,
         deadline=True,
         wire=True,
+        moves=True,
     )
 
     def make_model(self, *answers: Any) -> Model:
         return model_of(Api(*answers))
+
+    def make_relative(self, differs: Differs, *answers: Any) -> Model:
+        if differs == "host":
+            return model_of(Api(*answers), base_url="https://gateway.example")
+        return model_of(Api(*answers), "sonnetish-1")
 
     def sent_requests(self, model: Any) -> Sequence[SentRequest]:
         return [_sent_request(body) for body in model._client.bodies]
@@ -69,8 +75,15 @@ class TestModelOverHttp(ModelContract):
     features = evolve(TestStreamingModel.features, failures=True)
 
     def make_model(self, *answers: Any) -> Model:
+        return self._make(*answers)
+
+    def make_relative(self, differs: Differs, *answers: Any) -> Model:
+        return self._make(*answers, host="localhost") if differs == "host" else self._make(*answers, name="other-1")
+
+    def _make(self, *answers: Any, host: str = "127.0.0.1", name: str = "claude-sonnet-5-5") -> Model:
         server = LocalServer(answering(*answers)).__enter__()
-        model = AnthropicModel("claude-sonnet-5-5", AnthropicSettings(base_url=server.url, max_tokens=_SHORT))
+        url = server.url.replace("127.0.0.1", host)
+        model = AnthropicModel(name, AnthropicSettings(base_url=url, max_tokens=_SHORT))
         _SERVERS[model] = server
         return model
 

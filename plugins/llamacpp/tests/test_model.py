@@ -22,7 +22,7 @@ from locus_plugin_llamacpp.manifest import plugin
 from locus_plugin_llamacpp.model import LlamaCppModel, available, make
 from locus_plugin_llamacpp.runtime import EngineOptions
 from locus_plugin_llamacpp.settings import LlamaCppSettings
-from locus_testkit.contracts import ModelContract, ModelFeatures
+from locus_testkit.contracts import ModelContract, ModelFeatures, SentRequest
 from locus_testkit.scripted_model import Turn, never
 
 from .conftest import FakeModel
@@ -92,7 +92,7 @@ def model(server: Scripted, tmp_path: Path) -> LlamaCppModel:
 class TestContract(ModelContract):
     """Every promise of the protocol that a server of scripted answers can show."""
 
-    features = ModelFeatures(exact=True, structured_output=True, max_tokens=True, deadline=True)
+    features = ModelFeatures(exact=True, structured_output=True, max_tokens=True, deadline=True, moves=True)
 
     @pytest.fixture(autouse=True)
     def _server(self, server: Scripted, tmp_path: Path) -> None:
@@ -101,6 +101,9 @@ class TestContract(ModelContract):
     def make_model(self, *answers: Turn) -> Model:
         self.server.answers = list(answers)
         return make(str(self.file), QUIET)
+
+    def sent_requests(self, model: Model) -> Sequence[SentRequest]:
+        return [SentRequest(messages=body["messages"]) for body in self.server.bodies]
 
 
 # ----------------------------------------------------------------- what is asked

@@ -13,7 +13,7 @@ from locus.core.messages import TextBlock, ToolCall
 from locus.models.protocol import Model
 from locus_plugin_oci.model import OciModel, make
 from locus_plugin_oci.settings import OciSettings
-from locus_testkit import ModelContract, ModelFeatures, PluginContract, SentRequest
+from locus_testkit import Differs, ModelContract, ModelFeatures, PluginContract, SentRequest
 from locus_testkit.hostile import Answer, Good, HostileFeatures, HostileServerContract
 from locus_testkit.scripted_model import Turn
 
@@ -39,6 +39,7 @@ class _AtAnEmulator(ModelContract):
         failures=True,
         deadline=True,
         wire=True,
+        moves=True,
     )
 
     @pytest.fixture(autouse=True)
@@ -54,10 +55,19 @@ class _AtAnEmulator(ModelContract):
     running: dict[OciModel, Service]
 
     def make_model(self, *answers: Turn) -> OciModel:
+        return self._make(*answers, name=_MODELS[self.form])
+
+    def make_relative(self, differs: Differs, *answers: Turn) -> OciModel:
+        if differs == "host":
+            return self._make(*answers, name=_MODELS[self.form], host="localhost")
+        return self._make(*answers, name=_MODELS[self.form].replace(".", ".other-"))
+
+    def _make(self, *answers: Turn, name: str, host: str = "127.0.0.1") -> OciModel:
         service = Service(self.keys, *answers)
         service.server.__enter__()
-        settings = OciSettings(config_file=str(self.config), compartment=COMPARTMENT, endpoint=service.server.url)
-        model = make(_MODELS[self.form], settings)
+        endpoint = service.server.url.replace("127.0.0.1", host)
+        settings = OciSettings(config_file=str(self.config), compartment=COMPARTMENT, endpoint=endpoint)
+        model = make(name, settings)
         self.running[model] = service
         return model
 

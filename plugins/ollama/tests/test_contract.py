@@ -10,7 +10,7 @@ from locus.models.protocol import Model
 from locus.plugins.secret import Secret
 from locus_plugin_ollama.model import OllamaModel, make
 from locus_plugin_ollama.settings import OllamaSettings
-from locus_testkit import ModelContract, ModelFeatures, PluginContract, SentRequest, call
+from locus_testkit import Differs, ModelContract, ModelFeatures, PluginContract, SentRequest, call
 from locus_testkit.hostile import Good, HostileFeatures, HostileServerContract
 from locus_testkit.localserver import Answer, LocalServer
 
@@ -30,11 +30,11 @@ class TestPlugin(PluginContract):
 class _Served(OllamaModel):
     """A model with the server that it asks."""
 
-    def __init__(self, emulator: Emulator) -> None:
+    def __init__(self, emulator: Emulator, model: str = "tiny", host: str = "127.0.0.1") -> None:
         self.emulator = emulator
         self.server = LocalServer(emulator)
         self.server.__enter__()
-        super().__init__("tiny", OllamaSettings(base_url=self.server.url))
+        super().__init__(model, OllamaSettings(base_url=self.server.url.replace("127.0.0.1", host)))
 
     async def aclose(self) -> None:
         assert self.server.wait_until_idle(), "a connection was left open"
@@ -44,12 +44,16 @@ class _Served(OllamaModel):
 
 class TestModel(ModelContract):
     features = ModelFeatures(
-        exact=True, parallel_tools=True, structured_output=True, max_tokens=True, deadline=True, wire=True
+        exact=True, parallel_tools=True, structured_output=True, max_tokens=True, deadline=True, wire=True, moves=True
     )
     ids = False
 
     def make_model(self, *answers: Any) -> Model:
         return _Served(Emulator(*answers, ids=self.ids))
+
+    def make_relative(self, differs: Differs, *answers: Any) -> Model:
+        emulator = Emulator(*answers, models=("tiny:latest", "small:latest"), ids=self.ids)
+        return _Served(emulator, host="localhost") if differs == "host" else _Served(emulator, "small")
 
     def sent_requests(self, model: Model) -> list[SentRequest]:
         assert isinstance(model, _Served)

@@ -12,7 +12,7 @@ FORMS = ("chat", "responses")
 KEY = "sk-test-0123456789abcdef"
 
 
-def model_at(url: str, form: str = "chat", key: str = KEY, **settings: Any) -> OpenAIModel:
+def model_at(url: str, form: str = "chat", key: str = KEY, name: str = "gpt-test", **settings: Any) -> OpenAIModel:
     """A model of the server at an address."""
     given = {"api_key": Secret(key) if key else None, "base_url": url, "api": form, "strict": True, **settings}
-    return make("gpt-test", OpenAISettings(**given))
+    return make(name, OpenAISettings(**given))

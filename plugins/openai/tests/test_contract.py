@@ -11,7 +11,7 @@ from attrs import evolve
 from locus.core.messages import Message, ToolCall
 from locus.models.protocol import Model
 from locus_plugin_openai.model import OpenAIModel
-from locus_testkit import ModelContract, ModelFeatures, PluginContract, SentRequest
+from locus_testkit import Differs, ModelContract, ModelFeatures, PluginContract, SentRequest
 from locus_testkit.hostile import Answer, Good, HostileServerContract
 from locus_testkit.scripted_model import Turn, call
 
@@ -26,6 +26,7 @@ FEATURES = ModelFeatures(
     failures=True,
     deadline=True,
     wire=True,
+    moves=True,
 )
 
 
@@ -37,9 +38,15 @@ class _AtAnEmulator(ModelContract):
     form: ClassVar[str] = "chat"
 
     def make_model(self, *answers: Turn) -> OpenAIModel:
+        return self._make(*answers)
+
+    def make_relative(self, differs: Differs, *answers: Turn) -> OpenAIModel:
+        return self._make(*answers, host="localhost") if differs == "host" else self._make(*answers, name="qwen3-test")
+
+    def _make(self, *answers: Turn, host: str = "127.0.0.1", name: str = "gpt-test") -> OpenAIModel:
         emulator = Emulator(self.form, *answers)
         emulator.server.__enter__()
-        model = model_at(f"{emulator.server.url}/v1", self.form)
+        model = model_at(f"{emulator.server.url.replace('127.0.0.1', host)}/v1", self.form, name=name)
         _RUNNING[model] = emulator
         return model
 
@@ -66,7 +73,7 @@ class TestChat(_AtAnEmulator):
 class TestResponses(_AtAnEmulator):
     features = evolve(FEATURES, thinking=True, raw_blocks=True)
     form = "responses"
-    block_extras = frozenset({"openai@127.0.0.1/gpt-test.responses"})
+    block_extras = frozenset({"openai.responses"})
 
 
 def _good(form: str) -> Good:

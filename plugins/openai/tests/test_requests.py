@@ -230,7 +230,7 @@ async def test_details_of_reasoning_that_stream_are_put_together(server: LocalSe
         delta(reasoning="b", reasoning_details=[{**part, "text": "b", "signature": "s"}]),
         delta("stop", content="Yes."),
     )
-    kept: Any = response.message.extras["openai@127.0.0.1/gpt-test.chat"]
+    kept: Any = response.message.extras["openai.chat"]
     assert kept["reasoning_details"] == ({**part, "text": "ab", "signature": "s"},)
 
 

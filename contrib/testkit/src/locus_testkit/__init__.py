@@ -26,6 +26,7 @@ from locus_testkit.clock import FakeClock  # noqa: E402  # the line above must c
 from locus_testkit.contracts import (  # noqa: E402  # the line above must come first
     Contract,
     ContractBroken,
+    Differs,
     FeatureUnknown,
     JournalStoreContract,
     ModelContract,
@@ -71,6 +72,7 @@ __all__ = [
     "Contract",
     "ContractBroken",
     "CrashingStore",
+    "Differs",
     "Discovery",
     "DiscoveryRefused",
     "FailingStore",

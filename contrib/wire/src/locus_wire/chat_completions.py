@@ -18,7 +18,6 @@ from locus_wire.bodies import hosted_tools, join_fields, json_bytes
 from locus_wire.chat_history import REASONING, REFUSAL, THINK_TAGS, conversation, key_of, read_message
 from locus_wire.client import Client
 from locus_wire.exchange import exchange
-from locus_wire.foreign import describe_foreign
 from locus_wire.openai_schemas import openai_strict_schema, output_form, output_text
 from locus_wire.options import Options
 from locus_wire.streams import Event, Malformed, check_shape, json_of
@@ -55,11 +54,7 @@ async def ask(
     """
     body = body_of(request, options, stream=on_chunk is not None)
     streamed = None if on_chunk is None else _StreamedAnswer(options, on_chunk)
-    response = await exchange(
-        client, path, body, request, read=lambda data: response_of(data, options), streamed=streamed
-    )
-    notes = describe_foreign(request.messages, key_of(options.writer), options.writer)
-    return evolve(response, notes=notes) if notes else response
+    return await exchange(client, path, body, request, read=lambda data: response_of(data, options), streamed=streamed)
 
 
 # -- requests -------------------------------------------------------------------------------------
@@ -133,9 +128,9 @@ def response_of(data: Mapping[str, Any], options: Options) -> ModelResponse:
     if isinstance(content, str):
         thought, text = split_thinking(content, options.think_tags)
         said = said if text == content else {**said, "content": text}
-    message = read_message(said, options.writer)
+    message = read_message(said, options.provider)
     if thought:
-        block = ThinkingBlock(thought, extras={key_of(options.writer): THINK_TAGS})
+        block = ThinkingBlock(thought, extras={key_of(options.provider): THINK_TAGS})
         message = evolve(message, content=(block, *message.content))
     finish = choice.get("finish_reason")
     stop = _STOPS.get(finish, "other") if finish else "stop"

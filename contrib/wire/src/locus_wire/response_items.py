@@ -108,7 +108,7 @@ def conversation(messages: Sequence[Message], options: Options) -> list[bytes]:
     Raises:
         InputError: a message holds what the form has no place for.
     """
-    provider = options.writer
+    provider = options.provider
     form = f"{key_of(provider)}{'' if options.reasoning else '-'}"
     out: list[bytes] = []
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from attrs import evolve
-
 from locus.core import thaw
 from locus.core.messages import Message, Role, Usage
 from locus.models import Chunk, ModelRequest, ModelResponse, OnChunk, StopReason
@@ -18,10 +16,9 @@ from locus.tools import ToolSpec
 from locus_wire.bodies import hosted_tools, join_fields, json_bytes
 from locus_wire.client import Client
 from locus_wire.exchange import exchange
-from locus_wire.foreign import describe_foreign
 from locus_wire.openai_schemas import openai_strict_schema, output_form, output_text
 from locus_wire.options import Options
-from locus_wire.response_items import between, blocks_of, conversation, key_of
+from locus_wire.response_items import between, blocks_of, conversation
 from locus_wire.streams import ErrorInAnswer, Event, Malformed, check_shape, json_of
 from locus_wire.usage import count, usage
 
@@ -54,11 +51,7 @@ async def ask(
     """
     body = body_of(request, options, stream=on_chunk is not None)
     streamed = None if on_chunk is None else _StreamedAnswer(options, on_chunk)
-    response = await exchange(
-        client, path, body, request, read=lambda data: response_of(data, options), streamed=streamed
-    )
-    notes = describe_foreign(request.messages, key_of(options.writer), options.writer)
-    return evolve(response, notes=notes) if notes else response
+    return await exchange(client, path, body, request, read=lambda data: response_of(data, options), streamed=streamed)
 
 
 # -- requests -------------------------------------------------------------------------------------
@@ -125,7 +118,7 @@ def response_of(data: Mapping[str, Any], options: Options) -> ModelResponse:
     items = data["output"]
     if not items and status == "completed":
         raise Malformed("the answer has no output")
-    message = Message(Role.ASSISTANT, blocks_of(items, options.writer))
+    message = Message(Role.ASSISTANT, blocks_of(items, options.provider))
     return ModelResponse(
         message=message,
         usage=_usage(data.get("usage") or {}),

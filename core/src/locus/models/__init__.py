@@ -8,7 +8,9 @@ if TYPE_CHECKING:
     from locus.models.call import ChildUsage as ChildUsage
     from locus.models.call import ModelCallResult as ModelCallResult
     from locus.models.cut import estimate_tokens as estimate_tokens
+    from locus.models.handoff import describe_left_out as describe_left_out
     from locus.models.handoff import get_writer as get_writer
+    from locus.models.handoff import make_plain as make_plain
     from locus.models.handoff import make_portable as make_portable
     from locus.models.handoff import mark_writer as mark_writer
     from locus.models.output import OutputError as OutputError
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "locus.models.call": ("ModelCallResult", "ChildUsage"),
     "locus.models.cut": ("estimate_tokens",),
-    "locus.models.handoff": ("get_writer", "make_portable", "mark_writer"),
+    "locus.models.handoff": ("describe_left_out", "get_writer", "make_plain", "make_portable", "mark_writer"),
     "locus.models.output": ("OutputError", "OutputSchema", "output_schema"),
     "locus.models.prices": ("PriceSource",),
     "locus.models.protocol": (

@@ -28,7 +28,7 @@ from locus.core.journal import ModelFailed
 from locus.core.lazy import Lazy
 from locus.core.messages import ASSISTANT, Message, Usage
 from locus.models.cut import cut_response
-from locus.models.handoff import make_portable, mark_writer
+from locus.models.handoff import describe_left_out, make_portable, mark_writer
 from locus.models.prices import add_cost
 from locus.models.protocol import Chunk, Model, ModelRequest, ModelResponse, ModelSettings, OnChunk, OutputSpec
 from locus.tools.cancellation import find_exit, is_failure
@@ -374,10 +374,12 @@ class ModelCall:
             if self._held is not None:
                 self._held.clear()
             await self.run.emit_restart()
-        swapped = request.model is not None and request.model is not self._own
+        swapped, notes = request.model is not None and request.model is not self._own, tuple[str, ...]()
         if swapped:
             self.model = self.run.model_for(request.model)
-            request = evolve(request, messages=make_portable(request.messages, self.model.name, own=self._own.name))
+            messages = make_portable(request.messages, self.model.name, own=self._own.name)
+            notes = describe_left_out(request.messages, messages)
+            request = evolve(request, messages=messages)
         else:
             self.model = self._own
         # Other runs of the tree may have spent since the loop asked. From here to the call nothing else runs.
@@ -424,7 +426,7 @@ class ModelCall:
             self._spend(_sanitise(used))
         if swapped:
             message = mark_writer(message, self.model.name)
-            response = evolve(response, message=message)
+            response = evolve(response, message=message, notes=(*notes, *response.notes))
         self._answer = message
         return response
 

@@ -6,15 +6,19 @@ run's own model are not marked; a turn of another model carries that one's name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from attrs import evolve
 
 from locus.core.messages import Block, Message, RawBlock, Role, TextBlock, ThinkingBlock, ToolCall
 
-__all__ = ["get_writer", "make_portable", "mark_writer"]
+__all__ = ["describe_left_out", "get_writer", "make_plain", "make_portable", "mark_writer"]
 
 _WRITER = "locus.model"
+
+#: What the wire forms that tell a refusal from a text mark it with.
+_REFUSAL = "refusal"
 
 
 def mark_writer(message: Message, model: str) -> Message:
@@ -54,20 +58,57 @@ def make_portable(messages: Iterable[Message], model: str, *, own: str) -> tuple
         if (unmarked if name is None else _provider(name)) == provider:
             kept.append(message)
             continue
-        plain = message.wire("locus.portable", _plain)
+        plain = message.wire("locus.portable", make_plain)
         if plain is not None:
             kept.append(plain)
     return tuple(kept)
 
 
-def _provider(model: str) -> str:
-    return model.partition(":")[0]
-
-
-def _plain(message: Message) -> Message | None:
+def make_plain(message: Message) -> Message | None:
+    """An assistant turn as any model can read it: its text, calls and media. None if it holds nothing else."""
     blocks: list[Block] = []
     for block in message.content:
         if isinstance(block, ThinkingBlock | RawBlock):
             continue
         blocks.append(evolve(block, extras={}) if isinstance(block, TextBlock | ToolCall) and block.extras else block)
-    return Message(message.role, tuple(blocks), name=message.name) if blocks else None
+    if tuple(blocks) == message.content and not message.extras:
+        return message
+    return evolve(message, content=tuple(blocks), extras={}) if blocks else None
+
+
+def describe_left_out(before: Iterable[Message], after: Iterable[Message]) -> tuple[str, ...]:
+    """What one conversation lacks of another, in words for `ModelResponse.notes`.
+
+    Args:
+        before: the turns as they were said.
+        after: as they are sent, see `make_portable` and `make_plain`.
+    """
+    lost = Counter(name for message in before for name in message.wire("locus.unreadable", _names))
+    lost.subtract(name for message in after for name in message.wire("locus.unreadable", _names))
+    said = {name: f"{name} ({n} blocks)" if n > 1 else name for name, n in lost.items() if n > 0}
+    marks = said.pop(_REFUSAL, None)
+    notes = [f"not sent, as only the model that wrote it can read it: {', '.join(said.values())}"] if said else []
+    return (*notes, f"sent as plain text: {marks}") if marks else tuple(notes)
+
+
+def _names(message: Message) -> tuple[str, ...]:
+    return tuple(name for block in message.content if (name := _name(block)))
+
+
+def _name(block: Block) -> str:
+    if isinstance(block, ThinkingBlock):
+        return "reasoning"
+    if isinstance(block, RawBlock):
+        kind = block.data.get("type")
+        return kind if isinstance(kind, str) and kind else "a block of its provider"
+    refused = isinstance(block, TextBlock) and any(_REFUSAL in (v, _part(v)) for v in block.extras.values())
+    return _REFUSAL if refused else ""
+
+
+def _part(value: object) -> object:
+    part = value.get("part") if isinstance(value, Mapping) else None
+    return part.get("type") if isinstance(part, Mapping) else None
+
+
+def _provider(model: str) -> str:
+    return model.partition(":")[0]

@@ -9,6 +9,7 @@ import anyio
 from locus.core.errors import ConfigError, ModelError, closest
 from locus.core.messages import Usage
 from locus.models import Chunk, ModelRequest, ModelResponse, OnChunk
+from locus_kit.origins import Origin
 from locus_plugin_anthropic.blocks import NAME, Wire
 from locus_plugin_anthropic.body import body_of
 from locus_plugin_anthropic.output import OutputPlan
@@ -64,6 +65,7 @@ class AnthropicModel:
     def __init__(self, name: str, settings: AnthropicSettings) -> None:
         self._model, self._settings = name, settings
         self._client = client_of(settings)
+        self._origin = Origin.of(NAME, settings.base_url, name)
 
     def __repr__(self) -> str:
         return f"<AnthropicModel {self._model!r}>"
@@ -92,9 +94,10 @@ class AnthropicModel:
             ModelError: see `locus_wire.errors`.
             InputError: the conversation holds media that the API does not take.
         """
-        body, asked = body_of(request, self._model, self._settings)
+        readable, notes = self._origin.read(request)
+        body, asked = body_of(readable, self._model, self._settings)
         try:
-            return await self._read_answer(body, asked, on_chunk)
+            return self._origin.sign(await self._read_answer(body, asked, on_chunk), notes)
         except NotFound as e:
             await self._add_nearest(e, request.deadline)
             raise
@@ -106,7 +109,7 @@ class AnthropicModel:
             ModelError: see `locus_wire.errors`.
             InputError: the conversation holds media that the API does not take.
         """
-        body, _ = body_of(request, self._model, self._settings)
+        body, _ = body_of(self._origin.read(request)[0], self._model, self._settings)
         counted = json_bytes({key: body[key] for key in _COUNTED if key in body})
         return await self._client.post(f"{_PATH}/count_tokens", counted, _count, deadline=request.deadline)
 

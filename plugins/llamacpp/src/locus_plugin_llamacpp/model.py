@@ -12,6 +12,7 @@ from attrs import frozen
 
 from locus.core.messages import Block, Message, Role, TextBlock, ThinkingBlock, ToolCall, Usage
 from locus.models import Chunk, ModelRequest, ModelResponse, OnChunk, Price, StopReason
+from locus_kit.origins import Origin
 from locus_plugin_llamacpp.catalogue import CATALOGUE
 from locus_plugin_llamacpp.engine import Engine, shared_engine
 from locus_plugin_llamacpp.errors import DeadlinePassed
@@ -86,6 +87,7 @@ class LlamaCppModel:
 
     def __init__(self, source: Source, settings: LlamaCppSettings) -> None:
         self._source, self._settings = source, settings
+        self._origin = Origin.of("llamacpp", "", source.name)
 
     @property
     def name(self) -> str:
@@ -137,10 +139,11 @@ class LlamaCppModel:
             DeadlinePassed: the request's deadline came first.
             ModelError: see `locus_plugin_llamacpp.errors`.
         """
+        request, notes = self._origin.read(request)
         if request.deadline is None:
-            return await self._complete(request, on_chunk)
+            return self._origin.sign(await self._complete(request, on_chunk), notes)
         with anyio.CancelScope(deadline=request.deadline):
-            return await self._complete(request, on_chunk)
+            return self._origin.sign(await self._complete(request, on_chunk), notes)
         raise DeadlinePassed(self.name)
 
     async def _complete(self, request: ModelRequest, on_chunk: OnChunk | None) -> ModelResponse:

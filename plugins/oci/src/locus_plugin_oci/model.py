@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from locus.core.errors import ConfigError
 from locus.models import ModelRequest, ModelResponse, OnChunk
 from locus.plugin import Lazy
+from locus_kit.origins import Origin
 from locus_plugin_oci.credentials import Credentials
 from locus_plugin_oci.errors import CredentialsUnusable
 from locus_plugin_oci.names import form_of
@@ -98,6 +99,11 @@ class OciModel:
             InputError: the request holds what the model cannot be sent.
         """
         client = self._client()
+        origin = Origin.of(f"oci.{self.form}", client.endpoint.base_url, self._model)
+        readable, notes = origin.read(request)
+        return origin.sign(await self._ask(client, readable, on_chunk), notes)
+
+    async def _ask(self, client: Client, request: ModelRequest, on_chunk: OnChunk | None) -> ModelResponse:
         if self.form == "chat":
             return await chat_completions.ask(client, "/chat/completions", request, self._options, on_chunk)
         if self.form == "responses":

@@ -12,6 +12,7 @@ import anyio
 
 from locus.core.errors import ConfigError
 from locus.models import ModelRequest, ModelResponse, OnChunk, Price
+from locus_kit.origins import Origin
 from locus_plugin_ollama.address import Address, address
 from locus_plugin_ollama.answers import Answer
 from locus_plugin_ollama.errors import PROVIDER, ModelMissing, too_long, unreachable
@@ -75,6 +76,7 @@ class OllamaModel:
     def __init__(self, model: str, settings: OllamaSettings, environ: Mapping[str, str] | None = None) -> None:
         self._model, self._settings = model, settings
         self._place = address(settings.base_url, os.environ if environ is None else environ)
+        self._origin = Origin.of(PROVIDER, self._place.url, model)
         #: Asks the server.
         self.client = client_of(settings, self._place)
 
@@ -107,7 +109,8 @@ class OllamaModel:
             ModelMissing: the server has no such model.
             ModelError: see `locus_wire.errors`.
         """
-        planned = plan(request)
+        readable, notes = self._origin.read(request)
+        planned = plan(readable)
         body = body_of(planned.request, self._model, self._settings, stream=on_chunk is not None)
         answer = Answer(self._model, len(request.messages), planned.final, think_tags=self._settings.think_tags)
         try:
@@ -123,7 +126,7 @@ class OllamaModel:
             raise unreachable(e, self._place.url, here=self._place.here) from e
         except ContextTooLong as e:
             raise too_long(e) from e
-        return planned.read(response)
+        return self._origin.sign(planned.read(response), notes)
 
     async def _stream(self, answer: Answer, body: bytes, on_chunk: OnChunk, deadline: float | None) -> ModelResponse:
         done: list[ModelResponse] = []

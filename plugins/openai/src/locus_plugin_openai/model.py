@@ -7,11 +7,12 @@ from urllib.parse import quote
 
 from locus.core.errors import ConfigError
 from locus.models import ModelRequest, ModelResponse, OnChunk
+from locus_kit.origins import Origin
 from locus_plugin_openai.servers import server_of
 from locus_plugin_openai.settings import OpenAISettings
 from locus_wire import chat_completions, responses
 from locus_wire.client import Client
-from locus_wire.options import Options, origin_of
+from locus_wire.options import Options
 from locus_wire.pools import Session
 
 __all__ = ["OpenAIModel", "make"]
@@ -47,13 +48,13 @@ class OpenAIModel:
         chat = settings.api == "chat" or (settings.api == "auto" and server.kind != "openai")
         self._ask = chat_completions.ask if chat else responses.ask
         self._path = "/chat/completions" if chat else "/responses"
+        self._origin = Origin.of(f"openai.{'chat' if chat else 'responses'}", server.endpoint.base_url, name)
         if server.deployments and chat:
             self._path = f"/deployments/{quote(name, safe='')}{self._path}"
         known = server.kind != "other"
         self._options = Options(
             provider="openai",
             model=name,
-            origin=origin_of(server.endpoint.base_url, name),
             strict=known if settings.strict is None else settings.strict,
             structured=settings.structured_output,
             max_tokens=settings.max_tokens_field or ("max_completion_tokens" if known else "max_tokens"),
@@ -92,7 +93,9 @@ class OpenAIModel:
             ModelError: see `locus_wire.errors`.
             InputError: the request holds what the server cannot be sent.
         """
-        return await self._ask(self._client, self._path, request, self._options, on_chunk)
+        asked, notes = self._origin.read(request)
+        response = await self._ask(self._client, self._path, asked, self._options, on_chunk)
+        return self._origin.sign(response, notes)
 
 
 def _reasoning(settings: OpenAISettings, *, chat: bool) -> dict[str, Any]:

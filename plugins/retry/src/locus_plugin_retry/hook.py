@@ -10,7 +10,7 @@ from attrs import evolve
 
 from locus.core.errors import BudgetExceeded, JournalError, ModelError
 from locus.core.messages import ToolCall
-from locus.models import Model, ModelRequest, ModelResponse, get_writer, make_portable
+from locus.models import Model, ModelRequest, ModelResponse, describe_left_out, get_writer, make_portable
 from locus.plugin import Decision, Event, Hook, Reject, RunContext, StashKey, hookimpl
 from locus_plugin_retry.attempts import EmptyAnswer, ModelAttempts, RetriesExhausted, Sleep
 from locus_plugin_retry.breakers import Breakers
@@ -105,7 +105,7 @@ class ModelRetryHook(Hook):
         chain = (request.model, *self.settings.fallback)
         for place, model in enumerate(chain):
             name = _name(model)
-            asked = _legal(request, name, run) if not place else evolve(request, model=model)
+            asked, notes = _legal(request, name, run) if not place else (evolve(request, model=model), ())
             if place:
                 await run.emit(ModelFallbackEvent(model=_name(chain[place - 1]), fallback=name, reason=story[-1]))
             asking = ModelAttempts(self.settings, self._models, call_next, asked, name, run, self._sleep)
@@ -138,7 +138,7 @@ class ModelRetryHook(Hook):
                 if place:
                     run.stash[_MIXED] = True
                     count(run, fallbacks=(name,))
-                return response
+                return evolve(response, notes=(*notes, *response.notes)) if notes else response
         if failure is not None and empty is None:
             for told in story[:-1]:
                 failure.add_note(f"before: {told}")
@@ -153,12 +153,15 @@ def _name(model: Any) -> str:
     return model if isinstance(model, str) else str(getattr(model, "name", ""))
 
 
-def _legal(request: ModelRequest, name: str, run: RunContext) -> ModelRequest:
-    """The request without what fallback models of other providers have signed in earlier turns."""
+def _legal(request: ModelRequest, name: str, run: RunContext) -> tuple[ModelRequest, tuple[str, ...]]:
+    """The request without what fallback models of other providers have signed in earlier turns, and notes on that."""
     mixed = run.stash.get(_MIXED, None)
     if mixed is None:  # looked for once in a segment of a run: later turns are known
         mixed = run.stash[_MIXED] = any(get_writer(message) is not None for message in request.messages)
-    return evolve(request, messages=make_portable(request.messages, name, own=name)) if mixed else request
+    if not mixed:
+        return request, ()
+    messages = make_portable(request.messages, name, own=name)
+    return evolve(request, messages=messages), describe_left_out(request.messages, messages)
 
 
 def _make_decide_hook(tools: Breakers) -> Callable[..., Awaitable[Decision | None]]:

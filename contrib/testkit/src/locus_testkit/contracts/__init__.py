@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from locus_testkit.contracts.base import Contract, ContractBroken
 from locus_testkit.contracts.features import FeatureUnknown, needs
-from locus_testkit.contracts.model import ModelContract, ModelFeatures, SentRequest
+from locus_testkit.contracts.model import Differs, ModelContract, ModelFeatures, SentRequest
 from locus_testkit.contracts.plugin import PluginContract
 from locus_testkit.contracts.store import JournalStoreContract, StoreFeatures
 
 __all__ = [
     "Contract",
     "ContractBroken",
+    "Differs",
     "FeatureUnknown",
     "JournalStoreContract",
     "ModelContract",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import pytest
 from attrs import frozen
@@ -18,6 +18,7 @@ from locus_testkit.scripted_model import Turn
 
 __all__ = [
     "TEMPERATURE",
+    "Differs",
     "MakeModel",
     "ModelFeatures",
     "Promises",
@@ -29,6 +30,9 @@ __all__ = [
     "system",
     "user",
 ]
+
+#: In what two models of one provider differ.
+Differs: TypeAlias = Literal["host", "family"]
 
 #: Makes the model under test; see `ModelContract.make_model`.
 MakeModel: TypeAlias = Callable[..., Awaitable[Model]]
@@ -50,6 +54,8 @@ class ModelFeatures:
         failures: an exception among the answers makes the provider fail that way; needs ``exact``.
         deadline: it ends by ``ModelRequest.deadline`` by itself (the loop enforces the deadline in any case).
         wire: `ModelContract.sent_requests` shows what the provider was given.
+        moves: what only another model can read of a conversation is left out of its requests, with notes; needs
+            ``exact``, ``tools`` and `ModelContract.sent_requests`, and with ``wire`` `ModelContract.make_relative`.
     """
 
     exact: bool = False
@@ -63,6 +69,7 @@ class ModelFeatures:
     failures: bool = False
     deadline: bool = False
     wire: bool = False
+    moves: bool = False
 
 
 @frozen(kw_only=True)
@@ -104,6 +111,16 @@ class Promises(Contract):
         """
         raise NotImplementedError(f"{type(self).__name__} needs make_model(self, *answers), which gives a Model")
 
+    def make_relative(self, differs: Differs, *answers: Turn) -> Model | Awaitable[Model]:
+        """A model of the same provider that cannot read what the one of `make_model` signs (feature ``moves``).
+
+        Args:
+            differs: whether its server has another host, or the model is of another family (``"llama"``, not
+                ``"qwen"``). Without a server, its family differs for both.
+            answers: see `make_model`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} declares moves and needs make_relative(self, differs, ...)")
+
     async def close_model(self, model: Model) -> None:
         """Close a model: awaits its ``aclose()`` where it has one."""
         close = getattr(model, "aclose", None)
@@ -119,8 +136,8 @@ class Promises(Contract):
         """Makes models; all are closed at the end."""
         made: list[Model] = []
 
-        async def one_more(*answers: Turn) -> Model:
-            given = self.make_model(*answers)
+        async def one_more(*answers: Turn, differs: Differs | None = None) -> Model:
+            given = self.make_model(*answers) if differs is None else self.make_relative(differs, *answers)
             model = await given if inspect.isawaitable(given) else given
             made.append(model)
             return model

@@ -7,15 +7,18 @@ from collections.abc import Set
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from attrs import evolve
 
-from locus import Agent
+from locus import Agent, ModelCompleteEvent
 from locus.core import freeze
 from locus.core.errors import InputError, ModelError
 from locus.core.messages import Block, Message, RawBlock, Role, TextBlock, ThinkingBlock, ToolCall
+from locus.journal import MemoryStore
 from locus.models import Model, ModelRequest
 from locus_testkit.contracts._model import (
     TEMPERATURE,
+    Differs,
     MakeModel,
     Promises,
     SentRequest,
@@ -27,7 +30,7 @@ from locus_testkit.contracts._model import (
     user,
 )
 from locus_testkit.contracts.features import needs
-from locus_testkit.scripted_model import call
+from locus_testkit.scripted_model import ScriptedModel, call
 
 __all__ = ["HistoryPromises"]
 
@@ -66,6 +69,49 @@ class HistoryPromises(Promises):
             blocks.append(RawBlock("", freeze({"type": "opaque", "data": "opaque-7f3a"})))
         blocks.append(ToolCall("", "temperature", freeze({"city": "city-7f3a"})))
         return Message(Role.ASSISTANT, tuple(blocks))
+
+    @needs("exact", "tools", "moves")
+    async def test_what_another_model_wrote_for_itself_is_left_out_and_noted(self, make: MakeModel) -> None:
+        """A thread that another provider's model began: its words and calls are sent, and notes name the rest."""
+        before = ScriptedModel(_foreign_turn(), "Bye.", name="another:model")
+        notes, wire = await self._move(before, await make("Done."))
+        assert "alien" not in wire, wire
+        for said in ("cited-7f3a", "refused-7f3a", "city-7f3a", "Bye."):
+            assert said in wire, f"{said} in {wire}"
+        for left_out in ("reasoning", "redacted_thinking", "compaction", "refusal"):
+            assert left_out in notes, notes
+
+    @needs("exact", "tools", "wire", "moves")
+    @pytest.mark.parametrize(("differs",), [("host",), ("family",)])  # noqa: PT006  # as `proof` reads them
+    async def test_what_a_relative_wrote_for_itself_is_left_out_and_noted(
+        self, make: MakeModel, differs: Differs
+    ) -> None:
+        """A thread that moves to another server of the same provider, or to a model of another family."""
+        notes, wire = await self._move(await make(self._rich_turn(), "Bye."), await make("Done.", differs=differs))
+        own = [mark for mark in self._marks() if mark not in ("said-7f3a", "city-7f3a")]
+        assert [mark for mark in own if mark in wire] == []
+        assert "said-7f3a" in wire
+        assert "city-7f3a" in wire
+        assert bool(notes) == bool(own)
+        for mark, kind in (("thought-7f3a", "reasoning"), ("opaque-7f3a", "opaque")):
+            assert (kind in notes) == (mark in own), notes
+
+    async def _move(self, before: Model, after: Model) -> tuple[str, str]:
+        """Begin a thread with one model and go on with another: the notes on the last call, and what was sent."""
+
+        def temperature(city: str) -> str:
+            """Give the temperature of a city in degrees Celsius."""
+            return "21"
+
+        store, notes = MemoryStore(), list[str]()
+        begun = await Agent[Any, Any](before, tools=[temperature], checkpointer=store).run(_PARIS, thread_id="moved")
+        begun.raise_for_failure()
+        run = Agent[Any, Any](after, tools=[temperature], checkpointer=store).run("Go on.", thread_id="moved")
+        async for event in run:
+            if isinstance(event, ModelCompleteEvent):
+                notes += event.notes
+        run.result.raise_for_failure()
+        return "; ".join(notes), _dump(list(self.sent_requests(after)[-1].messages))
 
     @needs("exact", "tools", "wire")
     async def test_every_request_begins_as_the_one_before(self, make: MakeModel) -> None:
@@ -143,6 +189,30 @@ class HistoryPromises(Promises):
     async def test_very_long_request_is_answered_or_refused(self, make: MakeModel) -> None:
         """Half a million characters get an answer, or the error that says that the window is too small."""
         await _check_survives(await make("pong"), build_request("Answer with the one word pong. " + "word " * 100_000))
+
+
+def _foreign_turn() -> Message:
+    """What several providers keep in a turn, all of it of a model that the one under test does not know."""
+    kept = {"id": "alien-id", "reasoning_details": [{"data": "alien-encrypted"}], "response": {"x": "alien"}}
+    forms = ("anthropic", "openai.chat", "openai.responses", "ollama", "oci.generic", "oci.cohere", "gemini")
+    of_call = {form: {"id": "alien-item", "extra_content": {"signature": "alien-signed"}} for form in forms}
+    part = {"type": "output_text", "text": "", "annotations": [{"url": "alien-url"}]}
+    return Message(
+        Role.ASSISTANT,
+        (
+            ThinkingBlock("alien-thought", "alien-signature", extras=freeze(dict.fromkeys(forms, "reasoning_content"))),
+            ThinkingBlock("alien-unsigned", extras=freeze({"oci.generic": True})),
+            RawBlock("anthropic", freeze({"type": "redacted_thinking", "data": "alien-redacted"})),
+            *(
+                RawBlock(name, freeze({"type": "compaction", "encrypted_content": "alien-compacted"}))
+                for name in ("openai", "oci", "ollama", "llamacpp", "")
+            ),
+            TextBlock("cited-7f3a", extras=freeze({"citations": ["alien-source"], "openai.responses": {"part": part}})),
+            TextBlock("refused-7f3a", extras=freeze(dict.fromkeys(forms, "refusal"))),
+            ToolCall("call_1", "temperature", freeze({"city": "city-7f3a"}), extras=freeze(of_call)),
+        ),
+        extras=freeze({**dict.fromkeys(forms, kept), "llamacpp": "alien-text"}),
+    )
 
 
 async def _check_survives(model: Model, request: ModelRequest) -> None:

@@ -7,12 +7,12 @@ cancelled.
 
 from __future__ import annotations
 
-from locus_testkit.contracts._model import ModelFeatures, SentRequest
+from locus_testkit.contracts._model import Differs, ModelFeatures, SentRequest
 from locus_testkit.contracts._model_answers import AnswerPromises
 from locus_testkit.contracts._model_ends import EndPromises
 from locus_testkit.contracts._model_history import HistoryPromises
 
-__all__ = ["ModelContract", "ModelFeatures", "SentRequest"]
+__all__ = ["Differs", "ModelContract", "ModelFeatures", "SentRequest"]
 
 
 class ModelContract(AnswerPromises, HistoryPromises, EndPromises):
