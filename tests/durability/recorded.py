@@ -20,7 +20,7 @@ import apsw
 from attrs import define, field
 from tests.durability.disk import Create, Disk, Op, Resize, Sync, SyncNames, Unlink, Write
 
-__all__ = ["Recording", "recorded"]
+__all__ = ["NamedVFS", "Recording", "connecting_through", "recorded"]
 
 _KEPT = apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_MAIN_JOURNAL | apsw.SQLITE_OPEN_WAL
 _JOURNALS = apsw.SQLITE_OPEN_MAIN_JOURNAL | apsw.SQLITE_OPEN_WAL
@@ -94,10 +94,18 @@ class _File(apsw.VFSFile):
             self._names_too = False
 
 
-class _Files(apsw.VFS):
-    def __init__(self, name: str, recording: Recording) -> None:
+class NamedVFS(apsw.VFS):
+    """A file system that stands between SQLite and that of the system."""
+
+    def __init__(self, name: str) -> None:
         super().__init__(name, "")
-        self.name, self._recording = name, recording
+        self.name = name
+
+
+class _Files(NamedVFS):
+    def __init__(self, name: str, recording: Recording) -> None:
+        super().__init__(name)
+        self._recording = recording
 
     def xOpen(self, name: apsw.URIFilename | str | None, flags: list[int]) -> apsw.VFSFile:  # noqa: N802
         if name is None or not flags[0] & _KEPT:
@@ -183,7 +191,18 @@ def recorded(recording: Recording, synchronous: str | None = None) -> Iterator[N
         recording: of the one folder that their files are in; it is new.
         synchronous: what connections are set to, whatever the store asks for; None = what it asks for.
     """
-    files = _Files(f"recorded-{uuid4().hex}", recording)
+    with connecting_through(_Files(f"recorded-{uuid4().hex}", recording), synchronous):
+        yield
+
+
+@contextmanager
+def connecting_through(files: NamedVFS, synchronous: str | None = None) -> Iterator[None]:
+    """Have every connection of this process to a file that is opened meanwhile write through a file system of apsw.
+
+    Args:
+        files: the file system; it is given back at the end.
+        synchronous: what connections are set to, whatever the store asks for; None = what it asks for.
+    """
     connect = sqlite3.connect
 
     def instead(path: Any, **options: Any) -> Any:

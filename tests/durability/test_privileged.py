@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -25,7 +25,9 @@ from tests.durability.programs import ROOT
 from tests.durability.writer import PROGRAM, Full, log_of
 
 from locus.core.errors import StoreError
-from locus_plugin_sqlite import DiskFull
+from locus.core.journal import Outcome, StepId
+from locus.journal.store import Appended, Claim
+from locus_plugin_sqlite import DiskFull, SqliteStore
 
 pytestmark = pytest.mark.privileged
 
@@ -88,6 +90,101 @@ def test_a_run_on_a_full_disk_loses_nothing_and_goes_on_when_there_is_room(tmp_p
         assert all(isinstance(error, DiskFull) for error in told), told
         failed += bool(told)
     assert 10 <= failed < 35
+
+
+# -- deleting on a full disk -----------------------------------------------------------------------------
+
+
+def filled_up(folder: Path) -> None:
+    """Write until the disk has not a byte left."""
+    with (folder / "ballast").open("ab", buffering=0) as file:
+        for size in (2**16, 2**12, 1):
+            with suppress(OSError):
+                while True:
+                    file.write(os.urandom(size))
+    os.sync()
+
+
+def outcome(n: int) -> Outcome:
+    return Outcome(run_id="run", step_id=StepId(0, "s", n), value=os.urandom(2000).hex())
+
+
+async def told_until_full(store: SqliteStore, claim: Claim) -> int:
+    """Append until there is no room; gives how many entries were stored."""
+    for n in range(100_000):
+        try:
+            await store.append(claim, [outcome(n)])
+        except DiskFull:
+            return n
+    raise AssertionError("the disk was never full")
+
+
+@contextmanager
+def disk(kind: str, place: Path) -> Iterator[Path]:
+    place.mkdir()
+    if kind == "memory":
+        with memory(place / "mounted", 8 * MB):
+            yield place / "mounted"
+        return
+    formatted(place / "image", 12 * MB)
+    with image(place / "image", place / "mounted"):
+        yield place / "mounted"
+
+
+@pytest.mark.parametrize("kind", ["memory", "image"])
+@pytest.mark.parametrize("again", [False, True], ids=["the same store", "a new store"])
+def test_what_filled_the_disk_can_be_deleted_and_its_room_used_again(kind: str, again: bool, tmp_path: Path) -> None:
+    async def given() -> None:
+        path = folder / "runs.db"
+        store = SqliteStore(path)
+        for round_number in range(3):
+            kept = await store.claim("kept", "w")
+            await store.append(kept, [outcome(0)])
+            await store.release(kept)
+            claim = await store.claim("large", "w")
+            stored = await told_until_full(store, claim)
+            assert stored > 100, round_number
+            assert len(await store.read("large")) == stored
+            await store.release(claim)
+            if again:
+                await store.aclose()
+                store = SqliteStore(path)
+
+            assert await store.delete("large") is True
+        assert [info.thread_id for info in await store.threads()] == ["kept"]
+        assert len(await store.read("kept")) == 3
+        assert (await store.verify()).damage == ()
+        await store.aclose()
+
+    with disk(kind, tmp_path / "disk") as folder:
+        anyio.run(given)
+
+
+@pytest.mark.parametrize("kind", ["memory", "image"])
+def test_a_thread_can_be_deleted_where_others_took_the_last_byte(kind: str, tmp_path: Path) -> None:
+    async def given() -> None:
+        path = folder / "runs.db"
+        async with SqliteStore(path) as store:
+            for name in ("kept", "large"):
+                claim = await store.claim(name, "w")
+                for n in range(1 if name == "kept" else 800):
+                    await store.append(claim, [outcome(n)])
+                await store.release(claim)
+        filled_up(folder)
+
+        async with SqliteStore(path) as store:
+            assert {info.thread_id for info in await store.threads()} == {"kept", "large"}
+            assert await store.delete("large") is True
+        async with SqliteStore(path) as store:
+            claim = await store.claim("kept", "w")
+            for n in range(1, 60):
+                assert await store.append(claim, [outcome(n)]) is Appended.OK
+            assert len(await store.read("kept")) == 60
+            await store.release(claim)
+            assert (await store.verify()).damage == ()
+
+    with disk(kind, tmp_path / "disk") as folder:
+        anyio.run(given)
 
 
 # -- a power cut -----------------------------------------------------------------------------------------

@@ -32,17 +32,27 @@ _LOG_PAGES = 256
 _inherited: set[tuple[int, int]] = set()
 
 
-def open_file(path: Path, settings: SqliteSettings) -> sqlite3.Connection:
+def open_file(path: Path, settings: SqliteSettings, *, alone: bool = False) -> sqlite3.Connection:
     """A connection that commits by itself to a file of this version, which is created where it is missing.
+
+    Args:
+        path: the file.
+        settings: how it is kept.
+        alone: keep all others out until the connection is closed: then SQLite needs no shared memory, which is a file,
+            and can read on a full disk.
 
     Raises:
         FileProblem: it cannot be used.
         sqlite3.Error: the same, as SQLite reports it.
     """
     _look(path)
-    db = sqlite3.connect(path, timeout=settings.busy_timeout, isolation_level=None, cached_statements=64)
+    wait = 0.0 if alone else settings.busy_timeout
+    db = sqlite3.connect(path, timeout=wait, isolation_level=None, cached_statements=64)
     try:
-        settle(db, path, settings.busy_timeout)
+        if alone:
+            db.execute("PRAGMA locking_mode=EXCLUSIVE")
+            db.execute("PRAGMA temp_store=MEMORY")
+        settle(db, path, wait)
         db.execute(f"PRAGMA synchronous={settings.sync}")
         if sys.platform == "darwin":  # fsync alone does not empty the disk's cache there
             db.execute("PRAGMA fullfsync=1")

@@ -46,6 +46,12 @@ class Operation(Generic[T]):
         """Read and write."""
         raise NotImplementedError
 
+    def squeeze(self, session: Session) -> None:
+        """Do it where the disk was full; what fails with an error of SQLite is undone."""
+        session.copy_log()  # then the log begins anew, in the room that it has
+        with session.transaction(writes=self.writes, durable=self.durable):
+            self.apply(session)
+
     def finish(self, session: Session) -> None:
         """What is done once it is committed, and must not keep a transaction open."""
 

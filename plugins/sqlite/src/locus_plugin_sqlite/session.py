@@ -7,7 +7,7 @@ import os
 import sqlite3
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 from weakref import WeakSet
 
 from attrs import define, field
@@ -18,6 +18,7 @@ from locus_plugin_sqlite.errors import FileGone, FileProblem
 from locus_plugin_sqlite.failures import problem
 from locus_plugin_sqlite.file import Files, forget, open_file
 from locus_plugin_sqlite.liveness import Holder, Process, micros, this_process
+from locus_plugin_sqlite.room import Reserve, lacks_room, punch_free_pages
 from locus_plugin_sqlite.settings import SqliteSettings
 
 if TYPE_CHECKING:
@@ -72,6 +73,10 @@ class Session:
         self.worker: int | None = None
         self._db: sqlite3.Connection | None = None
         self._files: Files | None = None
+        self._reserve = Reserve(path)
+        #: The file where this connection keeps all others out of it; held open for longer than that connection, since
+        #: closing a file gives up the locks that its process has on it.
+        self._alone: IO[bytes] | None = None
         #: Whether the row of every thread was compared with its checksum.
         self.verified = False
         self._due = float("inf")
@@ -114,11 +119,79 @@ class Session:
                     ) from None
                 raise
             return
-        try:
-            self._db = open_file(self.path, self.settings)
-        except sqlite3.Error as e:
-            raise problem(e, self.path, self.settings.busy_timeout) from e
+        # Where there is no room for its shared memory SQLite fails, or dies of a signal.
+        if not (self.path.exists() and lacks_room(self.path) and self._open_alone()):
+            try:
+                self._db = open_file(self.path, self.settings)
+            except sqlite3.Error as e:
+                raise problem(e, self.path, self.settings.busy_timeout) from e
+            self._reserve.hold()
         self._files = Files(self.path)
+
+    # -- room -------------------------------------------------------------------------------------
+
+    def _open_alone(self) -> bool:
+        """Open the file and keep all others out of it, unless one of them is there."""
+        self._alone = self.path.open("r+b", buffering=0)
+        try:
+            self._db = open_file(self.path, self.settings, alone=True)
+        except sqlite3.Error:
+            self.let_others_in()
+        return self._alone is not None
+
+    def let_others_in(self) -> None:
+        """Close a file that all others were kept out of; the next call opens it anew."""
+        if self._alone is not None:
+            if self._db is not None:
+                self._db.close()
+            self._alone.close()
+            self._db = self._files = self._alone = None
+
+    def copy_log(self) -> bool:
+        """Copy the log into the file, where that has room to grow and nobody reads what came before."""
+        try:
+            _, pages, copied = self.db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        except sqlite3.Error:
+            return False
+        return bool(pages == copied)
+
+    def release_reserve(self) -> None:
+        """Let the room go that is held for a deletion."""
+        self._reserve.release()
+        self.copy_log()
+
+    def do_without_log(self) -> None:
+        """Have SQLite change the file in place, and remember in memory what was there, until others are let in.
+
+        It needs no room then. No other process may have the file open, and a crash in the moment of a commit can
+        damage it.
+
+        Raises:
+            FileProblem: it cannot be opened alone, or its log cannot be copied into it.
+        """
+        if self._alone is None:
+            self.db.close()
+            self._db = self._files = None
+            if not self._open_alone():
+                self.ready()
+                return
+            self._files = Files(self.path)
+        self.db.execute("PRAGMA journal_mode=MEMORY")
+
+    def restore_room(self) -> None:
+        """After a deletion: give its room back to a disk that had none at all, and hold the reserve again."""
+        if self._alone is not None:
+            if self.db.execute("PRAGMA journal_mode").fetchone() == ("memory",):
+                punch_free_pages(self._alone)
+                self.db.execute("PRAGMA journal_mode=WAL")
+        elif not self._reserve.is_held:
+            with contextlib.suppress(sqlite3.Error):
+                self.db.execute("PRAGMA busy_timeout=0")
+                self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self.db.execute(f"PRAGMA busy_timeout={round(self.settings.busy_timeout * 1000)}")
+            self._reserve.hold()
+
+    # -- the end ----------------------------------------------------------------------------------
 
     def _save_log(self) -> bool:
         """Write a log that has no name any more, and that this connection still has open, into the file."""
@@ -139,6 +212,7 @@ class Session:
     def _lose(self) -> None:
         # What was held is not there any more; the next call starts on whatever lies there now.
         forget(self.db)
+        self._reserve.release()
         self._db = self._files = self.worker = None
         self.verified = False
         self.held.clear()
@@ -164,11 +238,14 @@ class Session:
             self.ready()  # a connection to a file that is gone must not be closed
         except FileProblem:
             return
+        # SQLite writes to its log, and copies it into the file, which may grow by that.
+        self._reserve.release()
         # Without its row this store is taken for dead when its process or its lease ends.
         with contextlib.suppress(sqlite3.Error):
             self._give_back()
         self.db.close()
         self._db = self._files = None
+        self.let_others_in()
 
     @contextlib.contextmanager
     def transaction(self, *, writes: bool = True, durable: bool = True) -> Iterator[None]:
@@ -263,6 +340,7 @@ class Session:
                     self.register()
             for token in settled:
                 del self.owed[token]
+        self.let_others_in()
         self.schedule_renewal()
 
     def write_owed(self) -> tuple[str, ...]:

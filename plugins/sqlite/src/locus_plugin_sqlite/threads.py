@@ -47,6 +47,13 @@ _IDENTITY_COLUMNS = _COLUMNS.count(",") + 1
 _JSON_TYPES = {str: "text", int: "integer", float: "real", type(None): "null"}
 
 
+#: Threads that were deleted and that no fork needs: a deletion in pieces did not get to its end.
+_LEFT = "SELECT id FROM threads WHERE name IS NULL AND id NOT IN (SELECT parent FROM threads WHERE parent IS NOT NULL)"
+
+#: Rows that are deleted at once on a full disk: some 40 pages of the log.
+_PIECE = 32
+
+
 class Listing(Operation[tuple[ThreadInfo, ...]]):
     """The threads that a query selects, the most recently changed first."""
 
@@ -256,31 +263,65 @@ class Forking(Operation[None]):
 
 
 class Deleting(Operation[bool]):
-    """Forget a thread, except what its forks begin with."""
+    """Forget a thread, except what its forks begin with.
 
-    __slots__ = ("_head", "_name")
+    On a full disk, in pieces: SQLite logs every page that it takes a row from. The thread's name is deleted first; of
+    what a crash leaves behind, the next deletion deletes the rest.
+    """
+
+    __slots__ = ("_head", "_name", "_thread")
 
     def __init__(self, name: str, head: int | None = None) -> None:
         super().__init__(result=False)
         self._name, self._head = name, head
+        #: The thread, once its name was deleted in a transaction of its own.
+        self._thread: int | None = None
 
     def apply(self, session: Session) -> None:
         """Delete what nothing else needs."""
-        db = session.db
         session.write_owed()
+        thread = self._forget(session) if self._thread is None else self._thread
+        self.result = thread is not None
+        if thread is not None:
+            for left in (thread, *(left for (left,) in session.db.execute(_LEFT).fetchall())):
+                _trim_line(session.db, left)
+
+    def _forget(self, session: Session) -> int | None:
         refusal = busy_error(session, self._name)
         if refusal is not None:
             raise refusal
         # Not compared with its checksum: a damaged thread can be deleted.
-        found = db.execute(f"SELECT {IDENTITY}, head, tip FROM threads WHERE name=?", (self._name,)).fetchone()  # noqa: S608
+        found = session.db.execute(f"SELECT {IDENTITY}, head, tip FROM threads WHERE name=?", (self._name,)).fetchone()  # noqa: S608
         row = None if found is None else ThreadRow(*found)
-        self.result = row is not None and self._head in (None, row.head)
-        if row is None or not self.result:
-            return
-        forget_name(db, row)
-        thread: int | None = row.id
-        while thread is not None:
-            thread = _trim(db, thread)
+        if row is None or self._head not in (None, row.head):
+            return None
+        forget_name(session.db, row)
+        return row.id
+
+    def squeeze(self, session: Session) -> None:
+        """Delete it with the room that is held for that, or, where this is not enough, without a log."""
+        session.release_reserve()
+        try:
+            self._delete_in_pieces(session)
+        except sqlite3.Error:
+            session.do_without_log()
+        with session.transaction():
+            self.apply(session)
+
+    def _delete_in_pieces(self, session: Session) -> None:
+        with session.transaction():
+            session.write_owed()
+            thread = self._forget(session)
+        self._thread = thread
+        going = thread is not None
+        while thread is not None and going:
+            with session.transaction():
+                going = _delete_rows(session.db, thread)
+            session.copy_log()
+
+    def finish(self, session: Session) -> None:
+        """Hold again what was let go for it."""
+        session.restore_room()
 
 
 def _remove(db: sqlite3.Connection, thread: int) -> None:
@@ -288,26 +329,51 @@ def _remove(db: sqlite3.Connection, thread: int) -> None:
     db.execute("UPDATE file SET threads=threads-1")
 
 
+def _trim_line(db: sqlite3.Connection, thread: int | None) -> None:
+    """Delete of a deleted thread what no fork needs, and of those that it is a fork of."""
+    while thread is not None:
+        thread = _trim(db, thread)
+
+
 def _trim(db: sqlite3.Connection, thread: int) -> int | None:
     """Delete of a deleted thread what no fork needs; gives its parent where that may shrink as well."""
     name, parent = db.execute("SELECT name, parent FROM threads WHERE id=?", (thread,)).fetchone() or ("", None)
     if name is not None:
         return None
-    (needed,) = db.execute("SELECT max(parent_at) FROM threads WHERE parent=?", (thread,)).fetchone()
-    base, end = thread << SHIFT, thread << SHIFT | MASK
-    first = after = base
-    if needed is not None:
-        # The row that holds the last entry that is needed may end behind it.
-        holds = "SELECT min(key) FROM entries WHERE key BETWEEN ? AND ?"
-        first = (db.execute(holds, (base | needed, end)).fetchone()[0] or base | needed) + 1
-        after = (base | needed) + 1
+    first, after, end = _find_unneeded(db, thread)
     db.execute("DELETE FROM entries WHERE key BETWEEN ? AND ?", (first, end))
     db.execute("DELETE FROM snapshots WHERE key BETWEEN ? AND ?", (after, end))
     blobs.collect(db, [*blobs.drop(db, first, end), *blobs.drop(db, -end, -after)])
-    if needed is not None:
+    if first != thread << SHIFT:
         return None
     _remove(db, thread)
     return None if parent is None else int(parent)
+
+
+def _find_unneeded(db: sqlite3.Connection, thread: int) -> tuple[int, int, int]:
+    """What no fork needs of a thread: the keys of the first row, of the first snapshot, and of the last of both."""
+    (needed,) = db.execute("SELECT max(parent_at) FROM threads WHERE parent=?", (thread,)).fetchone()
+    base, end = thread << SHIFT, thread << SHIFT | MASK
+    if needed is None:
+        return base, base, end
+    # The row that holds the last entry that is needed may end behind it.
+    holds = "SELECT min(key) FROM entries WHERE key BETWEEN ? AND ?"
+    last = db.execute(holds, (base | needed, end)).fetchone()[0] or base | needed
+    return last + 1, (base | needed) + 1, end
+
+
+def _delete_rows(db: sqlite3.Connection, thread: int) -> bool:
+    """Delete some of the rows that no fork needs, the newest first; whether there may be more."""
+    first, after, end = _find_unneeded(db, thread)
+    newest = "SELECT key FROM {} WHERE key BETWEEN ? AND ? ORDER BY key DESC LIMIT ?"
+    entries = [key for (key,) in db.execute(newest.format("entries"), (first, end, _PIECE))]
+    snapshots = [key for (key,) in db.execute(newest.format("snapshots"), (after, end, _PIECE))]
+    db.executemany("DELETE FROM entries WHERE key=?", [(key,) for key in entries])
+    db.executemany("DELETE FROM snapshots WHERE key=?", [(key,) for key in snapshots])
+    used = blobs.drop(db, entries[-1], end) if entries else []
+    used += blobs.drop(db, -end, -snapshots[-1]) if snapshots else []
+    blobs.collect(db, used)
+    return bool(entries or snapshots)
 
 
 class BackingUp(Operation[None]):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from locus.core.errors import LocusError
+from locus_plugin_sqlite.errors import DiskFull
 from locus_plugin_sqlite.failures import problem
 from locus_plugin_sqlite.retention import Pruning
 
@@ -107,6 +108,7 @@ def _serve(session: Session, group: Sequence[Operation[Any]]) -> None:
     for operation in group:
         if operation.error is not None:
             operation.on_failure(session)
+    session.let_others_in()
     # All of them, before the first is woken: a task often waits for the next one right away.
     for waiter in [
         operation.waiter for operation in group if operation.waiter is not None and operation.waiter.finish()
@@ -161,12 +163,25 @@ def _commit(session: Session, operations: Sequence[Operation[Any]]) -> None:
             # One of them, or all of them together: each on its own tells.
             for operation in operations:
                 _commit(session, [operation])
-        else:
-            session.doubt()
-            operations[0].error = _translate(e, session)
-        return
+            return
+        session.doubt()
+        operations[0].error = _translate(e, session)
+        if not (isinstance(operations[0].error, DiskFull) and _squeeze(session, operations[0])):
+            return
     for operation in operations:
         _finish(session, operation)
+
+
+def _squeeze(session: Session, operation: Operation[Any]) -> bool:
+    """Do on a full disk what can be done there."""
+    full, operation.error = operation.error, None
+    try:
+        operation.squeeze(session)
+    except Exception as e:  # noqa: BLE001 - it belongs to the caller
+        session.doubt()
+        found = _translate(e, session)
+        operation.error = full if isinstance(found, DiskFull) else found
+    return operation.error is None
 
 
 def _alone(session: Session, operation: Operation[Any]) -> None:
