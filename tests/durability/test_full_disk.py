@@ -62,7 +62,7 @@ class _File(apsw.VFSFile):
     def xWrite(self, data: Any, offset: int) -> None:  # noqa: N802
         if not self._disk.take(offset + len(data) - self.xFileSize()):
             full = apsw.FullError("database or disk is full")
-            full.result = full.extendedresult = apsw.SQLITE_FULL
+            vars(full)["extendedresult"] = apsw.SQLITE_FULL
             raise full
         super().xWrite(data, offset)
 
