@@ -119,7 +119,7 @@ class Session:
                     ) from None
                 raise
             return
-        # Where there is no room for its shared memory SQLite fails, or dies of a signal.
+        # Without room for its shared memory SQLite fails, or the process dies of a signal.
         if not (self.path.exists() and lacks_room(self.path) and self._open_alone()):
             try:
                 self._db = open_file(self.path, self.settings)
@@ -148,7 +148,7 @@ class Session:
             self._db = self._files = self._alone = None
 
     def copy_log(self) -> bool:
-        """Copy the log into the file, where that has room to grow and nobody reads what came before."""
+        """Copy the log into the file; False where the file cannot grow, or an older state of it is being read."""
         try:
             _, pages, copied = self.db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         except sqlite3.Error:
