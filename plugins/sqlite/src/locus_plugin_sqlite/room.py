@@ -86,8 +86,8 @@ def punch_free_pages(file: IO[bytes]) -> None:
     """Give the room of a database's free pages back to the disk; the file keeps its length.
 
     What a free page holds is never read. Only its owner may do this: no other connection may use the file, and
-    everything must be in it (https://sqlite.org/fileformat2.html#the_freelist). Other systems than Linux are left alone:
-    the pages are used again there, too.
+    everything must be in it (https://sqlite.org/fileformat2.html#the_freelist).
+    Systems other than Linux keep that room; the pages are used again there, too.
 
     Args:
         file: the database, open for reading and writing, without a buffer.
