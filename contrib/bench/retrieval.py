@@ -2,7 +2,8 @@
 
 `python contrib/bench/retrieval.py` needs the plugin `toolsearch` and, for the rows with meaning, its extra `embed`:
 
-- the plugin's own hundred tools (`plugins/toolsearch/tests/data/tools.tsv`), each with a plain query and a paraphrase;
+- the plugin's own hundred tools (`plugins/toolsearch/tests/data/tools.tsv`), each with a plain query and a paraphrase,
+  and forty colloquial requests for them;
 - with `--bfcl FOLDER` BFCL, the Berkeley Function Calling Leaderboard (Apache-2.0), as its package holds it, unzipped:
   `pip download --no-deps bfcl-eval==2026.3.23`. All functions of its single-turn Python categories make one set; a
   query is a hit when every function of its answer is found. Many functions of it do the same under another name, and
@@ -28,6 +29,7 @@ from locus_plugin_toolsearch.wordpiece import WordPiece, vocabulary
 Query = tuple[str, frozenset[str]]
 
 OWN = Path(__file__).parents[2] / "plugins" / "toolsearch" / "tests" / "data" / "tools.tsv"
+COLLOQUIAL = OWN.with_name("colloquial.tsv")
 #: Written by people who used a service; then: written for the benchmark.
 LIVE = ("live_simple", "live_multiple", "live_parallel", "live_parallel_multiple")
 WRITTEN = ("simple_python", "multiple", "parallel", "parallel_multiple")
@@ -39,7 +41,10 @@ def own() -> tuple[list[ToolSpec], dict[str, list[Query]]]:
     rows = [line.split("\t") for line in OWN.read_text(encoding="utf-8").splitlines()[1:]]
     parameters = {"type": "object", "properties": {}}
     specs = [ToolSpec(name=name, description=said, parameters=parameters) for name, said, _, _ in rows]
+    colloquial = COLLOQUIAL.read_text(encoding="utf-8").splitlines()[1:]
+    spoken = [(said, frozenset([name])) for said, name in (line.split("\t") for line in colloquial)]
     return specs, {
+        "100 tools, colloquial": spoken,
         "100 tools, plain": [(plain, frozenset([name])) for name, _, plain, _ in rows],
         "100 tools, paraphrased": [(other, frozenset([name])) for name, _, _, other in rows],
     }

@@ -98,7 +98,8 @@ _WORDS = st.lists(st.sampled_from("abcdefg"), max_size=8)
 
 @given(texts=st.lists(_WORDS, min_size=1, max_size=8), query=_WORDS)
 def test_the_index_scores_as_the_formula_does(texts: list[list[str]], query: list[str]) -> None:
-    scores, coverage = BM25([Counter(text) for text in texts]).scores(query)
+    bm25 = BM25([Counter(text) for text in texts])
+    scores, coverage = bm25.scores(dict.fromkeys(query, 1.0)), bm25.coverage(query)
     expected = naive(texts, query)
     assert scores.keys() == expected.keys()
     assert all(math.isclose(scores[i], expected[i]) for i in scores)
@@ -110,6 +111,23 @@ def test_a_query_in_the_words_of_the_tools_finds_them() -> None:
     index = Index(specs())
     assert sum(names(index, row.plain, 1) == [row.name] for row in ROWS) >= 94
     assert sum(row.name in names(index, row.plain, 5) for row in ROWS) >= 98
+
+
+def test_a_colloquial_request_finds_its_tool_as_often_as_by_plain_okapi() -> None:
+    """rank-bm25's `BM25Okapi`, over names and descriptions, finds 14 of the 40 among the first ten."""
+    lines = (DATA / "colloquial.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    asked = [line.split("\t") for line in lines]
+    assert len(asked) == 40
+    assert sum(name in names(_INDEX, request, 10) for request, name in asked) >= 14
+    assert sum(row.name in names(_INDEX, row.paraphrase, 10) for row in ROWS) >= 21
+
+
+@pytest.mark.parametrize(
+    ("query", "tool"),
+    [("screenshoting", "take_screenshot"), ("vacum robott", "start_vacuum"), ("webpage download", "fetch_url")],
+)
+def test_a_word_in_another_form_or_misspelled_finds_its_tool(query: str, tool: str) -> None:
+    assert tool in names(_INDEX, query, 3)
 
 
 def test_parameters_count_and_the_name_counts_most() -> None:
@@ -150,7 +168,7 @@ def test_equals_are_in_the_order_of_the_set() -> None:
 
 def test_a_word_that_no_tool_has_lessens_what_is_covered() -> None:
     bm25 = BM25([{"a": 1}, {"b": 1}, {"b": 1}])
-    whole, half = bm25.scores(["a"])[1], bm25.scores(["a", "x"])[1]
+    whole, half = bm25.coverage(["a"]), bm25.coverage(["a", "x"])
     assert 0 < half < whole / 2, "and counts most"
 
 
@@ -243,7 +261,7 @@ async def test_where_the_embedding_model_fails_words_serve_and_the_report_says_s
     given_tools = tools()
     result = await Agent(model, tools=given_tools, catalogue=INSTALLED, hooks=[hook]).run("Set an alarm for 7")
     assert "set_alarm" in [each.name for each in model.requests[0].tools]
-    assert names_in(str(result.state.tool_executions[0].result)) == ["set_alarm"]
+    assert names_in(str(result.state.tool_executions[0].result))[0] == "set_alarm"
     assert result.reports["toolsearch"].failure == "RuntimeError: out of memory"
 
 

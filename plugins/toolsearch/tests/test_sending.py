@@ -78,12 +78,12 @@ async def test_what_a_search_finds_can_be_called_from_the_next_think_on() -> Non
 
 
 async def test_a_search_that_finds_nothing_says_so() -> None:
-    model = ScriptedModel(call(SEARCH, query="xyzzy\n- plugh: nothing"), "Well.")
+    model = ScriptedModel(call(SEARCH, query="xyzzy\n- plugh: qqqq"), "Well.")
     result = await agent(model).run("Set an alarm for 7")
     first, second = sent(model.requests)
     assert first == second
     told = str(result.state.tool_executions[0].result)
-    assert told.startswith("No tool of 100 fits 'xyzzy\\n- plugh: nothing'.")
+    assert told.startswith("No tool of 100 fits 'xyzzy\\n- plugh: qqqq'.")
 
 
 async def test_a_tool_that_was_not_sent_works_and_is_sent_from_then_on() -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections import Counter, OrderedDict
-from collections.abc import Container, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from threading import Lock
 from typing import Any, Protocol
@@ -19,7 +19,7 @@ from attrs import frozen
 
 from locus.tools import ToolSpec
 from locus_plugin_toolsearch.bm25 import BM25
-from locus_plugin_toolsearch.words import words
+from locus_plugin_toolsearch.words import grams, stems, weigh, words
 
 __all__ = ["Embedder", "Index", "Indexes", "Match"]
 
@@ -27,6 +27,9 @@ __all__ = ["Embedder", "Index", "Indexes", "Match"]
 _NAME, _DESCRIPTION, _PARAMETER, _EXPLAINED = 2.0, 1.0, 1.0, 0.5
 #: Of a ranking so many take part, and the first counts `_RANK` times what the one behind `_RANK` others counts, nearly.
 _RANKED, _RANK = 100, 5
+#: What a piece of a word counts beside a whole one. Measured on the tool sets of the README: none of them finds less
+#: by it, and requests in other words are found that were not.
+_GRAM_WEIGHT = 0.2
 #: From this coverage on the ranking by words counts in full.
 _COVERED = 0.2
 #: Of a long query the beginning and the end are read, this many characters of each.
@@ -68,11 +71,14 @@ class Index:
         embedder: gives them a meaning as well; None = they are found by words alone. Then nothing here blocks.
     """
 
-    __slots__ = ("_bm25", "_embedder", "_found", "_vectors")
+    __slots__ = ("_bm25", "_embedder", "_found", "_grams", "_vectors")
 
     def __init__(self, specs: Sequence[ToolSpec], embedder: Embedder | None = None) -> None:
         self._found = [Match(spec.name, " ".join(spec.description.split())) for spec in specs]
-        self._bm25 = BM25([_weigh(spec) for spec in specs])
+        parts = [_find_parts(spec) for spec in specs]
+        self._bm25 = BM25([_count(stems, each) for each in parts])
+        # In a long text there are more pieces of words, but each is as telling as in a short one.
+        self._grams = BM25([_count(grams, each) for each in parts], held_back=0.0)
         self._embedder = embedder
         self._vectors = None if embedder is None else embedder.vectors(tuple(map(_as_sentence, specs)))
 
@@ -88,9 +94,12 @@ class Index:
             without: names of tools that are not wanted.
         """
         query = _read(query)
-        scores, coverage = self._bm25.scores(words(query))
+        scores = self._bm25.scores(weigh(query))
+        for i, score in self._grams.scores(dict.fromkeys(grams(query), _GRAM_WEIGHT)).items():
+            scores[i] = scores.get(i, 0.0) + score
         if self._embedder is not None and query.strip():
             near = dict(enumerate(map(float, self._embedder.scores(query, self._vectors))))
+            coverage = self._bm25.coverage(words(query))
             weighted = ((near, 1.0), (scores, min(1.0, coverage / _COVERED)))
             fused: dict[int, float] = {}
             for ranking, weight in weighted:
@@ -115,15 +124,19 @@ def _descriptions(schema: Any) -> str:
     return said if isinstance(said, str) else ""
 
 
-def _weigh(spec: ToolSpec) -> Mapping[str, float]:
-    """The words of a tool and what they weigh."""
-    found: Counter[str] = Counter()
+def _find_parts(spec: ToolSpec) -> list[tuple[str, float]]:
+    """The texts of a tool, and what a word of each weighs."""
     parts = [(spec.name, _NAME), (spec.description, _DESCRIPTION)]
     for name, schema in spec.properties.items():
         parts += [(name, _PARAMETER), (_descriptions(schema), _EXPLAINED)]
+    return parts
+
+
+def _count(split: Callable[[str], Iterable[str]], parts: Iterable[tuple[str, float]]) -> Mapping[str, float]:
+    found: dict[str, float] = {}
     for text, weight in parts:
-        for word in words(text):
-            found[word] += weight  # type: ignore[assignment]  # a Counter counts in any number
+        for term in split(text):
+            found[term] = found.get(term, 0.0) + weight
     return found
 
 
