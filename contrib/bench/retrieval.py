@@ -23,7 +23,6 @@ from typing import Any
 
 from locus.tools import ToolSpec
 from locus_plugin_toolsearch import Index, MiniLM
-from locus_plugin_toolsearch.minilm import find
 from locus_plugin_toolsearch.wordpiece import WordPiece, vocabulary
 
 Query = tuple[str, frozenset[str]]
@@ -119,7 +118,7 @@ def main() -> None:
     parser.add_argument("--bfcl", type=Path, help="the unzipped package bfcl-eval")
     parser.add_argument("--words-only", action="store_true", help="without the embedding model")
     given = parser.parse_args()
-    retrievers = {"bm25": None} | ({} if given.words_only else {"embed": MiniLM(find())})
+    retrievers = {"bm25": None} | ({} if given.words_only else {"embed": MiniLM()})
     print("queries | retriever | all right tools among the first", " / ".join(map(str, RANKS)), "(%) | a query | ...")
     for specs, queries in [own(), *([bfcl(given.bfcl)] if given.bfcl else [])]:
         measure(specs, queries, retrievers)

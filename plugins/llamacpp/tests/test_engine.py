@@ -17,11 +17,11 @@ import pytest
 from anyio import to_thread
 from anyio.lowlevel import checkpoint
 
+from locus_kit.pinned import Progress
 from locus_plugin_llamacpp import engine as engine_module
 from locus_plugin_llamacpp.engine import Engine, close_all, shared_engine
 from locus_plugin_llamacpp.errors import BadRequest, EngineClosed, EngineFailed, PromptTooLong, WeightsMissing
 from locus_plugin_llamacpp.runtime import EngineOptions
-from locus_plugin_llamacpp.store import Progress
 
 from .doubles import END, PROMPT, Server, delta
 
@@ -268,7 +268,7 @@ async def test_preparing_loads_once_and_shows_progress(server: Server) -> None:
     assert (loads, seen) == ([1], [(1, 2)])
 
 
-async def test_cancelling_while_the_weights_are_joined_gives_up_the_join(server: Server) -> None:
+async def test_cancelling_while_the_weights_are_fetched_gives_up_the_fetch(server: Server) -> None:
     started = threading.Event()
     given_up: list[bool] = []
 

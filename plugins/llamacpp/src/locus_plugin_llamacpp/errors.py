@@ -2,9 +2,10 @@
 
 ModelError
 ├── WeightsError            the weights of a model cannot be used (`.model`)
-│   ├── WeightsMissing      a distribution or a file is not there (`.missing`, `.install`)
+│   ├── WeightsMissing      a file is not there, or what it takes to fetch it (`.missing`, `.install`)
+│   ├── WeightsUnreachable  pip could not fetch them
 │   ├── WeightsCorrupt      the bytes are not the ones that were pinned (`.expected`, `.actual`)
-│   ├── CacheFull           no room for the joined file (`.path`, `.needed`, `.free`)
+│   ├── CacheFull           no room for the file (`.path`, `.needed`, `.free`)
 │   └── HubUnreachable      the hub cannot be asked, and the file is not in its cache
 ├── EngineFailed            llama.cpp refused the file, or ended without an answer
 ├── EngineClosed            the engine was closed while the request ran or before it
@@ -31,6 +32,7 @@ __all__ = [
     "WeightsCorrupt",
     "WeightsError",
     "WeightsMissing",
+    "WeightsUnreachable",
 ]
 
 PROVIDER = "llamacpp"
@@ -51,17 +53,24 @@ class WeightsError(ModelError):
 
 
 class WeightsMissing(WeightsError):
-    """A distribution, a file or the hub's client is not installed.
+    """A file is not there, or what it takes to fetch it.
 
     Args:
         model: the model as it was asked for.
-        missing: what is not there.
+        missing: what is not there, and what to do.
         install: the command that installs it, or ``""``.
     """
 
     def __init__(self, model: str, missing: str, install: str = "") -> None:
         self.missing, self.install = missing, install
-        super().__init__(model, f"{missing}{'; run: ' if install else ''}{install}")
+        super().__init__(model, missing)
+
+
+class WeightsUnreachable(WeightsError):
+    """The weights are not here yet, and pip could not fetch them. What was fetched is kept."""
+
+    def __init__(self, model: str, message: str) -> None:
+        super().__init__(model, message, retryable=True)
 
 
 class WeightsCorrupt(WeightsError):
@@ -69,34 +78,31 @@ class WeightsCorrupt(WeightsError):
 
     Args:
         model: the model as it was asked for.
-        path: what was hashed: a file, or the folder of the parts.
+        message: what was found and what to do.
+        path: what was hashed.
         expected: the pinned SHA-256, hexadecimal.
         actual: the SHA-256 found.
-        remedy: what to do.
     """
 
-    def __init__(self, model: str, path: Path, expected: str, actual: str, remedy: str) -> None:
+    def __init__(self, model: str, message: str, path: Path, expected: str, actual: str) -> None:
         self.path, self.expected, self.actual = path, expected, actual
-        super().__init__(model, f"{path} has sha256 {actual}, expected {expected}; {remedy}")
+        super().__init__(model, message)
 
 
 class CacheFull(WeightsError):
-    """The disk has no room for the joined file.
+    """The disk has no room for the file.
 
     Args:
         model: the model as it was asked for.
+        message: what is missing and what to do.
         path: the folder without room.
-        needed: bytes the file takes.
+        needed: bytes that are still to be written there.
         free: bytes that are free there.
     """
 
-    def __init__(self, model: str, path: Path, needed: int, free: int) -> None:
+    def __init__(self, model: str, message: str, path: Path, needed: int, free: int) -> None:
         self.path, self.needed, self.free = path, needed, free
-        super().__init__(
-            model,
-            f"{path} has {free} bytes free, {needed} are needed; make room, or set LOCUS_CACHE to a folder elsewhere",
-            retryable=True,
-        )
+        super().__init__(model, message, retryable=True)
 
 
 class HubUnreachable(WeightsError):

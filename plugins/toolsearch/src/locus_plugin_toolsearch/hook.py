@@ -15,7 +15,7 @@ from locus.plugin import Event, Hook, RunContext, StashKey, hookimpl
 from locus.tools import ToolSpec
 from locus_plugin_toolsearch.events import ToolsOfferedEvent
 from locus_plugin_toolsearch.index import Index, Indexes, Match
-from locus_plugin_toolsearch.minilm import MiniLM, find
+from locus_plugin_toolsearch.minilm import MiniLM, check
 from locus_plugin_toolsearch.report import ToolSearchReport
 from locus_plugin_toolsearch.search import SEARCH, SEARCHING, result, tool_search
 from locus_plugin_toolsearch.selection import KEY, extend_names, find_called, find_pinned, prompt, read_names
@@ -42,7 +42,7 @@ class ToolSearchHook(Hook):
         settings: when, and which; None = the defaults.
 
     Raises:
-        EmbeddingUnavailable: the settings want the embedding model, and it is not installed, or another file.
+        EmbeddingUnavailable: the settings want the embedding model, and what it takes to use it is not installed.
     """
 
     name = NAME
@@ -50,7 +50,9 @@ class ToolSearchHook(Hook):
     def __init__(self, settings: ToolSearchSettings | None = None) -> None:
         self.settings = ToolSearchSettings() if settings is None else settings
         embeds = self.settings.retriever == "embed"
-        self._indexes = Indexes(MiniLM.at(find(self.settings.weights)) if embeds else None)
+        if embeds:
+            check(self.settings.weights)
+        self._indexes = Indexes(MiniLM.at(self.settings.weights) if embeds else None)
         # What is left when the embedding model fails in the middle of a run.
         self._plain = Indexes() if embeds else self._indexes
 

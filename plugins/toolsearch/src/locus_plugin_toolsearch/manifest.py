@@ -10,6 +10,7 @@ plugin = Plugin(
     summary="Sends the model only the tools that fit, where there are many, and lets it search for others.",
     hooks=("locus_plugin_toolsearch.hook:ToolSearchHook",),
     settings="locus_plugin_toolsearch.settings:ToolSearchSettings",
+    provides={"pinned_files": "locus_plugin_toolsearch.minilm:pinned_files"},
     compat_paths={
         "locus.hooks.builtin:ToolSearchHook": "locus_plugin_toolsearch.hook:ToolSearchHook",
         "locus.hooks.builtin:ToolSearchSettings": "locus_plugin_toolsearch.settings:ToolSearchSettings",

@@ -30,9 +30,9 @@ class ToolSearchSettings:
         pinned: names of tools that are always sent, or patterns of them (``fs_*``). Those of ``terminal_tools``
             are without being named.
         keep: how many tools a conversation may carry into its next turn; one that carries more begins afresh.
-        retriever: ``"bm25"``: by words; ``"embed"``: by words and meaning, with a small model that the extra
-            ``embed`` installs.
-        weights: the path of a copy of that model's file; None = from the installed package.
+        retriever: ``"bm25"``: by words; ``"embed"``: by words and meaning, with a small model, whose
+            libraries the extra ``embed`` installs and whose file is fetched when it is first used.
+        weights: the path of a copy of that model's file; None = in the cache, where it is fetched to.
 
     Raises:
         ValueError: a number is out of range, or the names are not a list of strings.

@@ -1,4 +1,4 @@
-"""``locus models``: what the installed providers offer, which model is the default, and why."""
+"""``locus models``: what the installed providers offer, which model is the default, and why; and files to fetch."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ import os
 
 import click
 
-from locus.core.errors import LocusError
+from locus.core.errors import LocusError, UnknownName
 from locus.plugins import redact
 from locus_plugin_cli import status
 from locus_plugin_cli.common_options import CommonOptions, common_options
 from locus_plugin_cli.failures import explain_error
 from locus_plugin_cli.model_choice import ChosenModel, choose_model, list_offers
-from locus_plugin_cli.output import print_json, print_rows, say
+from locus_plugin_cli.output import print_json, print_rows, print_text, say
+from locus_plugin_cli.parameter_types import NOT_BLANK
 from locus_plugin_cli.project import Project
+from locus_plugin_cli.pullable import list_pullable
 
-__all__ = ["models"]
+__all__ = ["models", "pull"]
 
 
-@click.command(short_help="What the installed providers offer, and the default.")
+@click.group(invoke_without_command=True, short_help="What the installed providers offer, and the default.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @common_options
 @click.pass_context
@@ -28,6 +30,8 @@ def models(ctx: click.Context, *, as_json: bool) -> int:
     A provider that does not list its models is one line, `provider:...`. Exit status: 0, or 2 when the
     configuration is wrong.
     """
+    if ctx.invoked_subcommand is not None:
+        return status.OK
     project = Project.of(ctx.ensure_object(CommonOptions))
     found = list_offers(project)
     default: ChosenModel | None = None
@@ -57,4 +61,26 @@ def models(ctx: click.Context, *, as_json: bool) -> int:
         say(problem)
     else:
         click.echo(f"default: {redact(default.model)} ({default.why})")
+    return status.OK
+
+
+@models.command(short_help="Fetch the files of models before they are needed.")
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, type=NOT_BLANK)
+@common_options
+@click.pass_context
+def pull(ctx: click.Context, *, names: tuple[str, ...]) -> int:
+    """Fetch the file of a model that runs on this machine, so that its first use needs no network.
+
+    NAME is as `locus models` lists it, with or without the provider. What was fetched before is not fetched again, and
+    a fetch that was interrupted goes on. Prints the path of each file. Exit status: 0, 1 when a file cannot be fetched,
+    or 2 when a name is unknown.
+    """
+    known = {each.file.label: each for each in list_pullable(Project.of(ctx.ensure_object(CommonOptions)))}
+    short = {label.partition(":")[2]: label for label in known}
+    wanted = [short.get(name, name) for name in names]
+    for name in wanted:
+        if name not in known:
+            raise UnknownName("file of a model", name, known)
+    for each in (known[name] for name in wanted):
+        print_text(f"{each.obtain()}\n")
     return status.OK

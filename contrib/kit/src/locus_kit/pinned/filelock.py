@@ -7,23 +7,25 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from locus_plugin_llamacpp.lazy import resolve
+from locus.plugin import Lazy
 
 __all__ = ["hold_lock"]
 
-_POLL = 0.1  # seconds between tries: a join takes seconds, and the waiting side must stay cancellable
+_POLL = 0.1  # seconds between tries: a fetch takes seconds or minutes, and the waiting side must stay cancellable
+
+#: Each is there on one kind of system only.
+_fcntl: Any = Lazy("fcntl")
+_msvcrt: Any = Lazy("msvcrt")
 
 
 def _try(file: BinaryIO) -> bool:
     try:
         if os.name == "nt":
-            msvcrt = resolve("msvcrt")
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+            _msvcrt.locking(file.fileno(), _msvcrt.LK_NBLCK, 1)
         else:
-            fcntl = resolve("fcntl")
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _fcntl.flock(file, _fcntl.LOCK_EX | _fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
         return False
     return True
