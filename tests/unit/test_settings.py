@@ -10,6 +10,8 @@ from enum import Enum, IntEnum, StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import anyio
+import anyio.lowlevel
 import pytest
 from attrs import field, frozen, validators
 from hypothesis import given
@@ -282,12 +284,35 @@ def test_a_secret_may_be_a_function_that_is_asked_each_time() -> None:
 
 
 async def _fetch() -> str:
+    await anyio.lowlevel.checkpoint()
     return "hunter2"
 
 
-@pytest.mark.parametrize("given", [None, 3, b"hunter2", _fetch])
+class _Fetches:
+    async def __call__(self) -> str:
+        return await _fetch()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("given", [_fetch, _Fetches()])
+async def test_a_secret_may_be_an_async_function(given: Any) -> None:
+    secret = Secret(given)
+
+    assert (secret.is_function, secret.is_async) == (True, True)
+    assert await secret.areveal() == "hunter2"
+    assert "hunter2" not in repr(secret)
+    with pytest.raises(TypeError, match="must return a str, got coroutine"):
+        secret.reveal()
+    with pytest.raises(TypeError, match="must return a str, got bytes"):
+        await Secret(lambda: b"hunter2").areveal()  # type: ignore[arg-type, return-value]
+    assert await Secret("hush").areveal() == await Secret(lambda: "hush").areveal() == "hush"
+    assert not Secret("hush").is_function
+    assert not Secret(lambda: "hush").is_async
+
+
+@pytest.mark.parametrize("given", [None, 3, b"hunter2"])
 def test_what_cannot_be_a_secret_is_refused_without_being_shown(given: Any) -> None:
-    with pytest.raises(TypeError, match="a Secret must be a str, or a plain function") as caught:
+    with pytest.raises(TypeError, match="a Secret must be a str, or a function") as caught:
         Secret(given)
     assert "hunter2" not in str(caught.value)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
@@ -14,6 +15,8 @@ from locus import Agent, ToolProgressEvent
 from locus.core.errors import SettingsError
 from locus.core.messages import MediaBlock
 from locus.plugin import Hook
+from locus.plugins import Secret
+from locus_plugin_mcp.errors import McpStartError
 from locus_testkit import ScriptedModel, call
 from locus_testkit.localserver import Answer, LocalServer
 
@@ -65,6 +68,38 @@ async def test_a_header_with_a_secret_is_sent_and_shown_nowhere(sdk: Served, mon
 
     assert sdk.headers[-1]["x-key"] == "hush-hush"
     assert "hush-hush" not in repr((events, run.result))
+
+
+@pytest.mark.parametrize("later", [False, True])
+async def test_a_token_that_expires_is_asked_for_with_each_request_and_shown_nowhere(
+    sdk: Served, later: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    given: list[str] = []
+
+    def token() -> str:
+        given.append(f"hush-hush-{len(given)}")
+        return given[-1]
+
+    async def atoken() -> str:
+        await anyio.lowlevel.checkpoint()
+        return token()
+
+    caplog.set_level("DEBUG")
+    sdk.headers.clear()
+    run = agent(sdk.url, call("raw__broken"), headers={"X-Key": Secret(atoken if later else token)}).run("go")
+    events = [event async for event in run]
+
+    sent = [headers["x-key"] for headers in sdk.headers]
+    assert len(sent) > 2
+    assert sorted(sent) == sorted(set(sent) & set(given))
+    assert "hush-hush" not in repr((events, run.result)) + caplog.text
+
+
+@pytest.mark.parametrize(("token", "why"), [("hush\n", "must be printable ASCII"), (None, "failed: TypeError")])
+async def test_a_token_that_cannot_be_sent_is_refused_and_not_shown(sdk: Served, token: Any, why: str) -> None:
+    with pytest.raises(McpStartError, match=why) as caught:
+        await agent(sdk.url, headers={"X-Key": Secret(lambda: token)}, required=True).run("go")
+    assert "hush" not in str(caught.value)
 
 
 async def test_a_call_that_is_cancelled_is_cancelled_on_the_server(sdk: Served) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from locus.core.frozen import freeze
-from locus.core.messages import MediaBlock, Message, Role, TextBlock, ToolCall, ToolResult
+from locus.core.messages import MediaBlock, Message, Role, TextBlock, ThinkingBlock, ToolCall, ToolResult
 from locus.models.protocol import Chunk, ModelRequest, ModelResponse, ModelSettings, OutputSpec
 from locus.tools.definition import ToolSpec
 from locus_testkit.localserver import Answer, LocalServer
@@ -154,6 +154,9 @@ async def test_a_conversation_with_everything(server: LocalServer, form: str) ->
         assert output == {"type": "function_call_output", "call_id": "c", "output": "seen"}
 
 
+ASKED = {"model": "m", "stream": True, "stream_options": {"include_usage": True}}
+
+
 # -- odder answers --------------------------------------------------------------------------------
 
 
@@ -172,6 +175,31 @@ async def test_reasoning_of_compatible_servers_is_heard_and_kept(server: LocalSe
     )
     assert (response.message.reasoning, response.message.text) == ("Let me think.", "Yes.")
     assert [(c.kind, c.text) for c in chunks] == [("reasoning", "Let me "), ("reasoning", "think."), ("text", "Yes.")]
+
+
+async def test_thoughts_in_tags_are_reasoning_that_is_not_sent_back_in_responses(server: LocalServer) -> None:
+    said = [ThinkingBlock("hm", "encrypted"), TextBlock("<think>\nTwo?\n</think>\n\nThree."), TextBlock("<think>Yes.")]
+    model = model_at(f"{server.url}/v1", "responses", think_tags="leading")
+    heard: list[Chunk] = []
+
+    async def listen(chunk: Chunk) -> None:
+        heard.append(chunk)
+
+    server.then(responses(said, 1, ASKED))
+    streamed = await model.complete(asking(), listen)
+    server.then(responses(said, 1, {"model": "m"}))
+    whole = await model.complete(asking())
+    for message in (streamed.message, whole.message):
+        assert [block.text for block in message.content if isinstance(block, ThinkingBlock)] == ["hm", "Two?\n"]
+        assert message.text == "Three.<think>Yes."
+    assert "".join(c.text for c in heard if c.kind == "reasoning") == "hmTwo?\n"
+    assert "".join(c.text for c in heard if c.kind == "text") == "Three.<think>Yes."
+    server.then(responses([TextBlock("ok")], 2, {"model": "m"}))
+    again = await model.complete(asking(whole.message, Message(Role.USER, "And now?")))
+    sent = server.received[-1].json["input"]
+    assert [item["type"] for item in sent[:3]] == ["reasoning", "message", "message"]
+    assert [item["content"][0]["text"] for item in sent[1:3]] == ["Three.", "<think>Yes."]
+    assert again.notes == ()
 
 
 @pytest.mark.parametrize("size", [1, 3, 100])
@@ -206,16 +234,17 @@ async def test_thoughts_in_tags_are_reasoning_that_is_not_sent_back(server: Loca
         ("off", "<think>Hm.</think>Yes.", ("", "<think>Hm.</think>Yes.")),
     ],
 )
+@pytest.mark.parametrize("form", FORMS)
 async def test_tags_count_as_the_settings_say(
-    server: LocalServer, tags: str, said: str, wanted: tuple[str, str]
+    server: LocalServer, form: str, tags: str, said: str, wanted: tuple[str, str]
 ) -> None:
     heard: list[Chunk] = []
 
     async def listen(chunk: Chunk) -> None:
         heard.append(chunk)
 
-    server.then(Answer.events(*(delta(content=letter) for letter in said)))
-    streamed = await model_at(f"{server.url}/v1", think_tags=tags).complete(asking(), listen)
+    server.then(chat([TextBlock(said)], 1, ASKED) if form == "chat" else responses([TextBlock(said)], 1, ASKED))
+    streamed = await model_at(f"{server.url}/v1", form, think_tags=tags).complete(asking(), listen)
     assert (streamed.message.reasoning, streamed.message.text) == wanted
     assert "".join(c.text for c in heard if c.kind == "reasoning") == wanted[0]
     assert "".join(c.text for c in heard if c.kind == "text") == wanted[1]

@@ -15,13 +15,13 @@ from locus.core.messages import ThinkingBlock, Usage
 from locus.models import Chunk, ModelRequest, ModelResponse, OnChunk, StopReason
 from locus.tools import ToolSpec
 from locus_wire.bodies import hosted_tools, join_fields, json_bytes
-from locus_wire.chat_history import REASONING, REFUSAL, THINK_TAGS, conversation, key_of, read_message
+from locus_wire.chat_history import REASONING, REFUSAL, conversation, key_of, read_message
 from locus_wire.client import Client
 from locus_wire.exchange import exchange
 from locus_wire.openai_schemas import openai_strict_schema, output_form, output_text
 from locus_wire.options import Options
 from locus_wire.streams import Event, Malformed, check_shape, json_of
-from locus_wire.thinking import ThinkSplitter, split_thinking
+from locus_wire.thinking import THINK_TAGS, ThinkSplitter, chunks_of, split_thinking
 from locus_wire.usage import count, usage
 
 __all__ = ["ask", "body_of", "response_of", "usage_of"]
@@ -192,7 +192,7 @@ class _StreamedAnswer:
         """Take one event."""
         if event.data.strip() == "[DONE]":
             self._finish_answer()
-            for chunk in _chunks(self._splitter.finish()):
+            for chunk in chunks_of(self._splitter.finish()):
                 await self._on_chunk(chunk)
             return True
         heard: list[Chunk] = []
@@ -206,7 +206,7 @@ class _StreamedAnswer:
                     self._finish = choice.get("finish_reason") or self._finish
                     self._add(choice.get("delta") or {}, heard)
                     if self._finish is not None:
-                        heard += _chunks(self._splitter.finish())
+                        heard += chunks_of(self._splitter.finish())
         for chunk in heard:
             await self._on_chunk(chunk)
         return False
@@ -234,7 +234,7 @@ class _StreamedAnswer:
                 self._message[name] = _grow(self._message.get(name), value)
                 if isinstance(value, str) and value:
                     if name == "content":
-                        heard += _chunks(self._splitter.feed(value))
+                        heard += chunks_of(self._splitter.feed(value))
                     elif name == REFUSAL:
                         heard.append(Chunk(value))
                     elif name in REASONING and not any(
@@ -269,11 +269,6 @@ class _StreamedAnswer:
                 known[name] = _grow(known.get(name), value)
         if function.get("arguments"):
             heard.append(Chunk(function["arguments"], "tool_call"))
-
-
-def _chunks(split: tuple[str, str]) -> list[Chunk]:
-    thought, text = split
-    return [*([Chunk(thought, "reasoning")] if thought else ()), *([Chunk(text)] if text else ())]
 
 
 def _grow(before: Any, piece: Any) -> Any:

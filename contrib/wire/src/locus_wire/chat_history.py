@@ -27,14 +27,11 @@ from locus_wire.calls import tool_call, unique_ids
 from locus_wire.media import base64_of, data_url, unsupported_media, url_of
 from locus_wire.options import Options
 
-__all__ = ["REASONING", "REFUSAL", "THINK_TAGS", "blocks_of", "conversation", "key_of", "read_message"]
+__all__ = ["REASONING", "REFUSAL", "blocks_of", "conversation", "key_of", "read_message"]
 
 #: The fields that servers put reasoning into, in the order of preference.
 REASONING = ("reasoning_content", "reasoning")
 REFUSAL = "refusal"
-
-#: What a block of thoughts is marked with that stood in the text: they are not sent back, as templates leave them out.
-THINK_TAGS = "think_tags"
 
 
 def key_of(provider: str) -> str:

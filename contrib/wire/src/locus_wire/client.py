@@ -130,10 +130,15 @@ class Endpoint:
         """
 
         def sign(_: Outgoing) -> Mapping[str, str]:
-            text = key.find()
+            return write(key.find())
+
+        async def ask(_: Outgoing) -> Mapping[str, str]:
+            return write(await key.ask())
+
+        def write(text: str | None) -> Mapping[str, str]:
             return {} if text is None else {header: f"{scheme}{text}"}
 
-        return cls(provider=key.provider, base_url=base_url, sign=sign, remedy=key.remedy)
+        return cls(provider=key.provider, base_url=base_url, sign=ask if key.is_async else sign, remedy=key.remedy)
 
     def with_options(self, **changes: Any) -> Endpoint:
         """The same with other fields."""

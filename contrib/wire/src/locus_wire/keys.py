@@ -51,6 +51,24 @@ class Key:
         """
         if self.given is not None and (text := self.given.reveal().strip()):
             return text
+        return self._find_elsewhere(environ)
+
+    async def ask(self, environ: Mapping[str, str] | None = None) -> str | None:
+        """The same where the key may be an async function.
+
+        Raises:
+            KeyMissing: no key was found.
+        """
+        if self.given is not None and (text := (await self.given.areveal()).strip()):
+            return text
+        return self._find_elsewhere(environ)
+
+    @property
+    def is_async(self) -> bool:
+        """Whether only `ask` finds it."""
+        return self.given is not None and self.given.is_async
+
+    def _find_elsewhere(self, environ: Mapping[str, str] | None) -> str | None:
         known = os.environ if environ is None else environ
         for name in self.env:
             if text := known.get(name, "").strip():

@@ -24,7 +24,7 @@ class Options:
         max_tokens: the name of the field for it (Chat Completions).
         stream_usage: whether to ask for the usage of a stream (Chat Completions).
         reasoning: whether the model's reasoning is sent back.
-        think_tags: how the model marks thoughts in its text (Chat Completions).
+        think_tags: how the model marks thoughts in its text.
         parallel: whether several calls in one turn are allowed; None = as the server has it.
         store: whether the server may keep the answer (Responses).
         fields: further fields of each request, the weakest of all.

@@ -27,6 +27,7 @@ from locus_wire.bodies import json_bytes
 from locus_wire.calls import arguments_of, tool_call, unique_ids
 from locus_wire.media import data_url, unsupported_media, url_of
 from locus_wire.options import Options
+from locus_wire.thinking import THINK_TAGS, ThinkTags, split_thinking
 
 __all__ = ["between", "blocks_of", "conversation", "key_of"]
 
@@ -45,8 +46,14 @@ def key_of(provider: str) -> str:
 # -- what the server said -------------------------------------------------------------------------
 
 
-def blocks_of(items: Sequence[Mapping[str, Any]], provider: str) -> tuple[Block, ...]:
-    """The blocks of the output items of one answer."""
+def blocks_of(items: Sequence[Mapping[str, Any]], provider: str, think_tags: ThinkTags = "off") -> tuple[Block, ...]:
+    """The blocks of the output items of one answer.
+
+    Args:
+        items: as the server sent them.
+        provider: the scheme of the provider.
+        think_tags: how the model marks thoughts in its text; they are not sent back.
+    """
     blocks: list[Block] = []
     for item in items:
         kind = item["type"]
@@ -59,7 +66,23 @@ def blocks_of(items: Sequence[Mapping[str, Any]], provider: str) -> tuple[Block,
         else:
             blocks.append(RawBlock(provider, item))
     calls = iter(unique_ids(block for block in blocks if isinstance(block, ToolCall)))
-    return tuple(next(calls) if isinstance(block, ToolCall) else block for block in blocks)
+    blocks = [next(calls) if isinstance(block, ToolCall) else block for block in blocks]
+    first = next((at for at, block in enumerate(blocks) if isinstance(block, TextBlock)), None)
+    if first is not None:
+        blocks[first : first + 1] = _split_first(blocks[first], provider, think_tags)
+    return tuple(blocks)
+
+
+def _split_first(block: Block, provider: str, think_tags: ThinkTags) -> Iterator[Block]:
+    assert isinstance(block, TextBlock)
+    key = key_of(provider)
+    thought, text = split_thinking(block.text, think_tags)
+    if "part" not in block.extras[key] or block.extras[key]["part"].get("type") == "refusal" or not thought:
+        yield block
+        return
+    yield ThinkingBlock(thought, extras={key: THINK_TAGS})
+    if text:
+        yield evolve(block, text=text)
 
 
 def _texts(item: Mapping[str, Any], provider: str) -> Iterator[Block]:

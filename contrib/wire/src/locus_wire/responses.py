@@ -20,6 +20,7 @@ from locus_wire.openai_schemas import openai_strict_schema, output_form, output_
 from locus_wire.options import Options
 from locus_wire.response_items import between, blocks_of, conversation
 from locus_wire.streams import ErrorInAnswer, Event, Malformed, check_shape, json_of
+from locus_wire.thinking import ThinkSplitter, chunks_of
 from locus_wire.usage import count, usage
 
 __all__ = ["ask", "body_of", "response_of"]
@@ -118,7 +119,7 @@ def response_of(data: Mapping[str, Any], options: Options) -> ModelResponse:
     items = data["output"]
     if not items and status == "completed":
         raise Malformed("the answer has no output")
-    message = Message(Role.ASSISTANT, blocks_of(items, options.provider))
+    message = Message(Role.ASSISTANT, blocks_of(items, options.provider, options.think_tags))
     return ModelResponse(
         message=message,
         usage=_usage(data.get("usage") or {}),
@@ -158,6 +159,9 @@ class _StreamedAnswer:
         self._options, self._on_chunk = options, on_chunk
         self._items: list[Mapping[str, Any]] = []
         self._reasoned: Any = None
+        self._splitter = ThinkSplitter(options.think_tags)
+        #: The part that the answer's text begins with, the only one that may begin with thoughts.
+        self._first: Any = None
         self._response: ModelResponse | None = None
 
     def response(self) -> ModelResponse:
@@ -176,12 +180,12 @@ class _StreamedAnswer:
         with check_shape():
             data = json_of(event.data)
             kind = data.get("type") or event.event
-            piece = self._piece(kind, data)
-        if piece is not None:
+            heard = self._pieces(kind, data)
+        for piece in heard:
             await self._on_chunk(piece)
         return kind in ("response.completed", "response.incomplete")
 
-    def _piece(self, kind: str, data: Mapping[str, Any]) -> Chunk | None:
+    def _pieces(self, kind: str, data: Mapping[str, Any]) -> list[Chunk]:
         if kind in _DELTAS:
             text = data["delta"]
             if not isinstance(text, str):
@@ -192,13 +196,23 @@ class _StreamedAnswer:
                 if self._reasoned is not None and self._reasoned[0] == at[0] and self._reasoned != at:
                     text = between + text
                 self._reasoned = at
-            return Chunk(text, _DELTAS[kind]) if text else None
+            if kind == "response.output_text.delta":
+                return self._split(text, (data.get("output_index"), data.get("content_index")))
+            return [Chunk(text, _DELTAS[kind])] if text else []
         if kind == "response.output_item.done":
             self._items.append(data["item"])
         elif kind in ("response.completed", "response.incomplete", "response.failed"):
             whole = data["response"]
             # Some servers leave out of the last event what they have sent before.
             self._response = response_of({**whole, "output": whole.get("output") or self._items}, self._options)
+            return chunks_of(self._splitter.finish())
         elif kind == "error":
             raise ErrorInAnswer(data)
-        return None
+        return []
+
+    def _split(self, text: str, part: Any) -> list[Chunk]:
+        if self._first in (None, part):
+            self._first = part
+            return chunks_of(self._splitter.feed(text))
+        # What the first part has held back, as the beginning of a tag, comes before.
+        return [*chunks_of(self._splitter.finish()), *([Chunk(text)] if text else ())]

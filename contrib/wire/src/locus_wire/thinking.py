@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from typing import Literal
 
-__all__ = ["ThinkSplitter", "ThinkTags", "split_thinking"]
+from locus.models import Chunk
+
+__all__ = ["THINK_TAGS", "ThinkSplitter", "ThinkTags", "chunks_of", "split_thinking"]
 
 #: ``"leading"``: an answer may begin with the tag. ``"opened"``: the template has written the first tag before the
 #: answer, which begins in the thoughts. ``"off"``: a tag is text.
 ThinkTags = Literal["leading", "opened", "off"]
+
+#: What a block of thoughts is marked with that stood in the text: they are not sent back, as templates leave them out.
+THINK_TAGS = "think_tags"
 
 _OPEN, _CLOSE = "<think>", "</think>"
 
@@ -69,6 +74,12 @@ class ThinkSplitter:
         text = text.lstrip()
         self._said = bool(text)
         return text
+
+
+def chunks_of(split: tuple[str, str]) -> list[Chunk]:
+    """A thought and a text as pieces of an answer."""
+    thought, text = split
+    return [*([Chunk(thought, "reasoning")] if thought else ()), *([Chunk(text)] if text else ())]
 
 
 def split_thinking(text: str, tags: ThinkTags) -> tuple[str, str]:

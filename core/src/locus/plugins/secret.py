@@ -7,9 +7,9 @@ costs less than showing one in a log.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
-from inspect import iscoroutinefunction
+from inspect import isawaitable, iscoroutine, iscoroutinefunction
 from typing import Any, NoReturn
 
 __all__ = ["Secret", "redact", "scrub", "show_values"]
@@ -22,35 +22,52 @@ class Secret:
     function for a token that expires: ``Secret(fetch)``.
 
     Args:
-        text: the text, or a function that gives it. The function is called for each request, maybe on an event loop,
-            so it keeps a token while that is good and returns at once.
+        text: the text, or a function that gives it, sync or async. It is called for each request, so it keeps a token
+            while that is good; a sync one is called on the event loop, so it returns at once.
         source: the environment variable it came from, or ``""``.
 
     Raises:
-        TypeError: it is neither text nor a function, or is a coroutine function.
+        TypeError: it is neither text nor a function.
     """
 
     __slots__ = ("_text", "source")
 
-    def __init__(self, text: str | Callable[[], str], source: str = "") -> None:
-        if not isinstance(text, str) and (not callable(text) or iscoroutinefunction(text)):
-            raise TypeError(f"a Secret must be a str, or a plain function that returns one, got {type(text).__name__}")
+    def __init__(self, text: str | Callable[[], str | Awaitable[str]], source: str = "") -> None:
+        if not isinstance(text, str) and not callable(text):
+            raise TypeError(f"a Secret must be a str, or a function that returns one, got {type(text).__name__}")
         self._text = text
         #: The environment variable it came from, or ``""``.
         self.source = source
+
+    @property
+    def is_function(self) -> bool:
+        """Whether it may be another text each time."""
+        return not isinstance(self._text, str)
+
+    @property
+    def is_async(self) -> bool:
+        """Whether only `areveal` gives it."""
+        return iscoroutinefunction(self._text) or iscoroutinefunction(getattr(self._text, "__call__", None))  # noqa: B004
 
     def reveal(self) -> str:
         """The text itself: call it where it is sent, and keep it nowhere else.
 
         Raises:
+            TypeError: the function of the secret gives something else; an async one gives its text to `areveal`.
+        """
+        text = self._text if isinstance(self._text, str) else self._text()
+        if iscoroutine(text):
+            text.close()
+        return _check(text)
+
+    async def areveal(self) -> str:
+        """The same where an async function may be asked.
+
+        Raises:
             TypeError: the function of the secret gives something else.
         """
-        if isinstance(self._text, str):
-            return self._text
-        text = self._text()
-        if not isinstance(text, str):
-            raise TypeError(f"the function of a Secret must return a str, got {type(text).__name__}")
-        return text
+        text = self._text if isinstance(self._text, str) else self._text()
+        return _check(await text if isawaitable(text) else text)
 
     def __repr__(self) -> str:
         return f"Secret(env={self.source!r})" if self.source else "Secret('***')"
@@ -69,6 +86,12 @@ class Secret:
 
     def __deepcopy__(self, memo: Any) -> Secret:
         return self
+
+
+def _check(text: object) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"the function of a Secret must return a str, got {type(text).__name__}")
+    return text
 
 
 _HIDDEN = "***"

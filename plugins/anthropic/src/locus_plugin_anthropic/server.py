@@ -49,7 +49,7 @@ def client_of(own: AnthropicSettings) -> Client:
 def key_is_known(own: AnthropicSettings) -> bool:
     """Whether a key or a token is known."""
     key, token = _optional(own)
-    return (key.find() or token.find()) is not None
+    return any(each.is_async or each.find() is not None for each in (key, token))
 
 
 async def list_models(client: Client, deadline: float | None = None) -> list[ListedModel]:
@@ -86,13 +86,20 @@ def _sign(own: AnthropicSettings, wanted: Key) -> Sign:
     key, token = _optional(own)
     # What the settings give is meant; of the environment's two the key counts.
     token_first = own.api_key is None and own.auth_token is not None
+    # The last one raises where a key is needed.
+    order = ((token, True), (wanted, False)) if token_first else ((key, False), (token, True), (wanted, False))
 
     def sign(_: Outgoing) -> Mapping[str, str]:
-        if not token_first and (text := key.find()):
-            return {"x-api-key": text}
-        if text := token.find():
-            return {"authorization": f"Bearer {text}"}
-        text = wanted.find()  # raises where one is needed
-        return {} if text is None else {"x-api-key": text}
+        return next((_header(text, bearer=bearer) for each, bearer in order if (text := each.find())), {})
 
-    return sign
+    async def ask(_: Outgoing) -> Mapping[str, str]:
+        for each, bearer in order:
+            if text := await each.ask():
+                return _header(text, bearer=bearer)
+        return {}
+
+    return ask if any(each.is_async for each, _ in order) else sign
+
+
+def _header(text: str, *, bearer: bool) -> Mapping[str, str]:
+    return {"authorization": f"Bearer {text}"} if bearer else {"x-api-key": text}

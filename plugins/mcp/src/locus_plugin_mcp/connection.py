@@ -31,6 +31,7 @@ from locus_plugin_mcp.listing import Listing, list_tools
 from locus_plugin_mcp.naming import IDEMPOTENCY_KEY
 from locus_plugin_mcp.results import result_of
 from locus_plugin_mcp.sanitize import clean_text, shorten
+from locus_plugin_mcp.settings import HeaderUnusable
 from locus_plugin_mcp.transports import LastWords, to_server
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class ServerConnection:
         self.error: McpServerError | None = None
         self._client: Client | None = None
         given = (*server.env.values(), *server.headers.values())
-        self._words = LastWords(each.reveal() for each in given if isinstance(each, Secret))
+        self._words = LastWords(each.reveal() for each in given if isinstance(each, Secret) and not each.is_function)
         self._scope = anyio.CancelScope()
         self._ready, self._closing = anyio.Event(), anyio.Event()
         self._lost: anyio.Event = anyio.Event()
@@ -181,13 +182,17 @@ class ServerConnection:
             return McpStartError(
                 name, f"cannot be started: {where}: {error.strerror}; install it, or give the whole path (and a cwd)"
             )
+        if isinstance(error, HeaderUnusable):
+            return McpStartError(name, f"was not asked: {error}")
         if isinstance(error, httpx2.HTTPError | OSError):
             what = f"{type(error).__name__}: {shorten(error)}" if str(error) else type(error).__name__
             return McpStartError(name, f"cannot be reached at {where}: {what}; is it running?")
         if isinstance(error, MCPError):
             if error.code == CONNECTION_CLOSED:
                 return McpStartError(name, f"closed the connection before it had answered{self._words}")
-            return McpProtocolError(name, f"refuses: {shorten(error.message)} (code {error.code}){self._words}")
+            return McpProtocolError(
+                name, f"refuses: {shorten(self._words.hide(error.message))} (code {error.code}){self._words}"
+            )
         return McpProtocolError(
             name, f"does not follow the MCP protocol: {type(error).__name__}: {shorten(error)}{self._words}"
         )
@@ -251,7 +256,7 @@ class ServerConnection:
     def _call_error(self, error: Exception) -> Exception:
         name = self.name
         if isinstance(error, MCPError) and error.code != CONNECTION_CLOSED:
-            told = f"refuses the call: {clean_text(error.message, 2_000)} (code {error.code})"
+            told = f"refuses the call: {clean_text(self._words.hide(error.message), 2_000)} (code {error.code})"
             return McpCallRefused(name, told, error.code)
         if isinstance(error, ValidationError):
             fault = error.errors()[0]

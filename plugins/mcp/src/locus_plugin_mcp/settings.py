@@ -12,7 +12,7 @@ from locus.core import FrozenDict
 from locus.plugins import Secret, redact
 from locus_kit.validators import integer, optional, seconds
 
-__all__ = ["McpSettings", "ServerSettings"]
+__all__ = ["HeaderUnusable", "McpSettings", "ServerSettings", "check_header"]
 
 _LONGEST_NAME = 40
 
@@ -34,11 +34,24 @@ def _to_secrets(value: Mapping[str, str | Secret]) -> FrozenDict[str, Secret]:
 
 def _sendable(_: object, attribute: Attribute[Any], value: Mapping[str, Secret]) -> None:
     for name, secret in value.items():
-        # What an HTTP client says of it would show the value.
-        if not (name.isascii() and secret.reveal().isascii() and secret.reveal().isprintable()):
-            raise ValueError(
-                f"the value of the header {name!r} must be printable ASCII, without line breaks or accented letters"
-            )
+        # A function is asked for each request, and what it gives is looked at then.
+        check_header(name, "" if secret.is_function else secret.reveal())
+
+
+class HeaderUnusable(ValueError):
+    """A header cannot be sent; the text does not show its value."""
+
+
+def check_header(name: str, value: str) -> None:
+    """Refuse a header that cannot be sent; what an HTTP client says of it would show the value.
+
+    Raises:
+        HeaderUnusable: it has letters that no header may have.
+    """
+    if not (name.isascii() and value.isascii() and value.isprintable()):
+        raise HeaderUnusable(
+            f"the value of the header {name!r} must be printable ASCII, without line breaks or accented letters"
+        )
 
 
 def _servers(value: Mapping[str, Any]) -> FrozenDict[str, Any]:
@@ -62,7 +75,8 @@ class ServerSettings:
             environment reaches it. A value is text or a secret, and never shown.
         cwd: the folder it runs in; None = this process's.
         url: of a server that speaks streamable HTTP.
-        headers: of every request to it, such as ``Authorization``; text or secrets, never shown.
+        headers: of every request to it, such as ``Authorization``; text or secrets, never shown. The function of a
+            secret is asked for each request.
         type: ``"stdio"``, or ``"http"`` (also spelled ``"streamable-http"``); None = by what else is given.
         trust: believe what it says of its own tools: a read-only one may run again after a crash, and so may one that
             calls itself idempotent. Otherwise a call that a crash interrupted is never repeated.

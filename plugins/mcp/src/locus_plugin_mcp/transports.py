@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from locus_plugin_mcp.sanitize import clean_text, shorten
+from locus_plugin_mcp.settings import HeaderUnusable, check_header
 from locus_wire.encodings import ACCEPTED, unpack_within_bounds
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ __all__ = ["LastWords", "to_server"]
 
 #: How much of what a server writes to its standard error is kept, in bytes.
 _KEPT = 4_000
+#: How many secrets are looked for in what a server says.
+_TOKENS = 64
 #: Bytes of one event of a stream: an image comes in one.
 _EVENT = 32 * 2**20
 
@@ -40,14 +43,27 @@ class LastWords:
     __slots__ = ("_chunks", "_secrets", "_size", "garbage", "status")
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        #: What the server was given and may repeat.
-        self._secrets = tuple(secret for secret in secrets if len(secret) >= 4)
+        #: What the server was given and may repeat: of tokens that expire the newest.
+        self._secrets: deque[str] = deque(maxlen=_TOKENS)
+        for secret in secrets:
+            self.add_secret(secret)
         self._chunks: deque[bytes] = deque()
         self._size = 0
         #: The first line of its output that was not a message.
         self.garbage = ""
         #: Of the newest answer over HTTP; 0 = none yet.
         self.status = 0
+
+    def add_secret(self, secret: str) -> None:
+        """Never show this text."""
+        if len(secret) >= 4 and secret not in self._secrets:
+            self._secrets.append(secret)
+
+    def hide(self, text: str) -> str:
+        """A text of the server without what it was given."""
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text
 
     async def record_status(self, response: httpx2.Response) -> None:
         """Keep the status of an answer."""
@@ -63,7 +79,7 @@ class LastWords:
     def __str__(self) -> str:
         said = [f"; the end of its stderr: {words}"] if (words := shorten(self._tail())) else []
         if self.garbage:
-            said.append(f"; its output is not MCP: {shorten(self.garbage)}")
+            said.append(f"; its output is not MCP: {shorten(self.hide(self.garbage))}")
         if self.status >= 300:
             said.append(f"; it answered with the HTTP status {self.status}{_REMEDIES.get(self.status, '')}")
         return "".join(said)
@@ -71,10 +87,7 @@ class LastWords:
     @property
     def whole(self) -> str:
         """All that is kept of its standard error, line by line, without the secrets that it was given."""
-        text = b"".join(self._chunks).decode("utf-8", "replace").strip()
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return clean_text(text, _KEPT)
+        return clean_text(self.hide(b"".join(self._chunks).decode("utf-8", "replace").strip()), _KEPT)
 
     def _tail(self) -> str:
         return " / ".join(self.whole.splitlines()[-3:])[-300:]
@@ -92,7 +105,6 @@ async def to_server(server: ServerSettings, words: LastWords) -> AsyncIterator[A
         async with _process(server, words) as streams:
             yield streams
         return
-    headers = {name: secret.reveal() for name, secret in server.headers.items()}  # type: ignore[union-attr]
     # How long a call may take is the call's own matter; a stream may say nothing for as long.
     times = httpx2.Timeout(server.connect_timeout, read=None)
     # A plain address is asked directly, whatever proxy the environment names: a proxy would read the headers.
@@ -100,11 +112,37 @@ async def to_server(server: ServerSettings, words: LastWords) -> AsyncIterator[A
     hooks = {"response": [words.record_status, unpack_within_bounds]}
     async with (
         httpx2.AsyncClient(
-            headers={**ACCEPTED, **headers}, timeout=times, trust_env=secure, event_hooks=hooks
+            headers=ACCEPTED, auth=_Headers(server, words), timeout=times, trust_env=secure, event_hooks=hooks
         ) as client,
         streamable_http_client(str(server.url), http_client=client, max_sse_event_size=_EVENT) as streams,
     ):
         yield streams
+
+
+class _Headers(httpx2.Auth):
+    """The headers of a server: asked for anew for each request, and sent to no other server."""
+
+    def __init__(self, server: ServerSettings, words: LastWords) -> None:
+        self._headers, self._words = server.headers, words
+        self._origin = _origin(httpx2.URL(str(server.url)))
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Add them."""
+        if _origin(request.url) == self._origin:
+            for name, secret in self._headers.items():
+                try:
+                    text = await secret.areveal()  # type: ignore[union-attr]
+                except Exception as e:
+                    what = f"the function of the header {name!r} failed: {type(e).__name__}: {self._words.hide(str(e))}"
+                    raise HeaderUnusable(what) from e
+                self._words.add_secret(text)
+                check_header(name, text)
+                request.headers[name] = text
+        yield request
+
+
+def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port
 
 
 @asynccontextmanager
@@ -112,7 +150,7 @@ async def _process(server: ServerSettings, words: LastWords) -> AsyncIterator[An
     parameters = StdioServerParameters(
         command=str(server.command),
         args=list(server.args),
-        env={name: secret.reveal() for name, secret in server.env.items()},  # type: ignore[union-attr]
+        env={name: await secret.areveal() for name, secret in server.env.items()},  # type: ignore[union-attr]
         cwd=server.cwd,
         encoding_error_handler="replace",
     )

@@ -19,6 +19,7 @@ from locus_plugin_oci.signing import sign
 from locus_wire import output_as_tool
 from locus_wire.client import Client, Endpoint, Outgoing
 from locus_wire.errors import KeyMissing
+from locus_wire.keys import Key
 from locus_wire.options import Options
 
 # A model speaks one of the forms, and the others need not be loaded.
@@ -139,7 +140,9 @@ class OciModel:
             provider="oci",
             base_url=base,
             headers=headers,
-            sign=self._sign,
+            sign=self._sign
+            if own.api_key is None
+            else Endpoint.with_key(Key(provider="oci", given=own.api_key), base).sign,
             remedy=f"look at {self._source()}, the policies of its owner, and the clock of this machine",
             timeout=own.timeout,
             connect_timeout=own.connect_timeout,
@@ -175,9 +178,6 @@ class OciModel:
         return found
 
     def _sign(self, outgoing: Outgoing) -> Mapping[str, str]:
-        key = self._settings.api_key
-        if key is not None:
-            return {"authorization": f"Bearer {key.reveal()}"}
         identity = self._look_up(self._credentials.identity)
         body = outgoing.body if outgoing.method in ("POST", "PUT", "PATCH") else None
         media_type = outgoing.headers.get("content-type", "application/json")

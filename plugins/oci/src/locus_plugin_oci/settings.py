@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from attrs import field, frozen
+from attrs import Attribute, field, frozen
 from attrs.validators import in_
 
 from locus.plugins import Secret
@@ -20,6 +20,11 @@ Api = Literal["auto", "chat", "responses", "generic", "cohere"]
 
 _AUTHS = ("auto", "api_key", "security_token", "resource_principal", "instance_principal")
 _APIS = ("auto", "chat", "responses", "generic", "cohere")
+
+
+def _readable_at_once(_: object, attribute: Attribute[Secret | None], value: Secret | None) -> None:
+    if value is not None and value.is_async:
+        raise ValueError(f"{attribute.name} must be text or a plain function, got an async one")
 
 
 @frozen(kw_only=True)
@@ -52,7 +57,7 @@ class OciSettings:
     profile: str = "DEFAULT"
     config_file: str | None = None
     auth: Auth = field(default="auto", validator=in_(_AUTHS))
-    pass_phrase: Secret | None = None
+    pass_phrase: Secret | None = field(default=None, validator=_readable_at_once)
     api_key: Secret | None = None
     region: str | None = None
     compartment: str | None = None

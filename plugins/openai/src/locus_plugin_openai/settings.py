@@ -31,7 +31,7 @@ class OpenAISettings:
         reasoning_effort: such as ``"low"``; None = as the model has it.
         reasoning_summary: ``"auto"``, ``"concise"`` or ``"detailed"`` (Responses); None = no summaries.
         send_reasoning: whether the model's reasoning is sent back to it.
-        think_tags: how thoughts are marked in a text, as ``<think>...</think>`` (Chat Completions): ``"leading"``,
+        think_tags: how thoughts are marked in a text, as ``<think>...</think>``: ``"leading"``,
             at its beginning; ``"opened"``, the model's template has written the first tag; ``"off"``, tags are text;
             None = off at OpenAI and Azure, leading elsewhere.
         parallel_tool_calls: whether several calls in one turn are allowed; None = as the model has it.
