@@ -504,3 +504,13 @@ def test_the_manifest_loads_neither_a_client_nor_cryptography() -> None:
         "httpx2",
         "cryptography",
     }
+
+
+@pytest.mark.parametrize("family", [Generic, Cohere])
+def test_tools_that_the_service_runs_come_behind_our_own(family: Any) -> None:
+    hosted = {"type": "WEB_SEARCH", "new": [1]}
+    settings = ModelSettings(extras={"tools": [hosted]})
+    assert body_of(family(), make_request(settings=settings, tools=(TOOL,)))["tools"][1:] == [hosted]
+    assert body_of(family(), make_request(settings=settings))["tools"] == [hosted]
+    with pytest.raises(InputError, match="must be a list of the provider's tools"):
+        body_of(family(), make_request(settings=ModelSettings(extras={"tools": "WEB_SEARCH"})))

@@ -6,6 +6,7 @@ id and whether it may be tried again; nothing hangs, nothing stays open, no key 
 
 from __future__ import annotations
 
+import json
 import pickle
 import traceback
 from collections.abc import Callable, Iterator
@@ -91,6 +92,7 @@ class Case:
         identified: whether the error has the id of the request.
         streams: whether the row is for streams, for whole answers, or, None, for both.
         late: whether only the deadline ends it.
+        kind: the name of the error's class; ``""`` = not looked at.
     """
 
     name: str
@@ -101,6 +103,7 @@ class Case:
     identified: bool = False
     streams: bool | None = None
     late: bool = False
+    kind: str = ""
 
 
 def _status(status: int, *, retryable: bool, **headers: str) -> Case:
@@ -136,6 +139,16 @@ def _half_a_piece(answer: Answer) -> tuple[bytes, ...]:
 
 _PAGE = b"<!DOCTYPE html><html><head><title>Bad gateway</title></head><body>" + b"<p>no</p>" * 5000 + b"</body></html>"
 
+#: What a gateway makes of the error of the provider behind it.
+_NO_QUOTA = {
+    "error": {
+        "message": "litellm.RateLimitError: OpenAIException - You exceeded your current quota, please check your plan "
+        "and billing details.",
+        "type": None,
+        "code": "429",
+    }
+}
+
 #: Every row.
 TABLE: tuple[Case, ...] = (
     *(_status(status, retryable=False) for status in (400, 401, 402, 403, 404, 405, 413, 422, 501)),
@@ -166,6 +179,28 @@ TABLE: tuple[Case, ...] = (
         answer=lambda _: Answer(media_type="text/html", body=_PAGE, headers=_ID),
         retryable=False,
         identified=True,
+    ),
+    Case(
+        name="quota in the words of a gateway",
+        answer=lambda _: Answer.of(_NO_QUOTA, status=429, headers=_ID),
+        status=429,
+        retryable=False,
+        identified=True,
+        kind="QuotaExceeded",
+    ),
+    Case(
+        name="quota with the status of an answer",
+        answer=lambda _: Answer.of(_NO_QUOTA, headers=_ID),
+        retryable=False,
+        identified=True,
+        kind="QuotaExceeded",
+    ),
+    Case(
+        name="quota in the middle of a stream",
+        answer=lambda good: _reshape(good, json.dumps(_NO_QUOTA).encode()),
+        streams=True,
+        retryable=False,
+        kind="QuotaExceeded",
     ),
     Case(name="plain text for an answer", answer=lambda _: Answer(media_type="text/plain", body=b"hello")),
     Case(name="no body for an answer", answer=lambda _: Answer(status=204, media_type=None)),
@@ -304,6 +339,7 @@ class HostileServerContract(Contract):
             assert error.status == case.status
         if case.retryable is not None:
             assert error.retryable is case.retryable
+        assert case.kind in ("", type(error).__name__)
         assert error.retry_after == case.retry_after
         if case.identified:
             assert error.request_id == "req-7f3a"
@@ -313,6 +349,18 @@ class HostileServerContract(Contract):
         assert 10 < len(str(error)) < 1500
         assert "<p>" not in str(error)
         assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301  # our own bytes
+
+    @_EITHER
+    @pytest.mark.parametrize("media_type", ["text/plain", "application/octet-stream", None])
+    async def test_answer_is_read_by_its_content(
+        self, server: LocalServer, media_type: str | None, *, listening: bool
+    ) -> None:
+        """... whatever a server calls it."""
+        server.then(self._good(listening=listening).with_fields(media_type=media_type))
+        with anyio.fail_after(self.patience):
+            said = await _ask(self.make_model(server.url, KEY), build_request("Say pong."), listening=listening)
+        assert said == "pong"
+        assert server.wait_until_idle(), "the connection stayed open"
 
     @_EITHER
     @pytest.mark.parametrize("status", [301, 302, 307, 308])

@@ -12,7 +12,7 @@ from typing import Any
 
 from locus.core.errors import InputError
 
-__all__ = ["hosted_tools", "join_fields", "json_bytes", "json_value"]
+__all__ = ["hosted_tools", "hosted_tools_of", "join_fields", "json_bytes", "json_value"]
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
@@ -57,7 +57,12 @@ def _no_number(_: str) -> None:
 
 
 def hosted_tools(extras: Mapping[str, Any]) -> list[bytes]:
-    """The tools that the provider itself runs, as JSON: those of ``ModelSettings(extras={"tools": [...]})``.
+    """The tools that the provider itself runs, as JSON; see `hosted_tools_of`."""
+    return [json_bytes(each) for each in hosted_tools_of(extras)]
+
+
+def hosted_tools_of(extras: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The tools that the provider itself runs: those of ``ModelSettings(extras={"tools": [...]})``.
 
     Raises:
         InputError: they are not a list of objects.
@@ -65,7 +70,7 @@ def hosted_tools(extras: Mapping[str, Any]) -> list[bytes]:
     given = extras.get("tools", ())
     if not isinstance(given, list | tuple) or not all(isinstance(each, Mapping) for each in given):
         raise InputError(f"extras['tools'] must be a list of the provider's tools, each an object, got {given!r:.80}")
-    return [json_bytes(each) for each in given]
+    return list(given)
 
 
 def join_fields(fields: Mapping[str, Any], lists: Mapping[str, Sequence[bytes]]) -> bytes:

@@ -253,7 +253,7 @@ class Client:
         exchange = _Exchange(self.endpoint, "POST", path, body, {**headers, "accept": "text/event-stream"})
         kinds = ("text/event-stream",)
         return await self._exchange(
-            exchange, lambda http: exchange.stream(http, ServerSentEvents, kinds, take, ended, _EVENTS), deadline
+            exchange, lambda http: exchange.stream(http, ServerSentEvents, kinds, take, ended, begins=_EVENTS), deadline
         )
 
     async def lines(
@@ -265,10 +265,12 @@ class Client:
         deadline: float | None = None,
         headers: Mapping[str, str] = EMPTY,
     ) -> Mapping[str, str]:
-        """Send JSON, and read lines of JSON, each one an event. Everything else is as with `events`."""
+        """Send JSON, and read lines of JSON objects, each one an event. Everything else is as with `events`."""
         exchange = _Exchange(self.endpoint, "POST", path, body, headers)
         kinds = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/json")
-        return await self._exchange(exchange, lambda http: exchange.stream(http, JsonLines, kinds, take), deadline)
+        return await self._exchange(
+            exchange, lambda http: exchange.stream(http, JsonLines, kinds, take, begins=_LINES), deadline
+        )
 
     async def _exchange(
         self, exchange: _Exchange, ask: Callable[[httpx2.AsyncClient], Awaitable[T]], deadline: float | None
@@ -328,13 +330,12 @@ class Client:
         )
 
 
+#: How lines of JSON begin.
+_LINES = re.compile(rb"\{").match
+
 #: How server-sent events begin, whatever a server calls them; and how many bytes tell.
 _EVENTS = re.compile(rb"(?:\xef\xbb\xbf)?(?:data|event|id|retry)?:").match
 _PEEKED = 9
-
-
-def _nothing(_: bytes) -> bool:
-    return False
 
 
 class _Exchange:
@@ -375,7 +376,8 @@ class _Exchange:
         kinds: tuple[str, ...],
         take: Take,
         ended: Callable[[], bool] | None = None,
-        begins: Callable[[bytes], object] = _nothing,
+        *,
+        begins: Callable[[bytes], object],
     ) -> Mapping[str, str]:
         async with open_body(http, await self._sign_request(http)) as body:
             response = await self._accept(body)

@@ -14,6 +14,7 @@ from locus_plugin_anthropic.cache import mark
 from locus_plugin_anthropic.conversation import conversation
 from locus_plugin_anthropic.output import OutputPlan, output_of
 from locus_plugin_anthropic.settings import LEAST_BUDGET, AnthropicSettings
+from locus_wire.bodies import hosted_tools_of
 from locus_wire.errors import RequestRefused
 
 __all__ = ["body_of"]
@@ -32,7 +33,8 @@ def body_of(request: ModelRequest, model: str, own: AnthropicSettings) -> tuple[
 
     Raises:
         RequestRefused: the tool choice names no tool, or cannot be had together with the thinking that is asked for.
-        InputError: the conversation holds media that the API does not take.
+        InputError: the conversation holds media that the API does not take, or the server's tools are not a list of
+            objects.
     """
     extras = thaw(request.settings.extras)
     body: Wire = {"model": model, "max_tokens": request.settings.max_tokens or own.max_tokens}
@@ -40,7 +42,8 @@ def body_of(request: ModelRequest, model: str, own: AnthropicSettings) -> tuple[
         body["thinking"] = thinking
     asked = output_of(request, model, own, budgeted=_has_thinking_budget(body))
     request, talk = asked.request, conversation(asked.request.messages)
-    if tools := [tool.wire(NAME, _tool) for tool in request.tools] + extras.get("tools", []):
+    # Tools that the server runs come behind those of the agent.
+    if tools := [*(tool.wire(NAME, _tool) for tool in request.tools), *hosted_tools_of(extras)]:
         body["tools"] = tools
     if talk.system:
         body["system"] = talk.system
@@ -48,7 +51,7 @@ def body_of(request: ModelRequest, model: str, own: AnthropicSettings) -> tuple[
     if config := _config(extras.get("output_config", {}), own, asked):
         body["output_config"] = config
     _sample(body, request.settings, own)
-    if tools and (choice := _choice(request, own, body)):
+    if tools and (choice := _choice(request.settings.tool_choice, own, body)):
         body["tool_choice"] = choice
     body |= {key: value for key, value in extras.items() if key not in _OURS}
     if own.cache != "off" and "cache_control" not in extras:
@@ -90,11 +93,11 @@ def _has_thinking_budget(body: Wire) -> bool:
     return isinstance(thinking, Mapping) and thinking.get("type") == "enabled"
 
 
-def _choice(request: ModelRequest, own: AnthropicSettings, body: Wire) -> Wire:
-    choice = _named_choice(request.settings.tool_choice, request)
+def _choice(wanted: str | None, own: AnthropicSettings, body: Wire) -> Wire:
+    choice = _named_choice(wanted, [str(tool.get("name")) for tool in body["tools"]])
     if choice["type"] in ("any", "tool") and _has_thinking_budget(body):
         raise _refuse(
-            f"tool_choice must not be {request.settings.tool_choice!r}: the API cannot force a tool while thinking "
+            f"tool_choice must not be {wanted!r}: the API cannot force a tool while thinking "
             "with a budget; use tool_choice='auto', or thinking='adaptive' with a model that knows it"
         )
     if choice["type"] != "none" and not own.parallel_tools:
@@ -102,16 +105,13 @@ def _choice(request: ModelRequest, own: AnthropicSettings, body: Wire) -> Wire:
     return {} if choice == {"type": "auto"} else choice
 
 
-def _named_choice(choice: str | None, request: ModelRequest) -> Wire:
+def _named_choice(choice: str | None, known: list[str]) -> Wire:
     if choice is None or choice == "auto":
         return {"type": "auto"}
     if choice == "none":
         return {"type": "none"}
-    if not request.tools:
-        return {"type": "auto"}
     if choice == "required":
         return {"type": "any"}
-    known = [tool.name for tool in request.tools]
     if choice not in known:
         raise _refuse(f"tool_choice must be 'auto', 'none', 'required' or one of {join_names(known)}, got {choice!r}")
     return {"type": "tool", "name": choice}

@@ -17,7 +17,7 @@ from locus.core.messages import Block, MediaBlock, Message, Role, TextBlock, Too
 from locus.models import Chunk, ModelRequest, ModelResponse, StopReason
 from locus.tools import ToolSpec
 from locus_plugin_oci.native import usage_of
-from locus_wire.bodies import join_fields, json_bytes
+from locus_wire.bodies import hosted_tools, join_fields, json_bytes
 from locus_wire.calls import tool_call, unique_ids
 from locus_wire.media import unsupported_media
 from locus_wire.streams import ErrorInAnswer, Malformed
@@ -66,7 +66,7 @@ class Cohere:
             raise InputError(
                 f"tool_choice must not be {choice!r}: cohere's models cannot be made to call a tool; use 'auto'"
             )
-        tools = [spec.wire(KEY, _tool) for spec in request.tools] if choice != "none" else []
+        tools = [spec.wire(KEY, _tool) for spec in request.tools] + hosted_tools(settings.extras)
         if settings.temperature is not None:
             fields["temperature"] = settings.temperature
         if settings.max_tokens is not None:
@@ -77,7 +77,7 @@ class Cohere:
             fields["stopSequences"] = list(settings.stop)
         if request.output is not None:
             fields["responseFormat"] = {"type": "JSON_OBJECT", "schema": thaw(request.output.schema)}
-        lists = {"tools": tools, "chatHistory": history, "toolResults": results}
+        lists = {"tools": tools if choice != "none" else [], "chatHistory": history, "toolResults": results}
         return join_fields({**fields, **settings.extras}, lists)
 
     def response(self, data: Mapping[str, Any]) -> ModelResponse:

@@ -18,7 +18,7 @@ from locus.models import Chunk, ModelRequest, ModelResponse, OutputSpec, StopRea
 from locus.tools import ToolSpec
 from locus_plugin_oci.native import usage_of
 from locus_wire import NotStrict, strict_schema
-from locus_wire.bodies import join_fields, json_bytes
+from locus_wire.bodies import hosted_tools, join_fields, json_bytes
 from locus_wire.calls import arguments_of, tool_call, unique_ids
 from locus_wire.media import unsupported_media, url_of
 from locus_wire.streams import Malformed
@@ -53,7 +53,8 @@ class Generic:
         fields: dict[str, Any] = {"apiFormat": "GENERIC", "isStream": stream}
         if stream:
             fields["streamOptions"] = {"isIncludeUsage": True}
-        if request.tools and settings.tool_choice is not None:
+        hosted = hosted_tools(settings.extras)
+        if (request.tools or hosted) and settings.tool_choice is not None:
             fields["toolChoice"] = _choice(settings.tool_choice)
         if settings.temperature is not None:
             fields["temperature"] = settings.temperature
@@ -66,7 +67,7 @@ class Generic:
             fields["stop"] = list(settings.stop)
         if request.output is not None:
             fields["responseFormat"] = _format(request.output)
-        tools = [spec.wire(KEY, _tool) for spec in request.tools]
+        tools = [spec.wire(KEY, _tool) for spec in request.tools] + hosted
         return join_fields({**fields, **settings.extras}, {"tools": tools, "messages": _conversation(request.messages)})
 
     def response(self, data: Mapping[str, Any]) -> ModelResponse:
