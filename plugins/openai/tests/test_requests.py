@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from locus.core.frozen import freeze
-from locus.core.messages import MediaBlock, Message, Role, TextBlock, ThinkingBlock, ToolCall, ToolResult
+from locus.core.messages import Block, MediaBlock, Message, Role, TextBlock, ThinkingBlock, ToolCall, ToolResult
 from locus.models.protocol import Chunk, ModelRequest, ModelResponse, ModelSettings, OutputSpec
 from locus.tools.definition import ToolSpec
 from locus_testkit.localserver import Answer, LocalServer
@@ -178,7 +178,11 @@ async def test_reasoning_of_compatible_servers_is_heard_and_kept(server: LocalSe
 
 
 async def test_thoughts_in_tags_are_reasoning_that_is_not_sent_back_in_responses(server: LocalServer) -> None:
-    said = [ThinkingBlock("hm", "encrypted"), TextBlock("<think>\nTwo?\n</think>\n\nThree."), TextBlock("<think>Yes.")]
+    said: list[Block] = [
+        ThinkingBlock("hm", "encrypted"),
+        TextBlock("<think>\nTwo?\n</think>\n\nThree."),
+        TextBlock("<think>Yes."),
+    ]
     model = model_at(f"{server.url}/v1", "responses", think_tags="leading")
     heard: list[Chunk] = []
 
