@@ -10,9 +10,11 @@ import anyio
 import pytest
 
 from locus import Agent, Hook, Retry, ToolContext, tool
+from locus.core import decode, encode
 from locus.core.errors import RetryableToolError
 from locus.core.events import RunStartEvent, ToolCompleteEvent
 from locus.core.journal import Intent
+from locus.core.state import ToolExecution
 from locus.journal import JournalStore, MemoryStore
 from locus_plugin_sqlite import SqliteStore
 from locus_plugin_timetravel import export_thread, fork, import_thread
@@ -141,6 +143,44 @@ async def test_the_recorded_effect_counts(store: JournalStore) -> None:
 class RetriesCalls(Hook):
     def on_tool_complete(self, event: ToolCompleteEvent) -> Retry | None:
         return Retry("again") if event.error else None
+
+
+async def test_that_an_outcome_is_unknown_is_on_record_and_a_retry_does_not_pay_again(store: JournalStore) -> None:
+    paid = Paid()
+    await left_in_the_middle(store, paid)
+    result = await agent(store, paid.tool("pure"), hooks=(RetriesCalls(),)).resume("t")
+    [execution] = result.state.tool_executions
+    assert execution.outcome_unknown
+    assert ToolExecution(tool_name="pay") != execution == decode(encode(execution), ToolExecution)
+    assert paid.times == 1
+
+
+@pytest.mark.parametrize("effect", ["once", "pure"])
+async def test_a_call_of_the_thread_whose_outcome_is_unknown_stays_so_for_later_turns(
+    store: JournalStore, effect: Any
+) -> None:
+    paid = Paid()
+    await left_in_the_middle(store, paid, idempotent="thread")
+    await agent(store, paid.tool("once", idempotent="thread")).resume("t")
+    again = agent(
+        store,
+        paid.tool(effect, idempotent="thread"),
+        script=(call("pay", amount=5), "done"),
+        hooks=(RetriesCalls(),),
+    )
+    result = await again.run("And again.", thread_id="t")
+    assert [execution.outcome_unknown for execution in result.state.tool_executions] == [True]
+    assert paid.times == 1
+
+
+async def test_a_call_that_failed_in_its_body_has_an_outcome(store: JournalStore) -> None:
+    @tool(name="pay")
+    def pay() -> str:
+        """Pay."""
+        raise ValueError(f"{UNKNOWN}: says the tool itself")
+
+    result = await agent(store, pay, script=(call("pay"), "done")).run("Pay.", thread_id="t")
+    assert [execution.outcome_unknown for execution in result.state.tool_executions] == [False]
 
 
 async def test_a_second_attempt_in_flight_is_unknown_though_its_hook_is_gone(store: JournalStore) -> None:

@@ -457,6 +457,8 @@ class CustomCondition(TerminationCondition):
         name: what a stop is reported as; the default is ``"CustomCondition"`` (kept as ``label``).
     """
 
+    reads_iteration: ClassVar[bool] = False
+
     fn: Callable[[AgentState], bool] = field(converter=_state_predicate)
     label: str | None = field(
         default=None,

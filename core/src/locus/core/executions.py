@@ -40,6 +40,7 @@ class ToolExecution:
         iteration: 0-based index of the iteration it belongs to.
         started: the body was entered; refused and rejected calls are not.
         retryable: the body said that nothing happened (`RetryableToolError`).
+        outcome_unknown: the body was begun before an interruption, and it is not known whether it had its effect.
         media_at: the index of the result in the conversation, counted behind the system prompt, when it is more than
             text (``result`` has its text alone); None for a result that is text.
     """
@@ -56,6 +57,7 @@ class ToolExecution:
     started: bool = True
     retryable: bool = False
     media_at: int | None = None
+    outcome_unknown: bool = False
 
     @property
     def succeeded(self) -> bool:

@@ -244,6 +244,10 @@ class AgentState:
         _refuse_unless_counted("iteration", iteration)
         return self._with(iteration=iteration)
 
+    def with_next_iteration(self) -> AgentState:
+        """The next iteration index, to ask what a bound on iterations says then: predicates are not asked again."""
+        return self._with(iteration=self.iteration + 1, _answers=self._known_answers())
+
     def with_tool_execution(self, execution: ToolExecution) -> AgentState:
         """One execution added, to `tool_history` as well."""
         return self._with(
@@ -462,14 +466,18 @@ class AgentState:
 
     def satisfies(self, predicate: StatePredicate) -> bool:
         """What a pure predicate says of this state; it is called once."""
-        answers = self._answers
-        if answers is None:
-            answers = {}
-            object.__setattr__(self, "_answers", answers)
+        answers = self._known_answers()
         answer = answers.get(predicate)
         if answer is None:
             answer = answers[predicate] = predicate(self)
         return answer
+
+    def _known_answers(self) -> dict[StatePredicate, bool]:
+        answers = self._answers
+        if answers is None:
+            answers = {}
+            object.__setattr__(self, "_answers", answers)
+        return answers
 
     def _executions(self) -> ExecutionIndex:
         index = self._index

@@ -170,10 +170,11 @@ class Router:
         return why
 
     def _think(self, state: AgentState, route: Route) -> Route:
-        # `MaxIterations` counts finished iterations: this one would be, if Think ran again.
+        # `MaxIterations` counts finished iterations: this one would be, if Think ran again. What predicates have said
+        # of the state holds then: each is asked once a check.
         if state.iteration + 1 < self._turns_at:
             return route
-        satisfied = self.condition.evaluate(state.with_iteration(state.iteration + 1))
+        satisfied = self.condition.evaluate(state.with_next_iteration())
         return route if satisfied is None else _stop(satisfied, iteration_finished=True)
 
 

@@ -96,6 +96,7 @@ class PendingCall(BodyEntry):
         *,
         started: bool = True,
         retryable: bool = False,
+        unknown: bool = False,
     ) -> CallOutcome:
         execution = _execution(
             tool_name=self.call.name,
@@ -108,6 +109,7 @@ class PendingCall(BodyEntry):
             iteration=self.state.iteration,
             started=started,
             retryable=retryable,
+            outcome_unknown=unknown,
         )
         return _outcome(execution, content, self.usage)
 
@@ -131,7 +133,7 @@ class PendingCall(BodyEntry):
 
     def unknown_outcome(self) -> CallOutcome:
         """The outcome of a call that was begun, and of which no more is known."""
-        return self._outcome_of(None, f"Error: {UNKNOWN}", UNKNOWN, 0.0)
+        return self._outcome_of(None, f"Error: {UNKNOWN}", UNKNOWN, 0.0, unknown=True)
 
     def idempotency_key(self, run: CallRun) -> str:
         """What ``ctx.idempotency_key`` is: the same at every attempt at this call."""

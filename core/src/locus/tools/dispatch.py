@@ -114,7 +114,7 @@ def _is_repeatable(c: PendingCall) -> bool:
     if done is None or done.execution.error is None or c.tool is None or not done.execution.started:
         return False
     # What came of it is unknown, to a hook too, whatever the tool declares by now.
-    return done.execution.retryable or (c.tool.effect == "pure" and done.execution.error != UNKNOWN)
+    return done.execution.retryable or (c.tool.effect == "pure" and not done.execution.outcome_unknown)
 
 
 async def _run_all(work: Sequence[PendingCall], run: CallRun) -> None:

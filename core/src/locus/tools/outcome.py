@@ -134,8 +134,9 @@ def remember_for_thread(state: AgentState, done: Iterable[CallOutcome], registry
         if tool is None or tool.idempotent != "thread":
             continue
         if execution.started and not execution.cache_hit and not execution.retryable:
-            at = execution.media_at
-            kept[execution.key] = (execution.result, execution.error, *(() if at is None else (at,)))
+            at, unknown = execution.media_at, execution.outcome_unknown
+            more = (at, True) if unknown else () if at is None else (at,)
+            kept[execution.key] = (execution.result, execution.error, *more)
     return state.with_metadata(_THREAD_MEMORY, {**state.metadata.get(_THREAD_MEMORY, {}), **kept}) if kept else state
 
 
@@ -144,14 +145,15 @@ def find_in_thread(state: AgentState, call: ToolCall, key: str) -> ToolExecution
     kept = state.metadata.get(_THREAD_MEMORY, {}).get(key)
     if kept is None:
         return None
-    result, error, *at = kept
+    result, error, *more = kept
     return ToolExecution(
         tool_name=call.name,
         arguments=call.arguments,
         result=result,
         error=error,
         key=key,
-        media_at=at[0] if at else None,
+        media_at=more[0] if more else None,
+        outcome_unknown=len(more) > 1,
     )
 
 

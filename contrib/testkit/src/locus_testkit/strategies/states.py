@@ -56,7 +56,8 @@ def tool_executions() -> SearchStrategy[ToolExecution]:
     places = st.none() | _COUNTS
     good = st.builds(ToolExecution, **common, result=texts(), cache_hit=st.booleans(), media_at=places)
     bad = st.builds(ToolExecution, **common, error=texts(), started=st.booleans(), retryable=st.booleans())
-    return good | bad
+    unknown = st.builds(ToolExecution, **common, error=texts(), outcome_unknown=st.sampled_from([True]))
+    return good | bad | unknown
 
 
 @build_once
