@@ -29,6 +29,7 @@ MODULES = (
     "locus.core.events",
     "locus.core.fingerprint",
     "locus.core.journal",
+    "locus.core.labels",
     "locus.core.messages",
     "locus.core.state",
     "locus.core.termination",

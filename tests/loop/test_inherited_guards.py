@@ -45,7 +45,19 @@ class Limit(Hook):
 
 
 class Observer(Limit):
-    """The same, and not a guard."""
+    """Hears of calls, and is not a guard."""
+
+    guard = False
+
+    def on_tool_call(self, call: ToolCall, run: RunContext) -> None:
+        """Decides nothing: a decider would hold in children."""
+
+    def on_tool_start(self, event: ToolStartEvent) -> None:
+        self.asked.append(event.tool_name)
+
+
+class Decider(Limit):
+    """Decides about calls, and is not a guard."""
 
     guard = False
 
@@ -81,6 +93,12 @@ async def test_a_hook_that_is_not_a_guard_concerns_its_own_run_only() -> None:
     hook = Observer()
     await boss(payer(), hook).run("x")
     assert (bodies["pay"], hook.asked) == (1, ["ask"])
+
+
+async def test_a_decider_holds_in_children_even_where_it_is_not_a_guard() -> None:
+    decider = Decider()
+    await boss(payer(), decider).run("x")
+    assert (bodies["pay"], decider.asked) == (0, ["ask", "pay"])
 
 
 async def test_a_child_may_do_without_a_guard_by_name() -> None:

@@ -50,6 +50,7 @@ from locus.hooks.hook import Stash
 from locus.journal.effects import Clock, SystemClock
 from locus.models.protocol import ModelRequest, ModelResponse, StopReason
 from locus.tools.registry import ToolRegistry
+from locus_testkit.strategies import labels
 
 # -- free-form data ---------------------------------------------------------------------------------
 
@@ -129,6 +130,7 @@ executions = st.builds(
     iteration=st.integers(0, 5),
     started=st.booleans(),
     retryable=st.booleans(),
+    label=st.none() | labels(),
 )
 
 
@@ -161,6 +163,7 @@ states = st.builds(
     active_seconds=st.floats(0, 1e6),
     pending_revision=st.booleans(),
     revisions=counts,
+    label=labels(),
     started_at=moments,
     updated_at=moments,
 )

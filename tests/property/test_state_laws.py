@@ -104,6 +104,7 @@ def test_a_new_turn_carries_the_conversation_and_nothing_else(state: AgentState,
     turn = state.next_turn(run_id=run_id, now=now)
     fresh = AgentState(run_id=run_id, started_at=now, updated_at=now)
     kept = {
+        "label",
         "agent_id",
         "messages",
         "metadata",

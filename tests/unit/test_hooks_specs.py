@@ -24,6 +24,7 @@ SIGNATURES = {
     "locus_register_prices": (),
     "locus_run_session": ("run",),
     "locus_decide_tool_call": ("call", "run"),
+    "locus_label_result": ("call", "result", "run"),
     "locus_decide_route": ("node", "state", "proposed"),
     "locus_review_answer": ("answer", "state", "run"),
     "locus_filter_input": ("prompt", "run"),

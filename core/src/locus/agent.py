@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import anyio
 
     from locus import threads as thread_views
+    from locus.core.labels import Label
     from locus.core.termination import TerminationCondition
     from locus.loop import builder
     from locus.loop.context import SegmentContext
@@ -215,6 +216,7 @@ class Agent(AgentKeywords[Deps, Out]):
         budget: Budget | None,
         account: Account | None,
         answers: dict[str, Any] | None,
+        given: Label,
         without_guards: Collection[str] = (),
     ) -> AgentResult[Any]:
         """Run as a part of another agent's run; for ``ctx.run_child``."""
@@ -226,6 +228,7 @@ class Agent(AgentKeywords[Deps, Out]):
             account=account,
             answers=answers,
             without_guards=without_guards,
+            given=given,
         )
 
 

@@ -8,14 +8,15 @@ never ends; the rest is checked by the program that runs the tool.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from attrs import frozen
 
 from locus.core import freeze, thaw
 from locus.core.errors import ToolDefinitionError
+from locus.core.labels import Reads
 from locus.schema import (
     JsonSchemaAdapter,
     ValidationError,
@@ -50,6 +51,9 @@ def schema_tool(
     effect: Effect = "once",
     timeout: float | None = None,
     max_result_chars: int = _PLAIN.max_result_chars,
+    reads: Reads = _PLAIN.reads,
+    targets: Sequence[str] | None = None,
+    egress: bool | None = None,
 ) -> SchemaTool:
     """Make a tool of a function that takes all its arguments as one dict.
 
@@ -63,12 +67,23 @@ def schema_tool(
         effect: what a crash in the body means, as of `tool`.
         timeout: seconds the body may take, or None.
         max_result_chars: how much of a result the model gets.
+        reads: whose words its results may hold, as of `tool`.
+        targets: the parameters that say whom or what a call reaches, as of `tool`.
+        egress: whether a call sends something out, as of `tool`.
 
     Raises:
-        ToolDefinitionError: the name is invalid, or the schema is not a JSON object.
+        ToolDefinitionError: the name or a label is invalid, or the schema is not a JSON object.
     """
     try:
-        plain = tool(_PLAIN, name=name, effect=effect, timeout=timeout, max_result_chars=max_result_chars)
+        plain = tool(
+            _PLAIN,
+            name=name,
+            effect=effect,
+            timeout=timeout,
+            max_result_chars=max_result_chars,
+            reads=reads,
+            egress=egress,
+        )
     except ToolDefinitionError as e:
         raise ToolDefinitionError(f"{origin}: {str(e).partition(': ')[2]}") from e
     try:
@@ -80,7 +95,7 @@ def schema_tool(
         raise ToolDefinitionError(
             f"{origin}: its parameters must be the JSON Schema of an object, got {safe_repr(schema)}"
         )
-    return SchemaTool(
+    made = SchemaTool(
         fn=fn,
         spec=ToolSpec(name=name, description=clean_text(description), parameters=freeze(schema)),
         parameters=plain.parameters,
@@ -89,7 +104,11 @@ def schema_tool(
         effect=plain.effect,
         timeout=plain.timeout,
         max_result_chars=plain.max_result_chars,
+        reads=plain.reads,
+        egress=plain.egress,
     )
+    # Checked against the parameters that the schema has.
+    return made if targets is None else cast("SchemaTool", tool(made, targets=targets))
 
 
 def _top_of(schema: Mapping[str, Any]) -> dict[str, Any]:

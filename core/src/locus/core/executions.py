@@ -14,6 +14,7 @@ from typing import Any
 from attrs import field
 
 from locus.core.frozen import EMPTY, FrozenDict, fast_init, freeze, frozen
+from locus.core.labels import UNKNOWN, Label, Reads
 
 __all__ = ["ExecutionIndex", "ToolExecution"]
 
@@ -43,6 +44,8 @@ class ToolExecution:
         outcome_unknown: the body was begun before an interruption, and it is not known whether it had its effect.
         media_at: the index of the result in the conversation, counted behind the system prompt, when it is more than
             text (``result`` has its text alone); None for a result that is text.
+        label: of the result; None where it was written before there were labels, which counts as untrusted.
+        fields: the levels of parts of a result that is JSON, by dotted path, see ``locus_label_result``.
     """
 
     tool_name: str
@@ -58,6 +61,13 @@ class ToolExecution:
     retryable: bool = False
     media_at: int | None = None
     outcome_unknown: bool = False
+    label: Label | None = None
+    fields: FrozenDict[str, Reads] = field(default=EMPTY, converter=freeze)
+
+    @property
+    def known_label(self) -> Label:
+        """The label that counts, also where none was recorded."""
+        return UNKNOWN if self.label is None else self.label
 
     @property
     def succeeded(self) -> bool:

@@ -22,6 +22,7 @@ from locus.core.delta import TOTALS, Fold, StateDelta, advance, apply, delta
 from locus.core.directives import Choice
 from locus.core.errors import CheckpointError, CheckpointTooNew, CheckpointTooOld
 from locus.core.frozen import EMPTY, FrozenDict, fast_init, freeze, frozen
+from locus.core.labels import UNKNOWN
 from locus.core.lazy import Lazy
 from locus.core.messages import Message, Usage
 from locus.core.state import AgentState
@@ -94,8 +95,9 @@ START, END, FORK = "start", "end", "fork"
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
-#: What the first transition of a thread is relative to.
-BLANK = AgentState(run_id="", started_at=_EPOCH, updated_at=_EPOCH)
+#: What the first transition of a thread is relative to. Its label is not clean: a journal that says nothing of labels
+#: was written before there were any.
+BLANK = AgentState(run_id="", label=UNKNOWN, started_at=_EPOCH, updated_at=_EPOCH)
 
 
 def _texts(value: Iterable[str]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast, get_args
 from attrs import field
 
 from locus.core.frozen import EMPTY, FrozenDict, fast_init, freeze, frozen
+from locus.core.labels import CLEAN, Label, Provenance, taint
 
 __all__ = [
     "Block",
@@ -25,6 +26,8 @@ __all__ = [
     "ToolCall",
     "ToolResult",
     "Usage",
+    "label_answer",
+    "label_messages",
     "plugin_message",
     "text_of",
 ]
@@ -102,6 +105,31 @@ class ToolCall:
     arguments: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze)
     malformed: str | None = None
     extras: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze, kw_only=True)
+    _trace: Callable[[], Provenance] | None = field(default=None, init=False, eq=False, repr=False)
+
+    @property
+    def provenance(self) -> Provenance | None:
+        """Where the values in the arguments come from, for hooks that decide about the call; None elsewhere."""
+        return None if self._trace is None else self._trace()
+
+    def with_trace(self, trace: Callable[[], Provenance]) -> ToolCall:
+        """The call as a hook that decides about it gets it.
+
+        Args:
+            trace: finds the provenance, when it is asked for.
+        """
+        asked = ToolCall(self.id, self.name, self.arguments, self.malformed, extras=self.extras)
+        object.__setattr__(asked, "_trace", trace)
+        return asked
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return (self.id, self.name, self.arguments, self.malformed, self.extras)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        for name, value in zip(
+            ("id", "name", "arguments", "malformed", "extras", "_trace"), (*state, None), strict=True
+        ):
+            object.__setattr__(self, name, value)
 
 
 def _content(content: str | Iterable[Block]) -> str | tuple[Block, ...]:
@@ -344,3 +372,26 @@ def text_of(content: str | Iterable[Block] | Mapping[str, Any]) -> str:
     if isinstance(content, str):
         return content
     return "".join(b.text for b in content if isinstance(b, TextBlock))
+
+
+def label_messages(messages: Iterable[Message]) -> Label:
+    """The label of a conversation that was not had here.
+
+    Texts of the user and of the system prompt are clean. Media are not, even in the user's turn, because the user need
+    not have written them; nor are messages of assistants and tools.
+    """
+    label = CLEAN
+    for message in messages:
+        if message.role is TOOL or message.role is ASSISTANT:
+            label |= taint("transcript")
+        elif any(type(block) is not TextBlock for block in message.content):
+            label |= taint("attachment")
+    return label
+
+
+def label_answer(message: Message) -> Label:
+    """The label of what an answer brings in: hosted tools of a provider read what the kernel does not see."""
+    for block in message.content:
+        if type(block) is RawBlock and not str(block.data.get("type", "")).endswith(("thinking", "reasoning")):
+            return taint("hosted")
+    return CLEAN

@@ -16,14 +16,26 @@ from operator import is_
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from attrs import Attribute, evolve, field, fields
+from attrs import Attribute, Factory, evolve, field, fields
 
 from locus.core.data import declare_forms, encode_data
 from locus.core.errors import CheckpointError, CheckpointTooNew, NotSerialisable
 from locus.core.executions import ArgsPredicate, ExecutionIndex, ToolExecution
 from locus.core.frozen import EMPTY, FrozenDict, fast_init, freeze, frozen
+from locus.core.labels import CLEAN, UNKNOWN, Label
 from locus.core.lazy import Lazy
-from locus.core.messages import ASSISTANT, SYSTEM, TOOL, USER, Message, ToolCall, ToolResult, Usage
+from locus.core.messages import (
+    ASSISTANT,
+    SYSTEM,
+    TOOL,
+    USER,
+    Message,
+    ToolCall,
+    ToolResult,
+    Usage,
+    label_answer,
+    label_messages,
+)
 
 if TYPE_CHECKING:
     from locus.core import codec
@@ -39,7 +51,7 @@ SCHEMA = 1
 GROWING = ("messages", "tool_executions", "reasoning_steps", "confidence_history", "tool_history", "errors")
 
 #: Fields that came later: a checkpoint without them is older, not damaged.
-_ADDED = frozenset({"answer_fault"})
+_ADDED = frozenset({"answer_fault", "label"})
 
 
 #: A pure function of a state.
@@ -135,6 +147,16 @@ def _not_negative(_: object, attribute: Attribute[Any], value: Any) -> None:
     _refuse_unless_counted(attribute.name, value)
 
 
+def _label(state: AgentState) -> Label:
+    # Of a state that is built by hand: the runner's have theirs.
+    return label_messages(state.messages)
+
+
+def _join(label: Label, other: Label) -> Label:
+    # Most of what is added is clean, or what was added before; a run's first result is joined with a clean label.
+    return label if other is label or other is CLEAN else other if label is CLEAN else label | other
+
+
 def _aware(_: object, attribute: Attribute[Any], value: datetime) -> None:
     if value.tzinfo is None:
         raise ValueError(f"{attribute.name} has no time zone; use datetime.now(UTC)")
@@ -172,6 +194,7 @@ class AgentState:
         pending_revision: the last answer was sent back by a reviewer.
         revisions: how often that happened to the answer under way.
         answer_fault: what is wrong with the newest answer, a key of `locus.core.messages.ANSWER_FAULTS`, or ``""``.
+        label: of all that the model has seen; default: see `locus.core.messages.label_messages`.
         started_at, updated_at: UTC.
     """
 
@@ -199,6 +222,7 @@ class AgentState:
     pending_revision: bool = False
     revisions: int = field(default=0, validator=_not_negative)
     answer_fault: str = ""
+    label: Label = field(default=Factory(_label, takes_self=True))
     started_at: datetime = field(factory=_now, validator=_aware)
     updated_at: datetime = field(factory=_now, validator=_aware)
     # The committed state whose growing fields this one's start with; a committed state has none. See `commit`.
@@ -239,6 +263,11 @@ class AgentState:
         rest = self.messages[1:] if first is not None and first.role is SYSTEM else self.messages
         return evolve(self, messages=(prompt, *rest))
 
+    def with_label(self, label: Label) -> AgentState:
+        """The state of a run whose model gets to see something with this label, too."""
+        joined = _join(self.label, label)
+        return self if joined is self.label else self._with(label=joined)
+
     def with_iteration(self, iteration: int) -> AgentState:
         """Another iteration index."""
         _refuse_unless_counted("iteration", iteration)
@@ -253,6 +282,7 @@ class AgentState:
         return self._with(
             tool_executions=self.tool_executions + (execution,),
             tool_history=self.tool_history + (execution.tool_name,),
+            label=_join(self.label, execution.label or UNKNOWN),
             _index=None if self._index is None else self._index.with_execution(len(self.tool_executions), execution),
         )
 
@@ -336,6 +366,7 @@ class AgentState:
             reasoning_steps=state.reasoning_steps if again else steps + (step,),
             pending_revision=False,
             answer_fault=fault,
+            label=_join(self.label, label_answer(message)),
             prompt_tokens_used=self.prompt_tokens_used + usage.prompt_tokens,
             completion_tokens_used=self.completion_tokens_used + usage.completion_tokens,
             cached_tokens_used=self.cached_tokens_used + usage.cached_tokens,
@@ -351,11 +382,15 @@ class AgentState:
             for i, execution in enumerate(added):
                 index = index.with_execution(owned + i, execution)
         errors = [f"{e.tool_name}: {e.error}" for e in added if e.error is not None]
+        label = self.label
+        for execution in added:
+            label = _join(label, execution.label or UNKNOWN)
         return self._with(
             messages=self.messages + tuple(messages),
             tool_executions=self.tool_executions + added,
             tool_history=self.tool_history + tuple([e.tool_name for e in added]),
             errors=(*self.errors, *errors) if errors else self.errors,
+            label=label,
             _index=index,
         )
 
@@ -401,6 +436,7 @@ class AgentState:
             terminal_tools=self.terminal_tools,
             token_budget=self.token_budget,
             metadata=self.metadata,
+            label=self.label,
             started_at=now,
             updated_at=now,
         )
@@ -511,7 +547,8 @@ class AgentState:
         if missing:
             # A default in place of what was lost would be a state that never was.
             raise CheckpointError(missing[0], f"the checkpoint lacks {', '.join(missing)}; it is damaged")
-        return codec.decode({k: v for k, v in data.items() if k not in ("schema", "journal")}, cls)
+        state = codec.decode({k: v for k, v in data.items() if k not in ("schema", "journal")}, cls)
+        return state if "label" in data else state._with(label=UNKNOWN)
 
     def __getstate__(self) -> dict[str, Any]:
         # What grows with the line of descent stays here: a pickled state is a value and nothing else.

@@ -256,6 +256,10 @@ class _Compiler:
         self.reports.append(evolve(entry.report, status="failed", detail=str(error)))
 
 
+#: What holds in the children of a run whether it is a guard or not: else to delegate would be a way around it.
+_INHERITED = frozenset({"locus_decide_tool_call", "locus_label_result"})
+
+
 def _compile_impl(info: HookInfo, impl: HookImpl, entry: _Entry, index: int) -> Impl:
     """One implementation, ready to be called.
 
@@ -295,7 +299,7 @@ def _compile_impl(info: HookInfo, impl: HookImpl, entry: _Entry, index: int) -> 
         plugin=entry.name,
         hook=info.name,
         guard=guard,
-        is_inherited=guard and info.family in ("observe", "decide", "review", "wrap"),
+        is_inherited=info.name in _INHERITED or (guard and info.family in ("observe", "decide", "review", "wrap")),
         source=source,
         is_async=is_async,
         timeout=timeout,

@@ -101,11 +101,13 @@ class RunContext(Protocol):
         Args:
             request: what to ask.
             model: another model than the run's.
-            purpose: what for, shown in events; anything but ``"think"``.
+            purpose: what for, shown in events; anything but ``"think"``. ``"quarantined"``, for text that is not
+                trusted: a request without tools and with an output schema, whose answer is labelled as untrusted.
 
         Raises:
             ModelError: the call failed.
             BudgetExceeded: a condition of the run, or of one above it, forbids it; no call was made.
+            ValueError: a quarantined call has tools, or no output schema.
         """
         ...
 

@@ -1,24 +1,31 @@
-"""Review: what comes into a run and what goes out of it. Isolated, unless a guard fails: that cancels the run."""
+"""Review: what comes into a run and what goes out of it. Isolated, unless a guard fails: that cancels the run.
+
+What labels the results of calls is not isolated: where it fails, a result is untrusted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from attrs import evolve
 
 from locus.core.directives import Accept, Cancel, Revise
-from locus.core.messages import Message
-from locus.hooks.dispatch import ask_isolated, refuse_result
+from locus.core.labels import CLEAN, LEVELS, Label, Reads, taint
+from locus.core.messages import Message, text_of
+from locus.hooks.dispatch import ask_isolated, call_hook, refuse_result
+from locus.tools.cancellation import is_failure
 
 if TYPE_CHECKING:
+    from locus.core.events import HookFailedEvent
     from locus.core.messages import ToolCall
     from locus.core.state import AgentState
     from locus.hooks.context import ConversationManager, RunContext
     from locus.hooks.table import HookHealth, Impl
+    from locus.tools.outcome import CallOutcome
 
-__all__ = ["Step", "filter_input", "filter_progress", "review", "view"]
+__all__ = ["Step", "filter_input", "filter_progress", "label_result", "review", "view"]
 
 #: Runs an effect under a name and records what it returns: a `Revise`, a `Cancel` or None.
 Step = Callable[[str, Callable[[], Awaitable[Revise | Cancel | None]]], Awaitable[Revise | Cancel | None]]
@@ -119,6 +126,66 @@ def _progress(answer: Any) -> str | None:
     if answer is not None and not isinstance(answer, str):
         refuse_result(answer, "the message as it may be emitted, or None to leave it")
     return answer
+
+
+async def label_result(
+    impls: tuple[Impl, ...], call: ToolCall, outcome: CallOutcome, own: Label, run: RunContext, health: HookHealth
+) -> CallOutcome:
+    """The outcome of a call with a label that says whose words may be in it, and the levels of its parts.
+
+    Args:
+        impls: ``table.impls("locus_label_result")``.
+        call: the call.
+        outcome: what came of it.
+        own: the label that counts where no hook has another opinion.
+        run: what the hooks see of the run.
+        health: the run's failures; one that fails makes the result untrusted.
+    """
+    result = text_of(outcome.content)
+    whole: Label | None = None
+    parts: dict[str, Reads] = {}
+    failed: list[HookFailedEvent] | None = None
+    for impl in impls:
+        try:
+            answer = _label(await call_hook(impl, call, result, run), call.name)
+        except BaseException as e:
+            if not is_failure(e):
+                raise
+            failed = failed or []
+            failed.append(health.record(impl, e, isolated=False))
+            answer = taint(call.name)
+        if isinstance(answer, Label):
+            whole = answer if whole is None else whole | answer
+        for pattern, level in answer.items() if isinstance(answer, Mapping) else ():
+            parts[pattern] = max(level, parts.get(pattern, level), key=LEVELS.__getitem__)
+    await health.emit(failed)
+    label = own if whole is None else whole
+    if parts:
+        if whole is not None:
+            parts = {pattern: max(level, whole.reads, key=LEVELS.__getitem__) for pattern, level in parts.items()}
+        parts.setdefault("", label.reads)
+        label = whole or CLEAN
+        for level in parts.values():
+            label |= _level(level, call.name)
+    return evolve(outcome, execution=evolve(outcome.execution, label=label, fields=parts))
+
+
+def _level(reads: Reads, tool: str) -> Label:
+    return taint(tool) if reads == "untrusted" else Label(reads)
+
+
+def _label(answer: Any, tool: str) -> Label | Mapping[str, Reads] | None:
+    if isinstance(answer, str) and answer in LEVELS:
+        return _level(cast("Reads", answer), tool)
+    levels = [*answer, *answer.values()] if isinstance(answer, Mapping) else [answer]
+    is_mapping = isinstance(answer, Mapping) and all(isinstance(each, str) for each in levels)
+    if is_mapping and all(level in LEVELS for level in answer.values()):
+        levels_by_path: Mapping[str, Reads] = answer
+        return levels_by_path
+    if answer is not None and type(answer) is not Label:
+        refuse_result(answer, "a Label, one of 'user', 'own' and 'untrusted', a mapping from paths to these, or None")
+    label: Label | None = answer
+    return label
 
 
 async def view(

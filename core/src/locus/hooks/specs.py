@@ -51,7 +51,7 @@ node's error, with a note that names the plugin, and is reported.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -62,6 +62,7 @@ from locus.hooks.table import PROJECT, observer_hook
 
 if TYPE_CHECKING:
     from locus.core.directives import Cancel, Continue, Decision, Directive, Verdict
+    from locus.core.labels import Label, Reads
     from locus.core.messages import Message, ToolCall
     from locus.core.protocols import ReflectPolicy
     from locus.core.state import AgentState
@@ -205,7 +206,20 @@ def locus_decide_tool_call(call: ToolCall, run: RunContext) -> Decision | Contin
 
     Every implementation is asked and the strictest answer wins: Cancel, Interrupt, Reject, Allow.
     `Reject` gives this one call an error result with the reason, `Interrupt` asks a person, `Cancel` ends
-    the run; None and Continue mean Allow. An implementation that fails rejects the call.
+    the run; None and Continue mean Allow. An implementation that fails rejects the call. Deciders of a run hold in its
+    children as well. ``call.provenance`` says where the arguments come from, see `locus.core.labels.Provenance`.
+    """
+
+
+@_hook("decide")
+def locus_label_result(call: ToolCall, result: str, run: RunContext) -> Label | Reads | Mapping[str, Reads] | None:
+    """Whose words may be in this result? Asked for each call whose body was entered, before the result is recorded.
+
+    None means what the tool says. A `Label`, or a level, takes its place. A mapping is for a result that is JSON, from
+    dotted paths to levels, with ``*`` for any key or index and ``""`` for the rest: ``{"*.sender": "own"}``. Of several
+    patterns the longest counts, of several implementations the strictest. The result as a whole, which is what counts
+    for the context, has the join of all; a level of a part says whether its values may be targets of calls. An
+    implementation that fails makes the result untrusted.
     """
 
 

@@ -46,7 +46,7 @@ class Impl:
         plugin: the plugin's name, or the hook's that was passed in code.
         hook: the hook's name.
         guard: it fails closed.
-        is_inherited: it is a guard, and holds in the children of a run as well.
+        is_inherited: it holds in the children of a run as well.
         source: the object that it is a method of, or the module.
         is_async: ``call`` returns an awaitable.
         timeout: seconds after which an async call counts as failed.
@@ -115,11 +115,11 @@ class HookTable:
         return self.listeners[event_type]
 
     def with_guards_of(self, above: HookTable, without: Collection[str]) -> HookTable:
-        """The hooks of a run that is the child of another one: the guards there hold here as well, before its own.
+        """The hooks of a child of another run: the guards and deciders of that hold here as well, before its own.
 
         Args:
             above: the hooks of the run above, with those that it has from further above.
-            without: the names of guards that do not hold. An object that is a guard of both is called once.
+            without: the names of those that do not hold. An object that is a guard of both is called once.
         """
         merged = dict(self.hooks)
         for hook, impls in above.hooks.items():

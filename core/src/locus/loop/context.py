@@ -39,6 +39,7 @@ from locus.core.events import (
 )
 from locus.core.frozen import maker
 from locus.core.journal import BLANK
+from locus.core.labels import CLEAN, Label, taint
 from locus.core.step_id import REVIEW, STEP, THINK, StepId
 from locus.hooks.dispatch import (
     ask_price,
@@ -50,13 +51,14 @@ from locus.hooks.dispatch import (
     with_suppressions,
 )
 from locus.hooks.hook import Stash
-from locus.hooks.review import filter_progress
+from locus.hooks.review import filter_progress, label_result
 from locus.hooks.table import HookHealth
 from locus.journal.effects import CallerCancel, Clock
 from locus.models.call import ChildUsage, hash_request, model_step
-from locus.models.protocol import ModelRequest, ModelResponse
+from locus.models.protocol import QUARANTINED, ModelRequest, ModelResponse, check_quarantined
 from locus.tools.account import Account, child_thread
 from locus.tools.outcome import CallOutcome
+from locus.tools.provenance import Literals, trace_call
 
 if TYPE_CHECKING:
     from locus.core.messages import Message, ToolCall, Usage
@@ -100,6 +102,7 @@ class SegmentContext:
         settings, output: of this run, in place of those of the agent.
         parent: the run that started this one as a child, or None.
         account: what this run and those below it have spent; None while nothing limits it and no child spends.
+        given: the label of what the run was given to do; only the user's own turn is clean.
     """
 
     runtime: AgentParts[SegmentContext]
@@ -109,6 +112,7 @@ class SegmentContext:
     output: OutputSchema[Any] | None = field(default=None, kw_only=True)
     parent: SegmentContext | None = field(default=None, kw_only=True)
     account: Account | None = field(default=None, kw_only=True)
+    given: Label = field(default=CLEAN, kw_only=True)
     #: The journal; set by the segment, once it is claimed.
     host: JournalHost = field(default=None, init=False)
     #: The agent's tools, and those that plugins have brought to this run.
@@ -156,6 +160,7 @@ class SegmentContext:
     _early: list[tuple[Event, tuple[tuple[object, str], ...]]] | None = field(default=None, init=False)
     #: How often plugins asked each question in the node under way.
     _asked: dict[str, int] | None = field(default=None, init=False)
+    literals: Literals | None = field(default=None, init=False)
     #: What was charged to the run and is not in its state yet.
     uncharged: Usage | None = field(default=None, init=False)
     _timed: bool = field(init=False)
@@ -415,7 +420,13 @@ class SegmentContext:
 
     async def decide(self, call: ToolCall) -> Allow | Reject | Cancel | Interrupt:
         """Ask the deciders about a call."""
-        return await decide_tool_call(self.runtime.hooks.impls("locus_decide_tool_call"), call, self, self.health)
+        asked = call.with_trace(lambda: trace_call(call, self.registry.get(call.name), self))
+        return await decide_tool_call(self.runtime.hooks.impls("locus_decide_tool_call"), asked, self, self.health)
+
+    async def label_result(self, call: ToolCall, outcome: CallOutcome, own: Label) -> CallOutcome:
+        """The outcome with the label that hooks give it."""
+        impls = self.runtime.hooks.hooks.get("locus_label_result")
+        return outcome if not impls else await label_result(impls, call, outcome, own, self, self.health)
 
     async def filter_progress(self, message: str, call: ToolCall) -> str:
         """What a body says of its progress, as it may be told."""
@@ -446,6 +457,7 @@ class SegmentContext:
         account: Account | None,
         answers: Any = None,
         without_guards: Collection[str] = (),
+        given: Label = CLEAN,
     ) -> Any:
         """Run or resume a child; its journal is its own thread, named after this one and the step."""
         thread_id = child_thread(self.host, step_id)
@@ -459,6 +471,7 @@ class SegmentContext:
                 account=account,
                 answers=answers,
                 without_guards=without_guards,
+                given=given,
             )
         except (Fenced, StepMismatch, StoreError, ThreadBusy) as e:
             # The child is left open, and so is its parent: an error of the tool would give the child up. Who holds
@@ -506,6 +519,7 @@ class SegmentContext:
         """
         if purpose == "think":
             raise ValueError("purpose 'think' is the loop's own; name what the call is for")
+        check_quarantined(request, purpose)
         if (exceeded := self.find_exceeded()) is not None:
             raise BudgetExceeded(exceeded)
         chosen = self.model_for(model)
@@ -515,7 +529,7 @@ class SegmentContext:
             response, usage, replayed = await model_step(self, request, chosen, purpose=purpose, step_id=step_id)
         if not replayed:
             self.charge(usage)
-        return response
+        return response if purpose != QUARANTINED else evolve(response, label=taint(QUARANTINED))
 
     def model_for(self, model: Model | str | None) -> Model:
         """The model that a plugin means.

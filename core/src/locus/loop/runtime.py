@@ -42,6 +42,7 @@ from locus.run import Run, Sink, wait_for_ending
 from locus.tools.account import Account, Budget, check_budget, limits_of
 
 if TYPE_CHECKING:
+    from locus.core.labels import Label
     from locus.core.messages import Message
     from locus.journal.store import JournalStore
     from locus.models import output
@@ -77,7 +78,7 @@ class AgentRuntime(AgentParts[SegmentContext]):
         return cls(hooks=hooks, nodes=_nodes(hooks), **parts)
 
     def with_guards_of(self, above: AgentParts[SegmentContext], without: Collection[str]) -> AgentRuntime:
-        """The runtime of a child: the guards of the run above hold in it, but for those that are named."""
+        """The runtime of a child: the guards and deciders of the run above hold in it, but for those that are named."""
         hooks = self.hooks.with_guards_of(above.hooks, without)
         if hooks is self.hooks:
             return self
@@ -152,6 +153,7 @@ class AgentRuntime(AgentParts[SegmentContext]):
         budget: Budget | None,
         account: Account | None,
         answers: dict[str, Any] | None,
+        given: Label,
         without_guards: Collection[str] = (),
     ) -> AgentResult[Any]:
         """Run as a part of another agent's run."""
@@ -165,7 +167,7 @@ class AgentRuntime(AgentParts[SegmentContext]):
             account.limit(runtime.budget.bounds)
         segment = new_turn(prompt, answer=answers, one_run=True)
         while True:
-            active = SegmentContext(runtime, thread_id, deps=parent.deps, parent=parent, account=account)
+            active = SegmentContext(runtime, thread_id, deps=parent.deps, parent=parent, account=account, given=given)
             before = await JournalHost.peek(store, thread_id)
             if before is None:
                 check_budget(granted)

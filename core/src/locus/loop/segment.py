@@ -31,7 +31,7 @@ from locus.core.directives import Cancel, Suspended
 from locus.core.errors import DeadLetter, JournalError, NothingToResume, NotSerialisable
 from locus.core.events import INTERRUPTED, JOURNAL_ERROR, Ending, InterruptEvent, RunStartEvent
 from locus.core.journal import BLANK, END, START, ModelFailed, Outcome
-from locus.core.messages import Message, Role
+from locus.core.messages import Message, Role, label_messages
 from locus.core.state import AgentState
 from locus.core.step_id import SEGMENT, THINK, StepId
 from locus.hooks.review import filter_input
@@ -207,6 +207,7 @@ async def _begin(run: SegmentContext, segment: Segment, sessions: RunSessions) -
         if run.runtime.hooks.impls("locus_filter_input"):
             given = await _filter(run, given)
         state = state.with_messages(given)
+    state = state.with_label(run.given).with_label(label_messages(given))
     run.state = state
     state = await sessions.open(state, ends=run.halted)
     run.take_elapsed()

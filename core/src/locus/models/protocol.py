@@ -16,6 +16,7 @@ from attrs import Attribute, field, fields
 
 from locus.core.errors import ConfigError, PluginError
 from locus.core.frozen import EMPTY, FrozenDict, fast_init, freeze, frozen
+from locus.core.labels import Label
 from locus.core.lazy import Lazy
 from locus.core.messages import Message, ToolCall, Usage
 from locus.core.protocols import has_all_of
@@ -45,6 +46,9 @@ __all__ = [
 #: Why a model stopped: it was done, asks for tools, reached the length limit, was stopped by the provider's filter, or
 #: refused to answer. ``"cancelled"``: the caller cancelled the run in the middle of the answer; no provider says that.
 StopReason = Literal["stop", "tool_calls", "length", "filter", "refusal", "other", "cancelled"]
+
+#: The purpose of a model call that reads text which is not trusted.
+QUARANTINED = "quarantined"
 
 #: ``"auto"``, ``"none"``, ``"required"``, or the name of the tool that must be called.
 ToolChoice = str
@@ -163,6 +167,7 @@ class ModelResponse:
         stop_reason: why the model stopped.
         model: the model that answered, as the provider names it.
         notes: what people should know about the call: such as what of the conversation could not be sent.
+        label: whose words may be in it, of a quarantined call; None of others, whose label is the context's.
     """
 
     message: Message
@@ -170,11 +175,31 @@ class ModelResponse:
     stop_reason: StopReason = "stop"
     model: str = ""
     notes: tuple[str, ...] = field(default=(), converter=_texts)
+    label: Label | None = None
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls it asks for."""
         return self.message.tool_calls
+
+
+def check_quarantined(request: ModelRequest, purpose: str) -> None:
+    """Refuse a request of a quarantined call that could have an effect, or be answered by any text.
+
+    Args:
+        request: what is asked.
+        purpose: what for.
+
+    Raises:
+        ValueError: it has tools, or no output schema.
+    """
+    if purpose != QUARANTINED:
+        return
+    offered = [spec.name for spec in request.tools]
+    if offered or request.settings.extras.get("tools"):
+        raise ValueError(f"a quarantined call must have no tools, got {', '.join(offered) or 'some in extras'}")
+    if request.output is None:
+        raise ValueError("a quarantined call must have an output schema; set ModelRequest(output=OutputSpec(...))")
 
 
 @fast_init

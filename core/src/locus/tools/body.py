@@ -246,12 +246,15 @@ class _BodyContext(ToolContext[Any]):
         self._children += 1
         if account is not None:
             account = account.open_below(step_id)
-        result = await self._run.run_child(agent, prompt, budget, step_id, account, None, without_guards)
+        # The body may put what it has read into the prompt.
+        given = self._c.state.label | self._c.label
+        result = await self._run.run_child(agent, prompt, budget, step_id, account, None, without_guards, given)
         while result.interrupts:
             # The child's questions surface here as this body's own; with their answers the child goes on.
             answers = {q.interrupt_id: self.interrupt(q.question, options=q.options) for q in result.interrupts}
-            result = await self._run.run_child(agent, prompt, budget, step_id, account, answers, without_guards)
+            result = await self._run.run_child(agent, prompt, budget, step_id, account, answers, without_guards, given)
         spent: Usage = result.usage
+        self._c.read |= result.state.label
         self._c.usage = spent if self._c.usage is None else self._c.usage + spent
         return result
 

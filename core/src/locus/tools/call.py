@@ -9,6 +9,7 @@ from attrs import define, field
 from locus.core.errors import RetryableToolError
 from locus.core.executions import ToolExecution
 from locus.core.frozen import maker
+from locus.core.labels import CLEAN, Label
 from locus.core.messages import ANSWER_FAULTS, TRUNCATED, WITHHELD, ToolCall
 from locus.core.step_id import EXECUTE, StepId
 from locus.schema.canonical import exact_key
@@ -70,6 +71,8 @@ class PendingCall(BodyEntry):
     ran_with: FrozenDict[str, Any] | None = None
     # What children that the body ran have spent.
     usage: Usage | None = None
+    # Of what children of the body have seen.
+    read: Label = CLEAN
     # What ctx.interrupt raised, to tell it from an Interrupt that the body made itself.
     raised_by_context: Interrupt | None = None
 
@@ -77,6 +80,12 @@ class PendingCall(BodyEntry):
     def at(self) -> StepId:
         """The step of the attempt under way."""
         return self.step_id if not self.attempt else self.step_id.at_attempt(self.attempt)
+
+    @property
+    def label(self) -> Label:
+        """Of what the body gives, as its tool says, and with what children have seen."""
+        own = CLEAN if self.tool is None else self.tool.label
+        return own if self.read is CLEAN else own | self.read
 
     def refusal(self, error: str) -> CallOutcome:
         """The outcome of a call whose body is not entered."""
@@ -110,6 +119,7 @@ class PendingCall(BodyEntry):
             started=started,
             retryable=retryable,
             outcome_unknown=unknown,
+            label=self.label if started else CLEAN,
         )
         return _outcome(execution, content, self.usage)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from locus.core.frozen import frozen
+from locus.core.labels import CLEAN, Label
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -138,6 +139,10 @@ class CallRun(Protocol):
         """Ask the deciders about a call."""
         ...
 
+    async def label_result(self, call: ToolCall, outcome: CallOutcome, own: Label) -> CallOutcome:
+        """The outcome with the label that hooks give it."""
+        ...
+
     async def filter_progress(self, message: str, call: ToolCall) -> str:
         """What a body reports of its progress, as it may be emitted."""
         ...
@@ -166,6 +171,7 @@ class CallRun(Protocol):
         account: Account | None,
         answers: Any = None,
         without_guards: Collection[str] = (),
+        given: Label = CLEAN,
     ) -> Any:
         """Run or resume a child run, which spends from this account."""
         ...

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, Unpack, ca
 from attrs import evolve
 
 from locus.core.errors import ToolDefinitionError, closest
+from locus.core.labels import LEVELS, Reads
 from locus.core.lazy import Lazy
 from locus.schema.text import clean_text, join_names, safe_repr
 from locus.tools.context import ToolContext
@@ -47,6 +48,11 @@ class ToolOptions(TypedDict, total=False):
         examples: worked examples, as `ToolExample` or as a mapping of its fields.
         ask_on_unknown: ask a person when a crash left the outcome of a call unknown; default False.
         max_result_chars: how much of a result the model gets; default 100,000.
+        reads: whose words its results may hold: ``"untrusted"`` (default), anybody's; ``"own"``, those of records that
+            the user alone writes; ``"user"``, the user's, such as an answer to a question.
+        targets: the parameters that say whom or what a call reaches, such as ``("recipient",)``; default None: all of
+            them, but for a tool with ``effect="pure"`` that sends nothing out.
+        egress: whether a call sends something out, as fetching a URL does; default None: if a parameter is a URL.
     """
 
     name: str
@@ -57,6 +63,9 @@ class ToolOptions(TypedDict, total=False):
     examples: Sequence[ToolExample | Mapping[str, Any]]
     ask_on_unknown: bool
     max_result_chars: int
+    reads: Reads
+    targets: Sequence[str] | None
+    egress: bool | None
 
 
 @overload
@@ -109,6 +118,9 @@ def _check(options: ToolOptions, fn: object) -> None:
         ("effect", lambda v: v in get_args(Effect), "'pure', 'keyed' or 'once'"),
         ("timeout", lambda v: v is None or (_is_number(v) and v > 0), "seconds greater than 0, or None"),
         ("ask_on_unknown", lambda v: isinstance(v, bool), "True or False"),
+        ("reads", lambda v: isinstance(v, str) and v in LEVELS, join_names(LEVELS)),
+        ("targets", lambda v: v is None or _are_names(v), "a list of names of parameters, or None"),
+        ("egress", lambda v: v is None or isinstance(v, bool), "True, False or None"),
         ("max_result_chars", lambda v: type(v) is int and v >= _LEAST_RESULT, f"at least {_LEAST_RESULT}"),
     )
     given = cast("Mapping[str, Any]", options)
@@ -120,6 +132,10 @@ def _check(options: ToolOptions, fn: object) -> None:
 def is_tool_name(name: object) -> bool:
     """Whether a model can call a tool by that name."""
     return isinstance(name, str) and _NAME.fullmatch(name) is not None
+
+
+def _are_names(value: object) -> bool:
+    return isinstance(value, list | tuple | set | frozenset) and all(isinstance(each, str) for each in value)
 
 
 def _is_number(value: object) -> bool:
@@ -152,11 +168,13 @@ def _make(fn: Callable[..., Any], options: ToolOptions) -> Tool[..., Any]:
         receiver=signature.receiver,
         **_behaviour(options),
     )
-    return _check_examples(made)
+    return _check_made(made)
 
 
 def _behaviour(options: ToolOptions) -> dict[str, Any]:
-    return {k: v for k, v in options.items() if k not in ("name", "description", "examples")}
+    given = {k: v for k, v in options.items() if k not in ("name", "description", "examples")}
+    targets = options.get("targets")
+    return given if targets is None else given | {"targets": tuple(targets)}
 
 
 def _change(tool: Tool[..., Any], options: ToolOptions) -> Tool[..., Any]:
@@ -168,7 +186,7 @@ def _change(tool: Tool[..., Any], options: ToolOptions) -> Tool[..., Any]:
         description=options.get("description", tool.description),
         examples=_examples(tool, options) if "examples" in options else tool.examples,
     )
-    return _check_examples(evolve(tool, spec=spec, **_behaviour(options)))
+    return _check_made(evolve(tool, spec=spec, **_behaviour(options)))
 
 
 def _examples(about: Signature | Tool[..., Any], options: ToolOptions) -> tuple[ToolExample, ...]:
@@ -186,7 +204,12 @@ def _examples(about: Signature | Tool[..., Any], options: ToolOptions) -> tuple[
     return tuple(made)
 
 
-def _check_examples(tool: Tool[..., Any]) -> Tool[..., Any]:
+def _check_made(tool: Tool[..., Any]) -> Tool[..., Any]:
+    for name in tool.targets or ():
+        if name not in tool.spec.properties:
+            near = closest(name, tool.spec.properties)
+            hint = f"did you mean {near!r}?" if near else f"its parameters: {tool.usage}"
+            raise ToolDefinitionError(f"{tool.origin}: targets: the tool has no parameter {name!r}; {hint}")
     for i, example in enumerate(tool.examples):
         bound = tool.bind(example.arguments)
         if isinstance(bound, ArgumentError):

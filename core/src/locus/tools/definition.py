@@ -6,13 +6,15 @@ call of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, cast
 
 from attrs import evolve, field
 
 from locus.core.frozen import FrozenDict, freeze, frozen
+from locus.core.labels import Label, Reads
 from locus.core.lazy import Lazy
 from locus.tools.context import ToolContext
 
@@ -51,6 +53,10 @@ Effect = Literal["pure", "keyed", "once"]
 
 #: False: the body runs each time. True: once per run for the same arguments. ``"thread"``: once per thread.
 Idempotent = Literal[False, True, "thread"]
+
+#: Parameters of these names, or with this beginning of a format, are taken for URLs.
+_URL_NAMES = frozenset({"endpoint", "href", "link", "links", "uri", "uris", "url", "urls", "webhook"})
+_URL_FORMATS = ("uri", "iri")
 
 # A longer list of parameters would bury what is wrong.
 _LONGEST_USAGE = 400
@@ -215,6 +221,10 @@ class Tool(Generic[P, R]):
         ask_on_unknown: when a crash left the outcome of a call unknown, ask a person instead of telling the model.
         max_result_chars: how much of a result the model gets.
         receiver: it was defined in a class body and is called on an instance.
+        reads: whose words its results may hold: ``"untrusted"`` is anybody's.
+        targets: the parameters that say whom or what a call reaches; None: all of them, unless the effect is ``"pure"``
+            and nothing is sent out.
+        egress: a call sends something out; None: it does if a parameter is a URL.
     """
 
     fn: Callable[P, R]
@@ -228,8 +238,15 @@ class Tool(Generic[P, R]):
     ask_on_unknown: bool = False
     max_result_chars: int = RESULT_CHARS
     receiver: bool = False
+    reads: Reads = "untrusted"
+    targets: tuple[str, ...] | None = None
+    egress: bool | None = None
+    #: The label of its results.
+    label: Label = field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        sources = frozenset((self.name,) if self.reads == "untrusted" else ())
+        object.__setattr__(self, "label", Label(self.reads, sources))
         for name in ("__name__", "__qualname__", "__module__", "__doc__"):
             value = getattr(self.fn, name, None)
             if value is not None:
@@ -255,6 +272,23 @@ class Tool(Generic[P, R]):
     def context_parameter(self) -> str | None:
         """The name of the parameter that gets the `ToolContext`, or None."""
         return self.parameters.injected
+
+    @cached_property
+    def is_egress(self) -> bool:
+        """Whether a call sends something out."""
+        if self.egress is not None:
+            return self.egress
+        return any(
+            name.lower() in _URL_NAMES
+            or (isinstance(each, Mapping) and str(each.get("format", "")).startswith(_URL_FORMATS))
+            for name, each in self.spec.properties.items()
+        )
+
+    def find_targets(self, arguments: Iterable[str]) -> tuple[str, ...]:
+        """The parameters that say whom or what a call reaches, of those that it gives."""
+        if self.targets is not None:
+            return self.targets
+        return tuple(arguments) if self.effect != "pure" or self.is_egress else ()
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself, as if it were not a tool."""

@@ -17,6 +17,7 @@ from locus.core.directives import APPROVAL, Allow, Cancel, Interrupt, Option, Re
 from locus.core.errors import OutcomeUnknown
 from locus.core.events import ToolCacheHitEvent, ToolCompleteEvent, ToolStartEvent
 from locus.core.journal import Asked, Intent, Outcome
+from locus.core.labels import CLEAN
 from locus.tools.body import fail_call, run_body
 from locus.tools.call import PendingCall, prepare_call
 from locus.tools.cancellation import find_exit
@@ -264,6 +265,13 @@ async def _run_one(c: PendingCall, run: CallRun) -> None:
         await _ask(c, asking, run, step_id)
         return
     if c.outcome is not None:
+        if c.outcome.execution.label is None:  # a wrapper answered in place of the body
+            c.outcome = evolve(c.outcome, execution=evolve(c.outcome.execution, label=c.label))
+        if c.outcome.execution.started:
+            c.outcome = await run.label_result(c.call, c.outcome, c.label)
+            if c.read is not CLEAN:  # what children have seen is in no opinion of a hook
+                label = c.outcome.execution.known_label | c.read
+                c.outcome = evolve(c.outcome, execution=evolve(c.outcome.execution, label=label, fields={}))
         is_heard = run.has_listener(ToolCompleteEvent)
         # What was refused can be written later: nothing happened.
         when: When = "next" if (c.alone or c.invalid is not None) and not is_heard else "now"

@@ -10,6 +10,7 @@ from locus.core.data import register_value
 from locus.core.executions import ToolExecution
 from locus.core.frozen import fast_init, frozen, maker
 from locus.core.journal import EXECUTE, Outcome, StepId
+from locus.core.labels import Label
 from locus.core.lazy import Lazy
 from locus.core.messages import SYSTEM, TOOL, Block, Message, ToolCall, ToolResult, Usage
 from locus.core.state import not_run
@@ -134,9 +135,14 @@ def remember_for_thread(state: AgentState, done: Iterable[CallOutcome], registry
         if tool is None or tool.idempotent != "thread":
             continue
         if execution.started and not execution.cache_hit and not execution.retryable:
-            at, unknown = execution.media_at, execution.outcome_unknown
-            more = (at, True) if unknown else () if at is None else (at,)
-            kept[execution.key] = (execution.result, execution.error, *more)
+            label = execution.known_label
+            kept[execution.key] = (
+                execution.result,
+                execution.error,
+                execution.media_at,
+                execution.outcome_unknown,
+                (label.reads, *sorted(label.sources)),
+            )
     return state.with_metadata(_THREAD_MEMORY, {**state.metadata.get(_THREAD_MEMORY, {}), **kept}) if kept else state
 
 
@@ -145,15 +151,16 @@ def find_in_thread(state: AgentState, call: ToolCall, key: str) -> ToolExecution
     kept = state.metadata.get(_THREAD_MEMORY, {}).get(key)
     if kept is None:
         return None
-    result, error, *more = kept
+    result, error, at, unknown, label = (*kept, None, None, None)[:5]
     return ToolExecution(
         tool_name=call.name,
         arguments=call.arguments,
         result=result,
         error=error,
         key=key,
-        media_at=more[0] if more else None,
-        outcome_unknown=len(more) > 1,
+        media_at=at,
+        outcome_unknown=bool(unknown),
+        label=None if label is None else Label(label[0], frozenset(label[1:])),
     )
 
 

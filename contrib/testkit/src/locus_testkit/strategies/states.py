@@ -11,6 +11,7 @@ from attrs import field, frozen
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from locus.core.labels import LEVELS, Label
 from locus.core.messages import Message, Role
 from locus.core.state import AgentState, ReasoningStep, ToolExecution
 from locus_testkit.strategies.data import (
@@ -29,6 +30,7 @@ __all__ = [
     "Growth",
     "grown_states",
     "growths",
+    "labels",
     "reasoning_steps",
     "stamps",
     "state_pairs",
@@ -42,6 +44,14 @@ _AMOUNTS = st.floats(0, 1_000_000)
 
 
 @build_once
+@st.composite
+def labels(draw: DrawFn) -> Label:
+    """Labels of all levels, with and without sources."""
+    sources = draw(st.frozensets(st.sampled_from(["web", "mail", "transcript"]), max_size=2))
+    return Label(draw(st.sampled_from(list(LEVELS))), sources)
+
+
+@build_once
 def tool_executions() -> SearchStrategy[ToolExecution]:
     """Executions that succeeded, failed, were refused or came from the cache; keys repeat."""
     keys = st.sampled_from(["", "key-1", "key-2", "key-3"])
@@ -52,6 +62,8 @@ def tool_executions() -> SearchStrategy[ToolExecution]:
         "key": keys,
         "call_id": texts(max_size=8),
         "iteration": _COUNTS,
+        "label": st.none() | labels(),
+        "fields": st.sampled_from([{}, {}, {"*.id": "own"}]),
     }
     places = st.none() | _COUNTS
     good = st.builds(ToolExecution, **common, result=texts(), cache_hit=st.booleans(), media_at=places)
@@ -103,6 +115,7 @@ def states(draw: DrawFn) -> AgentState:
         active_seconds=draw(_AMOUNTS),
         pending_revision=draw(st.booleans()),
         revisions=draw(st.integers(0, 2)),
+        label=draw(labels()),
         started_at=started,
         updated_at=started + draw(st.timedeltas(timedelta(0), timedelta(days=1))),
     )
@@ -143,6 +156,7 @@ def growths() -> SearchStrategy[Growth]:
         _growth("with_message", messages()),
         _growth("with_messages", st.lists(messages(), max_size=3).map(tuple)),
         _growth("with_iteration", _COUNTS),
+        _growth("with_label", labels()),
         _growth("with_tool_execution", tool_executions()),
         _growth("with_reasoning_step", reasoning_steps()),
         _growth("with_confidence", _SHARES),
