@@ -156,6 +156,7 @@ async def test_what_was_not_counted_is_estimated_and_says_so() -> None:
     assert (done.usage.prompt_tokens, done.usage.completion_tokens) == (prompt, completion)
     assert done.usage.estimated_tokens == prompt + completion
     assert result.usage.total_tokens == prompt + completion
+    assert result.usage.estimated_tokens == prompt + completion
     assert result.usage.cost == pytest.approx((prompt + 2 * completion) / 1_000_000)
 
 
@@ -168,6 +169,7 @@ async def test_what_the_stream_has_counted_is_charged_as_it_is() -> None:
     [done] = of(events, ModelCompleteEvent)
     assert done.usage == evolve(counted, completion_tokens=4, estimated_tokens=3)
     assert result.state.cached_tokens_used == 900
+    assert result.usage.estimated_tokens == 3
     assert [e.text for e in of(events, ModelChunkEvent)] == ["Once upon ", "a time"]
 
 

@@ -320,6 +320,10 @@ def test_a_config_file_replaces_the_defaults_and_an_argument_replaces_both(tmp_p
     assert (limits.per_turn, limits.at_once, limits.model_seconds, limits.tool_seconds) == (3, 2, math.inf, 9)
     limits = Agent(ScriptedModel("hi"), config=config, max_concurrent_tools=7, model_timeout=None).runtime.call_limits
     assert (limits.per_turn, limits.at_once, limits.model_seconds) == (3, 7, None)
+    limits = Agent(
+        ScriptedModel("hi"), config=config, max_tool_calls_per_turn=128, max_concurrent_tools=16, model_timeout=600.0
+    ).runtime.call_limits
+    assert (limits.per_turn, limits.at_once, limits.model_seconds) == (128, 16, 600.0)  # given, if only what they are
     path.write_text("[agent]\nmodel_timeout = 0.0\n")
     with pytest.raises(SettingsError, match="model_timeout"):
         load_config(path)

@@ -156,6 +156,7 @@ states = st.builds(
     prompt_tokens_used=counts,
     completion_tokens_used=counts,
     cached_tokens_used=counts,
+    estimated_tokens_used=counts,
     token_budget=st.none() | counts,
     cost=st.floats(0, 1e6),
     errors=_few(texts),

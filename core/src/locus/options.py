@@ -65,7 +65,7 @@ def _has(*methods: str) -> Callable[[Any], bool]:
 
 
 def _is_count(value: object, least: int) -> bool:
-    return type(value) is int and value >= least
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 def _check_settings(_: Any, __: Any, value: Any) -> None:
@@ -109,6 +109,17 @@ _optional_seconds = _must_be(
 )
 
 
+class _Count(int):
+    """A default number. It is no number that anybody gives, so one that is given counts although it equals it."""
+
+    __slots__ = ()
+
+
+_PER_TURN, _AT_ONCE = _Count(128), _Count(16)
+#: Seconds. A float is an object of its own, too.
+_SECONDS = float("600")
+
+
 # -- an agent ----------------------------------------------------------------------------------------
 
 
@@ -140,9 +151,9 @@ class AgentOptions:
         default="concurrent",
         validator=_must_be("'concurrent' or 'sequential'", lambda value: value in ("concurrent", "sequential")),
     )
-    max_tool_calls_per_turn: int | None = field(default=128, validator=_optional_count)
-    max_concurrent_tools: int | None = field(default=16, validator=_optional_count)
-    model_timeout: float | None = field(default=600.0, validator=_optional_seconds)
+    max_tool_calls_per_turn: int | None = field(default=_PER_TURN, validator=_optional_count)
+    max_concurrent_tools: int | None = field(default=_AT_ONCE, validator=_optional_count)
+    model_timeout: float | None = field(default=_SECONDS, validator=_optional_seconds)
     tool_timeout: float | None = field(default=None, validator=_optional_seconds)
     max_revisions: int = field(
         default=2, validator=_must_be("an integer of at least 0", lambda value: _is_count(value, 0))
@@ -178,7 +189,7 @@ class AgentOptions:
 
         def chosen(name: str) -> Any:
             value = getattr(self, name)
-            return configured.get(name, value) if value == getattr(_DEFAULTS, name).default else value
+            return configured.get(name, value) if value is getattr(_DEFAULTS, name).default else value
 
         return CallLimits(
             per_turn=chosen("max_tool_calls_per_turn"),
@@ -216,9 +227,9 @@ class AgentKeywords(Generic[Deps, Out]):
         confidence_threshold: float = 0.8,
         tool_loop_threshold: int = 3,
         tool_execution: Literal["concurrent", "sequential"] = "concurrent",
-        max_tool_calls_per_turn: int | None = 128,
-        max_concurrent_tools: int | None = 16,
-        model_timeout: float | None = 600.0,
+        max_tool_calls_per_turn: int | None = _PER_TURN,
+        max_concurrent_tools: int | None = _AT_ONCE,
+        model_timeout: float | None = _SECONDS,
         tool_timeout: float | None = None,
         max_revisions: int = 2,
         retry_on: Iterable[str] = (),

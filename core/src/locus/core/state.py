@@ -51,7 +51,7 @@ SCHEMA = 1
 GROWING = ("messages", "tool_executions", "reasoning_steps", "confidence_history", "tool_history", "errors")
 
 #: Fields that came later: a checkpoint without them is older, not damaged.
-_ADDED = frozenset({"answer_fault", "label"})
+_ADDED = frozenset({"answer_fault", "estimated_tokens_used", "label"})
 
 
 #: A pure function of a state.
@@ -185,7 +185,8 @@ class AgentState:
         tool_history: tool names in call order.
         tool_loop_threshold: how many turns in a row with the same calls make a loop.
         terminal_tools: names of tools that end the run when called.
-        prompt_tokens_used, completion_tokens_used, cached_tokens_used: totals of the run.
+        prompt_tokens_used, completion_tokens_used, cached_tokens_used, estimated_tokens_used: totals of the run; see
+            `Usage`.
         token_budget: what ``TokenLimit()`` without an argument compares with, or None.
         cost: dollars spent on calls whose price is known.
         errors: messages of tool and model errors of this run.
@@ -214,6 +215,7 @@ class AgentState:
     prompt_tokens_used: int = field(default=0, validator=_not_negative)
     completion_tokens_used: int = field(default=0, validator=_not_negative)
     cached_tokens_used: int = field(default=0, validator=_not_negative)
+    estimated_tokens_used: int = field(default=0, validator=_not_negative)
     token_budget: int | None = None
     cost: float = 0.0
     errors: tuple[str, ...] = field(default=(), converter=_texts)
@@ -325,7 +327,13 @@ class AgentState:
         return self._with(metadata=FrozenDict({**self.metadata, key: _freeze_entry(key, value)}))
 
     def with_token_usage(
-        self, *, prompt_tokens: int = 0, completion_tokens: int = 0, cached_tokens: int = 0, cost: float = 0.0
+        self,
+        *,
+        prompt_tokens: int = 0,
+        completion_tokens: int = 0,
+        cached_tokens: int = 0,
+        estimated_tokens: int = 0,
+        cost: float = 0.0,
     ) -> AgentState:
         """Tokens and dollars of one more call, added to the totals.
 
@@ -336,6 +344,7 @@ class AgentState:
             ("prompt_tokens", prompt_tokens),
             ("completion_tokens", completion_tokens),
             ("cached_tokens", cached_tokens),
+            ("estimated_tokens", estimated_tokens),
         ):
             _refuse_unless_counted(name, value)
         if isinstance(cost, bool) or not isinstance(cost, int | float) or not cost >= 0:
@@ -344,6 +353,7 @@ class AgentState:
             prompt_tokens_used=self.prompt_tokens_used + prompt_tokens,
             completion_tokens_used=self.completion_tokens_used + completion_tokens,
             cached_tokens_used=self.cached_tokens_used + cached_tokens,
+            estimated_tokens_used=self.estimated_tokens_used + estimated_tokens,
             cost=self.cost + cost,
         )
 
@@ -353,6 +363,7 @@ class AgentState:
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
             cached_tokens=usage.cached_tokens,
+            estimated_tokens=usage.estimated_tokens,
             cost=usage.cost or 0.0,
         )
 
@@ -370,6 +381,7 @@ class AgentState:
             prompt_tokens_used=self.prompt_tokens_used + usage.prompt_tokens,
             completion_tokens_used=self.completion_tokens_used + usage.completion_tokens,
             cached_tokens_used=self.cached_tokens_used + usage.cached_tokens,
+            estimated_tokens_used=self.estimated_tokens_used + usage.estimated_tokens,
             cost=self.cost + (usage.cost or 0.0),
         )
 
@@ -455,6 +467,7 @@ class AgentState:
             prompt_tokens=self.prompt_tokens_used,
             completion_tokens=self.completion_tokens_used,
             cached_tokens=self.cached_tokens_used,
+            estimated_tokens=self.estimated_tokens_used,
             cost=self.cost or None,
         )
 

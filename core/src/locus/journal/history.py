@@ -225,6 +225,7 @@ def _usage(now: dict[str, Any]) -> Usage:
         prompt_tokens=now["prompt_tokens_used"],
         completion_tokens=now["completion_tokens_used"],
         cached_tokens=now["cached_tokens_used"],
+        estimated_tokens=now["estimated_tokens_used"],
         cost=now["cost"] or None,
     )
 

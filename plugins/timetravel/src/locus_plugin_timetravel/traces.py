@@ -20,6 +20,7 @@ from locus.core.journal import (
     SEGMENT,
     START,
     THINK,
+    TOTALS,
     Body,
     Cancelled,
     Entry,
@@ -46,9 +47,7 @@ Spending = tuple[tuple[StepId, Usage], ...]
 _TIME_LIMITS = frozenset({"TimeLimit", "Deadline"})
 
 #: What a transition of a node in which nothing happened may change nevertheless.
-_PASSING = frozenset(
-    {"updated_at", "active_seconds", "prompt_tokens_used", "completion_tokens_used", "cached_tokens_used", "cost"}
-)
+_PASSING = frozenset({"updated_at", "active_seconds", *TOTALS})
 
 
 @frozen(kw_only=True)

@@ -108,6 +108,7 @@ def states(draw: DrawFn) -> AgentState:
         prompt_tokens_used=draw(_COUNTS),
         completion_tokens_used=draw(_COUNTS),
         cached_tokens_used=draw(_COUNTS),
+        estimated_tokens_used=draw(_COUNTS),
         token_budget=draw(st.none() | st.integers(0, 100)),
         cost=draw(_AMOUNTS),
         errors=tuple(draw(st.lists(texts(), max_size=2))),
