@@ -24,7 +24,7 @@ USAGE = {
 }
 
 
-@define
+@define(slots=False)
 class Server:
     """Says what its script says; ``endless`` scripts say it until they are stopped."""
 

@@ -132,6 +132,28 @@ async def test_cancelling_stops_the_generation_before_the_caller_continues(serve
     assert (server.running, server.stopped) == (0, 1)
 
 
+async def test_cancelling_does_not_wait_for_a_batch_of_the_prompt_and_frees_the_slot_behind_it(server: Server) -> None:
+    reads, read = server.handle_chat_completions, threading.Event()
+
+    def read_slowly(body: dict[str, Any], callback: Callable[[dict[str, Any]], bool]) -> Any:
+        server.began.set()
+        read.wait(10)  # as while a batch is computed: nobody is called back
+        return reads(body, callback)
+
+    server.handle_chat_completions = read_slowly  # type: ignore[method-assign]
+    engine = an_engine()
+    async with anyio.create_task_group() as group:
+        group.start_soon(engine.chat, BODY)
+        await to_thread.run_sync(server.began.wait)
+        group.cancel_scope.cancel()
+    assert not server.bodies  # the batch is still being computed
+    read.set()
+    with anyio.fail_after(5):
+        assert (await engine.chat(BODY))["choices"][0]["message"]["content"] == "Hello"
+    assert server.running == 0
+    assert [server.stopped, server.most] == [1, 1]
+
+
 async def test_cancelling_without_a_listener_stops_the_generation_as_well(server: Server) -> None:
     server.endless = True
     engine = an_engine()

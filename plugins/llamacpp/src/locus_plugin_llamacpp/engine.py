@@ -38,6 +38,9 @@ __all__ = ["Engine", "OnRaw", "close_all", "shared_engine"]
 #: Takes a chunk in OpenAI's form, as it arrives, in the caller's task.
 OnRaw = Callable[[dict[str, Any]], Awaitable[None]]
 
+#: Seconds that a cancelled request waits for its generation to stop, and between two looks at that.
+_STOPPING, _LOOKING = 0.25, 0.005
+
 _POLL = 0.1  # seconds; only used while requests of two event loops wait for one slot
 _CLOSE_TIMEOUT = 30.0  # seconds; a request in flight ends within a batch
 
@@ -55,6 +58,7 @@ class _Job:
     progress: Progress
     waiting: Waiting
     stop: threading.Event = Factory(threading.Event)
+    working: threading.Event = Factory(threading.Event)
     answer: Answer = Factory(Answer)
     failure: BaseException | None = None
 
@@ -103,7 +107,9 @@ class Engine:
         progress: Progress = silent,
         waiting: Waiting = wait_silently,
     ) -> dict[str, Any]:
-        """One chat completion. Cancelling the caller stops the generation and waits until it has stopped.
+        """One chat completion. Cancelling the caller stops the generation, and waits a moment for it to stop.
+
+        llama.cpp can stop behind a batch of the prompt only, which may take seconds: then its slot is free again.
 
         Args:
             body: a request in OpenAI's form; streaming is arranged here.
@@ -156,7 +162,13 @@ class Engine:
         async def work() -> None:
             with send:
                 try:
-                    await to_thread.run_sync(self._work, job, limiter=self._limiter())
+                    await to_thread.run_sync(self._work, job, limiter=self._limiter(), abandon_on_cancel=True)
+                except anyio.get_cancelled_exc_class():
+                    job.stop.set()
+                    with anyio.move_on_after(_STOPPING, shield=True):
+                        while job.working.is_set():  # noqa: ASYNC110  # a thread that is given up wakes nobody
+                            await anyio.sleep(_LOOKING)
+                    raise
                 except _StoppedError:
                     raised.append(EngineClosed(self.label))  # a caller that is gone does not see it
                 except Exception as error:  # noqa: BLE001 - raised below, outside of the task group
@@ -189,14 +201,18 @@ class Engine:
     # ------------------------------------------------------------- the worker's side: one thread a request
 
     def _work(self, job: _Job) -> None:
-        while not self._slots.acquire(timeout=_POLL):
-            self._check(job)
+        job.working.set()
         try:
-            server = self._ensure_loaded(job)
-            if job.body is not None:
-                self._generate(server, job)
+            while not self._slots.acquire(timeout=_POLL):
+                self._check(job)
+            try:
+                server = self._ensure_loaded(job)
+                if job.body is not None:
+                    self._generate(server, job)
+            finally:
+                self._slots.release()
         finally:
-            self._slots.release()
+            job.working.clear()
 
     def _check(self, job: _Job) -> None:
         if job.stop.is_set() or self._closing:
