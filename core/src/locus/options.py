@@ -110,7 +110,7 @@ _optional_seconds = _must_be(
 
 
 class _Count(int):
-    """A default number. It is no number that anybody gives, so one that is given counts although it equals it."""
+    """A default, which can be told from an equal number that is given."""
 
     __slots__ = ()
 

@@ -166,7 +166,7 @@ class Engine:
                 except anyio.get_cancelled_exc_class():
                     job.stop.set()
                     with anyio.move_on_after(_STOPPING, shield=True):
-                        while job.working.is_set():  # noqa: ASYNC110  # a thread that is given up wakes nobody
+                        while job.working.is_set():  # noqa: ASYNC110  # an abandoned thread sets no event
                             await anyio.sleep(_LOOKING)
                     raise
                 except _StoppedError:
