@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus.core.messages import Usage
+from locus_kit.invisible import is_visible
 from locus_plugin_cli.text import escape_controls, format_call, format_ms, format_tokens, one_line, shorten
 
 ANY_TEXT = st.text(st.characters())  # lone surrogates and control characters included
 
 
 def controls(text: str) -> set[str]:
-    return {c for c in text if (ord(c) < 32 or 127 <= ord(c) < 160) and c not in "\n\t"}
+    return {c for c in text if not is_visible(c)}
 
 
 @given(ANY_TEXT)

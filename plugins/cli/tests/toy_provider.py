@@ -102,6 +102,10 @@ def _echo(request: ModelRequest) -> Turn:
     return json.dumps({"said": said, "system": system, "temperature": request.settings.temperature})
 
 
+def _repeat(request: ModelRequest) -> Turn:
+    return [message.text for message in request.messages if message.role is Role.USER][-1]
+
+
 def _narrow(request: ModelRequest) -> Turn:
     """A model with a window of 2,000 characters, which it does not report."""
     size = sum(len(message.text) for message in request.messages)
@@ -130,6 +134,7 @@ SCRIPTS: Mapping[str, Sequence[Turn]] = {
     "evil": ["\x1b]0;owned\x07\x1b[31mred\x1b[0m \udc80"],
     "long": ["word " * 20_000],
     "echo": [_echo],
+    "verbatim": [_repeat],
     "narrow": [_narrow],
 }
 

@@ -7,11 +7,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-import click
-
 from locus.core.errors import InterruptMismatch, closest
 from locus.core.journal import Asked
-from locus_plugin_cli.text import escape_controls
+from locus_plugin_cli.output import print_text
+from locus_plugin_cli.streams import standard
 
 __all__ = ["ask_person", "is_person_present", "parse_answers"]
 
@@ -21,7 +20,7 @@ _NAMED = re.compile(r"(\d+/[^=]+)=(.*)", re.DOTALL)
 
 def is_person_present() -> bool:
     """Whether input and output are both a terminal."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
+    return sys.stdin.isatty() and standard().out.is_terminal
 
 
 def ask_person(questions: Sequence[Asked]) -> dict[str, str]:
@@ -36,15 +35,16 @@ def ask_person(questions: Sequence[Asked]) -> dict[str, str]:
 
 def _ask(question: Asked) -> str:
     asker = f" ({question.tool_name})" if question.tool_name else ""
-    click.echo(escape_controls(f"? {question.question}{asker}"))
+    print_text(f"? {question.question}{asker}\n")
     options = [str(option) for option in question.options]
     for number, option in enumerate(options, 1):
-        click.echo(escape_controls(f"  {number}. {option}"))
+        print_text(f"  {number}. {option}\n")
     while True:
         try:
-            said = input("> ").strip()
+            with standard().prompting():
+                said = input("> ").strip()
         except (EOFError, KeyboardInterrupt):
-            click.echo()
+            print_text("\n")
             raise
         answer = _understood(said, options)
         if answer is not None:
@@ -52,7 +52,7 @@ def _ask(question: Asked) -> str:
         if said:
             near = closest(said, options)
             hint = f"; did you mean {near!r}?" if near else ""
-            click.echo(f"{said!r} is none of the answers: choose one by its number or its text{hint}")
+            print_text(f"{said!r} is none of the answers: choose one by its number or its text{hint}\n")
 
 
 def _understood(said: str, options: Sequence[str]) -> str | None:

@@ -12,8 +12,17 @@ from typing import Any, TypeVar
 import click
 
 from locus_plugin_cli.parameter_types import NAMES, NOT_BLANK
+from locus_plugin_cli.streams import standard
 
-__all__ = ["CommonOptions", "common_options"]
+__all__ = [
+    "CommonOptions",
+    "claim_output",
+    "common_options",
+    "json_events_option",
+    "json_lines_option",
+    "json_option",
+    "quiet_option",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -38,6 +47,29 @@ class CommonOptions:
     def switches(self) -> tuple[str, ...]:
         """What the command line says about plugins: ``name``, ``no:name``, ``no:*``."""
         return (*(("no:*",) if self.no_plugins else ()), *self.plugins)
+
+
+def claim_output(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """The callback of an option that makes the output one for programs: nothing else gets there from then on."""
+    if value and not ctx.resilient_parsing:
+        standard().claim()
+    return value
+
+
+def _for_programs(*names: str, help: str) -> Callable[[F], F]:  # noqa: A002  click's name
+    return click.option(*names, is_flag=True, callback=claim_output, help=help)
+
+
+#: The options of commands that show a run.
+json_events_option: Callable[[F], F] = _for_programs(
+    "--json", "as_json", help="One event a line as JSON, and nothing else on the output."
+)
+quiet_option: Callable[[F], F] = _for_programs(
+    "-q", "--quiet", help="The final answer, and nothing else on the output."
+)
+#: Of those that show one value, or a list of them.
+json_option: Callable[[F], F] = _for_programs("--json", "as_json", help="As JSON.")
+json_lines_option: Callable[[F], F] = _for_programs("--json", "as_json", help="One JSON object a line.")
 
 
 def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import traceback
 from typing import Any
 
-import click
-
 from locus import AgentResult
 from locus.core.errors import (
     ConfigError,
@@ -19,6 +17,7 @@ from locus.core.errors import (
 )
 from locus.plugins import scrub
 from locus_plugin_cli import status
+from locus_plugin_cli.streams import print_error
 from locus_plugin_cli.text import escape_controls, one_line
 
 __all__ = ["explain_error", "explain_result", "name_commands", "show_trace"]
@@ -74,4 +73,4 @@ def explain_result(result: AgentResult[Any]) -> str:
 def show_trace(error: object) -> None:
     """Write the traceback of an exception to standard error; a text has none."""
     if isinstance(error, BaseException):
-        click.echo(scrub("".join(traceback.format_exception(error))), err=True, nl=False)
+        print_error(scrub("".join(traceback.format_exception(error))))

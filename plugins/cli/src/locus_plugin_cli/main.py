@@ -20,6 +20,7 @@ from locus_plugin_cli import shadowing, status
 from locus_plugin_cli.common_options import CommonOptions, common_options
 from locus_plugin_cli.disk_full import is_full
 from locus_plugin_cli.lazy import Root, resolve
+from locus_plugin_cli.streams import GuardedStream, Streams, print_error, say, standard
 
 __all__ = ["invoke", "main", "root"]
 
@@ -36,7 +37,7 @@ def _version(ctx: click.Context, param: click.Parameter, value: bool) -> None:  
             found.append(f"{name} {metadata.version(name)}")
         except metadata.PackageNotFoundError:
             found.append(f"{name} (not installed as a distribution)")
-    click.echo(f"{', '.join(found)}, Python {sys.version.split()[0]}")
+    standard().out.write(f"{', '.join(found)}, Python {sys.version.split()[0]}\n")
     ctx.exit()
 
 
@@ -72,11 +73,15 @@ root.table = {
 
 def invoke(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit status; every error is one line on standard error."""
+    with Streams():
+        return _invoke(arguments)
+
+
+def _invoke(arguments: Sequence[str]) -> int:
     given = CommonOptions()
-    output = sys.stdout
     try:
         returned = root.main(list(arguments), prog_name="locus", standalone_mode=False, obj=given)
-        sys.stdout.flush()
+        standard().out.flush()
     except click.exceptions.NoArgsIsHelpError as e:
         e.show()
         return status.USAGE
@@ -84,24 +89,24 @@ def invoke(arguments: Sequence[str]) -> int:
         return _usage(e)
     except click.ClickException as e:
         if e.exit_code == status.CLOSED_PIPE:
-            _abandon_output()
+            standard().abandon()
         else:
-            _say(e.format_message())
+            say(e.format_message())
         return e.exit_code
     except click.Abort:
-        _say("stopped by Ctrl-C")
+        say("stopped by Ctrl-C")
         return status.STOPPED
     except SystemExit:
         # A reader that went away while click wrote: it puts another stream in place of the broken one, and exits.
-        if sys.stdout is output:
+        if isinstance(sys.stdout, GuardedStream):
             raise
-        _abandon_output()
+        standard().abandon()
         return status.CLOSED_PIPE
     # The last net: whatever a plugin or this package raises becomes one line.
     except Exception as e:  # noqa: BLE001
         if is_full(e):
-            _abandon_output()
-            _say(f"the output cannot be written: {e.strerror}")
+            standard().abandon()
+            say(f"the output cannot be written: {e.strerror}")
             return status.FAILED
         return _failed(e, debug=given.debug)
     return returned if type(returned) is int else status.OK
@@ -112,7 +117,7 @@ def _usage(error: click.UsageError) -> int:
     text = error.format_message().rstrip(".")
     if isinstance(error, click.exceptions.NoSuchOption) and not error.possibilities:
         text += "; text that starts with '-' goes behind '--'"
-    click.echo(f"{path}: {text} (see {path} --help)", err=True)
+    print_error(f"{path}: {text} (see {path} --help)\n")
     return status.USAGE
 
 
@@ -120,30 +125,14 @@ def _failed(error: Exception, *, debug: bool) -> int:
     if isinstance(error, ImportError) and (error.name or "").partition(".")[0] == "locus":
         # The kernel itself is missing or covered by a stranger, so nothing of it can explain the error.
         if debug:
-            traceback.print_exception(error)
-        _say(f"{error}; {shadowing.explain_missing_kernel()}")
+            print_error("".join(traceback.format_exception(error)))
+        say(f"{error}; {shadowing.explain_missing_kernel()}")
         return status.USAGE
     if debug:
         resolve("locus_plugin_cli.failures:show_trace")(error)
     code, text = resolve("locus_plugin_cli.failures:explain_error")(error)
-    _say(text)
+    say(text)
     return int(code)
-
-
-def _say(text: str) -> None:
-    for line in text.splitlines():
-        click.echo(f"locus: {line}", err=True)
-
-
-def _abandon_output() -> None:
-    """The reader of the output is gone: what is still buffered must not raise when the interpreter flushes it."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):
-            stream.flush()
-            continue
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(nowhere, stream.fileno())
 
 
 def _one_line_warning(
@@ -154,7 +143,7 @@ def _one_line_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    _say(f"warning: {message}")
+    say(f"warning: {message}")
 
 
 def _leave(code: int) -> NoReturn:
@@ -166,10 +155,11 @@ def _leave(code: int) -> NoReturn:
     others = [t for t in threading.enumerate() if t is not threading.current_thread() and not t.daemon]
     for thread in others:
         thread.join(max(0.0, until - time.monotonic()))
+    standard().settle()
     if any(thread.is_alive() for thread in others):
         with contextlib.suppress(OSError, ValueError):
-            sys.stdout.flush()
-            sys.stderr.flush()
+            standard().out.flush()
+            standard().err.flush()
         os._exit(code)
     sys.exit(code)
 
@@ -185,10 +175,12 @@ def main() -> NoReturn:
     """The ``locus`` script."""
     _lenient(sys.stdout)
     _lenient(sys.stderr)
+    # For as long as the process: what is written at its very end is no more trusted than before.
+    Streams().install()
     if not sys.warnoptions:
         warnings.showwarning = _one_line_warning
     try:
-        code = invoke(sys.argv[1:])
+        code = _invoke(sys.argv[1:])
     except KeyboardInterrupt:
         code = status.STOPPED
     _leave(code)

@@ -7,6 +7,7 @@ from locus.plugin import Plugin
 #: What plugins with commands of their own use of this package, as names of ``locus.cli``.
 _OFFERED = {
     "NOT_BLANK": "parameter_types",
+    "claim_output": "common_options",
     "make_agent": "commands.threads.base",
     "one_line": "text",
     "open_journals": "commands.threads.base",

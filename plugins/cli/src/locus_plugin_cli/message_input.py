@@ -7,6 +7,7 @@ import select
 import sys
 
 from locus_plugin_cli.line_history import LineHistory
+from locus_plugin_cli.streams import standard
 
 __all__ = ["PASTE_SECONDS", "read_message"]
 
@@ -27,15 +28,16 @@ def read_message(prompt: str, history: LineHistory) -> str:
     """
     if not sys.stdin.isatty():
         return input()
-    lines = [input(prompt)]
-    while True:
-        while _waiting():
-            lines.append(input())
-        if not lines[-1].endswith("\\"):
-            history.add("\n".join(lines))
-            return "\n".join(lines)
-        lines[-1] = lines[-1][:-1]
-        lines.append(input("... "))
+    with standard().prompting():
+        lines = [input(prompt)]
+        while True:
+            while _waiting():
+                lines.append(input())
+            if not lines[-1].endswith("\\"):
+                history.add("\n".join(lines))
+                return "\n".join(lines)
+            lines[-1] = lines[-1][:-1]
+            lines.append(input("... "))
 
 
 def _waiting() -> bool:

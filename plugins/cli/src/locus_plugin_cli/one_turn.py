@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Sequence
 from typing import Literal
 
@@ -107,9 +106,9 @@ def _over(host: JournalHost, thread: str, kept: StoreChoice) -> str:
 def _conversation(session: Session, shown: Shown) -> Conversation:
     view: View
     if shown == "json":
-        view = JsonView(sys.stdout)
+        view = JsonView()
     else:
-        view = QuietView(sys.stdout) if shown == "quiet" else TextView(sys.stdout)
+        view = QuietView() if shown == "quiet" else TextView()
     return Conversation(session, view, asks=shown == "text")
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn
 
 import click
 from rich.console import Console
@@ -14,9 +13,22 @@ from rich.table import Table
 from rich.text import Text
 
 from locus_plugin_cli import status
+from locus_plugin_cli.streams import GuardedStream, say, standard
 from locus_plugin_cli.text import escape_controls
 
-__all__ = ["Output", "OutputClosed", "print_json", "print_lines", "print_rows", "print_text", "say"]
+__all__ = [
+    "Output",
+    "OutputClosed",
+    "print_json",
+    "print_lines",
+    "print_rows",
+    "print_text",
+    "say",
+    "to_json",
+    "write_whole",
+]
+
+_CLEAR = "\r\x1b[2K"
 
 
 class OutputClosed(click.ClickException):
@@ -31,54 +43,119 @@ class OutputClosed(click.ClickException):
         super().__init__("the output is closed")
 
 
-class Output(Console):
-    """A console that takes text as it is: no markup, no wrapping, no colours without a terminal."""
-
-    def __init__(self, out: TextIO) -> None:
-        super().__init__(file=out, highlight=False, markup=False, emoji=False, soft_wrap=True)
-
+class _Console(Console):
     def on_broken_pipe(self) -> NoReturn:
-        """Leave it to the command: rich would exit the process.
-
-        Raises:
-            OutputClosed: always.
-        """
+        # rich would exit the process.
         raise OutputClosed
 
+
+class Output:
+    """A stream with colours on a terminal: text goes there as it is, without markup and wrapping, but escaped.
+
+    Args:
+        stream: where to; None = the output of the command line under way.
+    """
+
+    def __init__(self, stream: GuardedStream | None = None) -> None:
+        self.stream = standard().out if stream is None else stream
+        # Everything that it is given is escaped here, so it may go around the guard of the stream.
+        self._console = _Console(file=self.stream.trusted, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether this is a terminal on which a line can be rewritten."""
+        return self.stream.is_terminal and not self._console.is_dumb_terminal
+
+    @property
+    def width(self) -> int:
+        """Columns."""
+        return self._console.width
+
     def piece(self, text: str, style: str = "") -> None:
-        """Write text where the last ended."""
+        """Write text where the last ended.
+
+        Raises:
+            OutputClosed: it has no reader any more.
+        """
         # A segment and no `Text`, which would turn tabs into blanks.
-        self.print(Segments([Segment(escape_controls(text), self.get_style(style))]), end="")
+        self._console.print(Segments([Segment(escape_controls(text), self._console.get_style(style))]), end="")
+
+    def rows(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Write a table, see `print_rows`.
+
+        Raises:
+            OutputClosed: it has no reader any more.
+        """
+        if not self._console.is_terminal:
+            self.piece("".join("\t".join(" ".join(cell.split()) for cell in row) + "\n" for row in rows))
+            return
+        table = Table(box=None, pad_edge=False, show_header=bool(header))
+        for name in header:
+            table.add_column(name, overflow="fold", no_wrap=name != header[-1])
+        for row in rows:
+            table.add_row(*(Text(escape_controls(cell)) for cell in row))
+        self._console.print(table, soft_wrap=False)
+
+    def rewrite(self, text: str = "") -> None:
+        """Replace the line that the cursor is on; only where the output is live."""
+        shown = escape_controls(text).replace("\n", " ")
+        self.stream.trusted.write(f"{_CLEAR}\x1b[2m{shown}\x1b[0m" if shown else _CLEAR)
+        self.stream.trusted.flush()
 
 
-def print_json(value: Any) -> None:
-    """Write a value as JSON, for programs.
+def write_whole(text: str) -> None:
+    """Write text to the output as it is, but for a terminal, on which it is escaped.
 
     Raises:
         OutputClosed: it has no reader any more.
     """
-    Output(sys.stdout).piece(json.dumps(value, indent=2) + "\n")
+    out = standard().out
+    try:
+        out.write(escape_controls(text) if out.is_terminal else text)
+        out.flush()
+    except BrokenPipeError as e:
+        raise OutputClosed from e
+
+
+def to_json(value: Any, *, indent: int | None = None) -> str:
+    """A value as JSON in printable ASCII: no encoding, no terminal and no lone surrogate can break it."""
+    # The one control character that JSON leaves as it is.
+    return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
+
+
+def print_json(value: Any, *, indent: int | None = 2) -> None:
+    """Write a value as JSON, for programs.
+
+    Args:
+        value: plain data.
+        indent: blanks a level; None = one line.
+
+    Raises:
+        OutputClosed: it has no reader any more.
+    """
+    write_whole(to_json(value, indent=indent) + "\n")
 
 
 def print_text(text: str) -> None:
-    """Write text for a person, with its control characters escaped; it brings its own ends of lines.
+    """Write text for a person, with what is invisible escaped; it brings its own ends of lines.
 
     Raises:
         OutputClosed: it has no reader any more.
     """
-    Output(sys.stdout).piece(text)
+    Output().piece(text)
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Write lines for programs, as they are: a console would break long ones.
+    """Write lines for programs, as they are; on a terminal what is invisible in them is escaped.
 
     Raises:
         OutputClosed: they have no reader any more.
     """
+    out = standard().out
     try:
         for line in lines:
-            sys.stdout.write(f"{line}\n")
-        sys.stdout.flush()
+            out.write(f"{escape_controls(line) if out.is_terminal else line}\n")
+        out.flush()
     except BrokenPipeError as e:
         raise OutputClosed from e
 
@@ -89,18 +166,4 @@ def print_rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     Raises:
         OutputClosed: it has no reader any more.
     """
-    out = Output(sys.stdout)
-    if not out.is_terminal:
-        out.piece("".join("\t".join(" ".join(cell.split()) for cell in row) + "\n" for row in rows))
-        return
-    table = Table(box=None, pad_edge=False, show_header=bool(header))
-    for name in header:
-        table.add_column(name, overflow="fold", no_wrap=name != header[-1])
-    for row in rows:
-        table.add_row(*(Text(escape_controls(cell)) for cell in row))
-    out.print(table, soft_wrap=False)
-
-
-def say(text: str) -> None:
-    """One line for the person, on standard error: the output is for what was asked for."""
-    click.echo(f"locus: {text}", err=True)
+    Output().rows(header, rows)

@@ -23,6 +23,7 @@ from locus_plugin_cli.options import AgentOptions
 from locus_plugin_cli.output import say
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.saved_options import KEY, options_to_save
+from locus_plugin_cli.streams import standard
 from locus_plugin_cli.text import one_line
 
 __all__ = ["AGENT", "Session"]
@@ -66,6 +67,7 @@ class Session:
             ConfigError: something is misspelled, missing or contradictory.
             PluginError: a plugin that was asked for cannot be used.
         """
+        standard().divert()
         # Tools first: a typing mistake in a file should not cost the loading of a model.
         tools = tuple(tool for reference in dict.fromkeys(options.tools) for tool in _tools(reference))
         chosen = choose_model(options.model, project, os.environ)

@@ -10,6 +10,7 @@ from typing import Any
 from locus.core import encode_data
 from locus.core.errors import NotSerialisable
 from locus.core.messages import Usage
+from locus_kit.invisible import escape_invisible
 
 __all__ = [
     "escape_controls",
@@ -30,17 +31,9 @@ _RESULT_CHARS = 300
 _RESULT_LINES = 4
 
 
-def _visible(code: int) -> str:
-    return f"\\x{code:02x}"
-
-
-# Escape sequences could rewrite the screen, set the title, or fill the clipboard; tabs and line ends are harmless.
-_CONTROLS = {code: _visible(code) for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
-
-
 def escape_controls(text: str) -> str:
-    """The text with control characters made visible; lines and tabs stay."""
-    return text.replace("\r\n", "\n").translate(_CONTROLS)
+    """The text with what could drive a terminal, or cannot be seen, as escapes; lines and tabs stay."""
+    return escape_invisible(text.replace("\r\n", "\n"))
 
 
 def one_line(text: str) -> str:

@@ -15,6 +15,8 @@ from locus.plugin import Lazy
 from locus_kit.loading import load_tools
 
 serving: Any = Lazy("locus_plugin_mcp.serving")
+# The command line is another distribution; it is there when a command is called.
+cli: Any = Lazy("locus.cli")
 
 __all__ = ["mcp", "source_of"]
 
@@ -44,7 +46,7 @@ def serve(source: str, name: str, port: int | None) -> None:
 
 
 async def _serve(source: object, name: str, port: int | None) -> None:
-    await serving.serve(source, name=name, port=port, started=lambda url: click.echo(f"serving at {url}", err=True))
+    await serving.serve(source, name=name, port=port, started=lambda url: cli.say(f"serving at {url}"))
 
 
 def source_of(reference: str) -> object:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
@@ -26,10 +25,11 @@ from locus_plugin_cli.line_history import LineHistory
 from locus_plugin_cli.message_input import read_message
 from locus_plugin_cli.one_turn import open_journals
 from locus_plugin_cli.options import AgentOptions, agent_options
-from locus_plugin_cli.output import Output, say
+from locus_plugin_cli.output import Output, print_text, say
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.session import Session
-from locus_plugin_cli.text import escape_controls, format_tokens, one_line, shorten
+from locus_plugin_cli.streams import print_error
+from locus_plugin_cli.text import format_tokens, one_line, shorten
 from locus_plugin_cli.thread_store import state_folder
 from locus_plugin_cli.view.tally import count_of
 from locus_plugin_cli.view.text import TextView
@@ -74,9 +74,9 @@ def chat(ctx: click.Context, *, options: AgentOptions) -> int:
         mention_interrupted(journals, options.thread)
         chosen, project, before = take_up(journals, choose_thread(journals, options), given, project)
         session = Session.open(chosen, project, journals)
-        conversation = Conversation(session, TextView(sys.stdout, header=False), asks=True)
+        conversation = Conversation(session, TextView(header=False), asks=True)
         talk = _Talk(conversation, _history(keeps=not options.no_keep), debug=given.debug)
-        click.echo(f"{session.model.name}; /help says what can be typed, Ctrl-D leaves", err=True)
+        print_error(f"{one_line(session.model.name)}; /help says what can be typed, Ctrl-D leaves\n")
         if before is not None and is_person_present():
             _show_last_turns(before)
         code = talk.go_on()
@@ -100,7 +100,7 @@ def _history(*, keeps: bool) -> LineHistory:
 
 def _show_last_turns(state: AgentState) -> None:
     """The end of a conversation that goes on, shortened: what was asked, and what was answered."""
-    out = Output(sys.stdout)
+    out = Output()
     said = [m for m in state.messages if m.role in (Role.USER, Role.ASSISTANT) and m.text.strip()]
     asked = [i for i, message in enumerate(said) if message.role is Role.USER][-_SHOWN_TURNS:]
     shown = said[asked[0] :] if asked else []
@@ -135,11 +135,11 @@ class _Talk:
                     break
             except EOFError:
                 if is_person_present():
-                    click.echo()
+                    print_text("\n")
                 break
             except KeyboardInterrupt:
                 # During a turn Ctrl-C stops that turn; here it drops what was typed.
-                click.echo("\n(Ctrl-D or /quit leaves)")
+                print_text("\n(Ctrl-D or /quit leaves)\n")
             except UnicodeDecodeError as e:
                 raise InputError(f"the input is no {e.encoding} text: {e.reason} at position {e.start}") from None
         return status.FAILED if self._failed and not is_person_present() else status.OK
@@ -186,9 +186,9 @@ class _Talk:
             case "quit" | "exit":
                 return True
             case "help":
-                click.echo(_HELP)
+                print_text(f"{_HELP}\n")
             case "tokens":
-                click.echo(f"{count_of(self._turns, 'turn')}, {format_tokens(self._usage)}")
+                print_text(f"{count_of(self._turns, 'turn')}, {format_tokens(self._usage)}\n")
             case "system":
                 self._set_system(rest.strip())
             case "compact":
@@ -197,7 +197,7 @@ class _Talk:
                 self._conversation.session = attrs.evolve(
                     self._conversation.session, thread=f"thread-{uuid4().hex[:12]}"
                 )
-                click.echo("a new conversation")
+                print_text("a new conversation\n")
             case _:
                 near = closest(name, _COMMANDS)
                 hint = f"did you mean /{near}?" if near else "/help lists the commands"
@@ -210,11 +210,11 @@ class _Talk:
             say("[agent] conversation or [plugins.conversation] in the configuration decides what the model sees")
             return
         compaction.want()
-        click.echo("with your next message, a summary takes the place of the older ones for the model")
+        print_text("with your next message, a summary takes the place of the older ones for the model\n")
 
     def _set_system(self, text: str) -> None:
         if not text:
-            click.echo(escape_controls(self._system_now() or "(none)"))
+            print_text(f"{self._system_now() or '(none)'}\n")
             return
         try:
             self._conversation.speak_as(text)

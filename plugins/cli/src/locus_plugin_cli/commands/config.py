@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
@@ -18,7 +17,7 @@ from locus.core.errors import LocusError
 from locus.plugins import Layer, Secret, plugin_settings, redact, scrub
 from locus_plugin_cli import status
 from locus_plugin_cli.checks import check_config
-from locus_plugin_cli.common_options import CommonOptions, common_options
+from locus_plugin_cli.common_options import CommonOptions, common_options, json_option
 from locus_plugin_cli.failures import explain_error
 from locus_plugin_cli.model_choice import choose_model, why_unusable
 from locus_plugin_cli.output import Output, print_json, say
@@ -37,7 +36,7 @@ def config() -> None:
 
 
 @config.command()
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@json_option
 @common_options
 @click.pass_context
 def check(ctx: click.Context, *, as_json: bool) -> int:
@@ -145,7 +144,7 @@ def _shown(value: Any, name: str) -> Any:
 
 
 def _print(effective: dict[str, Any]) -> None:
-    out = Output(sys.stdout)
+    out = Output()
     out.piece(f"file: {effective['source'] or 'none (no locus.toml, no [tool.locus] in a pyproject.toml)'}\n")
     out.piece(f"model: {effective['model']}\n")
     for key, value in effective["agent"].items():

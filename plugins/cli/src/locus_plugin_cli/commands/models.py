@@ -9,7 +9,7 @@ import click
 from locus.core.errors import LocusError, UnknownName
 from locus.plugins import redact
 from locus_plugin_cli import status
-from locus_plugin_cli.common_options import CommonOptions, common_options
+from locus_plugin_cli.common_options import CommonOptions, common_options, json_option
 from locus_plugin_cli.failures import explain_error
 from locus_plugin_cli.model_choice import ChosenModel, choose_model, list_offers
 from locus_plugin_cli.output import print_json, print_rows, print_text, say
@@ -21,7 +21,7 @@ __all__ = ["models", "pull"]
 
 
 @click.group(invoke_without_command=True, short_help="What the installed providers offer, and the default.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@json_option
 @common_options
 @click.pass_context
 def models(ctx: click.Context, *, as_json: bool) -> int:
@@ -60,7 +60,7 @@ def models(ctx: click.Context, *, as_json: bool) -> int:
     if default is None:
         say(problem)
     else:
-        click.echo(f"default: {redact(default.model)} ({default.why})")
+        print_text(f"default: {redact(default.model)} ({default.why})\n")
     return status.OK
 
 

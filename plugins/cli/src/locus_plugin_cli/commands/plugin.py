@@ -8,6 +8,7 @@ import click
 
 from locus_plugin_cli import status
 from locus_plugin_cli.common_options import CommonOptions, common_options
+from locus_plugin_cli.output import print_text
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.scaffold import KINDS, check_name, write_project
 
@@ -42,8 +43,8 @@ def new(ctx: click.Context, *, name: str, kinds: tuple[str, ...], folder: str | 
     check_name(name, Project.of(ctx.ensure_object(CommonOptions)).catalogue.names())
     target = Path(folder) if folder else Path(f"locus-plugin-{name.replace('_', '-')}")
     written = write_project(name, kinds, target)
-    click.echo(f"wrote {target}:")
+    print_text(f"wrote {target}:\n")
     for path in written:
-        click.echo(f"  {path.as_posix()}")
-    click.echo(f"try it: pip install -e {target} locus-testkit pytest && pytest {target}")
+        print_text(f"  {path.as_posix()}\n")
+    print_text(f"try it: pip install -e {target} locus-testkit pytest && pytest {target}\n")
     return status.OK

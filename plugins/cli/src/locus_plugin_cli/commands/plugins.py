@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import attrs
@@ -11,21 +10,21 @@ import click
 from locus.core.errors import LocusError
 from locus.hooks import HookManager
 from locus_plugin_cli import status
-from locus_plugin_cli.common_options import CommonOptions, common_options
+from locus_plugin_cli.common_options import CommonOptions, common_options, json_option
 from locus_plugin_cli.doctor import examine, examine_named, examine_plugin
 from locus_plugin_cli.failures import explain_error
 from locus_plugin_cli.output import Output, print_json, print_rows, say
 from locus_plugin_cli.plugin_listing import describe_plugin, list_calls, list_plugins
 from locus_plugin_cli.project import Project
+from locus_plugin_cli.streams import print_error
 
 __all__ = ["plugins"]
 
-_as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 _verbose = click.option("-v", "--verbose", is_flag=True, help="Show the tracebacks behind what failed.")
 
 
 @click.group(invoke_without_command=True, short_help="List, show, order and check the installed plugins.")
-@_as_json
+@json_option
 @_verbose
 @common_options
 @click.pass_context
@@ -60,7 +59,7 @@ def plugins(ctx: click.Context, *, as_json: bool, verbose: bool) -> int:
 
 @plugins.command()
 @click.argument("name")
-@_as_json
+@json_option
 @common_options
 @click.pass_context
 def show(ctx: click.Context, *, name: str, as_json: bool) -> int:
@@ -75,7 +74,7 @@ def show(ctx: click.Context, *, name: str, as_json: bool) -> int:
     if as_json or ctx.meta.get("json"):
         print_json({**known, "problems": [finding.problem for finding in found]})
         return code
-    out = Output(sys.stdout)
+    out = Output()
     out.piece(f"{known['name']} {known['version']}\n{known['summary']}\n")
     for key in ("api", "guard", "after", "hook_timeout", "buffers"):
         value = known[key]
@@ -102,7 +101,7 @@ def _setting(field: dict[str, Any]) -> str:
 
 @plugins.command()
 @click.argument("hook")
-@_as_json
+@json_option
 @common_options
 @click.pass_context
 def order(ctx: click.Context, *, hook: str, as_json: bool) -> int:
@@ -122,7 +121,7 @@ def order(ctx: click.Context, *, hook: str, as_json: bool) -> int:
 
 @plugins.command()
 @click.argument("names", nargs=-1, metavar="[NAME[:WHAT]]...")
-@_as_json
+@json_option
 @_verbose
 @common_options
 @click.pass_context
@@ -143,7 +142,7 @@ def doctor(ctx: click.Context, *, names: tuple[str, ...], as_json: bool, verbose
         ("", "", ""),
         [("PROBLEM" if f.problem else "ok", f.subject, (f.problem or f.note).partition("\n")[0]) for f in found],
     )
-    out = Output(sys.stdout)
+    out = Output()
     for finding in found:
         if rest := finding.problem.partition("\n")[2]:
             out.piece(f"\n{finding.subject}:\n{rest}\n")
@@ -155,4 +154,4 @@ def doctor(ctx: click.Context, *, names: tuple[str, ...], as_json: bool, verbose
 def _traces(found: list[tuple[str, str]]) -> None:
     for name, trace in found:
         if trace:
-            click.echo(f"\n{name}:\n{trace}", err=True)
+            print_error(f"\n{name}:\n{trace}\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 import click
@@ -83,7 +82,7 @@ def _resume_all(journals: Journals, options: AgentOptions, given: CommonOptions)
 
 def _each(journals: Journals, runs: list[ThreadInfo], options: AgentOptions, given: CommonOptions) -> Iterator[int]:
     """Resume one after another; gives what each would have as its exit status."""
-    out = Output(sys.stdout)
+    out = Output()
     for number, info in enumerate(runs, 1):
         title = f": {shorten(info.title)}" if info.title else ""
         say(f"{number} of {len(runs)}, thread {one_line(info.thread_id)}{title}")

@@ -6,7 +6,7 @@ import shlex
 
 import click
 
-from locus_plugin_cli.common_options import CommonOptions, common_options
+from locus_plugin_cli.common_options import CommonOptions, common_options, json_events_option, quiet_option
 from locus_plugin_cli.one_turn import Shown, resume_thread, run_turn
 from locus_plugin_cli.options import AgentOptions, agent_options
 from locus_plugin_cli.prompt_input import read_prompt
@@ -17,8 +17,8 @@ __all__ = ["run"]
 @click.command(short_help="Run an agent on a prompt.")
 @click.argument("words", nargs=-1, metavar="[PROMPT] [-]")
 @agent_options
-@click.option("--json", "as_json", is_flag=True, help="One event a line as JSON, and nothing else on the output.")
-@click.option("-q", "--quiet", is_flag=True, help="The final answer, and nothing else on the output.")
+@json_events_option
+@quiet_option
 @click.option(
     "--resume",
     is_flag=True,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol, TextIO
+from typing import Protocol
 
 from locus.core.events import Event, TerminateEvent, event_to_json
-from locus_plugin_cli.output import OutputClosed, say
+from locus_plugin_cli.output import print_json, say, write_whole
 
 __all__ = ["JsonView", "QuietView", "SilentView", "View"]
 
@@ -36,13 +35,9 @@ class View(Protocol):
 class JsonView:
     """One event a line, as JSON in ASCII, flushed; nothing else goes to the output."""
 
-    def __init__(self, out: TextIO) -> None:
-        self._out = out
-
     def show(self, event: Event) -> None:
         """Write one line."""
-        # ASCII: no encoding of a pipe and no lone surrogate can break a line.
-        _write(self._out, json.dumps(event_to_json(event)) + "\n")
+        print_json(event_to_json(event), indent=None)
 
     def note(self, text: str) -> None:
         """To standard error: the output holds events only."""
@@ -57,13 +52,10 @@ class JsonView:
 class QuietView:
     """The final answer and nothing else."""
 
-    def __init__(self, out: TextIO) -> None:
-        self._out = out
-
     def show(self, event: Event) -> None:
         """Write the answer when the run ends with one."""
         if isinstance(event, TerminateEvent) and event.parent_run_id is None and event.final_message:
-            _write(self._out, event.final_message.rstrip("\n") + "\n")
+            write_whole(event.final_message.rstrip("\n") + "\n")
 
     def note(self, text: str) -> None:
         """To standard error: the output holds the answer only."""
@@ -89,11 +81,3 @@ class SilentView:
     def running(self) -> Iterator[None]:
         """Nothing to prepare."""
         yield
-
-
-def _write(out: TextIO, text: str) -> None:
-    try:
-        out.write(text)
-        out.flush()
-    except BrokenPipeError as e:
-        raise OutputClosed from e

@@ -1,6 +1,6 @@
 """`Screen`: text that scrolls, with one status line below it on a terminal.
 
-Whatever else writes to standard error meanwhile (a provider that prepares a model, a library that warns) goes
+Whatever else writes meanwhile (a provider that prepares a model, a library that warns, a tool that prints) goes
 through the screen too, so that it neither tears the text nor is torn by the status.
 """
 
@@ -16,14 +16,14 @@ from typing import Any, TextIO, cast
 from rich.cells import cell_len, set_cell_size
 
 from locus_plugin_cli.output import Output
-from locus_plugin_cli.text import escape_controls, format_ms
+from locus_plugin_cli.streams import foreign_text, standard
+from locus_plugin_cli.text import format_ms, one_line
 
 __all__ = ["Screen"]
 
 #: Seconds between two pictures of the status, and before the first: what is quick needs none.
 _TICK = 0.12
 _DELAY = 0.25
-_CLEAR = "\r\x1b[2K"
 _FRAMES = "|/-\\"
 
 
@@ -31,12 +31,11 @@ class Screen:
     """Writes text; plain, and without a status, if the output is not a terminal.
 
     Args:
-        out: where to.
         clock: seconds, for the time that the status shows.
     """
 
-    def __init__(self, out: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
-        self._console = Output(out)
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._output = Output()
         self._lock = threading.RLock()
         self._clock = clock
         self._label = ""
@@ -53,12 +52,12 @@ class Screen:
     @property
     def live(self) -> bool:
         """Whether this is a terminal on which a line can be rewritten."""
-        return self._console.file.isatty() and not self._console.is_dumb_terminal
+        return self._output.is_live
 
     def can(self, text: str) -> bool:
         """Whether the output's encoding has these characters."""
         try:
-            text.encode(self._console.encoding)
+            text.encode(self._output.stream.encoding)
         except (UnicodeEncodeError, LookupError):
             return False
         return True
@@ -71,7 +70,7 @@ class Screen:
             return
         with self._lock:
             self._erase()
-            self._console.piece(text, style)
+            self._output.piece(text, style)
             self._fresh = text.endswith("\n")
 
     def end_line(self) -> None:
@@ -104,20 +103,23 @@ class Screen:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Keep the terminal: the status ticks, and standard error goes through the screen."""
+        """Keep the terminal: the status ticks, and what others write goes through the screen."""
         if not self.live:
             yield
             return
         self._quit.clear()
         self._ticker = threading.Thread(target=self._tick, name="locus status", daemon=True)
         self._ticker.start()
-        before = sys.stderr
-        if before.isatty():
-            sys.stderr = cast("TextIO", _Tap(self, before))
+        before = sys.stdout, sys.stderr
+        # What a tool prints is not a part of the output.
+        sys.stdout = cast("TextIO", _Tap(self, before[0]))
+        if before[1].isatty():
+            sys.stderr = cast("TextIO", _Tap(self, before[1]))
         try:
             yield
         finally:
-            sys.stderr = before
+            standard().settle()
+            sys.stdout, sys.stderr = before
             self._quit.set()
             self._ticker.join()
             self._aside = ""
@@ -129,7 +131,7 @@ class Screen:
         with self._lock:
             if self.live and self._fresh:
                 self._drawn = False
-                self._raw(_CLEAR)
+                self._output.rewrite()
 
     def _tick(self) -> None:
         while not self._quit.wait(_TICK):
@@ -145,24 +147,20 @@ class Screen:
         if not label or not self._fresh or passed < _DELAY:
             return
         self._frame += 1
-        text = f"{_FRAMES[self._frame % len(_FRAMES)]} {escape_controls(label)}  {format_ms(passed * 1000)}"
-        width = max(1, self._console.width - 1)
+        text = f"{_FRAMES[self._frame % len(_FRAMES)]} {one_line(label)}  {format_ms(passed * 1000)}"
+        width = max(1, self._output.width - 1)
         shown = set_cell_size(text, width) if cell_len(text) > width else text
-        self._raw(f"{_CLEAR}\x1b[2m{shown}\x1b[0m")
+        self._output.rewrite(shown)
         self._drawn = True
 
     def _erase(self) -> None:
         if self._drawn:
             self._drawn = False
-            self._raw(_CLEAR)
-
-    def _raw(self, text: str) -> None:
-        self._console.file.write(text)
-        self._console.file.flush()
+            self._output.rewrite()
 
 
 class _Tap:
-    """Stands in for standard error: whole lines become lines of the screen, an unfinished one its status."""
+    """Stands in for a standard stream: whole lines become lines of the screen, an unfinished one its status."""
 
     def __init__(self, screen: Screen, before: TextIO) -> None:
         self._screen, self._before = screen, before
@@ -173,9 +171,9 @@ class _Tap:
         *lines, self._rest = (self._rest + text).split("\n")
         for line in lines:
             # What was rewritten in place counts as it was last.
-            self._screen.line(line.rpartition("\r")[2], style="dim")
+            self._screen.line(foreign_text(line.rpartition("\r")[2]), style="dim")
         self._rest = self._rest.rpartition("\r")[2]
-        self._screen.aside(self._rest.strip())
+        self._screen.aside(foreign_text(self._rest).strip())
         return len(text)
 
     def writelines(self, lines: list[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, TextIO
+from typing import Any
 
 from attrs import fields
 
@@ -54,12 +54,11 @@ class TextView:
     """Writes a run as text.
 
     Args:
-        out: where to.
         header: say at the start which model it is.
     """
 
-    def __init__(self, out: TextIO, *, header: bool = True) -> None:
-        self._screen = Screen(out)
+    def __init__(self, *, header: bool = True) -> None:
+        self._screen = Screen()
         self._header = header
         self._arrow, self._back = ("→", "←") if self._screen.can("→←") else ("->", "<-")
         self._started: set[tuple[str, str, str]] = set()

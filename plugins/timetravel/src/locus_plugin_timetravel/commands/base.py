@@ -17,8 +17,13 @@ __all__ = ["AgentCommand", "ThreadCommand", "as_json_option", "cli", "not_blank"
 
 cli: Any = Lazy("locus.cli")
 
+
+def _claim_output(ctx: click.Context, param: click.Parameter, value: object) -> object:
+    return cli.claim_output(ctx, param, value)
+
+
 as_json_option: Callable[[Callable[..., int]], Callable[..., int]] = click.option(
-    "--json", "as_json", is_flag=True, help="As JSON."
+    "--json", "as_json", is_flag=True, callback=_claim_output, help="As JSON."
 )
 
 

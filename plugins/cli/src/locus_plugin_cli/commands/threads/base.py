@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -11,21 +11,20 @@ from attrs import evolve
 from locus import Agent
 from locus_plugin_cli import status
 from locus_plugin_cli.commands.threads.listing import DEFAULT_LIMIT, print_threads
-from locus_plugin_cli.common_options import CommonOptions, common_options
+from locus_plugin_cli.common_options import CommonOptions, common_options, json_lines_option
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.open_group import OpenGroup
-from locus_plugin_cli.options import AgentOptions, Command, checkpointer_option
+from locus_plugin_cli.options import AgentOptions, checkpointer_option
 from locus_plugin_cli.parameter_types import NOT_BLANK
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.saved_options import restore_options
 from locus_plugin_cli.session import Session
 from locus_plugin_cli.thread_store import choose_store
 
-__all__ = ["as_json_option", "make_agent", "open_journals", "threads", "wants_json", "with_store"]
+__all__ = ["make_agent", "open_journals", "threads", "wants_json", "with_store"]
 
 _JSON, _STORE = "locus.threads.json", "locus.threads.checkpointer"
 
-as_json_option: Callable[[Command], Command] = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 _limit = click.option(
     "--limit",
     type=click.IntRange(min=0),
@@ -38,7 +37,6 @@ _search = click.option(
     metavar="TEXT",
     help="Those with all these words in their title, their ID or what was said, in upper or lower case.",
 )
-_lines = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 
 
 @click.group(
@@ -46,7 +44,7 @@ _lines = click.option("--json", "as_json", is_flag=True, help="One JSON object a
     invoke_without_command=True,
     short_help="List, show, resume, delete, prune threads.",
 )
-@_lines
+@json_lines_option
 @_limit
 @_search
 @checkpointer_option
@@ -68,7 +66,7 @@ def threads(
 
 
 @threads.command("list", short_help="List the threads, the newest first.")
-@_lines
+@json_lines_option
 @_limit
 @_search
 @checkpointer_option

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 
 import click
@@ -10,8 +9,8 @@ import click
 from locus.core.errors import JournalError, ThreadBusy
 from locus_plugin_cli import status
 from locus_plugin_cli.approval_prompt import is_person_present
-from locus_plugin_cli.commands.threads.base import as_json_option, open_journals, threads, wants_json
-from locus_plugin_cli.common_options import common_options
+from locus_plugin_cli.commands.threads.base import open_journals, threads, wants_json
+from locus_plugin_cli.common_options import common_options, json_option
 from locus_plugin_cli.failures import explain_error
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.options import checkpointer_option
@@ -25,7 +24,7 @@ __all__ = ["delete", "vacuum"]
 @threads.command(short_help="Forget threads.")
 @click.argument("thread_ids", type=NOT_BLANK, metavar="ID...", nargs=-1, required=True)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@as_json_option
+@json_option
 @checkpointer_option
 @common_options
 @click.pass_context
@@ -52,7 +51,7 @@ def delete(
     if as_json:
         print_json({"deleted": gone})
     else:
-        Output(sys.stdout).piece("".join(f"deleted {one_line(name)}\n" for name in gone))
+        Output().piece("".join(f"deleted {one_line(name)}\n" for name in gone))
     return status.OK if len(gone) == len(names) else status.FAILED
 
 
@@ -66,7 +65,7 @@ def _deleted(journals: Journals, names: Iterable[str]) -> Iterator[str]:
 
 
 @threads.command(short_help="Give the room of deleted threads back to the disk.")
-@as_json_option
+@json_option
 @checkpointer_option
 @common_options
 @click.pass_context
@@ -82,5 +81,5 @@ def vacuum(ctx: click.Context, *, as_json: bool, checkpointer: str | None) -> in
     if wants_json(ctx, as_json=as_json):
         print_json({"freed_bytes": found})
     else:
-        Output(sys.stdout).piece("done\n" if found is None else f"{format_bytes(max(0, found))} freed\n")
+        Output().piece("done\n" if found is None else f"{format_bytes(max(0, found))} freed\n")
     return status.OK

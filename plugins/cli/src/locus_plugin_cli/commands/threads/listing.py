@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 
 from locus.journal import ThreadInfo
 from locus_plugin_cli import status
 from locus_plugin_cli.journals import Journals
-from locus_plugin_cli.output import Output, print_rows, say
+from locus_plugin_cli.output import print_json, print_rows, say
 from locus_plugin_cli.overview import as_json as thread_as_json
 from locus_plugin_cli.overview import describe_status, list_threads, search_threads
 from locus_plugin_cli.text import format_age, one_line
@@ -42,9 +40,8 @@ def print_threads(journals: Journals, *, as_json: bool, limit: int | None, searc
         limit = 0 if as_json else DEFAULT_LIMIT
     chosen = every[:limit] if limit else every
     if as_json:
-        out = Output(sys.stdout)
         for info in chosen:
-            out.piece(json.dumps(thread_as_json(info)) + "\n")
+            print_json(thread_as_json(info), indent=None)
         return status.OK
     if not every:
         path = getattr(journals.store, "path", None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,8 @@ from attrs import asdict
 
 from locus.core.errors import ConfigError
 from locus_plugin_cli import status
-from locus_plugin_cli.commands.threads.base import as_json_option, open_journals, threads, wants_json
-from locus_plugin_cli.common_options import common_options
+from locus_plugin_cli.commands.threads.base import open_journals, threads, wants_json
+from locus_plugin_cli.common_options import common_options, json_option
 from locus_plugin_cli.failures import name_commands
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.options import checkpointer_option
@@ -27,7 +26,7 @@ _INTO = click.Path(path_type=Path)
 
 
 @threads.command(short_help="Check that everything kept is what was written.")
-@as_json_option
+@json_option
 @checkpointer_option
 @common_options
 @click.pass_context
@@ -46,7 +45,7 @@ def verify(ctx: click.Context, *, as_json: bool, checkpointer: str | None) -> in
         for each in found.damage:
             say(name_commands(one_line(each.message)))
         verdict = "damaged" if found.damage else "in good order"
-        Output(sys.stdout).piece(f"{count_of(found.threads, 'thread')}, {_entries(found.entries)}: {verdict}\n")
+        Output().piece(f"{count_of(found.threads, 'thread')}, {_entries(found.entries)}: {verdict}\n")
         if found.damage:
             say("`locus threads salvage NEW.db` saves what can be read")
     return status.FAILED if found.damage else status.OK
@@ -54,7 +53,7 @@ def verify(ctx: click.Context, *, as_json: bool, checkpointer: str | None) -> in
 
 @threads.command(short_help="Save what can be read of a damaged store.")
 @click.argument("into", type=_INTO)
-@as_json_option
+@json_option
 @checkpointer_option
 @common_options
 @click.pass_context
@@ -74,7 +73,7 @@ def salvage(ctx: click.Context, *, into: Path, as_json: bool, checkpointer: str 
         for each in made.damage:
             say(name_commands(one_line(each.message)))
         entries = _entries(sum(made.entries.values()))
-        Output(sys.stdout).piece(f"saved {count_of(len(made.entries), 'thread')}, {entries} to {into}\n")
+        Output().piece(f"saved {count_of(len(made.entries), 'thread')}, {entries} to {into}\n")
     return status.FAILED if made.damage else status.OK
 
 
@@ -92,7 +91,7 @@ def backup(ctx: click.Context, *, into: Path, checkpointer: str | None) -> int:
     """
     with open_journals(ctx, checkpointer) as journals:
         journals.run(_offered(journals, "backup")(into))
-        Output(sys.stdout).piece(f"copied {one_line(journals.kept.name)} to {into}\n")
+        Output().piece(f"copied {one_line(journals.kept.name)} to {into}\n")
     return status.OK
 
 

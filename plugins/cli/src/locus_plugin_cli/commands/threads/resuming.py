@@ -6,7 +6,7 @@ import click
 from attrs import evolve
 
 from locus_plugin_cli.commands.threads.base import threads, wants_json, with_store
-from locus_plugin_cli.common_options import CommonOptions, common_options
+from locus_plugin_cli.common_options import CommonOptions, common_options, json_events_option, quiet_option
 from locus_plugin_cli.one_turn import Shown, resume_thread
 from locus_plugin_cli.options import AgentOptions, resuming_options
 from locus_plugin_cli.parameter_types import NOT_BLANK
@@ -24,8 +24,8 @@ __all__ = ["resume"]
     help="The answer to the question that the run waits for; with ID= when several are open.",
 )
 @resuming_options
-@click.option("--json", "as_json", is_flag=True, help="One event a line as JSON, and nothing else on the output.")
-@click.option("-q", "--quiet", is_flag=True, help="The final answer, and nothing else on the output.")
+@json_events_option
+@quiet_option
 @common_options
 @click.pass_context
 def resume(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -14,8 +13,8 @@ from locus.journal import ThreadInfo
 from locus_kit.retention import ENDED, forget, prunable
 from locus_plugin_cli import status
 from locus_plugin_cli.approval_prompt import is_person_present
-from locus_plugin_cli.commands.threads.base import as_json_option, open_journals, threads, wants_json
-from locus_plugin_cli.common_options import common_options
+from locus_plugin_cli.commands.threads.base import open_journals, threads, wants_json
+from locus_plugin_cli.common_options import common_options, json_option
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.options import checkpointer_option
 from locus_plugin_cli.output import Output, print_json, say
@@ -45,7 +44,7 @@ __all__ = ["prune"]
 )
 @click.option("--dry-run", is_flag=True, help="Say which these are, and delete nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@as_json_option
+@json_option
 @checkpointer_option
 @common_options
 @click.pass_context
@@ -86,7 +85,7 @@ def prune(
     if as_json:
         print_json({"deleted": [info.thread_id for info in gone], "bytes_given_back": room})
         return status.OK
-    Output(sys.stdout).piece("".join(f"deleted {one_line(info.thread_id)}\n" for info in gone))
+    Output().piece("".join(f"deleted {one_line(info.thread_id)}\n" for info in gone))
     if len(gone) < len(chosen):
         say(f"{count_of(len(chosen) - len(gone), 'thread')} changed meanwhile and kept")
     say(
@@ -110,7 +109,7 @@ def _print_chosen(chosen: Sequence[ThreadInfo], *, as_json: bool) -> None:
     for info in chosen:
         assert info.updated_at is not None
         title = f": {shorten(info.title)}" if info.title else ""
-        Output(sys.stdout).piece(f"{one_line(info.thread_id)}\t{info.status} {format_age(info.updated_at)}{title}\n")
+        Output().piece(f"{one_line(info.thread_id)}\t{info.status} {format_age(info.updated_at)}{title}\n")
     if not chosen:
         say("no thread ended so long ago")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -15,8 +14,8 @@ from locus.core.journal import FORK, START, Asked, Intent, Outcome, StepId
 from locus.core.messages import Message, Role, Usage, text_of
 from locus.journal import History, HistoryEntry, ThreadInfo, read_history
 from locus_plugin_cli import status
-from locus_plugin_cli.commands.threads.base import as_json_option, open_journals, threads, wants_json
-from locus_plugin_cli.common_options import common_options
+from locus_plugin_cli.commands.threads.base import open_journals, threads, wants_json
+from locus_plugin_cli.common_options import common_options, json_option
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.options import checkpointer_option
 from locus_plugin_cli.output import Output, print_json
@@ -42,7 +41,7 @@ _DIM, _CALL, _GOOD, _BAD = "dim", "cyan", "green", "bold red"
 @threads.command(short_help="Show what happened on a thread.")
 @click.argument("thread_id", type=NOT_BLANK, metavar="ID")
 @click.option("--messages", is_flag=True, help="The conversation too, in full.")
-@as_json_option
+@json_option
 @checkpointer_option
 @common_options
 @click.pass_context
@@ -60,9 +59,9 @@ def show(ctx: click.Context, *, thread_id: str, messages: bool, as_json: bool, c
     if wants_json(ctx, as_json=as_json):
         print_json(_as_json(info, detail, questions, past, messages=messages))
         return status.OK
-    _print(info, detail, questions, past, Output(sys.stdout))
+    _print(info, detail, questions, past, Output())
     if messages and len(past):
-        _print_messages(past.state.messages, Output(sys.stdout))
+        _print_messages(past.state.messages, Output())
     return status.OK
 
 
