@@ -29,6 +29,22 @@ def listed(locus: Locus) -> list[dict[str, Any]]:
     return [json.loads(line) for line in locus("threads", "--json").out.splitlines()]
 
 
+def test_the_calls_of_an_imported_run_are_shown_and_not_run_without_a_person(locus: Locus, tools: str) -> None:
+    begun = locus("run", "x", "-m", "toy:asks", "-t", tools, "-q", "--thread", "t")
+    assert begun.status == 3
+    locus("threads", "export", "t", "-o", "t.jsonl")
+    locus("threads", "import", "t.jsonl", "--into", "theirs")
+
+    for command in (["threads", "resume", "theirs"], ["resume", "theirs"], ["run", "--resume", "--thread", "theirs"]):
+        refused = locus(*command)
+        assert (refused.status, refused.out) == (2, "")
+        assert 'ask(question="Delete it?")' in refused.err
+        assert "--trust" in refused.err
+
+    locus("threads", "import", "t.jsonl", "--into", "mine", "--trust")
+    assert locus("run", "--resume", "--thread", "mine", "--answer", "no", "-q").out == "Done.\n"
+
+
 # --- where they are -------------------------------------------------------------------------------
 
 
@@ -261,7 +277,7 @@ def test_a_run_that_was_killed_and_resumed_replays_and_a_killed_one_is_moved(
     moved = locus("threads", "import", "t.jsonl", "--checkpointer", "x.db")
     assert (moved.status, moved.out, moved.err) == (0, "t\n", "")
     rows = locus("threads", "--json", "--checkpointer", "x.db").out.splitlines()
-    assert [json.loads(row)["status"] for row in rows] == ["crashed"]
+    assert [json.loads(row)["status"] for row in rows] == ["paused"]
     (here / "gate").touch()
 
     assert locus("threads", "resume", "t").status == 0

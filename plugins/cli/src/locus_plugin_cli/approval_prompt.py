@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from locus.core.errors import InterruptMismatch, closest
@@ -23,19 +23,25 @@ def is_person_present() -> bool:
     return sys.stdin.isatty() and standard().out.is_terminal
 
 
-def ask_person(questions: Sequence[Asked]) -> dict[str, str]:
+def ask_person(questions: Sequence[Asked], calls: Mapping[str, str]) -> dict[str, str]:
     """The answers by interrupt id, read from the terminal.
+
+    Args:
+        questions: what is asked.
+        calls: by interrupt id the call that it is asked about, for a person to read.
 
     Raises:
         EOFError: the person pressed Ctrl-D instead of answering.
         KeyboardInterrupt: Ctrl-C.
     """
-    return {question.interrupt_id: _ask(question) for question in questions}
+    return {each.interrupt_id: _ask(each, calls.get(each.interrupt_id, "")) for each in questions}
 
 
-def _ask(question: Asked) -> str:
+def _ask(question: Asked, call: str) -> str:
     asker = f" ({question.tool_name})" if question.tool_name else ""
     print_text(f"? {question.question}{asker}\n")
+    if call:
+        print_text(f"  about: {call}\n")
     options = [str(option) for option in question.options]
     for number, option in enumerate(options, 1):
         print_text(f"  {number}. {option}\n")

@@ -12,6 +12,7 @@ from locus import Agent, AgentResult, Run
 from locus.core.errors import StoreError
 from locus_plugin_cli import status
 from locus_plugin_cli.approval_prompt import ask_person, is_person_present
+from locus_plugin_cli.pending_calls import calls_of_questions, show_call
 from locus_plugin_cli.session import Session
 from locus_plugin_cli.stopper import Stopper
 from locus_plugin_cli.view.base import View
@@ -112,7 +113,8 @@ class Conversation:
         journals.insist()
         while result is not None and result.interrupts and self._asks and not stopper.pressed:
             try:
-                answers = ask_person(result.interrupts)
+                calls = calls_of_questions(result.state, result.interrupts)
+                answers = ask_person(result.interrupts, {i: show_call(call) for i, call in calls.items()})
             except (EOFError, KeyboardInterrupt) as e:
                 stopped = isinstance(e, KeyboardInterrupt)
                 break

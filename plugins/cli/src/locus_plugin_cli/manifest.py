@@ -8,6 +8,8 @@ from locus.plugin import Plugin
 _OFFERED = {
     "NOT_BLANK": "parameter_types",
     "claim_output": "common_options",
+    "confirm": "streams",
+    "is_person_present": "approval_prompt",
     "make_agent": "commands.threads.base",
     "one_line": "text",
     "open_journals": "commands.threads.base",
@@ -15,6 +17,7 @@ _OFFERED = {
     "print_lines": "output",
     "print_text": "output",
     "say": "output",
+    "settings_of": "project",
     "thread_parameters": "options",
     "wants_json": "commands.threads.base",
 }

@@ -21,6 +21,7 @@ from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.options import AgentOptions
 from locus_plugin_cli.output import say
 from locus_plugin_cli.overview import find_resumable
+from locus_plugin_cli.pending_calls import calls_of_questions, confirm_imported, show_call
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.saved_options import restore_options
 from locus_plugin_cli.session import Session
@@ -91,6 +92,9 @@ def resume_thread(given: CommonOptions, options: AgentOptions, shown: Shown, ans
         host = journals.found(thread)
         if host.open_node is None:
             raise NothingToResume(_over(host, thread, journals.kept))
+        if not confirm_imported(host, thread):
+            say("nothing was run; `locus threads delete` forgets the thread")
+            return status.FAILED
         options, project = restore_options(host.state, evolve(options, thread=thread), given)
         conversation = _conversation(Session.open(options, project, journals), shown)
         return _concluded(conversation, conversation.resume(answer), given, shown)
@@ -143,9 +147,12 @@ def _conclude(turn: Turn, session: Session, *, debug: bool, shown: bool) -> None
 def _waiting(turn: Turn, session: Session) -> None:
     assert turn.result is not None
     questions = turn.result.interrupts
+    calls = calls_of_questions(turn.result.state, questions)
     for question in questions:
         choice = f" [{' | '.join(map(str, question.options))}]" if question.options else ""
         say(f"asks ({question.interrupt_id}): {shorten(question.question)}{choice}")
+        if question.interrupt_id in calls:
+            say(f"about: {show_call(calls[question.interrupt_id])}")
     if session.kept:
         answers = [f"{q.interrupt_id}=ANSWER" for q in questions] if len(questions) > 1 else ["ANSWER"]
         words = [word for answer in answers for word in ("--answer", answer)]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from typing import Any
+
+import click
 from attrs import evolve, field, frozen
 
 from locus.config import Config, load_config
 from locus.hooks import HookManager
-from locus.plugins import Activation, Catalogue, activate
+from locus.plugins import Activation, Catalogue, Layer, activate, plugin_settings
 from locus_plugin_cli.common_options import CommonOptions
 
-__all__ = ["Project"]
+__all__ = ["Project", "settings_of"]
 
 
 @frozen
@@ -55,3 +59,19 @@ class Project:
         """
         active = self.activation()
         return HookManager.build(active.plugins, reports=active.reports)
+
+
+def settings_of(ctx: click.Context, name: str) -> Any:
+    """The settings of an installed plugin as the command line and the configuration have them; None if it takes none.
+
+    Args:
+        ctx: the context of the command that asks.
+        name: the plugin's.
+
+    Raises:
+        ConfigError: the configuration cannot be read, or its settings are wrong.
+    """
+    project = Project.of(ctx.ensure_object(CommonOptions))
+    layer = project.config.plugin_settings.get(name)
+    layers = [layer] if isinstance(layer, Layer) else []
+    return plugin_settings(project.catalogue.manifest(name), layers, None, os.environ)

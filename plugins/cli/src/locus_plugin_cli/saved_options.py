@@ -2,12 +2,21 @@
 
 It is kept in the thread's own metadata, under a name of this package. Of secrets nothing is remembered: neither the
 environment nor the text of ``--checkpointer``, nor a model whose text has a password in it.
+
+A thread may come from a file or a store of others, and what it remembers names code to load and addresses to use. So
+what is kept is sealed with a key of the user's own, and without that seal only numbers and the system prompt count.
 """
 
 from __future__ import annotations
 
+import hmac
+import json
+import os
+import secrets
 import sys
+import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +28,20 @@ from locus.core.state import AgentState
 from locus.plugins import redact
 from locus_plugin_cli.common_options import CommonOptions
 from locus_plugin_cli.options import AgentOptions
+from locus_plugin_cli.output import say
 from locus_plugin_cli.project import Project
+from locus_plugin_cli.thread_store import state_folder
 
-__all__ = ["KEY", "options_to_save", "restore_options"]
+__all__ = ["KEY", "options_to_save", "restore_options", "sealed"]
 
 #: The key in ``state.metadata``.
 KEY = "locus.cli"
+
+#: What holds the seal.
+_SEAL = "seal"
+
+#: What counts without a seal.
+_HARMLESS = frozenset({"max_iterations", "temperature", "max_tokens", "seed", "system"})
 
 _PLAIN: Mapping[str, type | tuple[type, ...]] = {
     "model": str,
@@ -61,6 +78,49 @@ def options_to_save(options: AgentOptions, project: Project, model: str, *, syst
     return {name: value for name, value in kept.items() if value is not None and value is not False and value != []}
 
 
+def sealed(kept: Mapping[str, Any]) -> dict[str, Any]:
+    """What to keep, with the seal that says that this user's command has written it; without one if there is no key."""
+    try:
+        key = _key(make=True)
+    except (OSError, RuntimeError):  # no folder to keep it in: another command will ask for the options again
+        return dict(kept)
+    return {**kept, _SEAL: _sum(kept, key)}
+
+
+def _is_sealed(kept: Mapping[str, Any]) -> bool:
+    seal = kept.get(_SEAL)
+    try:
+        key = _key(make=False)
+        found = _sum({name: value for name, value in kept.items() if name != _SEAL}, key)
+    except (OSError, RuntimeError, TypeError, ValueError):
+        return False
+    return isinstance(seal, str) and hmac.compare_digest(seal.encode(errors="replace"), found.encode())
+
+
+def _sum(kept: Mapping[str, Any], key: bytes) -> str:
+    # A journal gives tuples back where it got lists.
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}
+    text = json.dumps(plain, sort_keys=True)
+    return hmac.new(key, text.encode(), "sha256").hexdigest()
+
+
+def _key(*, make: bool) -> bytes:
+    """The user's key, from a file that the owner alone reads."""
+    path = state_folder() / "seal"
+    if make and not path.exists():
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Under its name only when it is whole, and never in place of one that another command has just made.
+        handle, name = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(secrets.token_bytes(32))
+        try:
+            with suppress(FileExistsError):
+                os.link(name, path)
+        finally:
+            Path(name).unlink()
+    return path.read_bytes()
+
+
 def _anywhere(reference: str) -> str:
     """A reference to tools that means the same in another folder; modules are looked for from the old one."""
     return str(Path(reference).absolute()) if reference.endswith(".py") else reference
@@ -77,7 +137,7 @@ def restore_options(state: AgentState, options: AgentOptions, given: CommonOptio
     Raises:
         ConfigError: the configuration file cannot be read, or is wrong.
     """
-    kept = _checked(state.metadata.get(KEY))
+    kept = _checked(_trusted(state.metadata.get(KEY)))
     changes: dict[str, Any] = {
         name: kept[name] for name in _PLAIN if getattr(options, name) is None and kept.get(name) is not None
     }
@@ -90,6 +150,19 @@ def restore_options(state: AgentState, options: AgentOptions, given: CommonOptio
         # As it would be typed: a plain "@" at the beginning means a file.
         changes["system"] = f"@{first.text}" if first.text.startswith("@") else first.text
     return evolve(options, **changes), _project(kept, given)
+
+
+def _trusted(data: Any) -> Any:
+    """What is remembered, as far as it may count: without its seal, nothing that loads code or names an address."""
+    if not isinstance(data, Mapping) or _is_sealed(data):
+        return data
+    left = [name for name in ("model", "tools", "plugins", "config") if data.get(name)]
+    if left:
+        say(
+            f"warning: this thread names its {', '.join(left)}, which are not used, because it was not begun by this "
+            "command here; give them as options"
+        )
+    return {name: value for name, value in data.items() if name in _HARMLESS}
 
 
 def _project(kept: Mapping[str, Any], given: CommonOptions) -> Project:

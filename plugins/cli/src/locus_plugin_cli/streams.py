@@ -1,7 +1,7 @@
 """The standard streams: the one way of every text to the terminal.
 
 A terminal obeys what it is sent. So while a command runs, `sys.stdout` and `sys.stderr` are a `GuardedStream` each:
-on a terminal, what anybody writes to them (this package, click, a plugin's command, a tool's ``print``, a traceback)
+on a terminal, what any code writes to them (this package, click, a plugin's command, a tool's ``print``, a traceback)
 is escaped, and only `Output` and `Screen`, which escape the text and add colours of their own, have a way around that.
 A stream that is not a terminal is left as it is.
 
@@ -32,7 +32,7 @@ from typing import Any, TextIO, cast
 
 from locus_kit.invisible import escape_invisible
 
-__all__ = ["GuardedStream", "Streams", "foreign_text", "print_error", "say", "standard"]
+__all__ = ["GuardedStream", "Streams", "confirm", "foreign_text", "print_error", "say", "standard"]
 
 #: Bytes taken from the pipe at a time.
 _BLOCK = 65_536
@@ -66,7 +66,7 @@ class GuardedStream(io.TextIOBase):
         #: The stream without the guard: for text that is escaped, and for the codes of colours around it.
         self.trusted: TextIO = cast("TextIO", _Trusted(self))
 
-    # -- what everybody uses ----------------------------------------------------------------------
+    # -- what all code uses ----------------------------------------------------------------------
 
     def write(self, text: str, /) -> int:
         """Take text as `TextIO.write` does."""
@@ -144,7 +144,7 @@ class GuardedStream(io.TextIOBase):
         return self._stream is not self._original
 
     def move(self) -> None:
-        """From now on write to a file number of its own, which nobody else knows."""
+        """From now on write to a file number of its own, which no other code knows."""
         self.flush()
         if not self.is_moved:
             self._stream = open(  # noqa: PTH123, SIM115  # as long as the process
@@ -251,7 +251,7 @@ class Streams:
         sys.stdout, sys.stderr = self._before
 
     def claim(self) -> None:
-        """Keep the output to this package: whatever else is printed, by whomever, goes to standard error."""
+        """Keep the output to this package: whatever else is printed, by any code, goes to standard error."""
         if self._is_claimed:
             return
         self._is_claimed = True
@@ -376,6 +376,19 @@ def standard() -> Streams:
 def say(text: str) -> None:
     """Lines for the person, on standard error: the output is for what was asked for."""
     print_error("".join(f"locus: {line}\n" for line in text.splitlines()))
+
+
+def confirm(question: str) -> bool:
+    """Ask the person at the terminal; anything but a yes is a no."""
+    streams = standard()
+    with streams.prompting():
+        streams.err.write(f"{escape_invisible(question)} [y/N] ")
+        streams.err.flush()
+        try:
+            return input().strip().casefold() in ("y", "yes")
+        except EOFError:
+            streams.err.write("\n")
+            return False
 
 
 def print_error(text: str) -> None:

@@ -5,9 +5,6 @@ Which plugin keeps that file is not chosen here: it is the installed one that ta
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +14,12 @@ from locus.core import has_all_of
 from locus.core.errors import ConfigError, LocusError, SettingsError
 from locus.journal import JournalStore, MemoryStore
 from locus.plugins import provide, redact
+from locus_kit.state import ENV, state_folder
 from locus_plugin_cli.output import say
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.text import one_line
 
 __all__ = ["ENV", "StoreChoice", "choose_store", "state_folder", "warn_and_use_memory"]
-
-#: Names the folder for what this command keeps.
-ENV = "LOCUS_STATE"
 
 _FILE = "threads.db"
 _INSTALL = "pip install locus-plugin-sqlite for one that does, or name a store with --checkpointer"
@@ -53,21 +48,6 @@ class StoreChoice:
     def in_memory(cls) -> StoreChoice:
         """Journals that end with this command."""
         return cls(store=MemoryStore(), name="memory", lasting=False)
-
-
-def state_folder(environ: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
-    """The folder for what is worth keeping: ``LOCUS_STATE``, else where the platform keeps such files.
-
-    Raises:
-        RuntimeError: the user's home directory is unknown.
-    """
-    if chosen := environ.get(ENV):
-        return Path(chosen).expanduser().absolute()
-    if platform == "win32":
-        return Path(environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "locus" / "State"
-    if platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "locus"
-    return Path(environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "locus"
 
 
 def choose_store(

@@ -3,6 +3,10 @@
 Each line carries a checksum of itself and of all lines before it, so that a line that was changed, lost or moved is
 found. An import is the same run in another place, not another run: it keeps the run's ids, and with them the keys under
 which services know its effects.
+
+A checksum says nothing about who wrote the file. So of the node under way only what is data is taken in: what calls
+came to, and what a tool asks. A person's answer, the approval of a guard, what a guard's own model said, and
+what the model answered last are not: they decide what runs here, and are asked for again.
 """
 
 from __future__ import annotations
@@ -14,7 +18,27 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio
 
 from locus.core.errors import CheckpointError, CheckpointTooNew, Fenced, JournalError
-from locus.core.journal import BLANK, END, FORK, START, Body, Fold, Transition, entry_from_json, entry_to_json
+from locus.core.journal import (
+    BLANK,
+    END,
+    EXECUTE,
+    FORK,
+    START,
+    Answered,
+    Asked,
+    Body,
+    Fold,
+    Intent,
+    ModelFailed,
+    Outcome,
+    Paused,
+    PauseKind,
+    Retried,
+    Submitted,
+    Transition,
+    entry_from_json,
+    entry_to_json,
+)
 from locus.core.state import SCHEMA
 from locus.journal import Appended, read_entries
 from locus.loop import thread_name
@@ -27,12 +51,18 @@ if TYPE_CHECKING:
     from locus.core.state import AgentState
     from locus.journal import JournalStore
 
-__all__ = ["FORMAT", "export_thread", "import_thread"]
+__all__ = ["FORMAT", "IMPORTED", "export_thread", "import_thread"]
 
 #: The version of the file's own layout; that of the entries in it is `locus.core.state.SCHEMA`.
 FORMAT = 1
 
 _KIND = "locus.thread"
+
+#: Why an open run that was imported is paused.
+IMPORTED = "imported"
+
+# How the id of a guard's question ends, which is asked before the call. See `Asked.interrupt_id`.
+_DECISION = "?decide"
 
 #: Entries from snapshot to snapshot of an import.
 _SNAPSHOT_EVERY = 2048
@@ -65,15 +95,24 @@ def _lines(thread_id: str, head: int, forms: Iterable[tuple[int, str, str, dict[
         yield chain.line({"n": n, "writer": writer, "parent": parent, "body": body})
 
 
-async def import_thread(source: Source, lines: Iterable[str] | AsyncIterable[str], *, into: str | None = None) -> str:
+async def import_thread(
+    source: Source,
+    lines: Iterable[str] | AsyncIterable[str],
+    *,
+    into: str | None = None,
+    trusted: bool = False,
+) -> str:
     """Store a thread that was exported; gives its id.
 
-    All of it is read and checked before anything is stored, and it is stored in one write.
+    All of it is read and checked before anything is stored, and it is stored in one write. An open run is paused, with
+    `IMPORTED` as the reason; its pending calls run when it is resumed.
 
     Args:
         source: the agent, or the store that is to keep it.
         lines: what `export_thread` gave, or the lines of a file with it.
         into: another id than the thread had.
+        trusted: the text cannot have been changed by others: the answers and approvals that an open run has on record
+            count here, too, and what the model said last is not asked for again.
 
     Raises:
         CheckpointError: the text is damaged, cut off or out of order; the message says at which line.
@@ -83,7 +122,7 @@ async def import_thread(source: Source, lines: Iterable[str] | AsyncIterable[str
     """
     store = store_of(source)
     batch = store.new_batch() if isinstance(store, FormStore) else _Bodies()
-    read = _Reading(batch)
+    read = _Reading(batch, trusted=trusted)
     exported = await read.thread(lines)
     name = exported if into is None else thread_name(into)
     if not store.keeps_history:
@@ -141,10 +180,14 @@ class _Reading:
 
     Args:
         batch: what is read goes there.
+        trusted: all of it; else of the node under way only what is data.
     """
 
-    def __init__(self, batch: EntryBatch) -> None:
+    def __init__(self, batch: EntryBatch, *, trusted: bool) -> None:
         self._batch = batch
+        self._trusted = trusted
+        #: What is known of the node under way: the entries behind the newest transition, with their text.
+        self._under_way: list[tuple[Body, bytes]] = []
         self._chain = _Chain()
         self._line = self._entries = 0
         self._head: int | None = None
@@ -153,6 +196,8 @@ class _Reading:
         self._snapshots: list[tuple[int, AgentState, Transition]] = []
         self._last: tuple[int, Transition] | None = None
         self._fold = Fold(BLANK)
+        self._newest_transition: Transition | None = None
+        self._asks = False
 
     def snapshots(self) -> list[tuple[int, AgentState, Transition]]:
         """Entry number, state and transition of each place where a snapshot is worth its room, the last one included.
@@ -181,7 +226,27 @@ class _Reading:
                 f"line {self._line}",
                 f"the thread has {self._head} entries and {self._entries} are here; it is cut off",
             )
+        self._finish()
         return self._thread_id
+
+    def _finish(self) -> None:
+        """Take in what is known of the node under way."""
+        newest = self._newest_transition
+        if self._trusted or newest is None:
+            self._flush()
+            return
+        self._under_way = [(body, text) for body, text in self._under_way if _is_data(body)]
+        self._flush()
+        if newest.next_node != END:
+            kind: PauseKind = "interrupted" if self._asks else "yielded"
+            pause = Paused(run_id=newest.run_id, segment=newest.segment, kind=kind, reason=IMPORTED)
+            self._batch.add(pause, encode(entry_to_json(pause)))
+
+    def _flush(self) -> None:
+        for body, text in self._under_way:
+            self._batch.add(body, text)
+        self._asks = any(isinstance(body, Asked) for body, _ in self._under_way)
+        self._under_way = []
 
     def _read(self, line: str) -> None:
         self._line += 1
@@ -199,9 +264,11 @@ class _Reading:
         if form.get("n") != n or form.get("parent") != self._newest:
             raise CheckpointError(f"line {number}", f"expected entry {n}, got entry {form.get('n')!r}")
         body = _body(form, number)
+        self._under_way.append((body, encode(form["body"])))
         if type(body) is Transition:
             self._add(body, n, number)
-        self._batch.add(body, encode(form["body"]))
+            self._newest_transition = body
+            self._flush()
         self._entries, self._newest = n, f"{n}:{form.get('writer')}"
 
     def _add(self, made: Transition, n: int, number: int) -> None:
@@ -215,6 +282,16 @@ class _Reading:
         if n - (self._snapshots[-1][0] if self._snapshots else 0) >= _SNAPSHOT_EVERY:
             self._snapshots.append((n, self._fold.state(), made))
             self._last, self._fold = None, Fold(self._snapshots[-1][1])
+
+
+def _is_data(body: Body) -> bool:
+    """Whether an entry of the node under way says what happened, and decides nothing about what runs next."""
+    if isinstance(body, Asked):
+        # A tool asks again with its next words; what a guard asks is for the guard here to say.
+        return not body.interrupt_id.endswith(_DECISION)
+    if isinstance(body, Intent | Outcome | ModelFailed | Retried):
+        return body.step_id.root.node == EXECUTE
+    return not isinstance(body, Answered | Submitted)
 
 
 def _check(before: Fold, made: Transition) -> None:

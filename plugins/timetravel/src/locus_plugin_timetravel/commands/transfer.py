@@ -65,16 +65,25 @@ def _write_file(path: Path, lines: Iterable[str]) -> None:
 @click.command("import", cls=ThreadCommand, short_help="Read a thread from JSON lines.")
 @click.argument("source", type=not_blank, metavar="FILE")
 @click.option("--into", type=not_blank, metavar="NAME", help="Another id than the thread had.")
+@click.option(
+    "--trust",
+    "trusted",
+    is_flag=True,
+    help="The file cannot have been changed by others: take over answers and approvals.",
+)
 @as_json_option
 @click.pass_context
-def import_(ctx: click.Context, *, source: str, into: str | None, as_json: bool, checkpointer: str | None) -> int:
+def import_(
+    ctx: click.Context, *, source: str, into: str | None, trusted: bool, as_json: bool, checkpointer: str | None
+) -> int:
     """Read the thread in FILE, which `locus threads export` wrote; - reads standard input. Prints its id.
 
-    A file that is damaged or cut off is refused whole.
+    A file that is damaged or cut off is refused whole. What it says is data: answers and approvals of a run in the
+    middle are asked for again, and its pending calls are shown before `locus threads resume` runs them.
     """
     with cli.open_journals(ctx, checkpointer, writes=True) as journals:
         try:
-            made = journals.run(timetravel.import_thread(journals.store, _lines(source), into=into))
+            made = journals.run(timetravel.import_thread(journals.store, _lines(source), into=into, trusted=trusted))
         except CheckpointError as e:
             e.add_note(f"in {'what was read' if source == '-' else source}")
             raise

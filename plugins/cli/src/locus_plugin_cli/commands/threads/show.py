@@ -18,10 +18,11 @@ from locus_plugin_cli.commands.threads.base import open_journals, threads, wants
 from locus_plugin_cli.common_options import common_options, json_option
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.options import checkpointer_option
-from locus_plugin_cli.output import Output, print_json
+from locus_plugin_cli.output import Output, print_json, print_text
 from locus_plugin_cli.overview import as_json as thread_as_json
 from locus_plugin_cli.overview import describe_status, detail_of, list_threads
 from locus_plugin_cli.parameter_types import NOT_BLANK
+from locus_plugin_cli.pending_calls import calls_of_questions, show_call
 from locus_plugin_cli.text import (
     escape_controls,
     format_call,
@@ -59,7 +60,10 @@ def show(ctx: click.Context, *, thread_id: str, messages: bool, as_json: bool, c
     if wants_json(ctx, as_json=as_json):
         print_json(_as_json(info, detail, questions, past, messages=messages))
         return status.OK
+    calls = calls_of_questions(host.state, questions)
     _print(info, detail, questions, past, Output())
+    for interrupt_id, call in calls.items():
+        print_text(f"about ({one_line(interrupt_id)}): {show_call(call)}\n")
     if messages and len(past):
         _print_messages(past.state.messages, Output())
     return status.OK
