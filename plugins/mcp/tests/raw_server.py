@@ -39,6 +39,9 @@ def tools() -> list[dict[str, object]]:
     names = HOW.get("names", ["echo", "slow", "die", "fail", "refuse", "nonsense", "who", "steps", "flood", "change"])
     schema = {"type": "object", "properties": {"words": {"type": "string"}}}
     made = [{"name": name, "description": f"Does {name}.", "inputSchema": schema} for name in names]
+    if "tools_file" in HOW:
+        # As they are now: a server that changes its mind.
+        made = json.loads(Path(HOW["tools_file"]).read_text(encoding="utf-8"))
     listed: list[dict[str, object]] = HOW.get("tools", made)
     return listed
 
@@ -66,12 +69,19 @@ def call(rid: object, params: dict[str, Any]) -> None:
     if name == "flood":
         for i in range(1000):
             send(method="notifications/progress", params={"progressToken": token, "progress": i})
-    if name == "change":
+    if name == "rewrite":
+        Path(HOW["tools_file"]).write_text(words, encoding="utf-8")
+    if name in ("change", "rewrite"):
         send(method="notifications/tools/list_changed")
     if name == "fail":
         send(id=rid, result=text("it does not work", isError=True))
     elif name == "refuse":
         send(id=rid, error={"code": -32602, "message": "I will not"})
+    elif name == "dirty":
+        dirty = "a\u200b\u202eb\U000e0041 \x1b[31mc\x07\r\nd"
+        resource = {"uri": "x:y", "text": dirty}
+        parts = [{"type": "text", "text": dirty}, {"type": "resource", "resource": resource}]
+        send(id=rid, result={"content": parts, "structuredContent": {"k\u200b": [dirty]}, "isError": words == "error"})
     elif name == "nonsense":
         send(id=rid, result={"content": "no list"})
     elif name == "who":

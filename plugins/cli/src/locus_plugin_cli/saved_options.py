@@ -32,7 +32,7 @@ from locus_plugin_cli.output import say
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.thread_store import state_folder
 
-__all__ = ["KEY", "options_to_save", "restore_options", "sealed"]
+__all__ = ["KEY", "options_to_save", "restore_options", "seal"]
 
 #: The key in ``state.metadata``.
 KEY = "locus.cli"
@@ -78,7 +78,7 @@ def options_to_save(options: AgentOptions, project: Project, model: str, *, syst
     return {name: value for name, value in kept.items() if value is not None and value is not False and value != []}
 
 
-def sealed(kept: Mapping[str, Any]) -> dict[str, Any]:
+def seal(kept: Mapping[str, Any]) -> dict[str, Any]:
     """What to keep, with the seal that says that this user's command has written it; without one if there is no key."""
     try:
         key = _key(make=True)

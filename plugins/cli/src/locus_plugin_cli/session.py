@@ -22,7 +22,7 @@ from locus_plugin_cli.model_choice import choose_model
 from locus_plugin_cli.options import AgentOptions
 from locus_plugin_cli.output import say
 from locus_plugin_cli.project import Project
-from locus_plugin_cli.saved_options import KEY, options_to_save, sealed
+from locus_plugin_cli.saved_options import KEY, options_to_save, seal
 from locus_plugin_cli.streams import standard
 from locus_plugin_cli.text import one_line
 
@@ -129,7 +129,7 @@ class Session:
 
     def _remembered(self, *, system: bool) -> dict[str, Any]:
         made = options_to_save(self.options, self.project, self.chosen, system=system)
-        return sealed(made) if self.kept else made
+        return seal(made) if self.kept else made
 
     def command(self, *more: str) -> str:
         """The command that takes another turn of this conversation.

@@ -13,10 +13,13 @@ if TYPE_CHECKING:
         McpResultInvalid,
         McpServerError,
         McpStartError,
+        McpToolChanged,
         McpToolError,
+        McpToolsChanged,
     )
     from locus_plugin_mcp.events import McpReport, McpServerEvent, ServerReport
     from locus_plugin_mcp.hook import McpHook
+    from locus_plugin_mcp.lock import ToolChange
     from locus_plugin_mcp.servers import McpServers
     from locus_plugin_mcp.serving import http_app, serve
     from locus_plugin_mcp.settings import McpSettings, ServerSettings
@@ -34,9 +37,12 @@ __all__ = [
     "McpServers",
     "McpSettings",
     "McpStartError",
+    "McpToolChanged",
     "McpToolError",
+    "McpToolsChanged",
     "ServerReport",
     "ServerSettings",
+    "ToolChange",
     "http_app",
     "serve",
 ]
@@ -52,11 +58,14 @@ __getattr__, __dir__ = exports(
             "McpResultInvalid",
             "McpServerError",
             "McpStartError",
+            "McpToolChanged",
             "McpToolError",
+            "McpToolsChanged",
         ),
         "locus_plugin_mcp.events": ("McpReport", "McpServerEvent", "ServerReport"),
         "locus_plugin_mcp.hook": ("McpHook",),
         "locus_plugin_mcp.servers": ("McpServers",),
+        "locus_plugin_mcp.lock": ("ToolChange",),
         "locus_plugin_mcp.serving": ("http_app", "serve"),
         "locus_plugin_mcp.settings": ("McpSettings", "ServerSettings"),
     },

@@ -1,4 +1,4 @@
-"""``locus mcp serve``: the tools of an agent, a module or a file, served over MCP."""
+"""``locus mcp serve`` and ``lock``: serving tools over MCP, and what is accepted of the tools of servers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from locus.plugin import Lazy
 from locus_kit.loading import load_tools
 
 serving: Any = Lazy("locus_plugin_mcp.serving")
+locking: Any = Lazy("locus_plugin_mcp.locking")
 # The command line is another distribution; it is there when a command is called.
 cli: Any = Lazy("locus.cli")
 
@@ -43,6 +44,39 @@ def serve(source: str, name: str, port: int | None) -> None:
         raise click.ClickException(str(e)) from e
     except KeyboardInterrupt:
         return  # it was served until now
+
+
+@mcp.command()
+@click.option(
+    "--accept", "accepted", metavar="NAME", multiple=True, help="Accept the tools of this server as they are."
+)
+@click.pass_context
+def lock(ctx: click.Context, *, accepted: tuple[str, ...]) -> int:
+    """Show which tools of the servers are not what they were when they were accepted; on a terminal, ask about them.
+
+    A tool that a server describes otherwise than when it was first used is held back from the model until it is
+    accepted, here or with --accept.
+
+    Exit status: 0 nothing is held back; 1 something is, or a server cannot be used.
+    """
+    try:
+        found = anyio.run(locking.examine_locks, cli.settings_of(ctx, "mcp"), accepted)
+        return max([_show(each) for each in found], default=0)
+    except LocusError as e:
+        raise click.ClickException(str(e)) from e
+
+
+def _show(examined: Any) -> int:
+    name = cli.one_line(examined.server)
+    cli.print_text(f"{name}: {examined.sentence}\n")
+    for change in examined.changes:
+        cli.print_text(f"  {cli.one_line(change.tool)}: {change.reason}\n")
+        cli.print_text("".join(f"    {line}\n" for line in change.diff.split("\n")))
+    if examined.changes and cli.is_person_present() and cli.confirm(f"Accept the tools of {name}?"):
+        examined.accept()
+        cli.print_text(f"{name}: accepted\n")
+        return 0
+    return 1 if examined.changes or examined.problem else 0
 
 
 async def _serve(source: object, name: str, port: int | None) -> None:

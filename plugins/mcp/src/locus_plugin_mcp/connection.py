@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +26,12 @@ from locus_plugin_mcp.errors import (
     McpResultInvalid,
     McpServerError,
     McpStartError,
+    McpToolChanged,
+    McpToolsChanged,
 )
 from locus_plugin_mcp.events import ServerReport, Status
 from locus_plugin_mcp.listing import Listing, list_tools
+from locus_plugin_mcp.lock import Definition, ServerLock
 from locus_plugin_mcp.naming import IDEMPOTENCY_KEY
 from locus_plugin_mcp.results import result_of
 from locus_plugin_mcp.sanitize import clean_text, shorten
@@ -67,6 +71,11 @@ class ServerConnection:
         self.name, self.server, self._settings = name, server, settings
         self.listing = Listing()
         self.report = ServerReport(server=name, status="connected")
+        #: The file with what was accepted of its tools, or None.
+        self.lock = ServerLock.of(settings.lock, name, server)
+        #: What it says of its tools since it said that they have changed, and whether it is to be asked for that.
+        self._now: Mapping[str, Definition] | None = None
+        self._is_stale = False
         #: Why it cannot be used, once that is known.
         self.error: McpServerError | None = None
         self._client: Client | None = None
@@ -124,7 +133,7 @@ class ServerConnection:
         async with client:
             # The check of results against a schema of the server's own could be made to take for ever.
             setattr(client.session, "validate_tool_result", _as_it_is)  # noqa: B010
-            self.listing = await list_tools(client, self.name, self.server, self._settings)
+            self.listing = self._hold_back(await list_tools(client, self.name, self.server, self._settings))
             self.report = evolve(
                 self.report, left_out=self.listing.left_out, protocol=shorten(client.protocol_version, 40)
             )
@@ -137,6 +146,67 @@ class ServerConnection:
                 await self._closing.wait()
                 group.cancel_scope.cancel()
             self._scope.deadline = anyio.current_time() + LEAVING
+
+    def _hold_back(self, listing: Listing) -> Listing:
+        """The list without the tools that a person has not accepted; at first use all are.
+
+        Raises:
+            McpStartError: it cannot be found out what was accepted.
+            McpToolsChanged: tools have changed, and the server is required.
+        """
+        if self.lock is None:
+            return listing
+        try:
+            accepted = self.lock.read()
+            if accepted is None:
+                self.lock.write(listing.definitions)
+                self.report = evolve(self.report, first_use=True)
+                return listing
+        except (OSError, ValueError, RuntimeError) as e:
+            raise McpStartError(
+                self.name,
+                f"is not used, because its lock {self.lock.path} cannot be read or written: {shorten(e)}; "
+                f"mend it, set lock to another folder, or accept its tools anew with {self._accepting}",
+            ) from e
+        wanted = {offer.tool for offer in listing.offers}
+        changes = tuple(c for c in self.lock.changes(accepted, listing.definitions) if c.tool in wanted)
+        if not changes:
+            return listing
+        held = {change.tool for change in changes}
+        told = f"look at it, and accept it with {self._accepting}"
+        if self.server.required:
+            named = "; ".join(f"{shorten(c.tool, 80)!r}: {c.reason}" for c in changes)
+            raise McpToolsChanged(self.name, f"has tools that are held back ({named}); {told}", changes)
+        self.report = evolve(self.report, held_back=changes)
+        return evolve(
+            listing,
+            offers=tuple(offer for offer in listing.offers if offer.tool not in held),
+            left_out=(*listing.left_out, *(f"{shorten(c.tool, 80)}: {c.reason}; {told}" for c in changes)),
+        )
+
+    @property
+    def _accepting(self) -> str:
+        return f"`locus mcp lock --accept {self.name}`"
+
+    async def _check_unchanged(self, client: Client, tool: str) -> None:
+        """Look again at a tool, after the server has said that its list has changed.
+
+        Raises:
+            McpToolChanged: it is not what the model was offered.
+        """
+        if self._is_stale:
+            try:
+                self._now = (await list_tools(client, self.name, self.server, self._settings)).definitions
+            except (MCPError, McpServerError) as e:
+                raise McpToolChanged(
+                    self.name, f"says that its tools have changed, and lists none: {shorten(e)}"
+                ) from e
+            self._is_stale = False
+        if self._now is not None and self._now.get(tool) != self.listing.definitions.get(tool):
+            raise McpToolChanged(
+                self.name,
+                f"has changed its tool {shorten(tool, 80)!r} since this run began, so it was not called; do without it",
+            )
 
     async def _watch(self, client: Client) -> None:
         """Listen to changes where the protocol requires a request for that."""
@@ -154,6 +224,7 @@ class ServerConnection:
             self._words.garbage = self._words.garbage or str(message.errors()[0].get("input", ""))[:1_000]
 
     def _refresh(self) -> None:
+        self._is_stale = True
         self.report = evolve(self.report, changed=True)
 
     @property
@@ -212,6 +283,7 @@ class ServerConnection:
             raise McpConnectionLost(
                 self.name, "is no longer connected; nothing was called, and its tools cannot be used in this run"
             )
+        await self._check_unchanged(client, tool)
         send, receive = anyio.create_memory_object_stream[_Progress](_PROGRESS)
         answered: list[CallToolResult | Exception] = []
         with ctx.cut_scope() as cut:

@@ -4,11 +4,13 @@
 LocusError
 ├── McpServerError       a server cannot be used: raised by a run that requires it, else reported
 │   ├── McpStartError        it was never there, or never answered
-│   └── McpProtocolError     its messages are not MCP
+│   ├── McpProtocolError     its messages are not MCP
+│   └── McpToolsChanged      it describes its tools otherwise than when they were accepted
 └── ToolError
     └── McpToolError     a call has no result, and the model reads why
         ├── McpCallCancelled     the caller cancelled the run, and the call changes nothing
         ├── McpConnectionLost    the server went away
+        ├── McpToolChanged       the tool is no longer what was offered to the model
         ├── McpCallRefused       the server answers the call with an error of the protocol
         └── McpResultInvalid     the server's answer is not a tool result
 ```
@@ -16,7 +18,12 @@ LocusError
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from locus.core.errors import LocusError, ToolError
+
+if TYPE_CHECKING:
+    from locus_plugin_mcp.lock import ToolChange
 
 __all__ = [
     "McpCallCancelled",
@@ -26,7 +33,9 @@ __all__ = [
     "McpResultInvalid",
     "McpServerError",
     "McpStartError",
+    "McpToolChanged",
     "McpToolError",
+    "McpToolsChanged",
 ]
 
 
@@ -51,6 +60,18 @@ class McpProtocolError(McpServerError):
     """It answered, but not as the protocol says."""
 
 
+class McpToolsChanged(McpServerError):
+    """It describes its tools otherwise than when they were accepted, and the run requires it.
+
+    Args:
+        changes: the tools.
+    """
+
+    def __init__(self, server: str, message: str, changes: tuple[ToolChange, ...]) -> None:
+        self.changes = changes
+        super().__init__(server, message)
+
+
 class McpToolError(ToolError):
     """A call has no result.
 
@@ -66,6 +87,10 @@ class McpToolError(ToolError):
 
 class McpConnectionLost(McpToolError):
     """The server went away, before the call or during it."""
+
+
+class McpToolChanged(McpToolError):
+    """The server has changed the tool since it was offered to the model; it was not called."""
 
 
 class McpCallCancelled(McpToolError):

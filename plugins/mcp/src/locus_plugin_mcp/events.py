@@ -7,6 +7,7 @@ from typing import Literal
 from attrs import frozen
 
 from locus.plugin import Event, register_event
+from locus_plugin_mcp.lock import ToolChange
 
 __all__ = ["McpReport", "McpServerEvent", "ServerReport", "Status"]
 
@@ -24,6 +25,8 @@ class ServerReport:
         detail: why it failed or was lost, or ``""``.
         tools: the names under which the model knows its tools.
         left_out: its tools that are not used, each with why.
+        held_back: its tools that are not what they were when they were accepted; they are left out, too.
+        first_use: its tools were seen for the first time, and are accepted as they are.
         changed: it said that its list of tools has changed; the run keeps the list that it began with.
         protocol: the version of the protocol, or ``""``.
     """
@@ -33,6 +36,8 @@ class ServerReport:
     detail: str = ""
     tools: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    held_back: tuple[ToolChange, ...] = ()
+    first_use: bool = False
     changed: bool = False
     protocol: str = ""
 
@@ -58,9 +63,13 @@ class McpServerEvent(Event):
         status: ``"connected"`` or ``"failed"``.
         detail: why it failed, or ``""``.
         tools: the names under which the model knows its tools.
+        held_back: the names, on the server, of tools that are not what they were when they were accepted.
+        first_use: its tools were seen for the first time, and are accepted as they are.
     """
 
     server: str = ""
     status: str = "connected"
     detail: str = ""
     tools: tuple[str, ...] = ()
+    held_back: tuple[str, ...] = ()
+    first_use: bool = False

@@ -59,7 +59,16 @@ class McpHook(Hook):
         tools = connected.tools(run.registry.names)
         run.stash[_SERVERS] = connected
         for each in connected.report.servers:
-            await run.emit(McpServerEvent(server=each.server, status=each.status, detail=each.detail, tools=each.tools))
+            await run.emit(
+                McpServerEvent(
+                    server=each.server,
+                    status=each.status,
+                    detail=each.detail,
+                    tools=each.tools,
+                    held_back=tuple(change.tool for change in each.held_back),
+                    first_use=each.first_use,
+                )
+            )
         return tools
 
     def on_terminate(self, event: TerminateEvent, run: RunContext) -> None:

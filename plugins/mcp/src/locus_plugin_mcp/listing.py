@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
+from attrs import evolve, field, frozen
 from pydantic import ValidationError
 
 from locus.tools import Effect
 from locus_plugin_mcp.errors import McpProtocolError
+from locus_plugin_mcp.lock import Definition, definition_of
 from locus_plugin_mcp.sanitize import clean_text, shorten
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class Listing:
 
     offers: tuple[Offer, ...] = ()
     left_out: tuple[str, ...] = ()
+    #: What the server says of each tool that a model could have, those included that are not wanted.
+    definitions: Mapping[str, Definition] = field(factory=dict)
 
 
 async def list_tools(client: Client, name: str, server: ServerSettings, settings: McpSettings) -> Listing:
@@ -79,7 +82,8 @@ async def list_tools(client: Client, name: str, server: ServerSettings, settings
                 )
         cursor = page.next_cursor
         if cursor is None:
-            return _select(tools, server, settings)
+            found = {tool.name: definition_of(tool) for tool in tools.values() if _unfit(tool, settings) is None}
+            return evolve(_select(tools, server, settings), definitions=found)
         if cursor in seen:
             raise McpProtocolError(name, f"gives the page {shorten(cursor, 80)!r} of its list of tools again and again")
         seen.add(cursor)

@@ -9,5 +9,5 @@ __all__ = ["locus_register_commands"]
 
 @hookimpl
 def locus_register_commands() -> list[object]:
-    """``locus mcp serve``, imported when it is called."""
+    """``locus mcp serve`` and ``lock``, imported when they are called."""
     return ["locus_plugin_mcp.command:mcp"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from locus.core.errors import ToolError
 from locus.core.messages import MediaBlock, TextBlock
-from locus_plugin_mcp.sanitize import shorten
+from locus_plugin_mcp.sanitize import clean_data, clean_result, shorten
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult
@@ -45,7 +45,7 @@ def result_of(result: CallToolResult, max_chars: int, max_media_bytes: int) -> s
     if len(result.content) > _PARTS:
         blocks.append(TextBlock(f"[{len(result.content) - _PARTS} more parts of this result are not shown]"))
     texts = [block.text for block in blocks if isinstance(block, TextBlock)]
-    structured = result.structured_content
+    structured = clean_data(result.structured_content)
     if structured is not None and not any(_says(text, structured) for text in texts):
         rest = _drop_repeated(structured, "\n".join(texts), set(texts))
         if rest is not _REPEATED:
@@ -105,7 +105,7 @@ def _says(text: str, structured: Any) -> bool:
 def _block(part: Any, limit: int) -> TextBlock | MediaBlock:
     kind = part.type
     if kind == "text":
-        return TextBlock(part.text)
+        return TextBlock(clean_result(part.text))
     if kind in ("image", "audio"):
         return _media(part.data, part.mime_type, limit, kind)
     if kind == "resource_link":
@@ -116,7 +116,7 @@ def _block(part: Any, limit: int) -> TextBlock | MediaBlock:
     where = shorten(resource.uri, 2_000)
     text = getattr(resource, "text", None)
     if text is not None:
-        return TextBlock(f"[{where}]\n{text}")
+        return TextBlock(f"[{where}]\n{clean_result(text)}")
     return _media(resource.blob, resource.mime_type or "", limit, where)
 
 

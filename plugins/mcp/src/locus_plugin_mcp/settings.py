@@ -64,6 +64,11 @@ def _check_names(_: object, attribute: Attribute[Any], value: Mapping[str, Any])
             raise ValueError(f"the name of a server must have 1 to {_LONGEST_NAME} characters, got {name!r:.80}")
 
 
+def _lockable(_: object, attribute: Attribute[Any], value: object) -> None:
+    if not isinstance(value, bool) and not (isinstance(value, str) and value.strip()):
+        raise ValueError(f"lock must be a folder, true or false, got {value!r}")
+
+
 @frozen(kw_only=True)
 class ServerSettings:
     """One server: a ``command`` to start, or a ``url`` to reach.
@@ -126,6 +131,8 @@ class McpSettings:
         mcpServers: the same, as other programs spell it.
         file: a JSON file with ``{"mcpServers": {...}}``; its servers come beside the others. A relative path counts
             from the working directory.
+        lock: the folder with what the servers said of their tools when they were accepted: a tool that says something
+            else is held back. True = the user's own folder; False = take whatever they say.
         max_tools: how many tools of one server are used; the rest is left out and reported.
         max_description_chars: how much of a tool's description the model gets.
         max_schema_chars: a tool whose schema is longer (as JSON) is left out and reported.
@@ -136,6 +143,7 @@ class McpSettings:
     servers: Mapping[str, ServerSettings] = field(factory=dict, converter=_servers, validator=_check_names)
     mcpServers: Mapping[str, ServerSettings] = field(factory=dict, converter=_servers, validator=_check_names)  # noqa: N815
     file: Path | None = None
+    lock: str | bool = field(default=True, validator=_lockable)
     max_tools: int = field(default=100, validator=integer(1))
     max_description_chars: int = field(default=2_000, validator=integer(200))
     max_schema_chars: int = field(default=20_000, validator=integer(200))
