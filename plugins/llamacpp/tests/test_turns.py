@@ -340,11 +340,11 @@ def test_a_new_user_turn_may_make_the_call_again() -> None:
 
 def test_after_a_repeat_that_tool_is_not_on_offer_and_the_prompt_is_the_same() -> None:
     turn = after_looking()
-    next_turn = without(turn, "look")
+    next_turn = without(turn, ToolCall("x", "look", {"at": "x"}))
 
     assert tools_in(next_turn) == ["go", "submit_answer"]
     assert next_turn.messages == turn.messages
-    assert tools_in(without(next_turn, "go")) == ["submit_answer"]
+    assert tools_in(without(next_turn, ToolCall("x", "go", {"to": "x"}))) == ["submit_answer"]
 
 
 def test_a_call_that_was_asked_for_by_name_may_repeat() -> None:

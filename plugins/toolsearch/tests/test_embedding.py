@@ -26,7 +26,7 @@ def finds(index: Index, query: str, name: str, count: int) -> bool:
 
 def test_a_paraphrase_that_shares_no_word_is_mostly_found(index: Index) -> None:
     words_alone = Index(specs())
-    assert sum(finds(words_alone, row.paraphrase, row.name, 5) for row in ROWS) <= 10
+    assert sum(finds(words_alone, row.paraphrase, row.name, 5) for row in ROWS) <= 20
     assert sum(finds(index, row.paraphrase, row.name, 5) for row in ROWS) >= 75
     assert sum(finds(index, row.paraphrase, row.name, 1) for row in ROWS) >= 35
 

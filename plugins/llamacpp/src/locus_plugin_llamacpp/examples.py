@@ -2,7 +2,8 @@
 
 With examples of one's own tools the measured models solve a third to a half more tasks than with
 generic ones, and without any they call the right tool for ever. The generic ones use tools that the
-user does not have, and the shapes that tasks have: one call, two dependent calls, none.
+user does not have, and the shapes that tasks have: calls that depend on each other, with and without an effect at the
+end, one call, none.
 """
 
 from __future__ import annotations
@@ -38,6 +39,35 @@ class WorkedExample:
 _GREETING = WorkedExample("Hi!", (), "Hello! What can I do for you?")
 
 GENERIC: tuple[WorkedExample, ...] = (
+    WorkedExample(
+        "Water the fern in the office of Ruth Kim.",
+        (
+            Step("find_person", {"name": "Ruth Kim"}, '{"person_id": "U4", "office": "B12"}'),
+            Step(
+                "list_plants",
+                {"office": "B12"},
+                '[{"plant_id": "PL3", "kind": "cactus"}, {"plant_id": "PL7", "kind": "fern"}]',
+            ),
+            Step("water", {"plant_id": "PL7"}, "watered"),
+        ),
+        "I watered the fern PL7 in office B12 of Ruth Kim.",
+    ),
+    WorkedExample(
+        "What do 3 tickets to Quito cost?",
+        (
+            Step("get_fare", {"city": "Quito"}, "410"),
+            Step("multiply", {"a": "3", "b": "410"}, "1230"),
+        ),
+        "3 tickets to Quito cost 1230.",
+    ),
+    WorkedExample(
+        "Which plants does Jon Bell have?",
+        (
+            Step("find_person", {"name": "Jon Bell"}, '{"person_id": "U9", "office": "A3"}'),
+            Step("list_plants", {"office": "A3"}, '[{"plant_id": "PL1", "kind": "ivy"}]'),
+        ),
+        "Jon Bell has one plant, the ivy PL1.",
+    ),
     WorkedExample(
         "What time is it in Lima?",
         (Step("get_time", {"city": "Lima"}, "14:05"),),

@@ -153,7 +153,7 @@ class LlamaCppModel:
         raise DeadlinePassed(self.name)
 
     async def _complete(self, request: ModelRequest, on_chunk: OnChunk | None) -> ModelResponse:
-        turn, usage, thought = plan(request), Usage(), ""
+        turn, usage, thought = plan(request, id_guard=self._settings.id_guard), Usage(), ""
         while True:
             said, finish, spent = await self._ask(request, turn, on_chunk)
             usage += spent
@@ -161,7 +161,7 @@ class LlamaCppModel:
             reply = read(turn, text)
             if reply.call is None or not (self._settings.repeat_guard and is_repeat(turn, reply)):
                 break
-            turn = without(turn, reply.call.name)
+            turn = without(turn, reply.call)
         if on_chunk is not None and reply.call is not None:
             await on_chunk(Chunk(_arguments(reply.call), "tool_call"))
         return ModelResponse(

@@ -16,8 +16,8 @@ _FINAL_NAMES = ("submit_answer", "final_answer", "give_final_answer")
 _RULES = (
     "You solve the task of the user with the tools below. In each turn you write one JSON object, "
     '{"tool": NAME, "args": {...}}, which calls one tool, and you are shown its result. Use a result in the '
-    "calls that follow. Copy names, ids and numbers exactly as they are given. Never repeat a call. As soon as you "
-    "know the answer, or when the task needs no tool, call %s."
+    "calls that follow. Copy names, ids and numbers exactly as they are given. Never repeat a call, and change nothing "
+    "that the user did not ask to change. As soon as you know the answer, or when the task needs no tool, call %s."
 )
 
 

