@@ -8,6 +8,7 @@ from typing import Any
 from attrs import field, frozen
 from contrib.bench.agentdojo.labels import Labels, read_labels
 from contrib.bench.agentdojo.suites import Case
+from locus.core.labels import Reads
 
 from locus.core.messages import ToolCall
 from locus.plugin import Decision, Hook, Interrupt, Reject, RunContext, hookimpl
@@ -28,6 +29,16 @@ class Policy:
     title: str
     options: Callable[[Case], Mapping[str, Any]] = field(default=lambda _: {})
     obeys: bool = True
+
+
+class SuiteLabels(Hook):
+    """Says which fields of a result are the user's own although the rest of it is not."""
+
+    @hookimpl
+    def locus_label_result(self, call: ToolCall, result: str, run: RunContext) -> Mapping[str, Reads] | None:
+        """The fields of the result itself, and of each record where it is a list of them."""
+        own = _labels(call.name).own
+        return {pattern: "own" for name in own for pattern in (name, f"*.{name}")} or None
 
 
 class AskEach(Hook):

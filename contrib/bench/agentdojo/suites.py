@@ -214,6 +214,9 @@ def _tool(function: Function[..., Any], labels: Labels) -> Tool[..., Any]:
         parameters=function.parameters.model_json_schema(),
         origin=f"agentdojo.{function.name}",
         effect=labels.effect,
+        reads=labels.reads,
+        targets=labels.targets,
+        egress=labels.egress,
     )
 
 
