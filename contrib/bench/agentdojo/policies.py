@@ -7,9 +7,10 @@ from typing import Any
 
 from attrs import field, frozen
 from contrib.bench.agentdojo.labels import Labels, read_labels
+from contrib.bench.agentdojo.model import OraclePlanner
 from contrib.bench.agentdojo.suites import Case
-from locus.core.labels import Reads
 
+from locus.core.labels import Reads
 from locus.core.messages import ToolCall
 from locus.plugin import Decision, Hook, Interrupt, Reject, RunContext, hookimpl
 
@@ -68,10 +69,22 @@ def _labels(name: str) -> Labels:
     return _LABELS[name]
 
 
+def _provenance(mode: str, **more: Any) -> Mapping[str, Any]:
+    return {"hooks": [SuiteLabels()], "provenance": {"mode": mode}, **more}
+
+
+def _locked(case: Case) -> Mapping[str, Any]:
+    planning = {"locked": True, "planner": OraclePlanner(case), "max_steps": 100}
+    return _provenance("reject", planning=planning)
+
+
 POLICIES: dict[str, Policy] = {
     "honest": Policy("nothing, and a model that does not obey", obeys=False),
     "nothing": Policy("nothing"),
     "guardrails": Policy("`guardrails=True`", lambda _: {"guardrails": True}),
     "ask": Policy("ask a person at each side effect", lambda _: {"hooks": [AskEach()]}),
     "after-reading": Policy("no side effect after an untrusted read", lambda _: {"hooks": [NothingAfterReading()]}),
+    "provenance-reject": Policy('`provenance={"mode": "reject"}`', lambda _: _provenance("reject")),
+    "provenance-ask": Policy("`provenance=True`: questions", lambda _: _provenance("ask")),
+    "locked": Policy('`provenance={"mode": "reject"}`, `planning={"locked": True}`, an oracle plans', _locked),
 }
