@@ -88,7 +88,7 @@ async def test_a_receiver_in_another_process_gets_the_trace_its_link_and_the_mea
     assert second["links"] == [first["id"]]
     assert (first["parent"], first["status"]) == ("", 1)
     assert {line["scope"] for line in spans.values()} == {"locus_plugin_telemetry"}
-    assert {line["schema"] for line in spans.values()} == {"https://opentelemetry.io/schemas/1.41.0"}
+    assert {line["schema"] for line in spans.values()} == {"https://opentelemetry.io/schemas/1.44.0"}
     lines = sorted((line["span"], spans[line["parent"]]["span"]) for line in spans.values() if line["parent"])
     assert lines == [
         *[("chat gpt-9", "iteration")] * 2,

@@ -143,6 +143,7 @@ def response_of(data: Mapping[str, Any], options: Options) -> ModelResponse:
         usage=usage_of(data.get("usage") or {}),
         stop_reason=stop,
         model=str(data.get("model") or options.model),
+        id=str(data.get("id") or ""),
     )
 
 
@@ -219,9 +220,7 @@ class _StreamedAnswer:
             said["tool_calls"] = self._calls
         choice = {"message": said, "finish_reason": self._finish}
         with check_shape():
-            self._response = response_of(
-                {"choices": [choice], "usage": self._usage, "model": self._head.get("model")}, self._options
-            )
+            self._response = response_of({**self._head, "choices": [choice], "usage": self._usage}, self._options)
 
     def _add(self, delta: Mapping[str, Any], heard: list[Chunk]) -> None:
         for name, value in delta.items():

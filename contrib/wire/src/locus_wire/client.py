@@ -161,6 +161,12 @@ class Client:
             silence=endpoint.silence,
         )
 
+    @property
+    def address(self) -> str:
+        """Where requests go, without a path and a password: ``"https://host:8080"``."""
+        url = httpx2.URL(self.endpoint.base_url)
+        return f"{url.scheme}://{url.netloc.decode('ascii')}"
+
     def check_key(self) -> None:
         """Find out before the first request whether there is a key. Nothing is sent, and an async signer is not asked.
 

@@ -125,6 +125,7 @@ def response_of(data: Mapping[str, Any], options: Options) -> ModelResponse:
         usage=_usage(data.get("usage") or {}),
         stop_reason=_stop(data, message, items),
         model=str(data.get("model") or options.model),
+        id=str(data.get("id") or ""),
     )
 
 

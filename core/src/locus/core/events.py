@@ -325,6 +325,9 @@ class ModelCompleteEvent(Event):
         duration_ms: milliseconds, all attempts included.
         attempts: how many calls it took.
         notes: what the provider's plugin says about the call, such as what of the conversation could not be sent.
+        response_id: what the provider calls the answer, or ``""``.
+        first_chunk_ms: milliseconds until the first piece of the answer; None where it did not stream.
+        address: where the request went, or ``""`` where the model does not say.
     """
 
     model: str = ""
@@ -334,6 +337,9 @@ class ModelCompleteEvent(Event):
     duration_ms: float = 0.0
     attempts: int = 1
     notes: tuple[str, ...] = field(default=(), converter=_texts)
+    response_id: str = ""
+    first_chunk_ms: float | None = None
+    address: str = ""
 
 
 @register_event

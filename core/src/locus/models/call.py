@@ -304,6 +304,7 @@ class ModelCall:
         "_own",
         "_pieces",
         "attempts",
+        "first_chunk",
         "is_cut",
         "model",
         "purpose",
@@ -318,14 +319,13 @@ class ModelCall:
         self.model = self._own = model
         self.run, self.request, self.purpose = run, request, purpose
         self.attempts, self.usage = 0, _NOTHING
-        #: Whether the answer was in the journal already.
-        self.replayed = True
+        self.replayed = True  # the answer was in the journal already
         self._on_chunk: OnChunk | None = self._take_chunk if run.has_listener(ModelChunkEvent) else None
         self._held: list[Chunk] | None = None
         # What has streamed of the attempt under way.
         self._pieces: list[Chunk] | None = None if self._on_chunk is None else []
-        #: Whether the caller's cancel cut the answer off.
-        self.is_cut = False
+        self.first_chunk = 0.0  # when the first piece of the attempt under way arrived
+        self.is_cut = False  # the caller's cancel cut the answer off
         self._answer: Message | None = None
 
     @property
@@ -387,6 +387,7 @@ class ModelCall:
             raise BudgetExceeded(why)
         if self._pieces:
             self._pieces.clear()
+            self.first_chunk = 0.0
         cancel = self.run.caller_cancel
         block = cancel.enter()
         seconds, watched = self.run.call_limits.model_seconds, None
@@ -457,6 +458,7 @@ class ModelCall:
         return ModelError(f"{self.model.name} did not answer within {seconds:g} s (model_timeout)", retryable=True)
 
     def _take_chunk(self, chunk: Chunk) -> Awaitable[Any]:
+        self.first_chunk = self.first_chunk or time.perf_counter()
         if self._pieces is not None:
             self._pieces.append(chunk)
         return self._emit_chunk(chunk) if chunk.text else _done()
@@ -465,6 +467,7 @@ class ModelCall:
         return self.run.emit_chunk(chunk.text, chunk.kind, self.purpose)
 
     async def _hold_chunk(self, chunk: Chunk) -> None:
+        self.first_chunk = self.first_chunk or time.perf_counter()
         if self._pieces is not None:
             self._pieces.append(chunk)
         if self._held is not None and chunk.text:
@@ -545,6 +548,9 @@ async def model_step(
                 duration_ms=(time.perf_counter() - began) * 1000,
                 attempts=result.attempts,
                 notes=result.response.notes,
+                response_id=result.response.id,
+                first_chunk_ms=(call.first_chunk - began) * 1000 if call.first_chunk else None,
+                address=getattr(call.model, "address", ""),
                 replayed=call.replayed,
             )
         )

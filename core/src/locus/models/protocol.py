@@ -168,6 +168,7 @@ class ModelResponse:
         model: the model that answered, as the provider names it.
         notes: what people should know about the call: such as what of the conversation could not be sent.
         label: whose words may be in it, of a quarantined call; None of others, whose label is the context's.
+        id: what the provider calls this answer, or ``""``.
     """
 
     message: Message
@@ -176,6 +177,7 @@ class ModelResponse:
     model: str = ""
     notes: tuple[str, ...] = field(default=(), converter=_texts)
     label: Label | None = None
+    id: str = ""
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
@@ -257,6 +259,7 @@ class Model(Protocol):
 
     A model may also have
 
+    - ``address: str``, where its requests go, such as ``"https://host"``, for those who watch,
     - ``price: Price | None`` (dollars; without it ``CostLimit`` cannot work),
     - ``session() -> AbstractAsyncContextManager``: what its calls share, such as connections. A run holds one open
       while it goes on, on the event loop that makes the calls; entering it must be quick and connect to nothing, since

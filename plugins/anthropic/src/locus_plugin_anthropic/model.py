@@ -75,6 +75,11 @@ class AnthropicModel:
         """``"anthropic:"`` and the provider's name of the model."""
         return f"{NAME}:{self._model}"
 
+    @property
+    def address(self) -> str:
+        """Where requests go, without a path and a password."""
+        return self._client.address
+
     def check_ready(self) -> None:
         """Find out before the first request whether there is a key.
 

@@ -68,6 +68,7 @@ def response_of(data: Wire, raw: Mapping[int, str], usage: Usage, *, name: str) 
         usage=usage,
         stop_reason=_reason(reason, message.tool_calls),
         model=data["model"] if isinstance(data.get("model"), str) else name,
+        id=data["id"] if isinstance(data.get("id"), str) else "",
     )
 
 

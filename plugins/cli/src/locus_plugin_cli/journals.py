@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -30,6 +31,8 @@ class Journals:
         self.kept = kept
         # One loop for all that a command does: what a store or a provider keeps open belongs to a loop.
         self._runner = asyncio.Runner()
+        self._around = ExitStack()
+        self._entered: set[str] = set()
 
     def __enter__(self) -> Self:
         self._runner.__enter__()
@@ -44,7 +47,10 @@ class Journals:
                 if close is not None:
                     self.run(close())
             finally:
-                self._runner.__exit__(kind, error, trace)
+                try:
+                    self._runner.__exit__(kind, error, trace)
+                finally:
+                    self._around.close()
 
     @property
     def store(self) -> JournalStore:
@@ -54,6 +60,12 @@ class Journals:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Do something on the loop."""
         return self._runner.run(work)
+
+    def enter(self, name: str, make: Callable[[], AbstractContextManager[object]]) -> None:
+        """Enter what lasts until the command has ended and everything else is closed; once for each name."""
+        if name not in self._entered:
+            self._entered.add(name)
+            self._around.enter_context(make())
 
     def insist(self) -> None:
         """From now on the store was asked for, for example because a conversation in it was named."""

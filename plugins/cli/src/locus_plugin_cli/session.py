@@ -12,8 +12,9 @@ from uuid import uuid4
 from attrs import frozen
 
 from locus import Agent
-from locus.core.errors import ConfigError, ModelError
+from locus.core.errors import ConfigError, ModelError, PluginError
 from locus.models import Model, get_model
+from locus.plugins import load
 from locus_kit.loading import load_tools
 from locus_plugin_cli.compaction import Compaction, choose_compaction
 from locus_plugin_cli.folders import FOLDER, folder_mark
@@ -30,6 +31,9 @@ __all__ = ["AGENT", "Session"]
 
 #: The name of the agent of every command: it distinguishes its runs from those of programs in the same store.
 AGENT = "locus-cli"
+
+#: The kind in a manifest's ``provides``: ``(say) -> context manager``, held while a command runs agents.
+_AROUND = "command_session"
 
 #: What became of a plugin that the user should hear of.
 _WORTH_A_WARNING = ("missing", "failed", "incompatible")
@@ -113,7 +117,19 @@ class Session:
         for report in agent.runtime.plugins:
             if report.status in _WORTH_A_WARNING:
                 say(f"warning: without {one_line(report.name)} ({report.status}): {one_line(report.detail)}")
+            elif report.status == "active" and report.name in self.project.catalogue.names():
+                self._begin(report.name)
         return agent
+
+    def _begin(self, name: str) -> None:
+        """Let an active plugin do what it does around a command."""
+        reference = self.project.catalogue.manifest(name).provides.get(_AROUND)
+        if reference is None:
+            return
+        try:
+            self.journals.enter(name, lambda: load(name, reference)(say))
+        except PluginError as e:
+            say(f"warning: {one_line(str(e))}")
 
     def metadata(self, system: str | None = None) -> dict[str, Any]:
         """What the conversation is to remember of this command, as metadata of a run.

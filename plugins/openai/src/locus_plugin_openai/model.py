@@ -71,6 +71,11 @@ class OpenAIModel:
         """``"openai:"`` and what was asked for."""
         return f"openai:{self._model}"
 
+    @property
+    def address(self) -> str:
+        """Where requests go, without a path and a password."""
+        return self._client.address
+
     def __repr__(self) -> str:
         return f"OpenAIModel({self._model!r}, {self._client!r})"
 

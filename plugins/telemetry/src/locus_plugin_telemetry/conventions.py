@@ -1,7 +1,7 @@
 """Every name that leaves this plugin, in one table: the conventions are still moving.
 
-They are those of the OpenTelemetry semantic conventions 1.41.0, read in ``docs/gen-ai`` of the tag ``v1.41.0`` of
-``open-telemetry/semantic-conventions``, all of them in development. They have gone to a repository of their own since,
+They are those of the OpenTelemetry semantic conventions 1.44.0, as the package ``opentelemetry-semantic-conventions``
+has them (a test compares the two), all of them in development. They have gone to a repository of their own since,
 ``open-telemetry/semantic-conventions-genai``, which renames metrics and had released nothing by November 2026.
 Names that begin with ``locus.`` are this plugin's own, where the conventions have none.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 __all__ = ["PROVIDERS", "SCHEMA_URL", "VERSION"]
 
-VERSION = "1.41.0"
+VERSION = "1.44.0"
 SCHEMA_URL = f"https://opentelemetry.io/schemas/{VERSION}"
 
 # -- operations, which begin the names of spans -----------------------------------------------------
@@ -30,7 +30,10 @@ REQUEST_MAX_TOKENS = "gen_ai.request.max_tokens"
 REQUEST_SEED = "gen_ai.request.seed"
 REQUEST_STOP = "gen_ai.request.stop_sequences"
 OUTPUT_TYPE = "gen_ai.output.type"
+REQUEST_STREAM = "gen_ai.request.stream"
+RESPONSE_ID = "gen_ai.response.id"
 RESPONSE_MODEL = "gen_ai.response.model"
+TIME_TO_FIRST_CHUNK = "gen_ai.response.time_to_first_chunk"
 FINISH_REASONS = "gen_ai.response.finish_reasons"
 INPUT_TOKENS = "gen_ai.usage.input_tokens"
 OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
@@ -42,6 +45,8 @@ TOOL_CALL_ID = "gen_ai.tool.call.id"
 TOOL_TYPE = "gen_ai.tool.type"
 TOKEN_TYPE = "gen_ai.token.type"  # noqa: S105 - a token of text
 ERROR_TYPE = "error.type"
+SERVER_ADDRESS = "server.address"
+SERVER_PORT = "server.port"
 
 # -- attributes of the conventions with content ---------------------------------------------------------
 SYSTEM_INSTRUCTIONS = "gen_ai.system_instructions"
@@ -62,6 +67,12 @@ OPERATION_DURATION = (
     "s",
     "GenAI operation duration.",
     (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92),
+)
+FIRST_CHUNK = (
+    "gen_ai.client.operation.time_to_first_chunk",
+    "s",
+    "Time to receive the first chunk in a streaming operation.",
+    (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0),
 )
 
 # -- values ---------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The two histograms of the conventions."""
+"""The histograms of the conventions."""
 
 from __future__ import annotations
 
@@ -12,26 +12,31 @@ from locus_plugin_telemetry import conventions as c
 
 __all__ = ["Metrics"]
 
-Attributes = Mapping[str, str]
+Attributes = Mapping[str, str | int]
 
 
 class Metrics:
-    """Tokens and durations.
+    """Tokens, durations, and the time until an answer begins.
 
     Args:
         meter: what makes instruments.
     """
 
-    __slots__ = ("_duration", "_tokens")
+    __slots__ = ("_duration", "_first_chunk", "_tokens")
 
     def __init__(self, meter: Meter) -> None:
         self._tokens = _histogram(meter, c.TOKEN_USAGE)
         self._duration = _histogram(meter, c.OPERATION_DURATION)
+        self._first_chunk = _histogram(meter, c.FIRST_CHUNK)
 
     def tokens(self, usage: Usage, about: Attributes, context: Context) -> None:
         """Measure what a call used."""
         for kind, amount in (("input", usage.prompt_tokens), ("output", usage.completion_tokens)):
             self._tokens.record(amount, {**about, c.TOKEN_TYPE: kind}, context=context)
+
+    def first_chunk(self, seconds: float, about: Attributes, context: Context) -> None:
+        """Measure how long it took until an answer began."""
+        self._first_chunk.record(seconds, about, context=context)
 
     def duration(self, seconds: float, about: Attributes, error: str | None, context: Context) -> None:
         """Measure how long an operation took."""

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from attrs import frozen
 from opentelemetry import context as otel_context
@@ -56,6 +57,18 @@ def _usage(usage: Usage) -> dict[str, int | None]:
         c.CACHE_WRITE_TOKENS: usage.cache_write_tokens or None,
         c.REASONING_TOKENS: usage.reasoning_tokens or None,
     }
+
+
+def _server(address: str) -> dict[str, str | int]:
+    """The host and the port of an address, as far as it says them."""
+    try:
+        found = urlsplit(address)
+        port = found.port or {"https": 443, "http": 80}.get(found.scheme)
+    except ValueError:
+        return {}
+    if not found.hostname:
+        return {}
+    return {c.SERVER_ADDRESS: found.hostname, **({} if port is None else {c.SERVER_PORT: port})}
 
 
 class Segment(HasFailureLog):
@@ -167,10 +180,14 @@ class Segment(HasFailureLog):
             names = {c.PROVIDER: provider, c.REQUEST_MODEL: model}
             chat = self._chat(names, {c.PURPOSE: event.purpose}, began)
         response_model = _names(event.model)[1]
+        where = _server(event.address)
+        first = None if event.first_chunk_ms is None else event.first_chunk_ms / 1000
+        chat.put({c.RESPONSE_ID: event.response_id or None, c.TIME_TO_FIRST_CHUNK: first, **where})
+        chat.put({c.REQUEST_STREAM: None if first is None else True})
         chat.put({c.RESPONSE_MODEL: response_model, c.FINISH_REASONS: [event.stop_reason], **_usage(event.usage)})
         chat.put({c.ATTEMPTS: event.attempts if event.attempts > 1 else None, c.COST: event.usage.cost})
         chat.over()
-        self._measure_chat(chat, {c.RESPONSE_MODEL: response_model}, event.usage)
+        self._measure_chat(chat, {c.RESPONSE_MODEL: response_model, **where}, event.usage, first)
         if chat is not self.chat or self._kit.content is None:
             self._end_chat(chat)
 
@@ -185,7 +202,9 @@ class Segment(HasFailureLog):
         self._measure_chat(chat, {}, None)
         self._end_chat(chat, description)
 
-    def _measure_chat(self, chat: Open, about: Mapping[str, str], usage: Usage | None) -> None:
+    def _measure_chat(
+        self, chat: Open, about: Mapping[str, str | int], usage: Usage | None, first: float | None = None
+    ) -> None:
         measures = self._kit.measures
         if measures is None:
             return
@@ -194,6 +213,8 @@ class Segment(HasFailureLog):
         measures.duration(chat.seconds, attributes, chat.error, context)
         if usage is not None:
             measures.tokens(usage, attributes, context)
+        if first is not None:
+            measures.first_chunk(first, attributes, context)
 
     def record_answer(self, messages: str) -> None:
         """Record the run's answer; only if content is wanted."""

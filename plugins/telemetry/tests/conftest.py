@@ -1,0 +1,7 @@
+"""The command line, as its own tests run it."""
+
+from __future__ import annotations
+
+from plugins.cli.tests.conftest import environment, here, process, site
+
+__all__ = ["environment", "here", "process", "site"]
