@@ -13,6 +13,7 @@ from locus.models import Model, ModelRequest, ModelSettings, OutputSpec
 from locus.plugin import RunContext
 from locus.tools import ArgumentError, Tool
 from locus_plugin_planning.errors import AnswerUnusable
+from locus_plugin_planning.lock import check_locked
 from locus_plugin_planning.plan import Plan, Step
 from locus_plugin_planning.questions import Clip, decide_question, decide_spec, plan_question, think_question
 from locus_plugin_planning.reading import LONGEST, answer_of, plan_spec, read_plan
@@ -67,7 +68,10 @@ class Advisor:
         )
 
         def read(text: str) -> Plan:
-            return read_plan(text, registry, known=done, max_steps=settings.max_steps, template=template)
+            plan = read_plan(text, registry, known=done, max_steps=settings.max_steps, template=template)
+            if settings.locked:
+                check_locked(plan)
+            return plan
 
         return await self._ask(question, read, settings.planner, PLANNER, plan_spec(registry, template=template))
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from locus.core.messages import ToolCall
 from locus.core.state import AgentState
-from locus.plugin import Event, Hook, RunContext, StashKey, hookimpl
+from locus.plugin import Event, Hook, Reject, RunContext, StashKey, hookimpl
 from locus_plugin_planning.events import EVENTS
+from locus_plugin_planning.lock import decide
 from locus_plugin_planning.record import NAME, Record
 from locus_plugin_planning.settings import PlanningSettings
 from locus_plugin_planning.thinking import Thinking, build_report
@@ -48,6 +50,15 @@ class PlanningHook(Hook):
             run.stash[_TOLD] = True
             run.report(NAME, build_report(record))
         return None
+
+    @hookimpl
+    def locus_decide_tool_call(self, call: ToolCall, run: RunContext) -> Reject | None:
+        """Reject what a locked plan does not have."""
+        if not self.settings.locked:
+            return None
+        record = _record(run.state, run)
+        thinking = None if record is None else Thinking(self.settings, run.state, run, record)
+        return decide(call, run, None if thinking is None else thinking.find_next(call.name))
 
 
 def _record(state: AgentState, run: RunContext) -> Record | None:

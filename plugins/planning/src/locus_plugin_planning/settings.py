@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from attrs import field, frozen
-from attrs.validators import in_
+from attrs.validators import in_, instance_of
 
 from locus.models import Model
 from locus_kit.validators import integer, model_or_name, optional, seconds
@@ -33,6 +33,8 @@ class PlanningSettings:
         max_chars: how many characters of each text (a result, a request) they are shown; of a longer one the
             beginning and the end.
         window: how many messages before the request the planner is shown.
+        locked: no call runs that is not a next step of the plan, in children too. The plan is made of the user's words
+            alone, before anything was read: it leaves nothing to decide, and is never made again.
 
     Raises:
         ValueError: a number is out of range.
@@ -47,3 +49,4 @@ class PlanningSettings:
     timeout: float | None = field(default=60.0, validator=optional(seconds))
     max_chars: int = field(default=4_000, validator=integer(100))
     window: int = field(default=6, validator=integer(0))
+    locked: bool = field(default=False, validator=instance_of(bool))

@@ -6,6 +6,8 @@ or without a plan, where the agent's model works alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from attrs import evolve, fields
@@ -18,6 +20,7 @@ from locus.tools import ArgumentError
 from locus_plugin_planning.advisor import EXECUTOR, PLANNER, Advisor
 from locus_plugin_planning.errors import AnswerUnusable
 from locus_plugin_planning.events import PlanEndEvent, PlanEvent, ReplanEvent, StepEvent
+from locus_plugin_planning.lock import words_of_the_user
 from locus_plugin_planning.plan import Plan, Step
 from locus_plugin_planning.record import NAME, Record
 from locus_plugin_planning.references import Unresolved, fill_references
@@ -146,7 +149,8 @@ class Thinking:
     # -- plans ------------------------------------------------------------------------------------
 
     async def _plan(self) -> None:
-        plan = await self.advisor.plan(self.state, {}, (), "")
+        shown = words_of_the_user(self.state) if self.settings.locked else self.state
+        plan = await self.advisor.plan(shown, {}, (), "")
         if not plan.steps:
             raise _GivenUp("unplanned")
         await self._take(plan)
@@ -166,7 +170,7 @@ class Thinking:
         )
 
     async def _replan_if_needed(self) -> None:
-        found = self._trouble()
+        found = None if self.settings.locked else self._trouble()
         if found is None:
             return
         step, why = found
@@ -196,11 +200,22 @@ class Thinking:
 
     def _ready(self) -> list[tuple[Step, str]]:
         done, record = self._done_steps(), self.record
+        # Where a plan is not made again, what failed is left out, with all that depends on it.
+        failed = self._failures() if self.settings.locked else {}
         return [
             (step, record.call_id(number))
             for number, step in enumerate(record.plan.steps)
-            if step.id not in done and all(needed in done for needed in step.depends_on)
+            if step.id not in done and step.id not in failed and all(needed in done for needed in step.depends_on)
         ]
+
+    def find_next(self, tool: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The ids and arguments of the steps that may be called next, of those that call a tool."""
+        self.made.clear()  # the calls that are being decided about
+        results = self._results()
+        for step, _ in self._ready():
+            if step.tool == tool:
+                with suppress(Unresolved):
+                    yield step.id, fill_references(step.arguments, results)
 
     async def _think_of(self, step: Step) -> None:
         await self._tell(step, "started")

@@ -14,7 +14,7 @@ from locus.core import FrozenDict
 
 __all__ = ["Mode", "ProvenanceSettings", "ToolRule"]
 
-#: What becomes of a tainted call: a person is asked, it is rejected, or it runs all the same.
+#: What becomes of a tainted call: a person is asked, it is rejected, or it runs.
 Mode = Literal["ask", "reject", "allow"]
 
 
