@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from locus_plugin_mcp.lock import ToolChange
     from locus_plugin_mcp.servers import McpServers
     from locus_plugin_mcp.serving import http_app, serve
-    from locus_plugin_mcp.settings import McpSettings, ServerSettings
+    from locus_plugin_mcp.settings import McpSettings, ServerSettings, ToolLabels
 
 __all__ = [
     "McpCallCancelled",
@@ -43,6 +43,7 @@ __all__ = [
     "ServerReport",
     "ServerSettings",
     "ToolChange",
+    "ToolLabels",
     "http_app",
     "serve",
 ]
@@ -67,6 +68,6 @@ __getattr__, __dir__ = exports(
         "locus_plugin_mcp.servers": ("McpServers",),
         "locus_plugin_mcp.lock": ("ToolChange",),
         "locus_plugin_mcp.serving": ("http_app", "serve"),
-        "locus_plugin_mcp.settings": ("McpSettings", "ServerSettings"),
+        "locus_plugin_mcp.settings": ("McpSettings", "ServerSettings", "ToolLabels"),
     },
 )

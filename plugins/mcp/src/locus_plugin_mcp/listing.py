@@ -14,6 +14,7 @@ from locus.tools import Effect
 from locus_plugin_mcp.errors import McpProtocolError
 from locus_plugin_mcp.lock import Definition, definition_of
 from locus_plugin_mcp.sanitize import clean_text, shorten
+from locus_plugin_mcp.settings import ToolLabels
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -41,12 +42,14 @@ class Offer:
         description: bounded.
         parameters: its schema, as the server wrote it but for invisible characters in its descriptions.
         effect: what a crash in a call means.
+        labels: of its results and parameters.
     """
 
     tool: str
     description: str
     parameters: Mapping[str, Any]
     effect: Effect
+    labels: ToolLabels
 
 
 @frozen
@@ -108,7 +111,8 @@ def _select(tools: Mapping[str, Tool], server: ServerSettings, settings: McpSett
                 tool=tool.name,
                 description=clean_text(described, settings.max_description_chars),
                 parameters=_visible(tool.input_schema),
-                effect=_effect(tool, trusted=server.trust),
+                effect=(effect := _effect(tool, trusted=server.trust)),
+                labels=_labels(tool, server.find_labels(tool.name), effect),
             )
         )
     return Listing(tuple(offers), tuple(left_out))
@@ -154,6 +158,19 @@ def _unfit(tool: Tool, settings: McpSettings) -> str | None:
     if tool.input_schema.get("type", "object") != "object":
         return "its schema must describe an object"
     return None
+
+
+def _labels(tool: Tool, known: ToolLabels, effect: Effect) -> ToolLabels:
+    """What is known of a tool, as far as it concerns its parameters, and what follows from what the server says.
+
+    A tool that changes nothing may still carry something out: by default it reaches an open world, so says MCP.
+    """
+    properties = tool.input_schema.get("properties")
+    named = [name for name in known.targets or () if isinstance(properties, Mapping) and name in properties]
+    made = evolve(known, targets=named if named or known.targets == () else None)
+    if made.egress is None and effect == "pure" and tool.annotations is not None:
+        made = evolve(made, egress=tool.annotations.open_world_hint is not False)
+    return made
 
 
 def _effect(tool: Tool, *, trusted: bool) -> Effect:

@@ -102,6 +102,9 @@ class McpServers:
                 effect=offer.effect,
                 timeout=link.server.timeout,
                 max_result_chars=settings.max_result_chars,
+                reads=offer.labels.reads,
+                targets=offer.labels.targets,
+                egress=offer.labels.egress,
             )
             for link, offer in offered
         )

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from attrs import Attribute, field, frozen
+from attrs.validators import in_
 
 from locus.core import FrozenDict
+from locus.core.labels import Reads
 from locus.plugins import Secret, redact
 from locus_kit.validators import integer, optional, seconds
 
-__all__ = ["HeaderUnusable", "McpSettings", "ServerSettings", "check_header"]
+__all__ = ["HeaderUnusable", "McpSettings", "ServerSettings", "ToolLabels", "check_header"]
 
 _LONGEST_NAME = 40
 
@@ -70,6 +73,26 @@ def _lockable(_: object, attribute: Attribute[Any], value: object) -> None:
 
 
 @frozen(kw_only=True)
+class ToolLabels:
+    """What is known of a server's tools, for those who decide about calls; the server is not asked.
+
+    Args:
+        reads: whose words their results may hold: ``"untrusted"``, ``"own"`` or ``"user"``, as of `locus.tool`.
+        targets: the parameters that say whom or what a call reaches; None = all, but for a tool that changes nothing
+            and sends nothing out. A tool that has none of these parameters counts as one without a list.
+        egress: whether a call sends something out; None = if a parameter is a URL, or the server says that the tool
+            reaches beyond it.
+    """
+
+    reads: Reads = field(default="untrusted", validator=in_(get_args(Reads)))
+    targets: tuple[str, ...] | None = field(default=None, converter=_patterns)
+    egress: bool | None = None
+
+
+_NO_LABELS = ToolLabels()
+
+
+@frozen(kw_only=True)
 class ServerSettings:
     """One server: a ``command`` to start, or a ``url`` to reach.
 
@@ -87,6 +110,8 @@ class ServerSettings:
             calls itself idempotent. Otherwise a call that a crash interrupted is never repeated.
         include: patterns (``*``, ``?``, ``[...]``) of the names of its tools that are used; None = all.
         exclude: patterns of those that are not; they win.
+        labels: by patterns of the names of its tools, what is known of their results and parameters; the first one that
+            fits counts. Otherwise results are untrusted, and every parameter of a tool with an effect is a target.
         timeout: seconds one call may take; None = as long as the run.
         connect_timeout: seconds until it has started, answered and listed its tools.
         required: a run without it does not begin; otherwise it begins, and its report says what is missing.
@@ -103,10 +128,15 @@ class ServerSettings:
     trust: bool = False
     include: tuple[str, ...] | None = field(default=None, converter=_patterns)
     exclude: tuple[str, ...] = field(default=(), converter=_texts)
+    labels: Mapping[str, ToolLabels] = field(factory=dict, converter=_servers)
     timeout: float | None = field(default=60.0, validator=optional(seconds))
     connect_timeout: float = field(default=30.0, validator=seconds)
     required: bool = False
     disabled: bool = False
+
+    def find_labels(self, tool: str) -> ToolLabels:
+        """What is known of one of its tools."""
+        return next((each for pattern, each in self.labels.items() if fnmatchcase(tool, pattern)), _NO_LABELS)
 
     def __attrs_post_init__(self) -> None:
         if self.type == "sse":
