@@ -153,6 +153,10 @@ class AgentOptions:
     )
     max_tool_calls_per_turn: int | None = field(default=_PER_TURN, validator=_optional_count)
     max_concurrent_tools: int | None = field(default=_AT_ONCE, validator=_optional_count)
+    max_depth: int = field(
+        default=16,
+        validator=_must_be("an integer from 0 to 32", lambda value: _is_count(value, 0) and value <= 32),
+    )
     model_timeout: float | None = field(default=_SECONDS, validator=_optional_seconds)
     tool_timeout: float | None = field(default=None, validator=_optional_seconds)
     max_revisions: int = field(
@@ -196,6 +200,7 @@ class AgentOptions:
             at_once=1 if self.tool_execution == "sequential" else chosen("max_concurrent_tools"),
             tool_seconds=chosen("tool_timeout"),
             model_seconds=chosen("model_timeout"),
+            levels=self.max_depth,
         )
 
     @classmethod
@@ -229,6 +234,7 @@ class AgentKeywords(Generic[Deps, Out]):
         tool_execution: Literal["concurrent", "sequential"] = "concurrent",
         max_tool_calls_per_turn: int | None = _PER_TURN,
         max_concurrent_tools: int | None = _AT_ONCE,
+        max_depth: int = 16,
         model_timeout: float | None = _SECONDS,
         tool_timeout: float | None = None,
         max_revisions: int = 2,
@@ -262,6 +268,7 @@ class AgentKeywords(Generic[Deps, Out]):
             tool_execution: ``"concurrent"``, or ``"sequential"``: one after another.
             max_tool_calls_per_turn: how many calls of one turn are made; the others get an error result. None = all.
             max_concurrent_tools: how many bodies may be under way at once; None = all of a turn.
+            max_depth: how many levels of child runs there may be below a run of it, 0 to 32; 0 = no children.
             model_timeout: seconds that one attempt at the model may take, streaming included; None = any time.
             tool_timeout: seconds that a body may take whose tool has no timeout of its own; None = any time.
             max_revisions: how often reviewers and the output schema may send a run's answers back.

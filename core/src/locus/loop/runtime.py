@@ -171,6 +171,7 @@ class AgentRuntime(AgentParts[SegmentContext]):
             before = await JournalHost.peek(store, thread_id)
             if before is None:
                 check_budget(granted)
+                parent.check_depth()
             if before is not None:
                 # The child's own journal remembers it: a finished child is not run again, an asking one still asks.
                 active.host = before

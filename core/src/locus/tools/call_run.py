@@ -33,12 +33,14 @@ class CallLimits:
         at_once: how many of them at the same time, 1 = one after another; None = all.
         tool_seconds: how long a body may take whose tool has no timeout of its own; None = any time.
         model_seconds: how long one attempt at the model may take, streaming included; None = any time.
+        levels: how many levels of child runs there may be below a run.
     """
 
     per_turn: int | None = None
     at_once: int | None = None
     tool_seconds: float | None = None
     model_seconds: float | None = None
+    levels: int = 16
 
 
 class CallRun(Protocol):

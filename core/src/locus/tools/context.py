@@ -98,7 +98,7 @@ class ToolContext(ABC, Generic[Deps]):
                 one decides about the child's calls, filters its texts and reviews its answers as it does here.
 
         Raises:
-            BudgetExceeded: nothing is left; the child was not started.
+            BudgetExceeded: nothing is left, or ``max_depth`` allows no further level; the child was not started.
         """
 
     @abstractmethod
