@@ -39,7 +39,7 @@ def _named(requirement: str) -> str:
     return re.sub(r"[-_.]+", "-", matched.group()).lower()
 
 
-def _closure(start: Distribution, known: dict[str, Distribution], *, tested: bool = False) -> list[Distribution]:
+def closure(start: Distribution, known: dict[str, Distribution], *, tested: bool = False) -> list[Distribution]:
     """A distribution with those of this checkout that it declares to need, itself first.
 
     Args:
@@ -86,8 +86,8 @@ class _Bench:
         started = time.monotonic()
         home = self.folder / each.name
         python = home / "bin" / "python"
-        needed = _closure(each, self.known)
-        kit = [*_closure(self.known["locus-testkit"], self.known), *_closure(each, self.known, tested=True)]
+        needed = closure(each, self.known)
+        kit = [*closure(self.known["locus-testkit"], self.known), *closure(each, self.known, tested=True)]
         steps: list[list[str | Path]] = [
             ["uv", "venv", "--quiet", "--python", self._python(each), home],
             [*self._install(python), *map(self.wheel, needed)],

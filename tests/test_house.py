@@ -42,6 +42,7 @@ TOP_LEVEL = {
     "README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "SECURITY.md",
     "LICENSE",
 }
 
@@ -329,7 +330,7 @@ LAYERS = (
     {"schema", "journal", "plugins"},
     {"tools", "models"},
     {"hooks", "memory", "reasoning"},
-    {"plugin", "config", "result"},
+    {"plugin", "config", "config_file", "result"},
     {"options"},
     {"run"},
     {"loop"},
