@@ -137,7 +137,7 @@ def test_every_status_of_a_plugin_is_documented() -> None:
 def test_every_key_of_the_configuration_is_documented(tmp_path: Path) -> None:
     written = [codes(row[0])[0] for row in table(REFERENCE, "key")]
     agent = [f"agent.{a.name}" for a in attrs.fields(AgentDefaults)]
-    assert written == ["required", "plugins.enabled", "plugins.<name>", *agent]
+    assert written == ["required", "allow", "plugins.enabled", "plugins.<name>", *agent]
     path = tmp_path / "locus.toml"
     path.write_text('required = ["a"]\n[plugins]\nenabled = ["b"]\n[plugins.name]\nx = 1\n')
     found = load_config(path)

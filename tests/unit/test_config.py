@@ -176,7 +176,7 @@ def test_a_file_that_is_named_wins_over_what_lies_around(tmp_path: Path) -> None
     ("text", "problems"),
     [
         ("plugin = 1", ["plugin is not a setting; did you mean 'plugins'?"]),
-        ("zzz = 1", ["zzz is not a setting; known: agent, plugins, required"]),
+        ("zzz = 1", ["zzz is not a setting; known: agent, allow, plugins, required"]),
         ("required = 'guard'", ["required is 'guard'; expected a list"]),
         ("required = [1]", ["required[0] is 1; expected text"]),
         ("plugins = []", ["plugins is []; expected a table"]),

@@ -4,6 +4,7 @@ The library reads no file by itself: `load_config` is called by the command line
 one, and the result is passed to ``Agent(config=...)``. The schema::
 
     required = ["guard"]                  # these must work
+    allow = ["acme-audit", "acme:guard"]  # where plugins may come from: "distribution" or "distribution:plugin"
     [plugins]
     enabled = ["audit", "guard"]          # these are on, in this order
     [plugins.audit]                       # settings of one plugin
@@ -21,27 +22,28 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from attrs import asdict, field
 
-from locus.core.errors import ConfigError, SettingsError, closest
+from locus.config_file import ConfigFile, find_config, read_file, search_folders
+from locus.core.errors import SettingsError, closest
 from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen, thaw
-from locus.core.lazy import Lazy
 from locus.plugins.activation import PluginRequest
 from locus.plugins.manifest import Plugin
 from locus.plugins.secret import redact, show_values
 from locus.plugins.settings import Layer, structure
 
-if TYPE_CHECKING:
-    import tomllib
-else:
-    tomllib = Lazy("tomllib")
-
-__all__ = ["AgentDefaults", "Config", "load_config", "read_config"]
-
-_OWN, _SHARED = "locus.toml", "pyproject.toml"
-_TOOL = "tool.locus"
+__all__ = [
+    "AgentDefaults",
+    "Config",
+    "ConfigFile",
+    "find_config",
+    "load_config",
+    "read_config",
+    "read_file",
+    "search_folders",
+]
 
 
 def _at_least_one(_: object, attribute: Any, value: int | None) -> None:
@@ -89,6 +91,7 @@ class _File:
     """The top of the file."""
 
     required: tuple[str, ...] = ()
+    allow: tuple[str, ...] | None = None
     plugins: dict[str, Any] = field(factory=dict)
     agent: AgentDefaults = AgentDefaults()
 
@@ -101,6 +104,7 @@ class Config:
         source: the file; ``""`` without one.
         enabled: names of plugins that are on, in order.
         required: names of plugins that must work.
+        allow: where plugins may come from, see `PluginRequest`; None = anywhere.
         plugin_settings: the tables of settings by plugin, each with its file.
         agent: the defaults that are written down, by name; see `AgentDefaults`.
         env: the text of ``LOCUS_PLUGINS``.
@@ -110,6 +114,7 @@ class Config:
     source: str = ""
     enabled: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
+    allow: tuple[str, ...] | None = None
     plugin_settings: FrozenDict[str, Layer] = field(default=EMPTY, converter=freeze)
     agent: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze, repr=show_values)
     env: str = ""
@@ -131,6 +136,7 @@ class Config:
         return PluginRequest(
             enabled=self.enabled,
             required=self.required,
+            allow=self.allow,
             tables=self.plugin_settings,
             env=self.env,
             cli=self.cli,
@@ -141,12 +147,18 @@ class Config:
 
 
 def load_config(
-    path: str | Path | None = None, *, start: str | Path | None = None, environ: Mapping[str, str] | None = None
+    path: str | Path | ConfigFile | None = None,
+    *,
+    start: str | Path | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> Config:
     """Read the configuration.
 
+    What it says is trusted: it may start programs, name secrets, and say where they are sent. A program that is run in
+    folders of other people names its file, or looks at what `find_config` gives before it passes that on.
+
     Args:
-        path: the file; when None the nearest directory from ``start`` upwards that has one is taken.
+        path: the file, or what was read of it; when None the nearest is taken, see `find_config`.
         start: where to look from; the working directory when None.
         environ: where ``LOCUS_PLUGINS`` is; the process's environment when None.
 
@@ -161,12 +173,15 @@ def load_config(
 
 
 def read_config(
-    path: str | Path | None = None, *, start: str | Path | None = None, environ: Mapping[str, str] | None = None
+    path: str | Path | ConfigFile | None = None,
+    *,
+    start: str | Path | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> tuple[Config, tuple[str, ...]]:
     """What can be read of a configuration, and every entry that is wrong, to report all of it at once.
 
     Args:
-        path: the file; when None the nearest directory from ``start`` upwards that has one is taken.
+        path: the file, or what was read of it; when None the nearest is taken, see `find_config`.
         start: where to look from; the working directory when None.
         environ: where ``LOCUS_PLUGINS`` is; the process's environment when None.
 
@@ -174,22 +189,28 @@ def read_config(
         ConfigError: the file cannot be read, is not TOML, or a directory has both kinds of file.
     """
     env = (os.environ if environ is None else environ).get("LOCUS_PLUGINS", "")
-    found = _nearest(Path.cwd() if start is None else Path(start)) if path is None else _read_named(Path(path))
-    if found is None:
+    if path is None:
+        path = find_config(start)
+    elif not isinstance(path, ConfigFile):
+        path = read_file(Path(path))
+    if path is None:
         return Config(env=env), ()
-    source, prefix, data = found
+    source, prefix, data = path.source, path.prefix, path.data
     problems: list[str] = []
     try:
         top = structure(_File, [Layer(source, prefix, data)])
     except SettingsError as e:
         problems += e.problems
         given = data.get("plugins")
-        top = _File(plugins=dict(given) if isinstance(given, Mapping) else {})
+        # What was meant to say where plugins may come from allows none as long as it cannot be read.
+        closed = () if "allow" in data else None
+        top = _File(plugins=dict(given) if isinstance(given, Mapping) else {}, allow=closed)
     enabled, tables = _plugins(source, f"{prefix}.plugins" if prefix else "plugins", top.plugins, problems)
     config = Config(
         source=source,
         enabled=enabled,
         required=top.required,
+        allow=top.allow,
         plugin_settings=FrozenDict(tables),
         agent=FrozenDict((k, v) for k, v in asdict(top.agent).items() if v is not None),
         env=env,
@@ -216,45 +237,3 @@ def _plugins(
             shown = f"{redact(repr(thaw(value))):.60}"
             problems.append(f"{source}: {prefix}.{key} is {shown}; expected a table of that plugin's settings{near}")
     return enabled, tables
-
-
-Read = tuple[str, str, Mapping[str, Any]]
-
-
-def _nearest(start: Path) -> Read | None:
-    for directory in (start.absolute(), *start.absolute().parents):
-        own, shared = directory / _OWN, directory / _SHARED
-        tool = _tool(_read(shared)) if shared.is_file() else None
-        if own.is_file():
-            if tool is not None:
-                raise ConfigError(f"{own} and [{_TOOL}] in {shared} both configure Locus; keep one of them")
-            return str(own), "", _read(own)
-        if tool is not None:
-            return str(shared), _TOOL, tool
-    return None
-
-
-def _read_named(path: Path) -> Read:
-    data = _read(path)
-    if path.name != _SHARED:
-        return str(path), "", data
-    tool = _tool(data)
-    if tool is None:
-        raise ConfigError(f"{path} has no [{_TOOL}] table")
-    return str(path), _TOOL, tool
-
-
-def _tool(data: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    tool = data.get("tool")
-    found = tool.get("locus") if isinstance(tool, Mapping) else None
-    return found if isinstance(found, Mapping) else None
-
-
-def _read(path: Path) -> Mapping[str, Any]:
-    try:
-        data: Mapping[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as e:
-        raise ConfigError(f"{path} cannot be read: {e.strerror or e}") from e
-    except ValueError as e:  # not UTF-8, or not TOML
-        raise ConfigError(f"{path} is not valid TOML: {e}") from e
-    return data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import shutil
@@ -17,7 +18,10 @@ import importlib_metadata
 import pytest
 from attrs import frozen
 
+from locus.config import read_file
+from locus.core.errors import ConfigError
 from locus_plugin_cli.main import invoke
+from locus_plugin_cli.vetting import open_trust
 
 TESTS = Path(__file__).parent
 
@@ -102,19 +106,29 @@ def install() -> Callable[..., Path]:
 Locus = Callable[..., Done]
 
 
+def vouch(folder: Path) -> None:
+    """Trust the configuration of a folder as it is now, as its owner would have; strangers' files lie elsewhere."""
+    for name in ("locus.toml", "pyproject.toml"):
+        with contextlib.suppress(ConfigError):  # a file that is not there, or that these tests have broken
+            file = read_file(folder / name)
+            open_trust(file).add(file)
+
+
 @pytest.fixture
 def locus(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Locus:
     """Runs a command line in this process; of the plugins around it only the CLI and the test's own are seen."""
-    return run_in_process(capsys, monkeypatch, {"cli", "conversation"})
+    return run_in_process(here, capsys, monkeypatch, {"cli", "conversation"})
 
 
 @pytest.fixture
 def keeper(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Locus:
     """The same where a plugin is installed that keeps conversations in files."""
-    return run_in_process(capsys, monkeypatch, {"cli", "conversation", "sqlite"})
+    return run_in_process(here, capsys, monkeypatch, {"cli", "conversation", "sqlite"})
 
 
-def run_in_process(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, seen: set[str]) -> Locus:
+def run_in_process(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, seen: set[str]
+) -> Locus:
     """What runs a command line in this process, where of the plugins around it only these are seen."""
     every = importlib_metadata.entry_points
 
@@ -124,6 +138,7 @@ def run_in_process(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monke
     monkeypatch.setattr(importlib_metadata, "entry_points", without_others)
 
     def run(*arguments: str) -> Done:
+        vouch(here)
         capsys.readouterr()
         status = invoke(arguments)
         captured = capsys.readouterr()
@@ -144,6 +159,7 @@ def process(environment: dict[str, str], here: Path) -> Locus:
     """Runs a command line in a process of its own."""
 
     def run(*arguments: str, stdin: bytes = b"", **more: str) -> Done:
+        vouch(here)
         done = subprocess.run(
             [sys.executable, "-m", "locus_plugin_cli", *arguments],
             cwd=here,
@@ -239,8 +255,9 @@ def terminal(environment: dict[str, str], here: Path) -> Iterator[Callable[..., 
     """Runs a command line on a terminal of its own."""
     opened: list[Terminal] = []
 
-    def open_one(*arguments: str, **more: str) -> Terminal:
-        opened.append(Terminal(arguments, {**environment, **more}, here))
+    def open_one(*arguments: str, folder: Path = here, **more: str) -> Terminal:
+        vouch(here)
+        opened.append(Terminal(arguments, {**environment, **more}, folder))
         return opened[-1]
 
     yield open_one

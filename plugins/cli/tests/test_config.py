@@ -42,7 +42,7 @@ def test_all_that_is_wrong_is_reported_at_once(locus: Locus, here: Path) -> None
 
     assert done.status == 2
     for said in (
-        "colour is not a setting; known: agent, plugins, required",
+        "colour is not a setting; known: agent, allow, plugins, required",
         "agent.modle is not a setting; did you mean 'model'?",
         "agent.max_iterations is 0: max_iterations must be 1 or more, got 0",
         "plugins.list is 3; expected a table of that plugin's settings",

@@ -15,6 +15,7 @@ import pytest
 
 from locus import Agent
 from locus.journal import JournalHost
+from locus_plugin_cli.distributions import install_target
 from locus_plugin_sqlite import SqliteStore
 from locus_testkit import ScriptedModel
 
@@ -42,7 +43,7 @@ def test_where_nothing_keeps_threads_the_command_says_how_to_get_something_that_
 
     assert done.status == 2
     assert done.out == ""
-    assert "no installed plugin takes a file for them; pip install locus-plugin-" in done.err
+    assert "no installed plugin takes a file for them; pip install " in done.err
     assert len(done.lines) == 1
 
 
@@ -392,7 +393,7 @@ def test_an_empty_name_is_refused_before_anything_is_looked_at(keeper: Locus, st
 def test_a_command_that_is_not_installed_is_not_there_and_says_what_to_install(keeper: Locus, name: str) -> None:
     done = keeper("threads", name, "t")
 
-    said = f"No such command '{name}'; pip install locus-plugin-timetravel adds it"
+    said = f"No such command '{name}'; pip install {install_target('timetravel')} adds it"
     assert (done.status, done.out, len(done.lines)) == (2, "", 1)
     assert said in done.err
     assert f"\n  {name} " not in keeper("threads", "--help").out
@@ -402,6 +403,7 @@ def test_a_command_that_is_not_installed_is_not_there_and_says_what_to_install(k
 _ADDING = """
 import click
 from locus.plugin import Plugin, hookimpl
+from locus_plugin_cli.distributions import install_target
 
 plugin = Plugin(name={name!r}, api=(1, 0), summary="Adds.", provides={{"commands": {name!r}}})
 threads = click.Group("threads")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from plugins.cli.tests.conftest import Locus, environment, here, run_in_process, site, tools
 
@@ -10,9 +12,9 @@ __all__ = ["environment", "here", "locus", "site", "tools"]
 
 @pytest.fixture
 def locus(
-    here: None,
+    here: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Locus:
     """Runs a command line in this process, where this plugin and one that keeps threads are installed."""
-    return run_in_process(capsys, monkeypatch, {"cli", "conversation", "sqlite", "timetravel"})
+    return run_in_process(here, capsys, monkeypatch, {"cli", "conversation", "sqlite", "timetravel"})

@@ -8,6 +8,7 @@ LocusError
 ├── PluginError                 a plugin cannot be used (`.plugin`)
 │   ├── PluginLoadError         importing it failed
 │   ├── PluginIncompatible      its API version does not fit
+│   ├── PluginNotAllowed        its distribution is not among the allowed ones
 │   └── HookSpecError           it implements a hook that does not exist, or with other arguments
 ├── InputError                  a prompt or a value handed in cannot be used
 ├── NotSerialisable             a value has no lossless JSON form (`.path`)
@@ -78,6 +79,7 @@ __all__ = [
     "PluginError",
     "PluginIncompatible",
     "PluginLoadError",
+    "PluginNotAllowed",
     "ReplayDiffers",
     "RequestSuperseded",
     "RetryableToolError",
@@ -186,6 +188,10 @@ class PluginLoadError(PluginError):
 
 class PluginIncompatible(PluginError):
     """The plugin was written for another version of the plugin API."""
+
+
+class PluginNotAllowed(PluginError):
+    """The plugin comes from a distribution that the configuration does not allow; nothing of it was imported."""
 
 
 class HookSpecError(PluginError):

@@ -56,6 +56,8 @@ def build_runtime(options: AgentOptions) -> AgentRuntime:
         PluginError: a plugin that was asked for cannot be used.
     """
     catalogue = options.catalogue
+    if options.config is not None and options.config.allow is not None:
+        catalogue = (discovery.Catalogue() if catalogue is None else catalogue).allowing(options.config.allow)
     manifests = [plugin for plugin in options.plugins if isinstance(plugin, manifest.Plugin)]
     if manifests:  # what they provide is found by its scheme, as with installed ones
         catalogue = (discovery.Catalogue() if catalogue is None else catalogue).with_manifests(manifests)

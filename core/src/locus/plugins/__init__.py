@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from locus.plugins.activation import activate as activate
     from locus.plugins.discovery import GROUP as GROUP
     from locus.plugins.discovery import Catalogue as Catalogue
-    from locus.plugins.discovery import pip_hint as pip_hint
+    from locus.plugins.discovery import PluginSource as PluginSource
     from locus.plugins.manifest import load as load
     from locus.plugins.providers import plugin_settings as plugin_settings
     from locus.plugins.providers import provide as provide
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "locus.plugins.activation": ("Activation", "PluginRequest", "activate"),
-    "locus.plugins.discovery": ("Catalogue", "GROUP", "pip_hint"),
+    "locus.plugins.discovery": ("Catalogue", "GROUP", "PluginSource"),
     "locus.plugins.manifest": ("load",),
     "locus.plugins.providers": ("plugin_settings", "provide", "scheme_of"),
     "locus.plugins.report": ("HookFailure", "PluginReport", "RunReport", "Status", "run_report"),

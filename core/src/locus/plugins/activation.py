@@ -15,9 +15,17 @@ from typing import Any, Literal
 
 from attrs import evolve, field
 
-from locus.core.errors import ConfigError, LocusError, PluginError, PluginLoadError, SettingsError, UnknownName
+from locus.core.errors import (
+    ConfigError,
+    LocusError,
+    PluginError,
+    PluginLoadError,
+    PluginNotAllowed,
+    SettingsError,
+    UnknownName,
+)
 from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen
-from locus.plugins.discovery import Catalogue, pip_hint, report_of
+from locus.plugins.discovery import Catalogue, report_of
 from locus.plugins.manifest import Plugin, load
 from locus.plugins.providers import plugin_settings
 from locus.plugins.report import PluginReport
@@ -44,6 +52,7 @@ class PluginRequest:
     Args:
         enabled: names in the configuration file.
         required: names that must work, in the configuration file; required is enabled.
+        allow: where plugins may come from, in the configuration file: see `Catalogue.allowing`.
         tables: settings in the configuration file, by plugin.
         env: ``LOCUS_PLUGINS``: a comma-separated list of ``name`` and ``no:name``.
         cli: what the command line says, ``name``, ``no:name``, or ``no:*`` for none of the above.
@@ -55,6 +64,7 @@ class PluginRequest:
 
     enabled: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
+    allow: tuple[str, ...] | None = None
     tables: Mapping[str, Layer] = EMPTY
     env: str = ""
     cli: tuple[str, ...] = ()
@@ -134,7 +144,7 @@ def activate(
     ]
     if not wanted.keywords and not any(items for _, items in layers):
         return Activation()
-    installed = Catalogue() if catalogue is None else catalogue
+    installed = (Catalogue() if catalogue is None else catalogue).allowing(wanted.allow)
     installed = installed.with_manifests([item for item in wanted.plugins if isinstance(item, Plugin)])
     asked, switches = _keywords(wanted.keywords, installed, tuple(options))
     configured = tuple(select(layers).enabled)  # a keyword switches on and says nothing about order
@@ -194,7 +204,7 @@ def _find_declared(keyword: str, catalogue: Catalogue, options: tuple[str, ...])
         raise ConfigError(f"the keyword {keyword!r} is declared by more than one plugin: {rivals}; uninstall one")
     declared = [k for m in manifests for k in m.keywords]
     known = (*options, *catalogue.names(), *declared)
-    raise UnknownName("option of Agent", keyword, known, pip_hint(keyword, known))
+    raise UnknownName("option of Agent", keyword, known)
 
 
 class _Chooser:
@@ -223,7 +233,8 @@ class _Chooser:
             try:
                 manifests[name] = self._catalogue.manifest(name)
             except LocusError as e:
-                self._refuse(name, origin, e, guard=False)
+                # Unread it cannot be told from a guard, and an agent does not run without one.
+                self._refuse(name, origin, e, guard=isinstance(e, PluginNotAllowed))
         order = order_plugins({name: manifest.after for name, manifest in manifests.items()}, configured)
         active = [plugin for name in order if (plugin := self._make(manifests[name])) is not None]
         if self._problems:

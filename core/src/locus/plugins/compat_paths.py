@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from locus.core.errors import PluginLoadError, closest
-from locus.plugins.discovery import Catalogue, pip_hint
+from locus.plugins.discovery import Catalogue
 from locus.plugins.manifest import load
 
 __all__ = ["find_module", "forward_names"]
@@ -144,5 +144,4 @@ def _describe_missing(package: str, name: str, offers: list[Offer]) -> str:
     broken = [r.name for r in Catalogue().status() if r.status != "available"]
     if broken:
         text += f"; these are installed and cannot be read: {', '.join(broken)} (see locus plugins)"
-    hint = pip_hint(name, by_name)
-    return f"{text}. Names get there from plugins{f'; {hint}' if hint else ''}"
+    return f"{text}. Names get there from plugins"

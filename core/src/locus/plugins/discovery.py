@@ -11,50 +11,55 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field
 
-from locus.core.errors import PluginError, PluginIncompatible, PluginLoadError, UnknownName, closest
+from locus.core.errors import PluginError, PluginIncompatible, PluginLoadError, PluginNotAllowed, UnknownName
 from locus.core.frozen import EMPTY, frozen
 from locus.core.lazy import Lazy
 from locus.plugins.manifest import API, Plugin, load, resolve
-from locus.plugins.report import PluginReport
+from locus.plugins.report import PluginReport, Status
 
 if TYPE_CHECKING:
     import traceback
 else:
     traceback = Lazy("traceback")
 
-__all__ = ["GROUP", "Catalogue", "pip_hint"]
+__all__ = ["GROUP", "Catalogue", "PluginSource"]
 
 #: The group of entry points; the name of each is the plugin's name.
 GROUP = "locus.plugins"
 
-#: How near to an installed name a slip of it is: one letter or two. The names of two providers may well be less
-#: far apart than what `closest` suggests.
-_SLIP = 0.75
-
-
-def pip_hint(name: str, known: Iterable[str] = ()) -> str:
-    """How a plugin of that name most likely gets installed.
-
-    Args:
-        name: as it was written.
-        known: what it may have been meant to be. A slip of one of these gets ``""``: a misspelled name is what
-            a stranger would register to wait for those who install it.
-    """
-    slug = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
-    if not slug or closest(name, known, _SLIP) is not None:
-        return ""
-    return f"if a plugin of that name exists: pip install locus-plugin-{slug}"
-
 
 @frozen
-class _Found:
-    """One entry point: where it points to, and the distribution it comes with."""
+class PluginSource:
+    """Where an installed plugin comes from; knowing it imports nothing.
+
+    Args:
+        reference: its entry point, ``"package.module:name"``.
+        dist: the distribution, as `importlib_metadata` describes it; None for an entry point without one.
+    """
 
     reference: str
     dist: Any = field(eq=False)
 
+    @property
+    def distribution(self) -> str:
+        """The name of the distribution, spelled as names are compared (PEP 503); ``""`` without one."""
+        return "" if self.dist is None else _normalise(self.dist.name)
+
+    @property
+    def version(self) -> str:
+        """The version of the distribution; ``""`` without one."""
+        return "" if self.dist is None else str(self.dist.version)
+
     def __str__(self) -> str:
-        return f"{self.dist.name} {self.dist.version}" if self.dist is not None else self.reference
+        return f"{self.dist.name} {self.version}" if self.dist is not None else self.reference
+
+    def is_among(self, allowed: Iterable[str], name: str) -> bool:
+        """Whether a list of allowed sources has this one, for the plugin of that name; see `Catalogue.allowing`."""
+        mine = self.distribution
+        if not mine:
+            return False
+        by_name = (_normalise(name),) if mine == f"locus-plugin-{_normalise(name)}" else ()
+        return not {mine, f"{mine}:{name}", *by_name}.isdisjoint(map(_item, allowed))
 
 
 class Catalogue:
@@ -66,11 +71,13 @@ class Catalogue:
 
     def __init__(
         self,
-        found: Mapping[str, tuple[_Found, ...]] | None = None,
+        found: Mapping[str, tuple[PluginSource, ...]] | None = None,
         given: Mapping[str, Plugin | PluginError] = EMPTY,
+        allowed: tuple[Sequence[str], ...] = (),
     ) -> None:
         self._found = found
         self._given = given
+        self._allowed = allowed
         self._manifests: dict[str, Plugin | PluginError] = dict(given)
 
     @classmethod
@@ -80,7 +87,31 @@ class Catalogue:
 
     def with_manifests(self, manifests: Sequence[Plugin]) -> Catalogue:
         """A catalogue with these manifests on top, which hide installed ones of the same names."""
-        return Catalogue(self._found, {**self._given, **{m.name: _check(m) for m in manifests}})
+        given = {**self._given, **{m.name: _check(m) for m in manifests}}
+        return Catalogue(self._found, given, self._allowed)
+
+    def allowing(self, allowed: Sequence[str] | None) -> Catalogue:
+        """A catalogue whose plugins come from some distributions only: of the others nothing is ever imported.
+
+        Args:
+            allowed: ``"distribution"`` for all of its plugins, ``"distribution:plugin"`` for one, ``"plugin"`` for the
+                one of that name from the distribution that is named after it; None = anything. Manifests that a program
+                passes itself are not asked about.
+        """
+        if allowed is None:
+            return self
+        return Catalogue(self._found, self._given, (*self._allowed, tuple(allowed)))
+
+    def sources(self, name: str) -> tuple[PluginSource, ...]:
+        """What provides an installed plugin: one source, or several that are in each other's way, or none.
+
+        Where others are allowed, those that are not do not count.
+        """
+        if name in self._given:
+            return ()
+        every = self._scan().get(name, ())
+        admitted = tuple(s for s in every if all(s.is_among(allowed, name) for allowed in self._allowed))
+        return admitted or every
 
     def names(self) -> tuple[str, ...]:
         """The names of all plugins, sorted; nothing of a plugin is imported."""
@@ -88,23 +119,22 @@ class Catalogue:
 
     def version(self, name: str) -> str:
         """The version of a plugin's distribution; ``""`` where it has none."""
-        if name in self._given:
-            return ""
-        found = self._scan().get(name, ())
-        return str(found[0].dist.version) if len(found) == 1 and found[0].dist is not None else ""
+        found = self.sources(name)
+        return found[0].version if len(found) == 1 else ""
 
     def manifest(self, name: str) -> Plugin:
         """The manifest of one plugin; no other plugin is touched.
 
         Raises:
             UnknownName: no such plugin is installed.
+            PluginNotAllowed: it comes from a distribution that is not among those that are allowed.
             PluginLoadError: its manifest cannot be imported, is not a `Plugin`, or has another name.
             PluginIncompatible: it was written for another version of the plugin API.
             PluginError: two distributions provide the name.
         """
         if name not in self._manifests:
             if name not in self._scan():
-                raise UnknownName("plugin", name, self.names(), pip_hint(name, self.names()))
+                raise UnknownName("plugin", name, self.names())
             try:
                 self._manifests[name] = self._load(name)
             except PluginError as e:
@@ -115,7 +145,7 @@ class Catalogue:
         return known
 
     def status(self) -> tuple[PluginReport, ...]:
-        """What is installed, each as ``"available"``, ``"incompatible"`` or ``"failed"``."""
+        """What is installed: ``"available"``, ``"incompatible"``, ``"failed"``, or ``"disabled"`` where not allowed."""
         return tuple(self._status(name) for name in self.names())
 
     def manifests(self) -> tuple[Plugin, ...]:
@@ -140,7 +170,7 @@ class Catalogue:
             if reference is not None:
                 return reference
         known = [m.name for m in self.manifests() if kind in m.provides]
-        hint = f"the plugin is installed and provides no {kind}" if installed else pip_hint(scheme, known)
+        hint = f"the plugin is installed and provides no {kind}" if installed else ""
         raise UnknownName(f"{kind} provider", scheme, known, hint)
 
     def takes(self, kind: str, suffix: str) -> tuple[str, ...]:
@@ -160,17 +190,21 @@ class Catalogue:
             return report_of(name, self.version(name), e)
         return PluginReport(name=name, version=self.version(name), status="available", guard=manifest.guard)
 
-    def _scan(self) -> Mapping[str, tuple[_Found, ...]]:
+    def _scan(self) -> Mapping[str, tuple[PluginSource, ...]]:
         if self._found is None:
-            by_name: dict[str, list[_Found]] = {}
+            by_name: dict[str, list[PluginSource]] = {}
             # Unlike a walk over all distributions, this leaves out one that another hides earlier on the path.
             for point in _entry_points():
-                by_name.setdefault(point.name, []).append(_Found(point.value, point.dist))
+                by_name.setdefault(point.name, []).append(PluginSource(point.value, point.dist))
             self._found = {name: tuple(found) for name, found in by_name.items()}
         return self._found
 
     def _load(self, name: str) -> Plugin:
-        found = self._scan()[name]
+        found = self.sources(name)
+        if not all(found[0].is_among(allowed, name) for allowed in self._allowed):
+            # Before anything of it is imported: what a distribution runs when it is imported is the danger.
+            add = f"{found[0].distribution}:{name}" if found[0].dist is not None else "a distribution that has it"
+            raise PluginNotAllowed(name, f"it is of {found[0]}, which is not allowed; add {add!r} to allow")
         if len(found) > 1:
             both = " and ".join(sorted(map(str, found)))
             raise PluginError(name, f"more than one distribution provides it: {both}; uninstall all but one")
@@ -186,6 +220,16 @@ class Catalogue:
             )
         _check_api(manifest)
         return manifest
+
+
+def _normalise(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _item(text: str) -> str:
+    """An item of ``allow``, its distribution as names are compared."""
+    distribution, colon, plugin = text.partition(":")
+    return f"{_normalise(distribution)}{colon}{plugin}"
 
 
 def _entry_points() -> Iterable[Any]:
@@ -220,12 +264,15 @@ def _check_api(manifest: Plugin) -> None:
     )
 
 
+_STATUS: Mapping[type, Status] = {PluginIncompatible: "incompatible", PluginNotAllowed: "disabled"}
+
+
 def report_of(name: str, version: str, error: Exception) -> PluginReport:
     """The report of a plugin that cannot be used."""
     return PluginReport(
         name=name,
         version=version,
-        status="incompatible" if isinstance(error, PluginIncompatible) else "failed",
+        status=_STATUS.get(type(error), "failed"),
         detail=str(error),
         trace="".join(traceback.format_exception(error.__cause__)) if error.__cause__ is not None else "",
     )

@@ -72,6 +72,10 @@ class Plugin:
         compat_paths: names it offers under fixed import paths:
             ``{"locus.hooks.builtin:AuditHook": "pkg.hooks:Audit"}``.
         keywords: further `Agent` keywords and the settings field each sets.
+        harmless: names of settings that a configuration file may set although the user has not said that it is trusted:
+            they start and load nothing, name no address, file, model or secret, and take no protection away.
+        includes: names of settings that are paths of further files of configuration: who trusts a file that names
+            some, trusts them as they are then.
         guard: its hooks fail closed.
         after: names of plugins whose hooks come before its own.
         hook_timeout: seconds after which an async hook of it counts as failed, or None.
@@ -87,6 +91,8 @@ class Plugin:
     suffixes: tuple[str, ...] = field(default=(), converter=_texts, validator=_suffixes)
     compat_paths: FrozenDict[str, str] = field(default=EMPTY, converter=freeze, validator=[_compat_paths, _references])
     keywords: FrozenDict[str, str] = field(default=EMPTY, converter=freeze)
+    harmless: tuple[str, ...] = field(default=(), converter=_texts)
+    includes: tuple[str, ...] = field(default=(), converter=_texts)
     guard: bool = False
     after: tuple[str, ...] = field(default=(), converter=_texts)
     hook_timeout: float | None = None

@@ -9,6 +9,7 @@ plugin = Plugin(
     api=(1, 0),
     summary="Claude models, and every server that speaks the Messages API.",
     settings="locus_plugin_anthropic.settings:AnthropicSettings",
+    harmless=("max_tokens", "effort", "parallel_tools", "timeout", "silence", "connections"),
     provides={
         "model": "locus_plugin_anthropic.model:make",
         "models": "locus_plugin_anthropic.listing:models",

@@ -8,7 +8,8 @@ from attrs import frozen
 
 from locus.config import Config
 from locus.core.errors import LocusError, SettingsError, closest
-from locus.plugins import Catalogue, Layer, pip_hint, plugin_settings
+from locus.plugins import Catalogue, Layer, plugin_settings
+from locus_plugin_cli.distributions import install_hint
 
 __all__ = ["Checked", "check_config"]
 
@@ -37,8 +38,8 @@ def check_config(config: Config, installed: Catalogue, environ: Mapping[str, str
         if name not in names:
             near = closest(name, names)
             where = f"{config.source}: plugin {name!r} is not installed"
-            hint = f"did you mean {near!r}?" if near else pip_hint(name)
-            (problems if name in config.required else warnings).append(f"{where}; {hint}")
+            hint = f"; did you mean {near!r}?" if near else install_hint(name)
+            (problems if name in config.required else warnings).append(f"{where}{hint}")
             continue
         try:
             plugin_settings(installed.manifest(name), [table], None, environ)

@@ -36,12 +36,14 @@ class CommonOptions:
         config: the configuration file; None = the nearest.
         plugins: the values of ``-p``, in order.
         no_plugins: nothing that the configuration or the environment switches on.
+        vetted: what became of the configuration, by where it was looked for: one command reads it once.
     """
 
     debug: bool = False
     config: str | None = None
     plugins: list[str] = field(default_factory=list)
     no_plugins: bool = False
+    vetted: dict[Any, Any] = field(default_factory=dict)
 
     @property
     def switches(self) -> tuple[str, ...]:
@@ -112,7 +114,7 @@ def common_options(function: F) -> F:
             expose_value=False,
             is_eager=True,
             callback=_keep,
-            help="Configuration file; default: the nearest locus.toml, or pyproject.toml with [tool.locus].",
+            help="Configuration file, trusted; default: the nearest locus.toml, or pyproject.toml with [tool.locus].",
         ),
         click.option(
             "--debug",

@@ -14,9 +14,11 @@ from locus.core.errors import (
     NothingToResume,
     PluginError,
     SettingsError,
+    UnknownName,
 )
 from locus.plugins import scrub
 from locus_plugin_cli import status
+from locus_plugin_cli.distributions import install_hint
 from locus_plugin_cli.streams import print_error
 from locus_plugin_cli.text import escape_controls, one_line
 
@@ -24,6 +26,9 @@ __all__ = ["explain_error", "explain_result", "name_commands", "show_trace"]
 
 #: What is wrong before anything ran, and can be corrected by the user of the command.
 _USAGE = (ConfigError, PluginError, InputError, NothingToResume, InterruptMismatch)
+
+#: Kinds of names that a plugin answers to.
+_INSTALLABLE = ("plugin", "model provider", "checkpointer provider", "backend provider", "option of Agent")
 
 #: What the kernel says to programs, and what is typed instead.
 _TYPED = (
@@ -54,7 +59,8 @@ def explain_error(error: BaseException) -> tuple[int, str]:
     notes += "".join(f"\n{escape_controls(note)}" for note in written if "\n" in note)
     if isinstance(error, LocusError):
         code = status.USAGE if isinstance(error, _USAGE) else status.FAILED
-        return code, scrub(f"{name_commands(one_line(str(error)))}{notes}")
+        hint = install_hint(error.name) if isinstance(error, UnknownName) and error.kind in _INSTALLABLE else ""
+        return code, scrub(f"{name_commands(one_line(str(error)))}{hint}{notes}")
     kind = type(error).__name__
     return status.FAILED, scrub(f"{kind}: {one_line(str(error))}{notes}; --debug shows where")
 

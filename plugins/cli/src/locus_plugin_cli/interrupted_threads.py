@@ -14,11 +14,12 @@ from pathlib import Path
 from locus.core.errors import StoreError
 from locus.journal import JournalStore, ThreadInfo, ThreadQuery
 from locus.journal.listing import parent_thread
+from locus_kit.state import state_folder
 from locus_plugin_cli.journals import Journals
 from locus_plugin_cli.output import say
 from locus_plugin_cli.session import AGENT
 from locus_plugin_cli.text import format_age
-from locus_plugin_cli.thread_store import StoreChoice, state_folder
+from locus_plugin_cli.thread_store import StoreChoice
 
 __all__ = ["mention_interrupted"]
 

@@ -82,7 +82,8 @@ def _configured(given: CommonOptions) -> bool:
 def _configures(folder: Path) -> bool:
     if (folder / "locus.toml").is_file():
         return True
+    shared = folder / "pyproject.toml"
     try:
-        return b"tool.locus" in (folder / "pyproject.toml").read_bytes()
+        return shared.is_file() and b"tool.locus" in shared.read_bytes()
     except OSError:
         return False

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from locus.plugins import scrub
+from locus_plugin_cli.hiding import looks_like_key
 
 __all__ = ["LineHistory"]
 
@@ -24,11 +25,8 @@ _MOST = 1_000
 #: Characters of a line that is kept; a longer one was pasted.
 _LONGEST = 2_000
 
-#: What keys and passwords look like.
-_SECRET = re.compile(
-    r"\b(?:sk|pk|rk|gsk|xai|key|hf|ghp|gho|github_pat|AKIA)[-_]?[A-Za-z0-9_-]{8,}|\b(?:password|passwd|secret|token)\s*[:=]"
-    r"|[Bb]earer \S{8,}|-----BEGIN ",
-)
+#: What passwords are introduced with.
+_SECRET = re.compile(r"\b(?:password|passwd|secret|token)\s*[:=]")
 
 
 def _readline() -> Any:
@@ -101,7 +99,7 @@ class LineHistory:
 
 
 def _is_secretive(line: str) -> bool:
-    return scrub(line) != line or _SECRET.search(line) is not None
+    return scrub(line) != line or _SECRET.search(line) is not None or looks_like_key(line)
 
 
 def _completer(words: Sequence[str]) -> Callable[[str, int], str | None]:

@@ -67,7 +67,7 @@ root.table = {
     "models": ("locus_plugin_cli.commands.models:models", "What the installed providers offer, and the default."),
     "plugins": ("locus_plugin_cli.commands.plugins:plugins", "List, show, order and check the installed plugins."),
     "plugin": ("locus_plugin_cli.commands.plugin:plugin", "Write a plugin of your own."),
-    "config": ("locus_plugin_cli.commands.config:config", "Check the configuration."),
+    "config": ("locus_plugin_cli.commands.config:config", "Check the configuration, and trust it."),
 }
 
 

@@ -18,6 +18,7 @@ from attrs import frozen
 from locus.core.errors import ConfigError, LocusError, PluginError
 from locus.plugin import Plugin
 from locus.plugins import Layer, load, plugin_settings, scheme_of
+from locus_plugin_cli.distributions import install_command
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.text import one_line
 
@@ -37,7 +38,6 @@ ENV = "LOCUS_MODEL"
 
 #: The embedded model: the last resort, wherever its provider is installed.
 _EMBEDDED = "llamacpp:qwen2.5-coder-1.5b"
-_INSTALL = "pip install locus-plugin-llamacpp for a model that runs on this machine"
 
 
 @frozen
@@ -95,7 +95,10 @@ def choose_model(option: str | None, project: Project, environ: Mapping[str, str
             f"no model is chosen, and none of the installed providers ({', '.join(names)}) has a default here; "
             f"give --model {names[0]}:NAME, or set {ENV} or [agent] model in locus.toml"
         )
-    raise ConfigError(f"no model is chosen and no provider is installed; {_INSTALL}, or install another provider")
+    raise ConfigError(
+        "no model is chosen and no provider is installed; "
+        f"{install_command(scheme)} for a model that runs on this machine, or install another provider"
+    )
 
 
 def why_unusable(chosen: ChosenModel, project: Project) -> str:

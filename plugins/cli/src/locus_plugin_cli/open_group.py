@@ -7,14 +7,13 @@ from collections.abc import Mapping
 import click
 
 from locus_plugin_cli.common_options import CommonOptions
+from locus_plugin_cli.distributions import install_command
 from locus_plugin_cli.plugin_commands import load_group
 
 __all__ = ["OpenGroup"]
 
-#: Command -> the distribution that adds it, for the hint where it is not installed.
-_DISTRIBUTIONS: Mapping[str, str] = dict.fromkeys(
-    ("diff", "export", "fork", "import", "replay"), "locus-plugin-timetravel"
-)
+#: Command -> the plugin that adds it, for the hint where it is not installed.
+_PLUGINS: Mapping[str, str] = dict.fromkeys(("diff", "export", "fork", "import", "replay"), "timetravel")
 
 
 class OpenGroup(click.Group):
@@ -45,7 +44,7 @@ class OpenGroup(click.Group):
             return super().resolve_command(ctx, args)
         except click.exceptions.NoSuchCommand as e:
             name = e.command_name
-            if name in _DISTRIBUTIONS:
-                hint = f"No such command {name!r}; pip install {_DISTRIBUTIONS[name]} adds it"
+            if name in _PLUGINS:
+                hint = f"No such command {name!r}; {install_command(_PLUGINS[name])} adds it"
                 raise click.UsageError(hint, ctx=ctx) from None
             raise click.exceptions.NoSuchCommand(name, possibilities=self.list_commands(ctx), ctx=ctx) from None

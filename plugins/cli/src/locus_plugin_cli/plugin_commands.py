@@ -46,7 +46,7 @@ def load_commands(given: CommonOptions, taken: Collection[str]) -> dict[str, cli
         taken: names that cannot be contributed.
     """
     try:
-        found, errors = Project.of(given).hooks().collect(_HOOK)
+        found, errors = Project.of(given, asks=False).hooks().collect(_HOOK)
     except LocusError as e:
         # The command that was typed says the same if it concerns it; help must work with a broken configuration.
         _warn(e)
@@ -65,10 +65,10 @@ def load_group(given: CommonOptions, group: str, taken: Collection[str]) -> dict
         taken: the names of the commands that the group has.
     """
     try:
-        manifests = Project.of(given).catalogue.manifests()
+        manifests = Project.of(given, asks=False).catalogue.manifests()
     except LocusError as e:
-        _warn(e)
-        manifests = Catalogue().manifests()
+        _warn(e)  # and without knowing which are allowed, none is read
+        return {}
     return _merge(f"{group} ", (added for manifest in manifests for added in _additions(manifest, group)), taken)
 
 

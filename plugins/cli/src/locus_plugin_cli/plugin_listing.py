@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -17,7 +20,7 @@ from locus.plugins import PluginReport, load
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.text import one_line
 
-__all__ = ["Row", "describe_plugin", "find_hooks", "list_calls", "list_plugins"]
+__all__ = ["Row", "describe_plugin", "find_file", "find_hooks", "list_calls", "list_plugins"]
 
 
 @frozen(kw_only=True)
@@ -32,6 +35,9 @@ class Row:
         summary: what it says of itself.
         detail: why it is not active.
         trace: the traceback behind that.
+        distribution: what it was installed with; or ``""``.
+        file: of its manifest, as far as that is known without importing it; or ``""``.
+        provides: the kinds of things that it provides, such as ``"model"``.
     """
 
     name: str
@@ -41,6 +47,9 @@ class Row:
     summary: str = ""
     detail: str = ""
     trace: str = ""
+    distribution: str = ""
+    file: str = ""
+    provides: tuple[str, ...] = ()
 
 
 def list_plugins(project: Project, manager: HookManager) -> list[Row]:
@@ -59,10 +68,12 @@ def list_plugins(project: Project, manager: HookManager) -> list[Row]:
 
 
 def _row(project: Project, report: PluginReport) -> Row:
-    try:
-        summary = project.catalogue.manifest(report.name).summary
-    except LocusError:
-        summary = ""
+    summary = ""
+    provides: tuple[str, ...] = ()
+    with suppress(LocusError):
+        manifest = project.catalogue.manifest(report.name)
+        summary, provides = manifest.summary, tuple(manifest.provides)
+    sources = project.catalogue.sources(report.name)
     return Row(
         name=report.name,
         version=report.version or project.catalogue.version(report.name),
@@ -71,7 +82,29 @@ def _row(project: Project, report: PluginReport) -> Row:
         summary=summary,
         detail=one_line(report.detail),
         trace=report.trace,
+        distribution=" and ".join(source.distribution for source in sources),
+        file=find_file(sources[0].reference) if len(sources) == 1 else "",
+        provides=provides,
     )
+
+
+def find_file(reference: str) -> str:
+    """The file of ``"package.module:name"``, without importing anything of it; ``""`` where it is not found."""
+    top, *rest = reference.partition(":")[0].strip().split(".")
+    try:
+        spec = find_spec(top)
+    except (ImportError, ValueError):
+        return ""
+    if spec is None:
+        return ""
+    if not rest:
+        return spec.origin or ""
+    for folder in spec.submodule_search_locations or ():
+        path = Path(folder, *rest)
+        for candidate in (path.with_name(f"{path.name}.py"), path / "__init__.py"):
+            if candidate.is_file():
+                return str(candidate)
+    return ""
 
 
 def describe_plugin(project: Project, name: str) -> dict[str, Any]:
@@ -82,9 +115,12 @@ def describe_plugin(project: Project, name: str) -> dict[str, Any]:
         PluginError: its manifest cannot be loaded. What else of it cannot is empty here; `examine_plugin` says why.
     """
     manifest = project.catalogue.manifest(name)
+    sources = project.catalogue.sources(name)
     return {
         "name": name,
         "version": project.catalogue.version(name),
+        "distribution": sources[0].distribution if sources else "",
+        "file": find_file(sources[0].reference) if sources else "",
         "api": "{}.{}".format(*manifest.api),
         "summary": manifest.summary,
         "guard": manifest.guard,

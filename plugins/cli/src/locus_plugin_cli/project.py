@@ -8,10 +8,11 @@ from typing import Any
 import click
 from attrs import evolve, field, frozen
 
-from locus.config import Config, load_config
+from locus.config import Config, ConfigFile, load_config
 from locus.hooks import HookManager
 from locus.plugins import Activation, Catalogue, Layer, activate, plugin_settings
 from locus_plugin_cli.common_options import CommonOptions
+from locus_plugin_cli.vetting import find_vetted, open_trust
 
 __all__ = ["Project", "settings_of"]
 
@@ -22,11 +23,13 @@ class Project:
 
     Args:
         config: as read from the file, with what the command line says.
-        catalogue: the installed plugins.
+        catalogue: the installed plugins; of those that the configuration does not allow nothing is imported.
+        named: the file that the command line named, and so trusts.
     """
 
     config: Config
     catalogue: Catalogue = field(factory=Catalogue)
+    named: ConfigFile | None = None
 
     @property
     def switches(self) -> tuple[str, ...]:
@@ -34,13 +37,43 @@ class Project:
         return self.config.cli
 
     @classmethod
-    def of(cls, given: CommonOptions) -> Project:
+    def of(cls, given: CommonOptions, *, asks: bool = True) -> Project:
         """The project that a command line is about.
 
+        Args:
+            given: the common options.
+            asks: see `find_vetted`.
+
         Raises:
-            ConfigError: the configuration file cannot be read, or is wrong.
+            ConfigError: the configuration file cannot be read, is wrong, or is not trusted.
         """
-        return cls(evolve(load_config(given.config), cli=given.switches))
+        file = find_vetted(given, asks=asks)
+        return cls.configured(file, given.switches, named=given.config is not None)
+
+    @classmethod
+    def configured(cls, file: ConfigFile | None, switches: tuple[str, ...], *, named: bool = False) -> Project:
+        """The project of a configuration.
+
+        Args:
+            file: what may be used of it; None without one.
+            switches: what the command line says about plugins.
+            named: the command line named the file.
+
+        Raises:
+            ConfigError: it is wrong.
+        """
+        config = Config(env=os.environ.get("LOCUS_PLUGINS", "")) if file is None else load_config(file)
+        catalogue = Catalogue().allowing(config.allow)
+        return cls(evolve(config, cli=switches), catalogue, file if named else None)
+
+    def vouch(self) -> None:
+        """Trust a file that was named from now on: the conversation that begins will name it in its turn.
+
+        Raises:
+            ConfigError: that cannot be written down.
+        """
+        if self.named is not None:
+            open_trust(self.named).add(self.named)
 
     def activation(self) -> Activation:
         """The plugins that an agent of this project has.

@@ -22,15 +22,15 @@ from typing import Any
 
 from attrs import evolve
 
-from locus.config import load_config
 from locus.core.messages import Role
 from locus.core.state import AgentState
 from locus.plugins import redact
+from locus_kit.state import state_folder
 from locus_plugin_cli.common_options import CommonOptions
 from locus_plugin_cli.options import AgentOptions
 from locus_plugin_cli.output import say
 from locus_plugin_cli.project import Project
-from locus_plugin_cli.thread_store import state_folder
+from locus_plugin_cli.vetting import find_vetted
 
 __all__ = ["KEY", "options_to_save", "restore_options", "seal"]
 
@@ -166,13 +166,14 @@ def _trusted(data: Any) -> Any:
 
 
 def _project(kept: Mapping[str, Any], given: CommonOptions) -> Project:
-    path, folder = given.config or kept["config"], kept["folder"]
-    if path is not None and (given.config or Path(path).is_file()):
-        config = load_config(path)
+    # A conversation is data, which somebody else may have written: a file that it names is not trusted for that.
+    path, folder = kept["config"], kept["folder"]
+    if path is not None and Path(path).is_file():
+        file = find_vetted(given, path=path)
     else:
-        config = load_config(start=folder if Path(folder).is_dir() else None)
+        file = find_vetted(given, start=folder if Path(folder).is_dir() else None)
     switches = given.switches if given.no_plugins else (*kept["plugins"], *given.switches)
-    return Project(evolve(config, cli=switches))
+    return Project.configured(file, switches, named=given.config is not None)
 
 
 def _checked(data: Any) -> dict[str, Any]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import inspect
 import keyword
 import re
+import shlex
+import sys
 import tempfile
 from collections.abc import Collection, Sequence
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 
@@ -15,8 +18,9 @@ from attrs import frozen
 
 from locus import Agent
 from locus.core.errors import ConfigError
+from locus_plugin_cli.distributions import LIBRARIES, install_target
 
-__all__ = ["KINDS", "Kind", "check_name", "write_project"]
+__all__ = ["KINDS", "Kind", "check_name", "try_command", "write_project"]
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -151,6 +155,25 @@ def write_project(name: str, kinds: Sequence[str], target: Path) -> list[Path]:
     except OSError as e:
         raise ConfigError(f"{target} cannot be written: {e.strerror or e}") from e
     return sorted(rendered)
+
+
+def try_command(kinds: Sequence[str], target: Path) -> str:
+    """What installs the project into the environment of this command, with what its tests need, and runs those.
+
+    Args:
+        kinds: keys of `KINDS`.
+        target: the folder of the project.
+    """
+    python = Path(sys.executable)
+    if python.is_relative_to(Path.cwd()):
+        python = python.relative_to(Path.cwd())
+    # Environments that uv makes have no pip.
+    run = shlex.quote(str(python))
+    install = f"{run} -m pip install" if find_spec("pip") is not None else f"uv pip install --python {run}"
+    needs = [need for kind in dict.fromkeys(kinds) for need in KINDS[kind].needs]
+    ours = ["testkit", *(name for name in sorted(LIBRARIES) if any(n.startswith(f"locus-{name}>") for n in needs))]
+    project = shlex.quote(str(target))
+    return f"{install} {' '.join(map(install_target, ours))} -e {project} pytest && {run} -m pytest {project}"
 
 
 def _rendered(name: str, kinds: list[Kind]) -> dict[Path, str]:

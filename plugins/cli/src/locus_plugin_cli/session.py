@@ -136,7 +136,12 @@ class Session:
 
         Args:
             system: the system prompt in place of that of the options.
+
+        Raises:
+            ConfigError: what the conversation needs to go on cannot be written down.
         """
+        if self.kept:
+            self.project.vouch()
         given = system is not None or self.options.system is not None
         return {
             KEY: self._remembered(system=given),

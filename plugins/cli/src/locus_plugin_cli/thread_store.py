@@ -14,15 +14,15 @@ from locus.core import has_all_of
 from locus.core.errors import ConfigError, LocusError, SettingsError
 from locus.journal import JournalStore, MemoryStore
 from locus.plugins import provide, redact
-from locus_kit.state import ENV, state_folder
+from locus_kit.state import state_folder
+from locus_plugin_cli.distributions import install_command
 from locus_plugin_cli.output import say
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.text import one_line
 
-__all__ = ["ENV", "StoreChoice", "choose_store", "state_folder", "warn_and_use_memory"]
+__all__ = ["StoreChoice", "choose_store", "warn_and_use_memory"]
 
 _FILE = "threads.db"
-_INSTALL = "pip install locus-plugin-sqlite for one that does, or name a store with --checkpointer"
 
 
 @frozen(kw_only=True)
@@ -85,7 +85,10 @@ def choose_store(
             raise
         return warn_and_use_memory(e)
     if found is None and needed:
-        raise ConfigError(f"nothing keeps conversations here: no installed plugin takes a file for them; {_INSTALL}")
+        raise ConfigError(
+            "nothing keeps conversations here: no installed plugin takes a file for them; "
+            f"{install_command('sqlite')} for one that does, or name a store with --checkpointer"
+        )
     return found or StoreChoice.in_memory()
 
 

@@ -13,6 +13,7 @@ plugin = Plugin(
     hooks=("locus_plugin_conversation.hook:ConversationHook",),
     provides={"conversation_manager": "locus_plugin_conversation.factory:make"},
     settings="locus_plugin_conversation.settings:ConversationSettings",
+    harmless=("max_messages", "slack"),
     compat_paths={
         f"{_CONVERSATION}:LLMCompactor": "locus_plugin_conversation.compactor:LLMCompactor",
         f"{_CONVERSATION}:SlidingWindowManager": "locus_plugin_conversation.window:SlidingWindowManager",

@@ -9,6 +9,7 @@ plugin = Plugin(
     api=(1, 0),
     summary="Language models in this process: GGUF weights run by llama.cpp.",
     settings="locus_plugin_llamacpp.settings:LlamaCppSettings",
+    harmless=("n_ctx", "threads", "slots", "max_tokens", "temperature", "seed", "repeat_guard", "progress"),
     provides={
         "model": "locus_plugin_llamacpp.model:make",
         "models": "locus_plugin_llamacpp.listing:models",

@@ -15,6 +15,7 @@ plugin = Plugin(
         "locus_plugin_logging.from_settings:SettingsRunLogHook",
     ),
     settings="locus_plugin_logging.settings:LoggingSettings",
+    harmless=("format",),
     compat_paths={
         f"{_BUILTIN}:LoggingHook": "locus_plugin_logging.hooks:LoggingHook",
         f"{_BUILTIN}:StructuredLoggingHook": "locus_plugin_logging.hooks:StructuredLoggingHook",

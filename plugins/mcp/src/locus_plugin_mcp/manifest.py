@@ -11,5 +11,6 @@ plugin = Plugin(
     hooks=("locus_plugin_mcp.hook:McpHook", "locus_plugin_mcp.registration"),
     provides={"doctor": "locus_plugin_mcp.doctor:examine"},
     settings="locus_plugin_mcp.settings:McpSettings",
+    includes=("file",),
     keywords={"mcp_config": "file"},
 )

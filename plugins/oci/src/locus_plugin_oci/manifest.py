@@ -9,6 +9,7 @@ plugin = Plugin(
     api=(1, 0),
     summary="Models of OCI Generative AI, and journals in an Object Storage bucket.",
     settings="locus_plugin_oci.settings:OciSettings",
+    harmless=("timeout", "connect_timeout", "silence", "connections"),
     provides={
         "model": "locus_plugin_oci.model:make",
         "models": "locus_plugin_oci.listing:models",

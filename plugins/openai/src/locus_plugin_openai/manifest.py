@@ -9,6 +9,7 @@ plugin = Plugin(
     api=(1, 0),
     summary="Models behind OpenAI's APIs: OpenAI, Azure, OpenRouter, vLLM, LM Studio, llama.cpp and others.",
     settings="locus_plugin_openai.settings:OpenAISettings",
+    harmless=("reasoning_effort", "parallel_tool_calls", "timeout", "connect_timeout", "silence", "connections"),
     provides={
         "model": "locus_plugin_openai.model:make",
         "models": "locus_plugin_openai.listing:models",

@@ -10,6 +10,7 @@ plugin = Plugin(
     summary="Judges the last step between Execute and Think, and keeps an absolute confidence.",
     hooks=("locus_plugin_reflexion.hooks:ReflexionHook",),
     settings="locus_plugin_reflexion.settings:ReflexionSettings",
+    harmless=("interval", "window", "max_chars", "lessons"),
     keywords={"reflexion_interval": "interval"},
     after=("guardrails",),
     compat_paths={

@@ -11,6 +11,7 @@ plugin = Plugin(
     hooks=("locus_plugin_toolsearch.hook:ToolSearchHook",),
     settings="locus_plugin_toolsearch.settings:ToolSearchSettings",
     provides={"pinned_files": "locus_plugin_toolsearch.minilm:pinned_files"},
+    harmless=("threshold", "top", "results", "keep"),
     compat_paths={
         "locus.hooks.builtin:ToolSearchHook": "locus_plugin_toolsearch.hook:ToolSearchHook",
         "locus.hooks.builtin:ToolSearchSettings": "locus_plugin_toolsearch.settings:ToolSearchSettings",

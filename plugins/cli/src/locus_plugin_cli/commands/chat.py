@@ -13,6 +13,7 @@ import click
 from locus.core.errors import InputError, LocusError, closest
 from locus.core.messages import Role, Usage
 from locus.core.state import AgentState
+from locus_kit.state import state_folder
 from locus_plugin_cli import status
 from locus_plugin_cli.approval_prompt import is_person_present
 from locus_plugin_cli.common_options import CommonOptions, common_options
@@ -30,7 +31,6 @@ from locus_plugin_cli.project import Project
 from locus_plugin_cli.session import Session
 from locus_plugin_cli.streams import print_error
 from locus_plugin_cli.text import format_tokens, one_line, shorten
-from locus_plugin_cli.thread_store import state_folder
 from locus_plugin_cli.view.tally import count_of
 from locus_plugin_cli.view.text import TextView
 

@@ -1,9 +1,8 @@
-"""``locus config check``: what is configured here, and everything that is wrong with it at once."""
+"""``locus config``: what is configured here, everything that is wrong with it at once, and whether it is trusted."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
@@ -12,25 +11,33 @@ from typing import Any
 import attrs
 import click
 
-from locus.config import read_config
-from locus.core.errors import LocusError
-from locus.plugins import Layer, Secret, plugin_settings, redact, scrub
+from locus.config import Config, ConfigFile, find_config, read_config, read_file
+from locus.core.errors import ConfigError, LocusError
+from locus.plugins import Catalogue, Layer, Secret, plugin_settings, redact, scrub
 from locus_plugin_cli import status
 from locus_plugin_cli.checks import check_config
 from locus_plugin_cli.common_options import CommonOptions, common_options, json_option
 from locus_plugin_cli.failures import explain_error
+from locus_plugin_cli.hiding import HIDDEN, hide, hide_in_prose, is_place
 from locus_plugin_cli.model_choice import choose_model, why_unusable
 from locus_plugin_cli.output import Output, print_json, say
+from locus_plugin_cli.parameter_types import NOT_BLANK
 from locus_plugin_cli.project import Project
 from locus_plugin_cli.text import one_line
+from locus_plugin_cli.trust import Screened, TrustStore, includes_of, screen
+from locus_plugin_cli.vetting import (
+    describe_held,
+    find_passed_over,
+    installed_for,
+    open_trust,
+    trust_command,
+    trusted_or_screened,
+)
 
 __all__ = ["config"]
 
-#: Settings of these names are not shown whatever their type: not every author knows of `Secret`.
-_SECRET = re.compile(r"key|token|secret|passw|credential", re.IGNORECASE)
 
-
-@click.group(short_help="Check the configuration.")
+@click.group(short_help="Check the configuration, and trust it.")
 def config() -> None:
     """The configuration: locus.toml, or [tool.locus] in pyproject.toml."""
 
@@ -42,13 +49,20 @@ def config() -> None:
 def check(ctx: click.Context, *, as_json: bool) -> int:
     """Print the effective configuration, secrets hidden, and all that is wrong with it.
 
+    Of a file that is not trusted, what is held back is listed, and has no effect.
+
     Exit status: 0, or 2 when something is wrong.
     """
     given = ctx.ensure_object(CommonOptions)
-    read, wrong = read_config(given.config)
-    project = Project(attrs.evolve(read, cli=given.switches))
+    found = find_config() if given.config is None else read_file(Path(given.config))
+    screened = None if found is None else Screened(found) if given.config else trusted_or_screened(found)
+    read, wrong = (
+        (Config(env=os.environ.get("LOCUS_PLUGINS", "")), ()) if screened is None else read_config(screened.file)
+    )
+    project = Project(attrs.evolve(read, cli=given.switches), Catalogue().allowing(read.allow))
     checked = check_config(project.config, project.catalogue, os.environ)
-    problems = [*wrong, *checked.problems]
+    passed_over = [] if given.config else [*find_passed_over()]
+    problems = [*_trust_problems(screened), *wrong, *checked.problems]
     try:
         project.hooks()
     except LocusError as e:
@@ -57,6 +71,10 @@ def check(ctx: click.Context, *, as_json: bool) -> int:
         ]
     problems += _model_problems(project)
     effective = _effective(project)
+    effective["trusted"] = screened is None or not screened.held
+    effective["held back"] = [] if found is None or screened is None else [*describe_held(found, screened.held)]
+    effective["passed over"] = passed_over
+    problems = [hide_in_prose(text) for text in problems]
     if as_json:
         print_json({**effective, "problems": problems, "warnings": list(checked.warnings)})
     else:
@@ -68,6 +86,81 @@ def check(ctx: click.Context, *, as_json: bool) -> int:
     return status.USAGE if problems else status.OK
 
 
+@config.command()
+@click.argument("path", required=False, type=NOT_BLANK)
+@click.option("--show", is_flag=True, help="Say what is trusted, and change nothing.")
+@click.option("--revoke", is_flag=True, help="Trust the file no more.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON, with --show.")
+@common_options
+@click.pass_context
+def trust(ctx: click.Context, *, path: str | None, show: bool, revoke: bool, as_json: bool) -> int:
+    """Trust the configuration that was found here, or the file PATH, with what it contains now.
+
+    It may then start programs, switch plugins on, and say where secrets are and where they go. When it changes it is
+    not trusted any more. Which files were trusted is kept in a folder of yours.
+
+    Exit status: 0, or 2 when the file is not there, or with --show when it is not trusted.
+    """
+    if show and revoke:
+        raise click.UsageError("--show and --revoke exclude each other", ctx=ctx)
+    path = path if path is not None else ctx.ensure_object(CommonOptions).config
+    if revoke:
+        return _revoke(path)
+    file = find_config() if path is None else read_file(Path(path))
+    if show:
+        return _show_trust(file, as_json=as_json)
+    if file is None:
+        for found in find_passed_over():
+            raise ConfigError(
+                f"{found} is in a folder that other users can write to; forbid that, or use --config {found}"
+            )
+        raise ConfigError(_NONE_FOUND)
+    store = open_trust(file)
+    held = screen(file, installed_for(file)).held
+    store.add(file)
+    _list_trust(file, held, store)
+    return status.OK
+
+
+_NONE_FOUND = "there is no configuration here: neither locus.toml nor [tool.locus] in a pyproject.toml"
+
+
+def _revoke(path: str | None) -> int:
+    found = find_config() if path is None else None
+    if path is None and found is None:
+        raise ConfigError(f"{_NONE_FOUND}; give the path of the file")
+    named = path if path is not None else str(found.source if found else "")
+    was = open_trust().revoke(named)
+    say(f"{one_line(named)} is {'not trusted any more' if was else 'not trusted, and was not'}")
+    return status.OK
+
+
+def _list_trust(file: ConfigFile, held: tuple[str, ...], store: TrustStore) -> None:
+    out = Output()
+    out.piece(f"{one_line(file.source)}: {'trusted' if store.trusts(file) else 'not trusted'}\n")
+    for text in describe_held(file, held):
+        out.piece(f"  {text}\n")
+    for path in includes_of(file, installed_for(file)):
+        out.piece(f"  and what {one_line(str(path))} contains\n")
+
+
+def _show_trust(file: ConfigFile | None, *, as_json: bool) -> int:
+    store = open_trust(file)
+    held = () if file is None else screen(file, installed_for(file)).held
+    is_trusted = file is None or not held or store.trusts(file)
+    others = [each.path for each in store.every()]
+    if as_json:
+        source = None if file is None else file.source
+        entries = [] if file is None else [*describe_held(file, held)]
+        print_json({"source": source, "trusted": is_trusted, "entries": entries, "files": others})
+    else:
+        if file is not None:
+            _list_trust(file, held, store)
+        for each in others:
+            Output().piece(f"trusted as it was: {one_line(each)}\n")
+    return status.OK if is_trusted else status.USAGE
+
+
 def _effective(project: Project) -> dict[str, Any]:
     """The configuration as an agent of this project has it."""
     settings = project.config
@@ -76,11 +169,19 @@ def _effective(project: Project) -> dict[str, Any]:
         "agent": {key: _shown(value, key) for key, value in settings.agent.items()},
         "enabled": list(settings.enabled),
         "required": list(settings.required),
+        "allow": None if settings.allow is None else list(settings.allow),
         "environment": settings.env,
         "command line": list(project.switches),
         "plugins": _plugins(project),
         "model": _model(project),
     }
+
+
+def _trust_problems(screened: Screened | None) -> list[str]:
+    if screened is None or not screened.held:
+        return []
+    source, held = screened.file.source, ", ".join(screened.held)
+    return [f"{source} is not trusted, and not used is: {held}; read it, and type `{trust_command(screened.file)}`"]
 
 
 def _model_problems(project: Project) -> list[str]:
@@ -115,41 +216,53 @@ def _plugins(project: Project) -> dict[str, dict[str, Any]]:
             # It could not be parsed, so what in it is a secret is unknown: show its keys only.
             shown[name] = dict.fromkeys(table.values if isinstance(table, Layer) else (), "(not read)")
         else:
-            shown[name] = {} if made is None else _values(made)
+            shown[name] = {} if made is None else _shown(made, "")
     return shown
 
 
-def _values(made: Any) -> dict[str, Any]:
-    return {field.alias: _shown(getattr(made, field.name), field.alias) for field in attrs.fields(type(made))}
-
-
 def _shown(value: Any, name: str) -> Any:
-    """A setting as plain data."""
+    """A setting as plain data, without what must not be shown."""
+    return _said(hide(_plain(value), name))
+
+
+def _said(value: Any) -> Any:
+    if isinstance(value, dict):
+        return (
+            f"(secret, from {value['env']})" if is_place(value) else {key: _said(each) for key, each in value.items()}
+        )
+    return [_said(each) for each in value] if isinstance(value, list) else value
+
+
+def _plain(value: Any) -> Any:
     if isinstance(value, Secret):
-        return f"(secret, from {value.source})" if value.source else "(secret)"
-    if isinstance(value, str):
-        return "(hidden)" if _SECRET.search(name) else redact(value)
+        return {"env": value.source} if value.source else HIDDEN
     kind: Any = type(value)
     if attrs.has(kind):
-        return _values(value)
+        return {field.alias: _plain(getattr(value, field.name)) for field in attrs.fields(kind)}
     if isinstance(value, Mapping):
-        return {str(k): _shown(v, str(k)) for k, v in value.items()}
+        return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_shown(v, name) for v in value]
+        return [_plain(each) for each in value]
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Path):
         return str(value)
-    return value if value is None or isinstance(value, int | float) else scrub(repr(value))
+    return value if value is None or isinstance(value, str | int | float) else scrub(repr(value))
 
 
 def _print(effective: dict[str, Any]) -> None:
     out = Output()
     out.piece(f"file: {effective['source'] or 'none (no locus.toml, no [tool.locus] in a pyproject.toml)'}\n")
+    for text in effective["held back"]:
+        out.piece(f"not trusted: {text}\n")
+    for text in effective["passed over"]:
+        out.piece(f"not read, others can write to its folder: {one_line(text)}\n")
     out.piece(f"model: {effective['model']}\n")
     for key, value in effective["agent"].items():
         if key != "model":
             out.piece(f"agent.{key}: {one_line(str(value))}\n")
+    if effective["allow"] is not None:
+        out.piece(f"allow: {', '.join(effective['allow']) or 'nothing'}\n")
     for key in ("enabled", "required", "command line"):
         if effective[key]:
             out.piece(f"{key}: {', '.join(effective[key])}\n")

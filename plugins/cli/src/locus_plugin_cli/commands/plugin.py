@@ -10,7 +10,7 @@ from locus_plugin_cli import status
 from locus_plugin_cli.common_options import CommonOptions, common_options
 from locus_plugin_cli.output import print_text
 from locus_plugin_cli.project import Project
-from locus_plugin_cli.scaffold import KINDS, check_name, write_project
+from locus_plugin_cli.scaffold import KINDS, check_name, try_command, write_project
 
 __all__ = ["plugin"]
 
@@ -46,5 +46,5 @@ def new(ctx: click.Context, *, name: str, kinds: tuple[str, ...], folder: str | 
     print_text(f"wrote {target}:\n")
     for path in written:
         print_text(f"  {path.as_posix()}\n")
-    print_text(f"try it: pip install -e {target} locus-testkit pytest && pytest {target}\n")
+    print_text(f"try it: {try_command(kinds, target)}\n")
     return status.OK

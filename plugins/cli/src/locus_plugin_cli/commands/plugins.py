@@ -14,9 +14,9 @@ from locus_plugin_cli.common_options import CommonOptions, common_options, json_
 from locus_plugin_cli.doctor import examine, examine_named, examine_plugin
 from locus_plugin_cli.failures import explain_error
 from locus_plugin_cli.output import Output, print_json, print_rows, say
-from locus_plugin_cli.plugin_listing import describe_plugin, list_calls, list_plugins
+from locus_plugin_cli.plugin_listing import Row, describe_plugin, list_calls, list_plugins
 from locus_plugin_cli.project import Project
-from locus_plugin_cli.streams import print_error
+from locus_plugin_cli.streams import print_error, standard
 
 __all__ = ["plugins"]
 
@@ -29,7 +29,7 @@ _verbose = click.option("-v", "--verbose", is_flag=True, help="Show the tracebac
 @common_options
 @click.pass_context
 def plugins(ctx: click.Context, *, as_json: bool, verbose: bool) -> int:
-    """List the installed plugins: which are active here, and why others are not.
+    """List the installed plugins: which are active here, why others are not, and where each comes from.
 
     Exit status: 0, or 2 when the configuration is wrong.
     """
@@ -48,13 +48,23 @@ def plugins(ctx: click.Context, *, as_json: bool, verbose: bool) -> int:
     if as_json:
         print_json([attrs.asdict(row) for row in rows])
         return code
-    print_rows(
-        ("NAME", "VERSION", "STATUS", ""),
-        [(r.name, r.version, f"{r.status}{' guard' if r.guard else ''}", r.detail or r.summary) for r in rows],
-    )
+    _print_list(rows)
     if verbose:
         _traces([(row.name, row.trace) for row in rows])
     return code
+
+
+def _print_list(rows: list[Row]) -> None:
+    """One line each for programs; for a person where it comes from stands below what it is."""
+    cells = [(r.name, r.version, f"{r.status}{' guard' if r.guard else ''}", r.detail or r.summary) for r in rows]
+    origins = [(r.distribution, r.file, ", ".join(r.provides)) for r in rows]
+    if standard().out.is_terminal:
+        below = [f"{', '.join(filter(None, (o[0], o[1])))}{f' provides {o[2]}' if o[2] else ''}" for o in origins]
+        print_rows(
+            ("NAME", "VERSION", "STATUS", ""), [(*c[:3], f"{c[3]}\n{b}") for c, b in zip(cells, below, strict=True)]
+        )
+    else:
+        print_rows((), [(*c, *o) for c, o in zip(cells, origins, strict=True)])
 
 
 @plugins.command()
@@ -76,9 +86,9 @@ def show(ctx: click.Context, *, name: str, as_json: bool) -> int:
         return code
     out = Output()
     out.piece(f"{known['name']} {known['version']}\n{known['summary']}\n")
-    for key in ("api", "guard", "after", "hook_timeout", "buffers"):
+    for key in ("distribution", "file", "api", "guard", "after", "hook_timeout", "buffers"):
         value = known[key]
-        if value not in (False, None, []):
+        if value not in (False, None, [], ""):
             out.piece(f"{key}: {', '.join(value) if isinstance(value, list) else value}\n")
     for key in ("provides", "compat_paths", "keywords"):
         if known[key]:
