@@ -122,8 +122,6 @@ class SegmentContext:
     #: Whether tokens or dollars are limited, here or above.
     is_limited: bool = field(init=False)
     call_limits: CallLimits = field(init=False)
-    #: How many levels of children there may still be below this run, as it and all above it see it.
-    levels_below: int = field(init=False)
     #: Whether anybody decides about calls, and wraps tool bodies.
     has_deciders: bool = field(init=False)
     has_tool_wrappers: bool = field(init=False)
@@ -176,8 +174,6 @@ class SegmentContext:
         bounds = self.bounds
         self.is_limited = self.account is not None or bounds.tokens is not None or bounds.dollars is not None
         self.call_limits = runtime.call_limits
-        levels = runtime.call_limits.levels
-        self.levels_below = levels if self.parent is None else min(levels, self.parent.levels_below - 1)
         self.has_deciders, self.has_tool_wrappers = runtime.has_deciders, runtime.has_tool_wrappers
         self.health = HookHealth(self._emit_failure)
         self._listeners = runtime.hooks.listeners
@@ -444,18 +440,6 @@ class SegmentContext:
         """The onion around a tool body."""
         impls = self.runtime.hooks.impls("locus_wrap_tool_call")
         return onion(impls, core, after=(self,), returns=CallOutcome, health=self.health)
-
-    def check_depth(self) -> None:
-        """Refuse to start a child below the last level.
-
-        Raises:
-            BudgetExceeded: no level is left, here or above.
-        """
-        if self.levels_below < 1:
-            raise BudgetExceeded(
-                "max_depth",
-                "no child run was started: this run is on the last level that max_depth, here or above it, allows",
-            )
 
     def reserve(self, ordinals: Sequence[int]) -> list[Account]:
         """Split what is left among the calls of a turn that may start a child; gives each one's account."""

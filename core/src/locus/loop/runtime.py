@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field
 
-from locus.core.errors import ConfigError, NothingToResume
+from locus.core.errors import BudgetExceeded, ConfigError, NothingToResume
 from locus.core.frozen import EMPTY, frozen
 from locus.core.lazy import Lazy
 from locus.core.state import AgentState
@@ -171,7 +171,7 @@ class AgentRuntime(AgentParts[SegmentContext]):
             before = await JournalHost.peek(store, thread_id)
             if before is None:
                 check_budget(granted)
-                parent.check_depth()
+                _check_depth(parent)
             if before is not None:
                 # The child's own journal remembers it: a finished child is not run again, an asking one still asks.
                 active.host = before
@@ -207,6 +207,21 @@ class AgentRuntime(AgentParts[SegmentContext]):
                 run.cancel_now(reason)
                 found += 1
         return found
+
+
+def _check_depth(run: SegmentContext) -> None:
+    """Refuse a child below the last level that an agent allows, this run's or one above.
+
+    Raises:
+        BudgetExceeded: no level is left.
+    """
+    above: SegmentContext | None = run
+    depth = 1
+    while above is not None:
+        if depth > above.runtime.call_limits.levels:
+            reason = "no child run was started: this run is on the last level that max_depth, here or above it, allows"
+            raise BudgetExceeded("max_depth", reason)
+        above, depth = above.parent, depth + 1
 
 
 def _nodes(hooks: HookTable) -> dict[Node, NodeFunction]:
