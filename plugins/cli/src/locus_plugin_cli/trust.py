@@ -150,11 +150,10 @@ class TrustStore:
             self._folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._folder.mkdir(mode=0o700, exist_ok=True)
             number = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            try:
-                os.write(number, text.encode())
-                os.fsync(number)
-            finally:
-                os.close(number)
+            with os.fdopen(number, "w", encoding="utf-8") as opened:
+                opened.write(text)
+                opened.flush()
+                os.fsync(opened.fileno())
             fresh.replace(entry)
         except OSError as e:
             with suppress(OSError):
