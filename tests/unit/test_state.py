@@ -19,7 +19,7 @@ from locus.core.errors import CheckpointError, CheckpointTooNew, NotSerialisable
 from locus.core.executions import QUESTIONS
 from locus.core.frozen import FrozenDict
 from locus.core.journal import apply, delta
-from locus.core.messages import Message, Role, TextBlock, ToolCall, ToolResult, plugin_message
+from locus.core.messages import Message, Role, TextBlock, ToolCall, ToolResult, Usage, plugin_message
 from locus.core.state import SCHEMA, AgentState, ReasoningStep, ToolExecution
 
 
@@ -99,10 +99,27 @@ def test_tokens_are_counted_in_whole_numbers(name: str, value: Any) -> None:
         AgentState().with_token_usage(**{name: value})
 
 
-@pytest.mark.parametrize("cost", [-0.1, math.nan, True, "3", None], ids=repr)
+@pytest.mark.parametrize("cost", [-0.1, math.nan, True, "3"], ids=repr)
 def test_dollars_are_a_number_and_never_negative(cost: Any) -> None:
-    with pytest.raises(ValueError, match=f"cost must be a number of dollars, 0 or more, got {cost!r}"):
+    with pytest.raises(ValueError, match=f"cost must be a number of dollars, 0 or more, or None, got {cost!r}"):
         AgentState().with_token_usage(cost=cost)
+
+
+@pytest.mark.parametrize(
+    ("costs", "known"),
+    [([], None), ([None], None), ([0.0], 0.0), ([None, 0.0], 0.0), ([0.0, None], 0.0), ([0.5, None, 0.0], 0.5)],
+)
+def test_a_known_price_of_zero_is_not_an_unknown_one(costs: list[float | None], known: float | None) -> None:
+    state = AgentState()
+    for cost in costs:
+        state = state.with_usage(Usage(prompt_tokens=1, cost=cost))
+    assert state.usage.cost == known
+    assert AgentState.from_checkpoint(state.to_checkpoint()).usage.cost == known
+    assert (state.usage - Usage()).cost == known
+
+
+def test_a_state_of_before_prices_were_known_to_be_zero_keeps_its_dollars() -> None:
+    assert AgentState(cost=0.25).usage.cost == 0.25
 
 
 def test_a_state_cannot_be_changed() -> None:

@@ -172,7 +172,7 @@ def _facts(result: AgentResult[Any]) -> list[tuple[str, str]]:
         facts.append(("error", _line(result.ending.error_text or str(result.error))))
     used, calls = result.usage, len(result.state.tool_executions)
     cached = f" ({used.cached_tokens:,} cached)" if used.cached_tokens else ""
-    cost = f", ${used.cost:.4g}" if used.cost else ""
+    cost = f", ${used.cost:.4g}" if used.cost is not None else ""
     tokens = f"{used.prompt_tokens:,} tokens in{cached}, {used.completion_tokens:,} out{cost}"
     turns = f"{result.iterations} iteration{'' if result.iterations == 1 else 's'}"
     facts.append(("usage", f"{turns}, {tokens}"))

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import locus_plugin_timetravel as timetravel
-from locus import Agent, ConfigError, Usage, tool
+from locus import Agent, ConfigError, ToolContext, Usage, tool
 from locus.core.events import event_from_json, event_to_json
 from locus.core.termination import CostLimit, MaxIterations
 from locus.hooks.builtin import PricingHook as FromTheWindow
@@ -113,6 +113,29 @@ async def test_local_models_are_free_when_the_user_says_so_and_that_is_known() -
     result, _ = await run(model, pricing=free, termination=CostLimit(0.01) | MaxIterations(9))
     assert result.stop_reason == "NoToolCalls"
     assert result.reports["pricing"] == PricingReport(cost=0.0, priced=2)
+
+
+async def test_a_known_zero_is_zero_wherever_dollars_are_told() -> None:
+    """Given a free model, then result, usage, a child's usage, a resume and a new turn say 0.0, and not "unknown"."""
+    free = Price(prompt=0.0, completion=0.0)
+
+    @tool
+    async def ask(ctx: ToolContext) -> str:
+        """Ask a child."""
+        child: Agent[Any, Any] = Agent(ScriptedModel("Hm.", price=free))
+        return str((await ctx.run_child(child, "?")).usage.cost)
+
+    store = MemoryStore()
+    agent: Agent[Any, Any] = Agent(
+        ScriptedModel(call("ask"), "Done.", "Again.", price=free), tools=[ask], checkpointer=store
+    )
+    result = await agent.run("Hi.", thread_id="t")
+    assert result.state.tool_executions[0].result == "0.0"
+    assert (result.cost, result.usage.cost) == (0.0, 0.0)
+    assert "$0" in str(result)
+    assert (await agent.run("And?", thread_id="t")).cost == 0.0
+    unknown: Agent[Any, Any] = Agent(ScriptedModel("Hi."))
+    assert (await unknown.run("Hi.")).cost is None
 
 
 # -- what is not known --------------------------------------------------------------------------------

@@ -355,14 +355,14 @@ class Usage:
 
     def __sub__(self, earlier: Usage) -> Usage:
         """What was used since, never less than nothing."""
-        cost = (self.cost or 0.0) - (earlier.cost or 0.0)
+        cost = None if self.cost is None else max(0.0, self.cost - (earlier.cost or 0.0))
         return Usage(
             prompt_tokens=max(0, self.prompt_tokens - earlier.prompt_tokens),
             completion_tokens=max(0, self.completion_tokens - earlier.completion_tokens),
             cached_tokens=max(0, self.cached_tokens - earlier.cached_tokens),
             cache_write_tokens=max(0, self.cache_write_tokens - earlier.cache_write_tokens),
             reasoning_tokens=max(0, self.reasoning_tokens - earlier.reasoning_tokens),
-            cost=cost if cost > 0 else None,
+            cost=cost,
             estimated_tokens=max(0, self.estimated_tokens - earlier.estimated_tokens),
         )
 

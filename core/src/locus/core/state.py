@@ -189,6 +189,7 @@ class AgentState:
             `Usage`.
         token_budget: what ``TokenLimit()`` without an argument compares with, or None.
         cost: dollars spent on calls whose price is known.
+        priced: whether there was such a call; a known price of zero is not an unknown one.
         errors: messages of tool and model errors of this run.
         metadata: free-form data of the application, deep-frozen; what has no JSON form is refused.
         active_seconds: time the run was at work; waiting for a person and downtime excluded.
@@ -218,6 +219,7 @@ class AgentState:
     estimated_tokens_used: int = field(default=0, validator=_not_negative)
     token_budget: int | None = None
     cost: float = 0.0
+    priced: bool = False
     errors: tuple[str, ...] = field(default=(), converter=_texts)
     metadata: FrozenDict[str, Any] = field(default=EMPTY, converter=_metadata)
     active_seconds: float = 0.0
@@ -333,9 +335,9 @@ class AgentState:
         completion_tokens: int = 0,
         cached_tokens: int = 0,
         estimated_tokens: int = 0,
-        cost: float = 0.0,
+        cost: float | None = None,
     ) -> AgentState:
-        """Tokens and dollars of one more call, added to the totals.
+        """Tokens and dollars of one more call, added to the totals; None where the price is not known.
 
         Raises:
             ValueError: a number of tokens is not an integer, or something is negative or NaN.
@@ -347,14 +349,15 @@ class AgentState:
             ("estimated_tokens", estimated_tokens),
         ):
             _refuse_unless_counted(name, value)
-        if isinstance(cost, bool) or not isinstance(cost, int | float) or not cost >= 0:
-            raise ValueError(f"cost must be a number of dollars, 0 or more, got {cost!r}")
+        if isinstance(cost, bool) or not (cost is None or (isinstance(cost, int | float) and cost >= 0)):
+            raise ValueError(f"cost must be a number of dollars, 0 or more, or None, got {cost!r}")
         return self._with(
             prompt_tokens_used=self.prompt_tokens_used + prompt_tokens,
             completion_tokens_used=self.completion_tokens_used + completion_tokens,
             cached_tokens_used=self.cached_tokens_used + cached_tokens,
             estimated_tokens_used=self.estimated_tokens_used + estimated_tokens,
-            cost=self.cost + cost,
+            cost=self.cost + (cost or 0.0),
+            priced=self.priced or cost is not None,
         )
 
     def with_usage(self, usage: Usage) -> AgentState:
@@ -364,7 +367,7 @@ class AgentState:
             completion_tokens=usage.completion_tokens,
             cached_tokens=usage.cached_tokens,
             estimated_tokens=usage.estimated_tokens,
-            cost=usage.cost or 0.0,
+            cost=usage.cost,
         )
 
     def with_answer(self, message: Message, step: ReasoningStep, usage: Usage, fault: str = "") -> AgentState:
@@ -383,6 +386,7 @@ class AgentState:
             cached_tokens_used=self.cached_tokens_used + usage.cached_tokens,
             estimated_tokens_used=self.estimated_tokens_used + usage.estimated_tokens,
             cost=self.cost + (usage.cost or 0.0),
+            priced=self.priced or usage.cost is not None,
         )
 
     def with_results(self, messages: Iterable[Message], executions: Iterable[ToolExecution]) -> AgentState:
@@ -468,7 +472,7 @@ class AgentState:
             completion_tokens=self.completion_tokens_used,
             cached_tokens=self.cached_tokens_used,
             estimated_tokens=self.estimated_tokens_used,
-            cost=self.cost or None,
+            cost=self.cost if self.priced or self.cost else None,
         )
 
     @property
