@@ -115,7 +115,7 @@ async def test_local_models_are_free_when_the_user_says_so_and_that_is_known() -
     assert result.reports["pricing"] == PricingReport(cost=0.0, priced=2)
 
 
-async def test_a_known_zero_is_zero_wherever_dollars_are_told() -> None:
+async def test_a_known_zero_is_zero_in_all_totals() -> None:
     """Given a free model, then result, usage, a child's usage, a resume and a new turn say 0.0, and not "unknown"."""
     free = Price(prompt=0.0, completion=0.0)
 

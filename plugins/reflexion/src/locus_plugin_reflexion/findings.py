@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from locus.core.executions import ToolExecution
+from locus.core.state import ToolExecution
 
 __all__ = ["found_nothing"]
 
