@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
 import pytest
@@ -480,6 +481,23 @@ async def test_a_run_that_was_interrupted_continues_without_asking_or_filtering_
     assert len(model.requests) == 2
     assert clean(repr(await store.read("t")))
     (await timetravel.replay(agent, "t")).raise_for_difference()
+
+
+@pytest.mark.parametrize(("size", "beside"), [(1_000, False), (30_000, True)])
+async def test_a_long_text_is_scanned_beside_the_loop(size: int, beside: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    hook, threads = GuardrailsHook(), set[tuple[str, bool]]()
+    scan, loop = hook._scanner.findings, threading.get_ident()
+
+    def findings(text: str, place: Any, tool: str = "") -> Any:
+        if len(text) >= size:
+            threads.add((place, threading.get_ident() != loop))
+        return scan(text, place, tool)
+
+    monkeypatch.setattr(hook._scanner, "findings", findings)
+    text = f"{SECRETS[0]} " + "word " * (size // 5)
+    told = await run(ScriptedModel(call("read", what=text), text), text, Tools(text), guardrails=False, hooks=[hook])
+    assert threads == {(place, beside) for place in ("prompt", "arguments", "result", "answer")}
+    assert clean(told.everything + told.seen)
 
 
 async def test_parallel_runs_count_for_themselves() -> None:

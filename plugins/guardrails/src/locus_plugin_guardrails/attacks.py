@@ -30,7 +30,7 @@ _SQL = (
 )
 _SHELL = (
     rf"(?:;|&&|\|\|)\s*{_COMMANDS}(?:\s+(?:[-/~.$'\"]|https?:|\w+[./]\w)|\s*$)",
-    r"(?:;|&&|\|\|)\s*(?:rm|curl|wget|chmod|chown|sudo|mkfs|reboot)\s+\S",
+    r"(?:;|&&|\|\|)\s*(?:rm|chmod|chown|sudo|mkfs|reboot)\s+\S",
     r"\|\s*(?:sudo\s+)?(?:ba|z|k|da)?sh(?:\s+-|\s*$|\s*[;&|])",
     r"\|\s*(?:sudo\s+)?(?:python3?|perl|nc|ncat|tee\s+/\S*)(?:\s+-|\s*$)",
     rf"\$\(\s*{_COMMANDS}\b",
@@ -41,7 +41,8 @@ _SHELL = (
     r"/dev/(?:tcp|udp)/|>\s*/dev/(?:sd|nvme|hd)|:\(\)\s*\{",
 )
 _PATH = (
-    r"(?:^|[^.\w])\.\.[/\\]|\A\s*\.\.\s*\z|\.{4}[/\\]{2}",
+    # One step up in the middle of a sentence is prose.
+    r"(?:^|[^.\w\s])\.\.[/\\]|\.\.[/\\]+\.\.(?:[/\\]|$)|\A\s*\.\.\s*\z|\.{4}[/\\]{2}",
     r"%25(?:2e|2f|5c)",
     r"\.\.(?:%c0%af|%c1%9c|;/)",
     r"\x00",
@@ -63,6 +64,12 @@ _INJECTION = (
     r"\W+(?:\w+\W+){0,2}(?:instructions?|prompts?|rules?|directions?|guidelines?|commands?)",
     r"\byou\s+(?:are\s+now|must\s+now|will\s+now)\s+(?:act|behave|respond|in\b|an?\b|the\b|call|use|send)",
     r"\b(?:new|updated|real)\s+(?:system\s+)?(?:instructions?|prompt)\s*:",
+    # The templates of AgentDojo, https://github.com/ethz-spylab/agentdojo (attacks/)
+    r"</?information>|\bthis\s+is\s+an?\s+important\s+message\s+from\s+(?:me|the)\b",
+    r"\bbefore\s+you\s+(?:can\s+)?(?:solve|finish|continue|complete|start)\W+(?:\w+\W+){0,12}(?:please\W+)?(?:do|follow)\W+the\s+following",
+    r"\bonly\s+follow\s+the(?:se)?\s+following\b|\bimportant\s*!{2,}",
+    r"<?\b(?:system|admin|developer)\s+(?:message|notice|override)\s*[:>]",
+    r"(?:^|[\s\"'])TODO:\s+(?:please\s+)?(?:send|forward|transfer|pay|e-?mail|post|delete|visit|click|invite|book|reserve|make|create|update|say)\b",
     r"\b(?:do\s+not|don't|never)\s+(?:tell|inform|mention\s+(?:this\s+)?to)\s+the\s+user\b",
 )
 

@@ -13,6 +13,8 @@ DEFAULT_RULES: tuple[Rule, ...] = (
     Rule(name="ssn", detector="ssn"),
     Rule(name="iban", detector="iban"),
     Rule(name="ip", detector="ip"),
+    Rule(name="id", detector="id"),
+    Rule(name="address", detector="address"),
     Rule(name="key", detector="key", where=("prompt", "result", "answer")),
     # A key in an argument is on its way out.
     Rule(name="key_sent", detector="key", where=("arguments",), action="block"),

@@ -17,7 +17,7 @@ from stdnum import iban, luhn, numdb
 from stdnum.us import ssn
 
 from locus.core import Pattern
-from locus_plugin_guardrails import attacks, credentials
+from locus_plugin_guardrails import attacks, credentials, identities
 
 __all__ = ["DETECTORS", "Detector", "Span"]
 
@@ -30,6 +30,7 @@ _LIKE_SSN = Pattern(r"[0-9]{3}[ \t.-]{1,2}[0-9]{2}[ \t.-]{1,2}[0-9]{4}")
 _DOTTED = Pattern(r"[0-9]+(?:\.[0-9]+){3,}")
 _COLONS = Pattern(r"[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}")
 _EMAIL = Pattern(r"""(?:[\pL\pN._%+'!#$*^~-]+|"[^"\n]{1,64}")@(?:[\pL\pN-]+\.)+(?:\pL{2,}|[xX][nN]--[A-Za-z0-9-]+)""")
+_USER = Pattern(r"://[^/\s:@]*:$")
 _IBAN = Pattern(r"[A-Za-z]{2}[0-9]{2}")
 _INTERNATIONAL = Pattern(r"\+ ?\(?[0-9]")
 _NATIONAL = Pattern(r"\(?[2-9][0-9]{2}\)?[ .-]{1,2}[2-9][0-9]{2}[ .-][0-9]{4}")
@@ -45,12 +46,14 @@ def _outside(text: str, start: int, end: int, also: str = "_") -> bool:
 
 
 def email(text: str) -> Iterator[Span]:
-    """E-mail addresses; ``git@host:path`` is not one."""
+    """E-mail addresses; ``git@host:path`` and ``ssh://git@host`` are not."""
     if "@" not in text:
         return
     for start, end in _EMAIL.spans(text):
-        if text.startswith("git@", start) and text[end : end + 1] == ":":
+        if text.startswith("git@", start) and (text[end : end + 1] == ":" or text[max(0, start - 3) : start] == "://"):
             continue
+        if text[start - 1 : start] == ":" and _USER.matches(text[max(0, start - 100) : start]):
+            continue  # the password and the host of an address
         yield start, end
 
 
@@ -125,7 +128,9 @@ def social_security(text: str) -> Iterator[Span]:
         for a, b, c in zip(groups, groups[1:], groups[2:], strict=False):
             sizes = (a[1] - a[0], b[1] - b[0], c[1] - c[0])
             number = "-".join(text[slice(*group)] for group in (a, b, c))
-            if sizes == (3, 2, 4) and ssn.is_valid(number) and _outside(text, a[0], c[1]):
+            if sizes != (3, 2, 4) or text[a[1] : b[0]] != text[b[1] : c[0]]:
+                continue
+            if ssn.is_valid(number) and _outside(text, a[0], c[1]):
                 yield a[0], c[1]
     if "s" in text or "S" in text:
         for start, end in _NAMED_SSN.spans(text, 1):
@@ -172,6 +177,7 @@ def phone(text: str) -> Iterator[Span]:
     for start, end in _NATIONAL.spans(text):
         if _outside(text, start, end, "_-+.") and _is_dialable(text[start:end], "US", exactly=True):
             yield start, end
+    yield from identities.national_phone(text)
 
 
 def _international(text: str, start: int) -> int | None:
@@ -238,9 +244,11 @@ def _global(address: str) -> bool:
 #: By the names that rules use.
 DETECTORS: Mapping[str, Detector] = MappingProxyType(
     {
+        "address": identities.address,
         "card": card,
         "email": email,
         "iban": bank_account,
+        "id": identities.identity,
         "injection": attacks.injection,
         "ip": network_address,
         "key": credentials.keys,

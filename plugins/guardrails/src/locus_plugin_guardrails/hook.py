@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import anyio.to_thread
 from attrs import evolve
 
 from locus.core.errors import ModelError
@@ -18,7 +19,7 @@ from locus.core.state import AgentState
 from locus.models import ModelRequest, ModelResponse
 from locus.plugin import Accept, Allow, Cancel, Hook, Interrupt, Option, Reject, Revise, RunContext, StashKey, hookimpl
 from locus_plugin_guardrails.events import GuardrailEvent
-from locus_plugin_guardrails.inspection import Inspection
+from locus_plugin_guardrails.inspection import Inspection, characters
 from locus_plugin_guardrails.report import Tally
 from locus_plugin_guardrails.rule import Place
 from locus_plugin_guardrails.scanner import Scanner, is_mentioned, words_finder
@@ -28,6 +29,17 @@ __all__ = ["GuardrailsHook"]
 
 _TALLY: StashKey[Tally] = StashKey("guardrails")
 _NONE = "Error: None"
+
+
+#: Characters that are scanned on the event loop; more are scanned beside it, in a thread.
+_MOST_ON_LOOP = 20_000
+
+
+async def _scan(inspect: Callable[[Any], Any], value: Any) -> Any:
+    """What an inspection makes of a value, without holding up the loop."""
+    if characters(value) <= _MOST_ON_LOOP:
+        return inspect(value)
+    return await anyio.to_thread.run_sync(inspect, value)
 
 
 class GuardrailsHook(Hook):
@@ -53,9 +65,11 @@ class GuardrailsHook(Hook):
     async def locus_filter_input(self, prompt: Message, run: RunContext) -> Message | Cancel | None:
         """Redact a turn of the user's, or refuse it."""
         passage = self._passage("prompt")
-        passed = passage.message(prompt)
-        if self._allowed is not None and not passage.blocked and not is_mentioned(prompt.text, self._allowed):
-            passage.did["topics", "prompt", "block"] = 1
+        passed = await _scan(passage.message, prompt)
+        allowed = self._allowed
+        if allowed is not None and not passage.blocked:
+            mentioned = await _scan(lambda text: is_mentioned(text, allowed), prompt.text)
+            passage.did.update({} if mentioned else {("topics", "prompt", "block"): 1})
         await self._note(passage, run)
         if passage.blocked:
             return Cancel(f"guardrails refuse the prompt: {', '.join(passage.blocked)}")
@@ -78,7 +92,7 @@ class GuardrailsHook(Hook):
             raise
         message = response.message
         passage = self._passage("answer")
-        passed = passage.message(message)
+        passed = await _scan(passage.message, message)
         if passage.blocked:
             withheld = TextBlock(" ".join(f"[withheld: {name}]" for name in passage.blocked))
             passed = evolve(passed, content=(withheld, *passed.tool_calls), extras={})
@@ -92,7 +106,7 @@ class GuardrailsHook(Hook):
 
     async def _call(self, call: ToolCall, run: RunContext) -> ToolCall:
         passage = self._passage("arguments", call.name)
-        passed = passage.call(call)
+        passed = await _scan(passage.call, call)
         await self._note(passage, run, passed)
         return passed
 
@@ -127,7 +141,7 @@ class GuardrailsHook(Hook):
         # A default is the program's, not the model's: only what the model wrote is looked at.
         asked = [each.arguments for each in run.state.unanswered if each.id == call.id]
         written = {name: v for name, v in call.arguments.items() if not asked or any(name in each for each in asked)}
-        passage.data(written)
+        await _scan(passage.data, written)
         if not passage.unclean and not self._scanner.has_mark(written):
             return Allow()
         why = ", ".join(passage.unclean) or "blocked arguments"
@@ -148,7 +162,7 @@ class GuardrailsHook(Hook):
             raise
         passage = self._passage("result", call.name)
         content = outcome.content
-        passed = passage.text(content) if isinstance(content, str) else passage.blocks(content)
+        passed = await _scan(passage.text if isinstance(content, str) else passage.blocks, content)
         await self._note(passage, run, call)
         execution = outcome.execution
         if passage.blocked:
@@ -160,18 +174,17 @@ class GuardrailsHook(Hook):
             return outcome
         again = self._passage("result", call.name)
         if execution.result is not None:
-            execution = evolve(
-                execution, result=passed if execution.result == content else again.text(execution.result)
-            )
+            same = execution.result == content
+            execution = evolve(execution, result=passed if same else await _scan(again.text, execution.result))
         if execution.error is not None:
-            execution = evolve(execution, error=again.text(execution.error))
+            execution = evolve(execution, error=await _scan(again.text, execution.error))
         return evolve(outcome, content=passed, execution=execution)
 
     @hookimpl
     async def locus_filter_progress(self, message: str, call: ToolCall, run: RunContext) -> str:
         """Redact what a tool says of its progress, or withhold it."""
         passage = self._passage("result", call.name)
-        passed = passage.text(message)
+        passed = await _scan(passage.text, message)
         await self._note(passage, run, call)
         return f"[withheld: {passage.blocked[0]}]" if passage.blocked else passed
 

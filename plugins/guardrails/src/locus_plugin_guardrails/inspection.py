@@ -16,9 +16,12 @@ from locus_plugin_guardrails.report import Did
 from locus_plugin_guardrails.rule import Place
 from locus_plugin_guardrails.scanner import Finding, Scanner
 
-__all__ = ["Inspection"]
+__all__ = ["Inspection", "characters"]
 
 E = TypeVar("E", TextBlock, ThinkingBlock)
+
+#: The fields that hold text, of messages, blocks and calls.
+_TEXTS = ("content", "text", "name", "arguments", "malformed", "data", "extras", "url")
 
 
 class Inspection:
@@ -177,6 +180,17 @@ class Inspection:
         if not self.did:
             return call
         return evolve(call, name=name, arguments=arguments, malformed=malformed, extras=extras)
+
+
+def characters(value: Any) -> int:
+    """How many characters of text a value holds: a message, blocks, a call, plain data."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return sum(characters(key) + characters(item) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return sum(map(characters, value))
+    return sum(characters(getattr(value, name, None)) for name in _TEXTS) if hasattr(value, "__attrs_attrs__") else 0
 
 
 def _plain(value: Any) -> Any:
