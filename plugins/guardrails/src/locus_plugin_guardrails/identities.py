@@ -151,6 +151,13 @@ def _exists(number: str, region: str) -> bool:
 
 # -- addresses ----------------------------------------------------------------------------------------
 
+#: One cheap pass finds whether any street is named: most texts need no second one.
+_STREET = Pattern(
+    r"[ \t](?:St|Street|Ave|Avenue|Rd|Road|Ln|Lane|Dr|Drive|Blvd|Boulevard|Terrace|Ct|Court|Pl|Place|Sq|Square|Way|Loop|Pkwy|"
+    r"Parkway|Close|Crescent|Hwy|Highway|rue|avenue|av|boulevard|bd|place|chemin|impasse|allée|quai)[^\pL]"
+    r"|(?:[sS]traße|[sS]trasse|[sS]tr\.|[wW]eg|[pP]latz|[gG]asse|[aA]llee|[sS]traat|[lL]aan)[ \t]+[0-9]"
+    r"|\b(?:Via|Viale|Piazza|Corso|Calle|Avenida|Avda\.|Plaza|Paseo|Rua)[ \t]"
+)
 #: A house, a street that is called one, and the postal code of its town: without all three it is a place, not a home.
 _ADDRESSES = Pattern(
     r"\b[0-9]{1,5}[A-Za-z]?[ \t]+(?:[\pL.'-]+[ \t]+){0,4}(?:Street|St|Avenue|Ave|Road|Rd|Lane|Ln|Drive|Dr|Boulevard|Blvd|"
@@ -168,4 +175,4 @@ _ADDRESSES = Pattern(
 
 def address(text: str) -> Iterator[tuple[int, int]]:
     """Postal addresses: a house, its street, and a postal code."""
-    return _ADDRESSES.spans(text)
+    return _ADDRESSES.spans(text) if _STREET.matches(text) else iter(())
