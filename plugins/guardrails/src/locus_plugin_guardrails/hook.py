@@ -8,13 +8,13 @@ filter. A call is looked at once more before its body runs.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio.to_thread
 from attrs import evolve
 
 from locus.core.errors import ModelError
-from locus.core.messages import Message, TextBlock, ToolCall
+from locus.core.messages import Block, Message, TextBlock, ToolCall
 from locus.core.state import AgentState
 from locus.models import ModelRequest, ModelResponse
 from locus.plugin import Accept, Allow, Cancel, Hook, Interrupt, Option, Reject, Revise, RunContext, StashKey, hookimpl
@@ -30,12 +30,15 @@ __all__ = ["GuardrailsHook"]
 _TALLY: StashKey[Tally] = StashKey("guardrails")
 _NONE = "Error: None"
 
+T = TypeVar("T")
+R = TypeVar("R")
+
 
 #: Characters that are scanned on the event loop; more are scanned beside it, in a thread.
 _MOST_ON_LOOP = 20_000
 
 
-async def _scan(inspect: Callable[[Any], Any], value: Any) -> Any:
+async def _scan(inspect: Callable[[T], R], value: T) -> R:
     """What an inspection makes of a value, without holding up the loop."""
     if characters(value) <= _MOST_ON_LOOP:
         return inspect(value)
@@ -162,7 +165,11 @@ class GuardrailsHook(Hook):
             raise
         passage = self._passage("result", call.name)
         content = outcome.content
-        passed = await _scan(passage.text if isinstance(content, str) else passage.blocks, content)
+        passed: str | tuple[Block, ...]
+        if isinstance(content, str):
+            passed = await _scan(passage.text, content)
+        else:
+            passed = await _scan(passage.blocks, content)
         await self._note(passage, run, call)
         execution = outcome.execution
         if passage.blocked:
