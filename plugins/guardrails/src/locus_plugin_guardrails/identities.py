@@ -1,7 +1,7 @@
 """Numbers of identity papers, telephone numbers as a country writes them, and postal addresses.
 
-Each is found by the word that stands before it, and judged by what its country says of it: a nine-digit number is a
-passport's only where somebody calls it one. Check digits are python-stdnum's.
+Each is found by the word before it, and judged by the rules of its country: nine digits are the number of a passport only
+behind the word passport. Check digits are verified by python-stdnum.
 """
 
 # ruff: noqa: E501, RUF001  # patterns are tables
