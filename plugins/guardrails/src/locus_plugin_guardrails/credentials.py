@@ -93,7 +93,7 @@ KEYS = {
     "pulumi": r"\bpul-[a-f0-9]{40}\b",
     # https://the.earth.li/~sgtatham/putty/0.83/htmldoc/AppendixC.html
     "putty": r"(?s)Private-Lines: [0-9]{1,3}\s+([A-Za-z0-9+/=\s]{40,})",
-    # https://pypi.org/help/#apitoken
+    # PyPI, "API tokens" in its help
     "pypi": r"\bpypi-[A-Za-z0-9_-]{40,}",
     "replicate": r"\br8_[A-Za-z0-9]{37,}",
     "rubygems": r"\brubygems_[a-f0-9]{48}\b",
