@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -87,6 +89,46 @@ async def test_a_decider_that_guards_a_run_decides_about_the_calls_of_its_childr
     assert bodies["pay"] == 0
     assert results(result) == ["NoToolCalls: tried: ['Error: Rejected: too much']"]
     assert limit.asked == ["ask", "pay"]
+
+
+class WithSession(Limit):
+    """Decides with what its session holds open for the run, and brings a tool."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: dict[str, str] = {}
+
+    @hookimpl
+    @asynccontextmanager
+    async def locus_run_session(self, run: RunContext) -> AsyncIterator[list[Any]]:
+        @tool
+        async def look_up(word: str) -> str:
+            """Look a word up."""
+            return word
+
+        self.open[run.run_id] = "open"
+        yield [look_up]
+        del self.open[run.run_id]
+
+    def on_tool_call(self, call: ToolCall, run: RunContext) -> Reject | None:
+        assert self.open[run.run_id] == "open"
+        return super().on_tool_call(call, run)
+
+
+async def test_a_guard_has_its_session_in_the_children_too_where_it_brings_no_tools() -> None:
+    limit, model = WithSession(), ScriptedModel(call("pay", usd=100), call("look_up", word="x"), "tried")
+    child = Agent[Any, str](model, tools=[pay])
+    result = await boss(child, limit).run("x")
+    [told] = results(result)
+    assert told.startswith("NoToolCalls: tried: ['paid 100', \"Error: UnknownTool")
+    assert (limit.asked, limit.open) == (["ask", "pay"], {})
+
+
+async def test_a_guard_that_both_have_opens_one_session_a_run() -> None:
+    limit = WithSession()
+    child = Agent[Any, str](ScriptedModel(call("look_up", word="x"), "done"), hooks=[limit])
+    result = await boss(child, limit).run("x")
+    assert results(result) == ["NoToolCalls: done: ['x']"]
 
 
 async def test_a_hook_that_is_not_a_guard_concerns_its_own_run_only() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
+from copy import copy
 from typing import Any
 
 import pytest
 
 from locus.core import codec
-from locus.core.frozen import FrozenDict
+from locus.core.frozen import FrozenDict, freeze
 from locus.core.messages import (
     MediaBlock,
     Message,
@@ -100,6 +102,16 @@ def test_what_a_block_holds_is_frozen_all_the_way_down() -> None:
         assert held == {"list": (1, {"set": {2}})}
         assert type(held) is type(held["list"][1]) is FrozenDict
         assert type(held["list"][1]["set"]) is frozenset
+
+
+def test_what_was_frozen_is_not_looked_through_again() -> None:
+    by_hand: FrozenDict[str, Any] = FrozenDict(list=[1])
+    frozen = freeze(by_hand)
+    assert frozen == {"list": (1,)}
+    assert freeze(frozen) is frozen
+    assert freeze({"in": frozen})["in"] is frozen
+    assert freeze(FrozenDict({**frozen, "more": [2]})) == {"list": (1,), "more": (2,)}
+    assert pickle.loads(pickle.dumps(frozen)) == copy(frozen) == frozen
 
 
 def test_a_result_given_as_a_list_of_blocks_is_frozen_too() -> None:

@@ -300,7 +300,9 @@ def _repr(self: Any) -> str:
 class FrozenDict(dict[K, V]):
     """A dict that refuses to be changed; ``{**frozen, key: value}`` makes a changed copy."""
 
-    __slots__ = ()
+    #: Whether all of it is frozen; set by `freeze`, which need not look again then.
+    __slots__ = ("_is_deep",)
+    _is_deep: bool
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("this mapping is frozen; build a changed copy with {**mapping, key: value}")
@@ -326,6 +328,7 @@ class FrozenDict(dict[K, V]):
 
 
 EMPTY: FrozenDict[str, Any] = FrozenDict()
+EMPTY._is_deep = True
 
 _ATOMS = frozenset({str, int, float, bool, type(None), bytes, datetime, date})
 
@@ -341,16 +344,13 @@ def freeze(value: Any) -> Any:
     kind = type(value)
     if kind in _ATOMS or kind in VALUES:
         return value
-    if kind is FrozenDict:
-        if not value:
-            return value
-        # It may have been made by hand around a list.
-        for item in value.values():
-            if type(item) not in _ATOMS:
-                return FrozenDict({k: freeze(v) for k, v in value.items()})
+    if kind is FrozenDict and getattr(value, "_is_deep", False):
         return value
-    if kind is dict or isinstance(value, Mapping):
-        return FrozenDict({k: v if type(v) in _ATOMS else freeze(v) for k, v in value.items()})
+    if kind is FrozenDict or kind is dict or isinstance(value, Mapping):
+        # A `FrozenDict` may have been made by hand around a list.
+        made = FrozenDict({k: v if type(v) in _ATOMS else freeze(v) for k, v in value.items()})
+        made._is_deep = True
+        return made
     if kind is tuple:
         for item in value:
             if type(item) not in _ATOMS:

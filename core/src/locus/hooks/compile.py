@@ -299,7 +299,8 @@ def _compile_impl(info: HookInfo, impl: HookImpl, entry: _Entry, index: int) -> 
         plugin=entry.name,
         hook=info.name,
         guard=guard,
-        is_inherited=info.name in _INHERITED or (guard and info.family in ("observe", "decide", "review", "wrap")),
+        is_inherited=info.name in _INHERITED
+        or (guard and info.family in ("session", "observe", "decide", "review", "wrap")),
         source=source,
         is_async=is_async,
         timeout=timeout,

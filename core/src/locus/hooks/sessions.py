@@ -190,7 +190,9 @@ class _Session:
                 session.close()  # a coroutine that is not awaited would warn
             raise TypeError(f"returned {session!r:.80}; expected an async context manager, or None")
         async with session as tools:
-            self._tools = tuple(self._check(tool) for tool in tools or ())
+            # A guard of the run above looks at what this run does; it does not change what it can do.
+            brought = () if self._impl.is_from_above else tools or ()
+            self._tools = tuple(self._check(tool) for tool in brought)
             self._ready.set()
             await self._closing.wait()
             self.scope.deadline = anyio.current_time() + CLOSING

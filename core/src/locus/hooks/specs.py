@@ -180,7 +180,8 @@ def locus_run_session(run: RunContext) -> AbstractAsyncContextManager[Iterable[T
 
     The list is kept in the run's state from then on: the model gets the same tools in each iteration, and after
     a resume, wherever that happens. A resumed run opens a session as well; its tools are matched with the list by their
-    ``origin``, and of one that is not there any more each call is an error. A replay opens none.
+    ``origin``, and of one that is not there any more each call is an error. A replay opens none. The session of a guard
+    is opened in the children of its run as well, where it brings no tools.
     """
 
 

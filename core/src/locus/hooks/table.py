@@ -9,7 +9,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from attrs import field
+from attrs import evolve, field
 
 from locus.core.events import Event, HookFailedEvent, ModelChunkEvent
 from locus.core.frozen import frozen
@@ -47,6 +47,7 @@ class Impl:
         hook: the hook's name.
         guard: it fails closed.
         is_inherited: it holds in the children of a run as well.
+        is_from_above: it holds in this run because it does in the run above; its session brings no tools here.
         source: the object that it is a method of, or the module.
         is_async: ``call`` returns an awaitable.
         timeout: seconds after which an async call counts as failed.
@@ -60,6 +61,7 @@ class Impl:
     hook: str
     guard: bool = False
     is_inherited: bool = False
+    is_from_above: bool = False
     source: object = None
     is_async: bool = False
     timeout: float | None = None
@@ -125,7 +127,7 @@ class HookTable:
         for hook, impls in above.hooks.items():
             mine = self.hooks.get(hook, ())
             guards = tuple(
-                impl
+                evolve(impl, is_from_above=True)
                 for impl in impls
                 if impl.is_inherited
                 and impl.plugin not in without

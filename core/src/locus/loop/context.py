@@ -151,6 +151,8 @@ class SegmentContext:
     sink: Sink | None = field(init=False)
     #: Whether there is a listener of events of a kind. Asked often, and mostly answered by no, so it is the look-up
     #: itself.
+    #: The run that started this one, or None.
+    parent_run_id: str | None = field(init=False)
     has_listener: Callable[[type[Event]], object] = field(init=False)
     _listeners: Mapping[type[Event], tuple[Impl, ...]] = field(init=False)
     _cancel: str | None = field(default=None, init=False)
@@ -178,6 +180,7 @@ class SegmentContext:
         self.health = HookHealth(self._emit_failure)
         self._listeners = runtime.hooks.listeners
         self.show_to(self.parent.sink if self.parent is not None else None)
+        self.parent_run_id = None if self.parent is None else self.parent.run_id
         self.clock = runtime.clock
         self._monotonic = self.clock.monotonic
         self._mark = self._monotonic()
@@ -188,11 +191,6 @@ class SegmentContext:
     def run_id(self) -> str:
         """The run's id."""
         return self.host.run_id if self.host is not None else ""
-
-    @property
-    def parent_run_id(self) -> str | None:
-        """The run that started this one, or None."""
-        return self.parent.run_id if self.parent is not None else None
 
     @property
     def rates(self) -> tuple[AskPrice | None, float | None]:

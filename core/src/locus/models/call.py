@@ -323,7 +323,7 @@ class ModelCall:
         self._on_chunk: OnChunk | None = self._take_chunk if run.has_listener(ModelChunkEvent) else None
         self._held: list[Chunk] | None = None
         # What has streamed of the attempt under way.
-        self._pieces: list[Chunk] | None = None if self._on_chunk is None else []
+        self._pieces: list[Chunk] = []
         self.first_chunk = 0.0  # when the first piece of the attempt under way arrived
         self.is_cut = False  # the caller's cancel cut the answer off
         self._answer: Message | None = None
@@ -385,9 +385,8 @@ class ModelCall:
         # Other runs of the tree may have spent since the loop asked. From here to the call nothing else runs.
         if self.run.account is not None and (why := self.run.find_exceeded()) is not None:
             raise BudgetExceeded(why)
-        if self._pieces:
-            self._pieces.clear()
-            self.first_chunk = 0.0
+        self._pieces.clear()
+        self.first_chunk = 0.0
         cancel = self.run.caller_cancel
         block = cancel.enter()
         seconds, watched = self.run.call_limits.model_seconds, None
@@ -404,7 +403,7 @@ class ModelCall:
                 if isinstance(e, ModelError) and e.usage is not None:
                     await self._add_usage(e.usage, "")
                 raise
-            response = cut_response(request, self._pieces or ())
+            response = cut_response(request, self._pieces)
             if self.purpose != "think":
                 await self._add_usage(response.usage, "")
                 raise ModelError(f"the run was cancelled while {self.model.name} answered") from None
@@ -459,17 +458,12 @@ class ModelCall:
 
     def _take_chunk(self, chunk: Chunk) -> Awaitable[Any]:
         self.first_chunk = self.first_chunk or time.perf_counter()
-        if self._pieces is not None:
-            self._pieces.append(chunk)
-        return self._emit_chunk(chunk) if chunk.text else _done()
-
-    def _emit_chunk(self, chunk: Chunk) -> Awaitable[Any]:
-        return self.run.emit_chunk(chunk.text, chunk.kind, self.purpose)
+        self._pieces.append(chunk)
+        return self.run.emit_chunk(chunk.text, chunk.kind, self.purpose) if chunk.text else _done()
 
     async def _hold_chunk(self, chunk: Chunk) -> None:
         self.first_chunk = self.first_chunk or time.perf_counter()
-        if self._pieces is not None:
-            self._pieces.append(chunk)
+        self._pieces.append(chunk)
         if self._held is not None and chunk.text:
             self._held.append(chunk)
 
@@ -477,9 +471,9 @@ class ModelCall:
         """Show what was held back, or the text that a wrapper put in its place."""
         if response.message == self._answer:
             for chunk in held:
-                await self._emit_chunk(chunk)
+                await self.run.emit_chunk(chunk.text, chunk.kind, self.purpose)
         elif response.message.text:
-            await self._emit_chunk(Chunk(response.message.text))
+            await self.run.emit_chunk(response.message.text, "text", self.purpose)
 
 
 async def _done() -> None:
