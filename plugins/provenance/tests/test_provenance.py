@@ -222,3 +222,10 @@ async def test_a_child_without_the_plugin_is_held_to_its_parents_rules() -> None
 def test_the_hook_can_be_given_by_itself() -> None:
     assert ProvenanceHook().settings == ProvenanceSettings()
     assert Agent(ScriptedModel("x"), hooks=[ProvenanceHook(REJECT)])
+
+
+@pytest.mark.parametrize("prompt", ["What do we do on June 13?", "1. Read my mail. 13. Sum it up.", "Meet at 9:13."])
+async def test_a_short_id_is_not_the_users_because_its_digits_are_somewhere_in_the_request(prompt: str) -> None:
+    result = await agent(call("read_inbox"), call("send", to="13")).run(prompt)
+    assert result.stop_reason == "Interrupted"
+    assert ran == {}

@@ -40,6 +40,9 @@ _GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _JOINS_BEFORE, _JOINS_AFTER = frozenset("._-@+"), frozenset("._-@+/")
 
 
+#: Digits of an id that is found in the midst of a text; a shorter one must be the whole of it.
+_SHORTEST_ID = 4
+
 #: The number of an execution of a run above.
 _ABOVE = -1
 
@@ -141,13 +144,15 @@ class Literals:
         for word in _WORD.finditer(text.folded):
             self._places.setdefault(word[0], []).append((text, word.start()))
 
-    def find(self, value: str) -> _Text | None:
+    def find(self, value: str, *, is_whole: bool = False) -> _Text | None:
         """The cleanest text that has the value in it literally, as a whole, and that is not an echo; None without one.
 
-        Of texts that are equally clean it is the first.
+        Of texts that are equally clean it is the first. With ``is_whole`` the value must be all of the text.
         """
         needle = _fold(value)
         hits = list(self._find_all(needle))
+        if is_whole:
+            hits = [text for text in hits if text.folded == needle]
         best: _Text | None = None
         for text in hits:
             if text.is_argument or (best is not None and LEVELS[best.label.reads] <= LEVELS[text.label.reads]):
@@ -156,7 +161,7 @@ class Literals:
                 best = text
         if best is not None and not best.label.is_tainted:
             return best
-        above = None if self._above is None else self._above.find(value)
+        above = None if self._above is None else self._above.find(value, is_whole=is_whole)
         if above is None or above.label.is_tainted:
             return best
         return above if above.at is None else evolve(above, at=_ABOVE)
@@ -291,7 +296,7 @@ def trace_call(call: ToolCall, tool: Tool[..., Any] | None, run: ReadingRun) -> 
 
 def _leaf(where: str, parameter: str, value: Any, state: AgentState, literals: Literals) -> Leaf:
     # True and False are in no text.
-    found = None if isinstance(value, bool) else literals.find(_text_of(value))
+    found = None if isinstance(value, bool) else literals.find(_text_of(value), is_whole=_is_short_id(value))
     if found is None or (found.at is None and found.label.is_tainted):
         return Leaf(path=where, parameter=parameter, value=value, origin="context", label=state.label)
     if found.at is None:
@@ -305,6 +310,11 @@ def _leaf(where: str, parameter: str, value: Any, state: AgentState, literals: L
         result=None if found.at == _ABOVE else found.at,
         tool=found.tool,
     )
+
+
+def _is_short_id(value: Any) -> bool:
+    """Whether it is a text such as "13", which in the midst of another text is a day, a time or an amount."""
+    return isinstance(value, str) and value.isdecimal() and len(value) < _SHORTEST_ID
 
 
 def _walk_argument(value: Any, path: tuple[str, ...], known: str) -> Iterator[tuple[tuple[str, ...], Any]]:
