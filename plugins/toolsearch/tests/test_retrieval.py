@@ -284,6 +284,23 @@ def test_weights_that_are_missing_or_others_are_refused(monkeypatch: pytest.Monk
         minilm.find(str(tmp_path / "model.onnx"))
 
 
+def test_by_default_the_model_is_used_where_it_is_there_and_never_fetched(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    there = {"numpy", "onnxruntime"}
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name if name in there else None)
+    monkeypatch.setenv("LOCUS_CACHE", str(tmp_path))
+    assert ToolSearchHook()._indexes.embedder is None
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / minilm.MODEL.name).touch()
+    assert ToolSearchHook()._indexes.embedder is not None
+    assert ToolSearchHook(ToolSearchSettings(retriever="bm25"))._indexes.embedder is None
+    there.remove("onnxruntime")
+    assert ToolSearchHook()._indexes.embedder is None
+    with pytest.raises(EmbeddingUnavailable, match="needs onnxruntime"):
+        ToolSearchHook(ToolSearchSettings(weights=str(tmp_path / "mine.onnx")))
+
+
 def test_without_the_file_pip_is_needed_and_with_it_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     there = {"numpy", "onnxruntime", "ensurepip"}
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name if name in there else None)

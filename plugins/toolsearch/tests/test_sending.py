@@ -44,10 +44,13 @@ async def test_above_the_threshold_what_fits_is_sent_and_the_search() -> None:
     assert result.reports["toolsearch"] == ToolSearchReport(sent=tuple(names), total=31)
 
 
-async def test_what_fits_nothing_is_sent_the_search_alone() -> None:
-    model = ScriptedModel("?")
-    await agent(model).run("Xyzzy!")
-    assert sent(model.requests) == [[SEARCH]]
+async def test_where_nothing_fits_the_first_tools_are_sent_and_never_the_search_alone() -> None:
+    model = ScriptedModel("?", after="repeat")
+    await agent(model, toolsearch={"top": 3, "pinned": ["weather_forecast"]}).run("Xyzzy!")
+    await agent(model).run("?!")
+    first, second = sent(model.requests)
+    assert first == ["weather_forecast", SEARCH, "get_weather", "air_quality", "search_flights"]
+    assert len(second) == 11
 
 
 async def test_pinned_and_terminal_tools_are_always_sent_in_the_order_of_registration() -> None:
@@ -260,7 +263,7 @@ async def test_parallel_runs_of_one_agent_do_not_mix() -> None:
 async def test_a_child_searches_its_own_tools() -> None:
     inner = ScriptedModel(call(SEARCH, query="recipe of a cake"), "Found.")
     recipes = [made(f"bake_{i}", f"Recipe {i} of a cake") for i in range(40)]
-    cook = Agent(inner, tools=recipes, catalogue=INSTALLED, toolsearch=True)
+    cook = Agent(inner, tools=recipes, catalogue=INSTALLED, toolsearch={"top": 1})
 
     @tool
     async def consult(ctx: ToolContext[None]) -> str:
@@ -272,7 +275,8 @@ async def test_a_child_searches_its_own_tools() -> None:
     result = await Agent(outer, tools=[*tools(), consult], catalogue=INSTALLED, toolsearch=True).run("Consult")
     assert "git_diff" in str(result.state.tool_executions[1].result)
     assert all(name.startswith(("bake_", SEARCH)) for name in sent(inner.requests)[1])
-    assert len(sent(inner.requests)[1]) == 6
+    assert len(sent(inner.requests)[0]) == 2
+    assert 6 <= len(sent(inner.requests)[1]) <= 7
 
 
 def test_one_name_in_place_of_a_list_is_refused() -> None:

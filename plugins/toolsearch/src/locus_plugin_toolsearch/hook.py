@@ -15,7 +15,7 @@ from locus.plugin import Event, Hook, RunContext, StashKey, hookimpl
 from locus.tools import ToolSpec
 from locus_plugin_toolsearch.events import ToolsOfferedEvent
 from locus_plugin_toolsearch.index import Index, Indexes, Match
-from locus_plugin_toolsearch.minilm import MiniLM, check
+from locus_plugin_toolsearch.minilm import MiniLM, check, is_usable
 from locus_plugin_toolsearch.report import ToolSearchReport
 from locus_plugin_toolsearch.search import SEARCH, SEARCHING, result, tool_search
 from locus_plugin_toolsearch.selection import KEY, extend_names, find_called, find_pinned, prompt, read_names
@@ -49,9 +49,7 @@ class ToolSearchHook(Hook):
 
     def __init__(self, settings: ToolSearchSettings | None = None) -> None:
         self.settings = ToolSearchSettings() if settings is None else settings
-        embeds = self.settings.retriever == "embed"
-        if embeds:
-            check(self.settings.weights)
+        embeds = _wants_embedding(self.settings)
         self._indexes = Indexes(MiniLM.at(self.settings.weights) if embeds else None)
         # What is left when the embedding model fails in the middle of a run.
         self._plain = Indexes() if embeds else self._indexes
@@ -120,7 +118,10 @@ class ToolSearchHook(Hook):
         always = find_pinned(self.settings.pinned, state, registry)
 
         async def retrieve() -> list[str]:
-            return [each.name for each in await self._best(prompt(state), self.settings.top, run, always)]
+            top = self.settings.top
+            found = [each.name for each in await self._best(prompt(state), top, run, always)]
+            # Where nothing fits, a model that saw only the search would take the agent for one that can do nothing.
+            return found or [name for name in registry.names if name not in always][:top]
 
         # Recorded, so that a resumed run sends the same tools even with another index or none.
         found = await run.step(NAME, retrieve, effect="pure")
@@ -148,6 +149,15 @@ class ToolSearchHook(Hook):
                 raise
             run.stash[_FAILURE] = f"{type(e).__name__}: {e}"
         return await _search(self._plain, query, count, run, without)
+
+
+def _wants_embedding(settings: ToolSearchSettings) -> bool:
+    if settings.retriever == "bm25":
+        return False
+    if settings.retriever == "auto" and settings.weights is None and not is_usable():
+        return False
+    check(settings.weights)
+    return True
 
 
 def _total(run: RunContext) -> int:

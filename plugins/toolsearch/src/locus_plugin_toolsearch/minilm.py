@@ -24,8 +24,9 @@ from locus.plugin import Lazy
 from locus_kit.pinned import Part, PinnedFile, PinnedFileError, cache_folder, check_pip, obtain, show_progress
 from locus_plugin_toolsearch.wordpiece import WordPiece, vocabulary
 
-__all__ = ["MODEL", "EmbeddingUnavailable", "MiniLM", "check", "find", "is_here", "pinned_files"]
+__all__ = ["MODEL", "EmbeddingUnavailable", "MiniLM", "check", "find", "is_here", "is_usable", "pinned_files"]
 
+_LIBRARIES = ("numpy", "onnxruntime")
 INSTALL = 'run: pip install "locus-plugin-toolsearch[embed]"'
 SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 
@@ -67,7 +68,7 @@ def check(path: str | None = None) -> None:
         EmbeddingUnavailable: a library is missing, the file at ``path`` is not the pinned one, or pip to fetch it
             is missing.
     """
-    for library in ("numpy", "onnxruntime"):
+    for library in _LIBRARIES:
         if util.find_spec(library) is None:
             raise EmbeddingUnavailable(f"retriever='embed' needs {library}, which is not installed; {INSTALL}")
     if path is None:
@@ -105,6 +106,11 @@ def _check_hash(file: Path) -> None:
             f"{file} has the SHA-256 {digest}, not {SHA256}; it is damaged or another file and is not used. Without "
             "weights='...' the right one is fetched"
         )
+
+
+def is_usable() -> bool:
+    """Whether the model can be used at once: its libraries are installed, and its file was fetched before."""
+    return is_here() and all(util.find_spec(library) is not None for library in _LIBRARIES)
 
 
 def is_here() -> bool:

@@ -11,8 +11,8 @@ from locus_kit.validators import integer, strings
 
 __all__ = ["Retriever", "ToolSearchSettings"]
 
-#: How tools are found: by their words, or by their words and their meaning.
-Retriever = Literal["bm25", "embed"]
+#: How tools are found: by their words, or by their words and their meaning, where that needs no download or anyway.
+Retriever = Literal["auto", "bm25", "embed"]
 
 
 def _to_tuple(value: Any) -> Any:
@@ -31,7 +31,8 @@ class ToolSearchSettings:
             are without being named.
         keep: how many tools a conversation may carry into its next turn; one that carries more begins afresh.
         retriever: ``"bm25"``: by words; ``"embed"``: by words and meaning, with a small model, whose
-            libraries the extra ``embed`` installs and whose file is fetched when it is first used.
+            libraries the extra ``embed`` installs and whose file is fetched when it is first used; ``"auto"``:
+            by meaning, too, where both are there, else by words.
         weights: the path of a copy of that model's file; None = in the cache, where it is fetched to.
 
     Raises:
@@ -43,5 +44,5 @@ class ToolSearchSettings:
     results: int = field(default=5, validator=integer(1))
     pinned: tuple[str, ...] = field(default=(), converter=_to_tuple, validator=strings)
     keep: int = field(default=60, validator=integer(0))
-    retriever: Retriever = field(default="bm25", validator=in_(("bm25", "embed")))
+    retriever: Retriever = field(default="auto", validator=in_(("auto", "bm25", "embed")))
     weights: str | None = None
