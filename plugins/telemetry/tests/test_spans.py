@@ -96,7 +96,7 @@ async def test_a_run_has_its_iterations_and_those_their_calls(traced: Traced) ->
     assert {span.status.status_code for span in traced.spans} == {StatusCode.UNSET}
     scope = run.instrumentation_scope
     assert scope is not None
-    assert scope.schema_url == "https://opentelemetry.io/schemas/1.41.0"
+    assert scope.schema_url == "https://opentelemetry.io/schemas/1.44.0"
 
 
 async def test_every_span_lies_within_its_parent(traced: Traced) -> None:

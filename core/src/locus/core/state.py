@@ -51,7 +51,7 @@ SCHEMA = 1
 GROWING = ("messages", "tool_executions", "reasoning_steps", "confidence_history", "tool_history", "errors")
 
 #: Fields that came later: a checkpoint without them is older, not damaged.
-_ADDED = frozenset({"answer_fault", "estimated_tokens_used", "label"})
+_ADDED = frozenset({"answer_fault", "estimated_tokens_used", "label", "priced"})
 
 
 #: A pure function of a state.

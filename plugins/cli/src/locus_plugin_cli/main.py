@@ -20,6 +20,7 @@ from locus_plugin_cli import shadowing, status
 from locus_plugin_cli.common_options import CommonOptions, common_options
 from locus_plugin_cli.disk_full import is_full
 from locus_plugin_cli.lazy import Root, resolve
+from locus_plugin_cli.output import write_whole
 from locus_plugin_cli.streams import GuardedStream, Streams, print_error, say, standard
 
 __all__ = ["invoke", "main", "root"]
@@ -37,7 +38,7 @@ def _version(ctx: click.Context, param: click.Parameter, value: bool) -> None:  
             found.append(f"{name} {metadata.version(name)}")
         except metadata.PackageNotFoundError:
             found.append(f"{name} (not installed as a distribution)")
-    standard().out.write(f"{', '.join(found)}, Python {sys.version.split()[0]}\n")
+    write_whole(f"{', '.join(found)}, Python {sys.version.split()[0]}\n")
     ctx.exit()
 
 

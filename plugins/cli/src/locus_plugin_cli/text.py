@@ -103,10 +103,10 @@ def format_tokens(usage: Usage) -> str:
 
 
 def format_cost(usage: Usage) -> str:
-    """``"$0.0012"``, ``"$0"`` of what is free, or ``""`` where no price is known."""
+    """``"$0.0012"``, or ``""`` of what is free or where no price is known."""
     if usage.cost is None:
         return ""
-    return f"${usage.cost:.4f}" if usage.cost else "$0"
+    return f"${usage.cost:.4f}" if usage.cost else ""
 
 
 def format_bytes(count: int) -> str:

@@ -10,6 +10,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any
 
 from opentelemetry import trace
@@ -51,9 +52,7 @@ def command_session(say: Callable[[str], None]) -> Iterator[None]:
         say(f"{_NOTHING}: OTEL_SDK_DISABLED is true")
         yield
         return
-    try:
-        begin = _exporting.begin
-    except ImportError:
+    if find_spec("opentelemetry.sdk") is None:
         say(f"{_NOTHING}, because the OpenTelemetry SDK is not installed: pip install 'locus-plugin-telemetry[otlp]'")
         yield
         return
@@ -61,7 +60,7 @@ def command_session(say: Callable[[str], None]) -> Iterator[None]:
     log.addHandler(failures)
     propagates, log.propagate = log.propagate, False
     try:
-        exporters, problems = begin(os.environ)
+        exporters, problems = _exporting.begin(os.environ)
         for problem in problems:
             say(f"telemetry: {problem}")
         if not exporters and not problems:

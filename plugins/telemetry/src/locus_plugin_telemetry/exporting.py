@@ -5,16 +5,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from importlib.metadata import entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opentelemetry import metrics, trace
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, PeriodicExportingMetricReader
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
+
+from locus.plugin import Lazy
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.trace import TracerProvider
 
 __all__ = ["begin"]
+
+# The SDK is not a dependency: a library that only makes spans does without it.
+_metrics: Any = Lazy("opentelemetry.sdk.metrics")
+_metrics_export: Any = Lazy("opentelemetry.sdk.metrics.export")
+_resources: Any = Lazy("opentelemetry.sdk.resources")
+_trace: Any = Lazy("opentelemetry.sdk.trace")
+_trace_export: Any = Lazy("opentelemetry.sdk.trace.export")
 
 _PROTOCOLS = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
 
@@ -31,17 +39,19 @@ def begin(environ: Mapping[str, str]) -> tuple[list[TracerProvider | MeterProvid
     """
     made: list[TracerProvider | MeterProvider] = []
     problems: list[str] = []
-    resource = Resource.create({} if _names_service(environ) else {"service.name": "locus"})
+    resource = _resources.Resource.create({} if _names_service(environ) else {"service.name": "locus"})
     traces = _exporters("TRACES", environ, problems)
     if traces:
-        tracer = TracerProvider(resource=resource)
+        tracer = _trace.TracerProvider(resource=resource)
         for exporter in traces:
-            tracer.add_span_processor(BatchSpanProcessor(exporter))
+            tracer.add_span_processor(_trace_export.BatchSpanProcessor(exporter))
         trace.set_tracer_provider(tracer)
         made.append(tracer)
     measured = _exporters("METRICS", environ, problems)
     if measured:
-        meter = MeterProvider([PeriodicExportingMetricReader(exporter) for exporter in measured], resource=resource)
+        meter = _metrics.MeterProvider(
+            [_metrics_export.PeriodicExportingMetricReader(exporter) for exporter in measured], resource=resource
+        )
         metrics.set_meter_provider(meter)
         made.append(meter)
     return made, problems
@@ -64,7 +74,7 @@ def _exporters(signal: str, environ: Mapping[str, str], problems: list[str]) -> 
             continue
         if name == "console":
             # The output is for what was asked for.
-            kind = ConsoleSpanExporter if signal == "TRACES" else ConsoleMetricExporter
+            kind = _trace_export.ConsoleSpanExporter if signal == "TRACES" else _metrics_export.ConsoleMetricExporter
             found.append(kind(out=sys.stderr))
             continue
         point = _PROTOCOLS.get(_protocol(signal, environ), "") if name == "otlp" else name
