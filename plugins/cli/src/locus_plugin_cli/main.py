@@ -20,7 +20,7 @@ from locus_plugin_cli import shadowing, status
 from locus_plugin_cli.common_options import CommonOptions, common_options
 from locus_plugin_cli.disk_full import is_full
 from locus_plugin_cli.lazy import Root, resolve
-from locus_plugin_cli.output import write_whole
+from locus_plugin_cli.plain_output import write_whole
 from locus_plugin_cli.streams import GuardedStream, Streams, print_error, say, standard
 
 __all__ = ["invoke", "main", "root"]

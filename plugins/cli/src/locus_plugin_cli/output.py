@@ -6,13 +6,12 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
-import click
 from rich.console import Console
 from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
-from locus_plugin_cli import status
+from locus_plugin_cli.plain_output import OutputClosed, write_whole
 from locus_plugin_cli.streams import GuardedStream, say, standard
 from locus_plugin_cli.text import escape_controls
 
@@ -29,18 +28,6 @@ __all__ = [
 ]
 
 _CLEAR = "\r\x1b[2K"
-
-
-class OutputClosed(click.ClickException):
-    """The reader of the output went away (``| head``): everything ends quietly.
-
-    No `BrokenPipeError`, because that may as well come from a provider's connection.
-    """
-
-    exit_code = status.CLOSED_PIPE
-
-    def __init__(self) -> None:
-        super().__init__("the output is closed")
 
 
 class _Console(Console):
@@ -101,20 +88,6 @@ class Output:
         shown = escape_controls(text).replace("\n", " ")
         self.stream.trusted.write(f"{_CLEAR}\x1b[2m{shown}\x1b[0m" if shown else _CLEAR)
         self.stream.trusted.flush()
-
-
-def write_whole(text: str) -> None:
-    """Write text to the output as it is, but for a terminal, on which it is escaped.
-
-    Raises:
-        OutputClosed: it has no reader any more.
-    """
-    out = standard().out
-    try:
-        out.write(escape_controls(text) if out.is_terminal else text)
-        out.flush()
-    except BrokenPipeError as e:
-        raise OutputClosed from e
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
+from locus.plugins import Catalogue
 from locus_plugin_cli import status
-from locus_plugin_cli.common_options import CommonOptions, common_options
+from locus_plugin_cli.common_options import common_options
 from locus_plugin_cli.output import print_text
-from locus_plugin_cli.project import Project
 from locus_plugin_cli.scaffold import KINDS, check_name, try_command, write_project
 
 __all__ = ["plugin"]
@@ -33,14 +33,14 @@ def plugin() -> None:
 )
 @click.option("--dir", "folder", metavar="PATH", help="The folder to write; default: ./locus-plugin-NAME.")
 @common_options
-@click.pass_context
-def new(ctx: click.Context, *, name: str, kinds: tuple[str, ...], folder: str | None) -> int:
+def new(*, name: str, kinds: tuple[str, ...], folder: str | None) -> int:
     """Write the project of a plugin NAME: it builds, installs and passes its own tests as it is.
 
     NAME is the one name of the plugin: its entry point, its table in locus.toml, its keyword of Agent, and for
     a provider what comes before the colon. Exit status: 0, or 2 when the name or the folder cannot be used.
     """
-    check_name(name, Project.of(ctx.ensure_object(CommonOptions)).catalogue.names())
+    # Of what is installed, and not of a configuration, which this folder may not even let be read.
+    check_name(name, Catalogue().names())
     target = Path(folder) if folder else Path(f"locus-plugin-{name.replace('_', '-')}")
     written = write_project(name, kinds, target)
     print_text(f"wrote {target}:\n")
