@@ -67,6 +67,7 @@ def test_the_first_program_runs_with_a_real_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", documents(), ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_commands_that_need_a_model_run(path: Path, tmp_path: Path) -> None:
     (tmp_path / "locus.toml").write_text(f'[agent]\nmodel = "{SMALL}"\n')
+    assert run("locus config trust", tmp_path).returncode == 0
     for block in blocks(path):
         if "file" in block.comments:
             (tmp_path / block.comments["file"]).parent.mkdir(parents=True, exist_ok=True)

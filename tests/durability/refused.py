@@ -154,17 +154,14 @@ class Refusing(SqliteStore):
         match self.how:
             case "pages":  # no further one than there are
                 self._say("PRAGMA max_page_count=1")
-            case "limit":  # in the middle of the next page that is written to the log
-                _limit(self.log_size() + 200)
+            case "limit":  # in the middle of the next page that is written to the log, or copied from it
+                self._say("PRAGMA wal_checkpoint(TRUNCATE)")
+                _limit(200)
             case "read-only":
                 self._say("PRAGMA query_only=1")
             case "locked":
                 self.locker = sqlite3.connect(self.path, isolation_level=None)
                 self.locker.execute("BEGIN EXCLUSIVE")
-
-    def log_size(self) -> int:
-        """Bytes of the write-ahead log."""
-        return Path(f"{self.path}-wal").stat().st_size
 
     async def relieved(self) -> None:
         """There is room again; it may be written, and nobody else does."""
