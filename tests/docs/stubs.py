@@ -72,7 +72,8 @@ def lookup(name: str) -> Any:
 def _index() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for module in map(importlib.import_module, MODULES):
-        found.update({name: getattr(module, name) for name in vars(module).get("__all__", ())})
+        names = getattr(module, "__all__", None) or [name for name in vars(module) if not name.startswith("_")]
+        found.update({name: getattr(module, name) for name in names})
     return found
 
 

@@ -24,7 +24,8 @@ from locus.journal import MemoryStore
 from locus.journal.store import Appended, Claim
 from locus.plugin import Cancel, RunContext, hookimpl, register_event
 from locus.tools import Tool, ToolContext
-from locus.tools.session_tools import SESSION_TOOLS, restore
+from locus.tools.definition import SESSION_TOOLS
+from locus.tools.session_tools import restore
 from locus_kit.schematool import SchemaTool, schema_tool
 from locus_testkit import ScriptedModel, call
 

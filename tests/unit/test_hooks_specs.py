@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from locus.core.events import Event, event_types, register_event
-from locus.hooks import specs
+from locus.hooks import observer_hook, specs
 from locus.hooks.manager import HookManager
 from locus.hooks.markers import Lifetime, hookimpl, spec
-from locus.hooks.specs import HOOKS, observer_hook, observer_info
+from locus.hooks.specs import HOOKS, observer_info
 from locus.plugins.manifest import API
 
 SIGNATURES = {

@@ -4,8 +4,6 @@ import sys
 
 import importlib_metadata
 
-__all__ = ["main"]
-
 _NAME = "locus"
 
 

@@ -37,8 +37,6 @@ else:
     builder = Lazy("locus.loop.builder")
     thread_views = Lazy("locus.threads")
 
-__all__ = ["Agent"]
-
 Given = TypeVar("Given")
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 else:
     tomllib = Lazy("tomllib")
 
-__all__ = ["ConfigFile", "find_config", "read_file", "search_folders"]
-
 _OWN, _SHARED = "locus.toml", "pyproject.toml"
 _TOOL = "tool.locus"
 

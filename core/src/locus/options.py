@@ -43,8 +43,6 @@ else:
     Deps = TypeVar("Deps")
     Out = TypeVar("Out")
 
-__all__ = ["AgentKeywords", "AgentOptions", "Deps", "Out", "ResumeKeywords", "RunKeywords", "RunOptions"]
-
 Check = Callable[[Any, "Attribute[Any]", Any], None]
 
 

@@ -27,8 +27,6 @@ else:
     html = Lazy("html")
     text = Lazy("locus.schema.text")
 
-__all__ = ["AgentResult", "Out"]
-
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as DefaultTypeVar
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
-__all__ = ["Run", "wait_for_ending"]
-
 Sink = Callable[[Event], Awaitable[None]]
 
 #: How many chunks a run may be ahead of its consumer. A hand-over costs two task switches, many times what a

@@ -18,7 +18,10 @@ from attrs import NOTHING, fields, has, resolve_types
 from cattrs import Converter
 from cattrs.gen import make_dict_unstructure_fn
 
-from locus.core.data import decode_data, encode_data, register_value, take_forms
+from locus.core.data import decode_data as decode_data
+from locus.core.data import encode_data as encode_data
+from locus.core.data import register_value as register_value
+from locus.core.data import take_forms
 from locus.core.errors import CheckpointError, NotSerialisable
 from locus.core.frozen import FrozenDict, maker
 from locus.core.messages import (
@@ -32,16 +35,6 @@ from locus.core.messages import (
     ToolResult,
 )
 from locus.core.step_id import StepId
-
-__all__ = [
-    "converter",
-    "decode",
-    "decode_data",
-    "encode",
-    "encode_data",
-    "register_union",
-    "register_value",
-]
 
 T = TypeVar("T")
 

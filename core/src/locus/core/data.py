@@ -18,8 +18,6 @@ from typing import Any, TypeVar
 from locus.core.errors import CheckpointError, NotSerialisable
 from locus.core.frozen import VALUES, FrozenDict
 
-__all__ = ["declare_forms", "decode_data", "encode_data", "register_value", "tag_of", "take_forms"]
-
 T = TypeVar("T")
 
 _VALUES: dict[type, tuple[str, Callable[[Any], Any], Callable[[Any], Any], bool]] = {}

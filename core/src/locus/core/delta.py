@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 else:
     codec = Lazy("locus.core.codec")
 
-__all__ = ["TOTALS", "Fold", "StateDelta", "advance", "apply", "delta"]
-
 #: The fields of a state that add up what the run has spent.
 TOTALS = ("prompt_tokens_used", "completion_tokens_used", "cached_tokens_used", "estimated_tokens_used", "cost")
 

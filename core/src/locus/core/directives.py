@@ -18,24 +18,6 @@ from locus.core.frozen import frozen
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = [
-    "APPROVAL",
-    "Accept",
-    "Allow",
-    "Cancel",
-    "Choice",
-    "Continue",
-    "Decision",
-    "Directive",
-    "Interrupt",
-    "Option",
-    "Reject",
-    "Retry",
-    "Revise",
-    "Suspended",
-    "Verdict",
-]
-
 
 @frozen
 class Continue:

@@ -16,8 +16,6 @@ from attrs import field
 from locus.core.frozen import EMPTY, FrozenDict, fast_init, freeze, frozen
 from locus.core.labels import UNKNOWN, Label, Reads
 
-__all__ = ["ExecutionIndex", "ToolExecution"]
-
 #: How many questions an index remembers how far it has answered. A predicate that is made anew each time is another
 #: question each time, and would be kept alive for as long as the run.
 QUESTIONS = 128

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 import attrs
 
-__all__ = ["EMPTY", "FrozenDict", "fast_init", "freeze", "frozen", "maker", "thaw"]
-
 K = TypeVar("K")
 V = TypeVar("V")
 P = ParamSpec("P")
 Class = TypeVar("Class", bound=type)
 
 if TYPE_CHECKING:
-    from attrs import frozen
+    from attrs import frozen as frozen
 else:
 
     def frozen(cls=None, **options):

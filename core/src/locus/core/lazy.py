@@ -18,8 +18,6 @@ from importlib import import_module
 from importlib.machinery import ModuleSpec
 from typing import Any
 
-__all__ = ["Lazy", "exports", "find_missing"]
-
 
 class Lazy:
     """Takes the place of a module until one of its names is used.

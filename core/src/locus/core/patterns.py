@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 else:
     re2 = Lazy("re2")
 
-__all__ = ["Pattern"]
-
 #: RE2's edge of a word knows ASCII's letters only: beside another letter it is never where a reader expects it.
 _EDGE = re.compile(r"\\[bB][^\x00-\x7f]|[^\x00-\x7f]\\[bB]")
 

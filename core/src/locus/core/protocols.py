@@ -15,15 +15,12 @@ from locus.core.frozen import frozen
 if TYPE_CHECKING:
     from locus.core.state import AgentState
 
-__all__ = ["AnyOf", "ReflectPolicy", "has_all_of"]
-
 
 class ReflectPolicy(Protocol):
     """A pure function of the state after Execute: why to reflect now, or None."""
 
     def __call__(self, state: AgentState, /) -> str | None:
         """The reason, in a few words, or None."""
-        ...
 
 
 @final

@@ -14,8 +14,6 @@ from functools import cache, partial
 from locus.core.errors import CheckpointError
 from locus.core.frozen import fast_init, frozen
 
-__all__ = ["CALL", "CHILD", "EXECUTE", "REVIEW", "SEGMENT", "STEP", "THINK", "StepId"]
-
 #: Where a step belongs: Think's own model call, a tool call, a plugin's model call, ``run.step`` or ``ctx.step``, a
 #: reviewer's verdict, a child run, and what a segment keeps for those who read the journal.
 THINK, EXECUTE, CALL, STEP, REVIEW, CHILD, SEGMENT = (

@@ -9,15 +9,15 @@ if TYPE_CHECKING:
     from locus.hooks.manager import HookManager as HookManager
     from locus.hooks.specs import HOOKS as HOOKS
     from locus.hooks.specs import HookInfo as HookInfo
-    from locus.hooks.specs import observer_hook as observer_hook
     from locus.hooks.specs import observer_info as observer_info
     from locus.hooks.table import STRIKES as STRIKES
+    from locus.hooks.table import observer_hook as observer_hook
 
 _MODULES = {
     "locus.hooks.compile": ("Contribution",),
     "locus.hooks.manager": ("HookManager",),
-    "locus.hooks.specs": ("HOOKS", "HookInfo", "observer_hook", "observer_info"),
-    "locus.hooks.table": ("STRIKES",),
+    "locus.hooks.specs": ("HOOKS", "HookInfo", "observer_info"),
+    "locus.hooks.table": ("STRIKES", "observer_hook"),
 }
 
 __all__ = [name for names in _MODULES.values() for name in names]

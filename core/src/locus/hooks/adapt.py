@@ -18,8 +18,6 @@ from locus.hooks.hook import Hook
 from locus.hooks.markers import hookimpl
 from locus.hooks.table import PROJECT, observer_hook
 
-__all__ = ["Adapted", "adapt", "name_of"]
-
 _SHORT = "on_"
 _LONG = f"{PROJECT}_"
 _DECIDES = {"on_tool_call": f"{PROJECT}_decide_tool_call"}

@@ -49,8 +49,6 @@ from locus.plugins.report import PluginReport
 if TYPE_CHECKING:
     from locus.plugins.activation import ActivePlugin
 
-__all__ = ["EVENTS", "Contribution", "collect_from", "compile_hooks"]
-
 _PRICES = "locus_register_prices"
 _AT_BUILD = ("locus_register_tools", "locus_register_conditions", "locus_register_reflect_policies", _PRICES)
 _OBSERVE = observer_hook("")

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from locus.models.protocol import Model, ModelRequest, ModelResponse
     from locus.tools.registry import ToolRegistry
 
-__all__ = ["ConversationManager", "RunContext", "View"]
-
 T = TypeVar("T")
 
 
@@ -30,47 +28,38 @@ class RunContext(Protocol):
     @property
     def run_id(self) -> str:
         """The run's id."""
-        ...
 
     @property
     def thread_id(self) -> str:
         """The thread the run belongs to."""
-        ...
 
     @property
     def state(self) -> AgentState:
         """The state as last committed, or as the node under way last showed it."""
-        ...
 
     @property
     def deps(self) -> Any:
         """What the caller passed as ``deps=``."""
-        ...
 
     @property
     def registry(self) -> ToolRegistry:
         """The tools of the run: their names, what the model reads of them, and whether arguments fit."""
-        ...
 
     @property
     def stash(self) -> Stash:
         """Where a plugin keeps what belongs to this run."""
-        ...
 
     @property
     def deadline(self) -> float | None:
         """Seconds on `anyio.current_time` by which the run must end, or None."""
-        ...
 
     @property
     def clock(self) -> Clock:
         """The source of time of the run; code that measures or waits by it can be tested without waiting."""
-        ...
 
     @property
     def cancelled(self) -> str | None:
         """The reason of a cancel that is on its way (maybe empty), or None; check it in a loop that waits."""
-        ...
 
     async def emit(self, event: Event) -> Directive | None:
         """Send an event to all listeners; fills in its envelope.
@@ -81,7 +70,6 @@ class RunContext(Protocol):
         Raises:
             ValueError: this event was emitted before.
         """
-        ...
 
     async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, effect: str = "once") -> T:
         """Run an effect once per run: after a crash its recorded result is returned.
@@ -91,7 +79,6 @@ class RunContext(Protocol):
             fn: the effect. Its result must have a JSON form.
             effect: ``"pure"``, ``"keyed"`` or ``"once"``: what may happen after a crash in the middle.
         """
-        ...
 
     async def call_model(
         self, request: ModelRequest, *, model: Model | str | None = None, purpose: str
@@ -109,7 +96,6 @@ class RunContext(Protocol):
             BudgetExceeded: a condition of the run, or of one above it, forbids it; no call was made.
             ValueError: a quarantined call has tools, or no output schema.
         """
-        ...
 
     async def think(self, state: AgentState, given: Message | None = None) -> AgentState:
         """The kernel's own Think, for a plugin's `locus_think` that leaves a part of the work to it.
@@ -125,15 +111,12 @@ class RunContext(Protocol):
         Raises:
             ValueError: ``given`` is not a message of the assistant.
         """
-        ...
 
     def report(self, plugin: str, value: Any) -> None:
         """Put something into ``AgentResult.reports`` under the plugin's name."""
-        ...
 
     def cancel(self, reason: str = "") -> None:
         """End the run at the next safe point."""
-        ...
 
 
 # -- conversations -----------------------------------------------------------------------------------
@@ -167,4 +150,3 @@ class ConversationManager(Protocol):
             state: the state before the model call.
             run: for a model call (``run.call_model``), a report, and the stash.
         """
-        ...

@@ -34,25 +34,6 @@ if TYPE_CHECKING:
     from locus.hooks.table import HookHealth, Impl
     from locus.models.protocol import Model
 
-__all__ = [
-    "InvalidHookResult",
-    "as_caller",
-    "ask_isolated",
-    "ask_price",
-    "attribute_error",
-    "call_hook",
-    "decide_route",
-    "decide_tool_call",
-    "first_answer",
-    "fold",
-    "notify",
-    "onion",
-    "refuse_result",
-    "suppress_own_events",
-    "suppressions",
-    "with_suppressions",
-]
-
 T = TypeVar("T")
 V = TypeVar("V")
 R = TypeVar("R")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar, cast
 
-__all__ = ["Hook", "Stash", "StashKey"]
-
 T = TypeVar("T")
 D = TypeVar("D")
 

@@ -19,8 +19,6 @@ else:
     # pluggy and the specifications: an agent without hooks needs neither.
     compiler = Lazy("locus.hooks.compile")
 
-__all__ = ["HookManager"]
-
 
 @frozen(kw_only=True)
 class HookManager:

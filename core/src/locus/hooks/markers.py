@@ -10,8 +10,6 @@ import pluggy
 from locus.core.frozen import frozen
 from locus.hooks.table import PROJECT
 
-__all__ = ["Lifetime", "hookimpl", "hookspec", "spec"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 hookspec = pluggy.HookspecMarker(PROJECT)

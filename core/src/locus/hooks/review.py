@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from locus.hooks.table import HookHealth, Impl
     from locus.tools.outcome import CallOutcome
 
-__all__ = ["Step", "filter_input", "filter_progress", "label_result", "review", "view"]
-
 #: Runs an effect under a name and records what it returns: a `Revise`, a `Cancel` or None.
 Step = Callable[[str, Callable[[], Awaitable[Revise | Cancel | None]]], Awaitable[Revise | Cancel | None]]
 

@@ -29,8 +29,6 @@ else:
     session_tools = Lazy("locus.tools.session_tools")
     definition = Lazy("locus.tools.definition")
 
-__all__ = ["RUN_SESSION", "RunSessions"]
-
 #: The hook that opens a session.
 RUN_SESSION = "locus_run_session"
 
@@ -46,7 +44,6 @@ class SessionRun(RunContext, Protocol):
 
     def hold_back(self) -> None:
         """Keep events until the segment begins."""
-        ...
 
 
 class RunSessions:

@@ -71,8 +71,6 @@ if TYPE_CHECKING:
     from locus.models.protocol import ModelRequest, ModelResponse
     from locus.tools.definition import Tool
 
-__all__ = ["HOOKS", "HookInfo", "observer_hook", "observer_info"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 else:
     traceback = Lazy("traceback")
 
-__all__ = ["NO_HOOKS", "PROJECT", "STRIKES", "HookHealth", "HookTable", "Impl", "observer_hook"]
-
 #: What every hook's name begins with, and pluggy's project name. Permanent API: changing it would silently switch
 #: off every plugin.
 PROJECT = "locus"

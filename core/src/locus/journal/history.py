@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from locus.core.state import AgentState
     from locus.journal.store import JournalStore
 
-__all__ = ["History", "HistoryEntry", "read_entries", "read_history"]
-
 #: The fields of a state that an entry of the history has without folding it.
 _READ = ("iteration", "updated_at", *TOTALS)
 

@@ -78,8 +78,6 @@ if TYPE_CHECKING:
     from locus.journal.store import Posted
     from locus.journal.writes import When
 
-__all__ = ["JournalHost"]
-
 _NO_DELTA = StateDelta()
 _intent, _outcome, _transition = maker(Intent), maker(Outcome), maker(Transition)
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from locus.core.state import AgentState
     from locus.journal.store import ThreadQuery
 
-__all__ = ["MemoryStore"]
-
 
 @frozen
 class Holder:

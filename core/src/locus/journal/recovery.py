@@ -22,18 +22,6 @@ if TYPE_CHECKING:
     from locus.journal.host import JournalHost
     from locus.journal.store import Claim
 
-__all__ = [
-    "LIMITS",
-    "REQUEST_IDS",
-    "cause",
-    "count_attempts",
-    "dead_letter",
-    "find_paused_seconds",
-    "is_last_turn",
-    "last_request_id",
-    "with_request_id",
-]
-
 #: The name of the step that keeps the limits that a segment is run with; its ordinal is the segment's number.
 LIMITS = "limits"
 

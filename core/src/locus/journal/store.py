@@ -21,19 +21,6 @@ if TYPE_CHECKING:
     from locus.core.journal import Body, Entry, Transition
     from locus.core.state import AgentState
 
-__all__ = [
-    "Appended",
-    "Claim",
-    "JournalStore",
-    "Posted",
-    "PostingStore",
-    "Snapshot",
-    "ThreadInfo",
-    "ThreadQuery",
-    "ThreadStatus",
-    "check_chain",
-]
-
 #: ``"new"``: no run has begun. ``"running"``: a live worker holds it. ``"crashed"``: a run is open and its worker is
 #: gone. ``"waiting"``: it waits for a person's answer. ``"paused"``: its segment ended in good order, the run did not.
 #: ``"ended"``, ``"failed"``: its newest run ended, or ended by an error. ``"dead_letter"``: it was set aside.
@@ -151,7 +138,6 @@ class Posted(Protocol):
 
         A cancellation is raised when it is known, and a caller that asks again gets it. One task waits at a time.
         """
-        ...
 
 
 class PostingStore(Protocol):
@@ -169,7 +155,6 @@ class PostingStore(Protocol):
         Raises:
             NotSerialisable: one of the bodies has no JSON form; nothing was begun.
         """
-        ...
 
 
 @runtime_checkable
@@ -182,7 +167,6 @@ class JournalStore(Protocol):
         Raises:
             ThreadBusy: a live worker holds it.
         """
-        ...
 
     async def append(self, claim: Claim, bodies: Sequence[Body]) -> Appended:
         """Add entries after the claim's own last one: all of them or none, in one write.
@@ -191,7 +175,6 @@ class JournalStore(Protocol):
             StoreError: the store failed; nothing was written, and the run breaks off. So it does at any other error.
             NotSerialisable: a value has no JSON form; nothing was written, and the run goes on.
         """
-        ...
 
     @property
     def keeps_history(self) -> bool:
@@ -199,12 +182,10 @@ class JournalStore(Protocol):
 
         The loop then gives it `snapshot` in place of each transition's entry, and `append` for steps alone.
         """
-        ...
 
     @property
     def snapshot_every(self) -> int | None:
         """After how many entries the loop offers a snapshot of a kept history; None = never."""
-        ...
 
     async def snapshot(self, claim: Claim, at: int, state: AgentState, last: Transition) -> bool:
         """Cache the fold of the first ``at`` entries, of which ``last`` is the newest.
@@ -212,11 +193,9 @@ class JournalStore(Protocol):
         A store that keeps history may ignore it. False: another claim was made since, or this one was released;
         nothing was stored.
         """
-        ...
 
     async def renew(self, claim: Claim) -> bool:
         """Say that the worker lives; False when the claim was lost or released."""
-        ...
 
     async def release(self, claim: Claim, not_before: datetime | None = None) -> None:
         """Give the thread back; a lost claim is released silently.
@@ -227,19 +206,15 @@ class JournalStore(Protocol):
             claim: what `claim` returned.
             not_before: when the run wants to go on, for `next_ready`; None = when it is resumed.
         """
-        ...
 
     async def next_ready(self, now: datetime) -> str | None:
         """A thread that wants to go on by now and that is not held, or None."""
-        ...
 
     async def read(self, thread_id: str, after: int = 0) -> tuple[Entry, ...]:
         """The accepted entries after number ``after``, oldest first, without a claim."""
-        ...
 
     async def peek(self, thread_id: str) -> Claim | None:
         """What a claim would show, without taking the thread (its token is ``""``); None for an empty thread."""
-        ...
 
     async def threads(self, query: ThreadQuery | None = None) -> tuple[ThreadInfo, ...]:
         """The threads that a query selects, or all of them; the most recently changed first.
@@ -247,7 +222,6 @@ class JournalStore(Protocol):
         Raises:
             JournalError: the store does not record what the query asks for, or its ``after`` is not a thread.
         """
-        ...
 
     async def fork(self, thread_id: str, at: int, into: str, bodies: Sequence[Body] = ()) -> None:
         """A new thread that begins with the first ``at`` entries of another; it is not held.
@@ -265,7 +239,6 @@ class JournalStore(Protocol):
             NothingToResume: the thread does not exist.
             JournalError: ``into`` is taken, ``at`` is not the number of an entry, or the store keeps no history.
         """
-        ...
 
     async def delete(self, thread_id: str, *, head: int | None = None) -> bool:
         """Forget a thread, and none of its forks; False when it does not exist.
@@ -277,7 +250,6 @@ class JournalStore(Protocol):
         Raises:
             ThreadBusy: a live worker holds it.
         """
-        ...
 
 
 def check_chain(thread_id: str, entries: Sequence[Entry], after: int = 0) -> None:

@@ -24,21 +24,6 @@ if TYPE_CHECKING:
     from locus.core.step_id import StepId
     from locus.journal.store import Appended, Claim, JournalStore, Posted
 
-__all__ = [
-    "UNCHANGED",
-    "WHEN_BEFORE",
-    "PendingWrite",
-    "When",
-    "describe_bodies",
-    "fenced_error",
-    "mismatch_error",
-    "refuse",
-    "release",
-    "release_unreadable",
-    "report_errors",
-    "write_error",
-]
-
 #: When an entry must be written. ``"now"``: before the call returns. ``"meanwhile"``: it is begun, and the loop goes
 #: on; it is there before the next entry, and before the next effect except a model call. ``"next"``: together with the
 #: next entry, which comes before any effect. All but ``"now"`` are permissions: a host may always write at once.

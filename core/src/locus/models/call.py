@@ -48,16 +48,6 @@ if TYPE_CHECKING:
 else:
     codec = Lazy("locus.core.codec")
 
-__all__ = [
-    "ChildUsage",
-    "ModelCall",
-    "ModelCallResult",
-    "hash_request",
-    "model_step",
-    "open_session",
-    "request_fingerprint",
-]
-
 
 @fast_init
 @frozen
@@ -209,79 +199,62 @@ class ModelRun(Protocol):
     @property
     def host(self) -> JournalHost:
         """Where steps are recorded."""
-        ...
 
     @property
     def rates(self) -> tuple[AskPrice | None, float | None]:
         """Who knows prices, or None; and what calls without one are charged, dollars per million tokens, or None."""
-        ...
 
     @property
     def clock(self) -> Clock:
         """The source of time."""
-        ...
 
     async def emit(self, event: Event) -> Directive | None:
         """Emit an event."""
-        ...
 
     def emit_chunk(self, text: str, kind: str, purpose: str) -> Awaitable[Any]:
         """Emit a piece of an answer."""
-        ...
 
     @property
     def has_listener(self) -> Callable[[type[Event]], object]:
         """Whether anybody listens to events of a kind: true or false."""
-        ...
 
     @property
     def call_limits(self) -> CallLimits:
         """How long an attempt may take."""
-        ...
 
     @property
     def attempt(self) -> int:
         """How many attempts at the Think under way are void."""
-        ...
 
     async def emit_restart(self) -> None:
         """Say that what the Think under way has streamed is void."""
-        ...
 
     @property
     def account(self) -> Account | None:
         """What the run and those below it spend from, or None."""
-        ...
 
     def charge(self, usage: Usage) -> None:
         """Charge tokens to the run."""
-        ...
 
     @property
     def caller_cancel(self) -> CallerCancel:
         """What cuts off the calls of models when the caller cancels the run."""
-        ...
 
     @property
     def cancelled(self) -> str | None:
         """The reason of a cancel (maybe empty), or None."""
-        ...
 
     def cancel(self, reason: str = "") -> None:
         """End the run at the next safe point."""
-        ...
 
     def find_exceeded(self, more: Usage | None = None) -> str | None:
         """Why no further model may be asked once that is charged as well, or None."""
-        ...
 
     def model_for(self, model: Model | str | None) -> Model:
         """The model that a plugin means."""
-        ...
 
     def model_onion(self, core: ModelCore) -> tuple[ModelCore, bool]:
         """The wrappers around a Think call, or the call itself, and whether one must see the whole answer."""
-        ...
 
 
 _NOTHING = Usage()

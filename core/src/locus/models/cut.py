@@ -13,8 +13,6 @@ from attrs import evolve
 from locus.core.messages import ASSISTANT, Block, MediaBlock, Message, RawBlock, ToolCall, ToolResult, Usage
 from locus.models.protocol import Chunk, ModelRequest, ModelResponse
 
-__all__ = ["cut_response", "estimate_tokens"]
-
 #: UTF-8 bytes a token, the rule of thumb for English; bytes also come out right for scripts of one token a letter.
 BYTES_A_TOKEN = 4
 

@@ -24,8 +24,6 @@ from locus.core.messages import (
 )
 from locus.core.state import AgentState
 
-__all__ = ["MISFIT", "find_fault", "send_back"]
-
 _FAULTS: Mapping[str, str] = {"length": TRUNCATED, "filter": CONTENT_FILTERED, "refusal": REFUSED}
 
 _REQUESTS = {

@@ -13,8 +13,6 @@ from attrs import evolve
 
 from locus.core.messages import Block, Message, RawBlock, Role, TextBlock, ThinkingBlock, ToolCall
 
-__all__ = ["describe_left_out", "get_writer", "make_plain", "make_portable", "mark_writer"]
-
 _WRITER = "locus.model"
 
 #: What the wire forms that tell a refusal from a text mark it with.

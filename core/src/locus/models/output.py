@@ -26,8 +26,6 @@ else:
     checking = Lazy("locus.schema.checking")
     jsonschema = Lazy("locus.schema.jsonschema")
 
-__all__ = ["OutputError", "OutputSchema", "output_schema"]
-
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
@@ -55,7 +53,6 @@ class OutputSchema(Protocol[T_co]):
     @property
     def spec(self) -> OutputSpec:
         """What the request carries; providers want the schema of an object."""
-        ...
 
     def parse(self, answer: Any, /) -> T_co:
         """The value of an answer.
@@ -66,7 +63,6 @@ class OutputSchema(Protocol[T_co]):
         Raises:
             OutputError: it does not fit.
         """
-        ...
 
 
 @overload

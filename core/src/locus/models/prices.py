@@ -14,8 +14,6 @@ from locus.core.messages import Usage
 if TYPE_CHECKING:
     from locus.models.protocol import Model, Price
 
-__all__ = ["PriceSource", "add_cost", "dollars", "has_price"]
-
 _LITTLE = Usage(prompt_tokens=1, completion_tokens=1)
 
 
@@ -31,7 +29,6 @@ class PriceSource(Protocol):
             usage: what the call used, its cost None: what a provider says itself always counts.
             at: when, UTC.
         """
-        ...
 
 
 def add_cost(model: Model, usage: Usage, unknown: float | None = None) -> Usage:

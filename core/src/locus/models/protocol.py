@@ -28,21 +28,6 @@ if TYPE_CHECKING:
 else:
     providers = Lazy("locus.plugins.providers")
 
-__all__ = [
-    "Chunk",
-    "Model",
-    "ModelProtocol",
-    "ModelRequest",
-    "ModelResponse",
-    "ModelSettings",
-    "OnChunk",
-    "OutputSpec",
-    "Price",
-    "StopReason",
-    "ToolChoice",
-    "get_model",
-]
-
 #: Why a model stopped: it was done, asks for tools, reached the length limit, was stopped by the provider's filter, or
 #: refused to answer. ``"cancelled"``: the caller cancelled the run in the middle of the answer; no provider says that.
 StopReason = Literal["stop", "tool_calls", "length", "filter", "refusal", "other", "cancelled"]
@@ -269,7 +254,6 @@ class Model(Protocol):
     @property
     def name(self) -> str:
         """``"provider:model"``, for people and for logs."""
-        ...
 
     async def complete(self, request: ModelRequest, on_chunk: OnChunk | None = None) -> ModelResponse:
         """Answer one request.
@@ -282,7 +266,6 @@ class Model(Protocol):
         Raises:
             ModelError: the call failed; it says whether it may be tried again.
         """
-        ...
 
 
 #: The same: what ``model=`` takes beside a name, and what `get_model` gives.

@@ -32,18 +32,6 @@ from locus.plugins.report import PluginReport
 from locus.plugins.secret import redact
 from locus.plugins.settings import Layer
 
-__all__ = [
-    "Activation",
-    "ActivePlugin",
-    "Origin",
-    "PluginRequest",
-    "Selection",
-    "activate",
-    "order_plugins",
-    "select",
-    "split_names",
-]
-
 
 @frozen(kw_only=True)
 class PluginRequest:

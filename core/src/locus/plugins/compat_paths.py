@@ -20,8 +20,6 @@ from locus.core.errors import PluginLoadError, closest
 from locus.plugins.discovery import Catalogue
 from locus.plugins.manifest import load
 
-__all__ = ["find_module", "forward_names"]
-
 _KERNEL = __name__.partition(".")[0]
 
 #: The packages that are compat paths.

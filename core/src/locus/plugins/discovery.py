@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 else:
     traceback = Lazy("traceback")
 
-__all__ = ["GROUP", "Catalogue", "PluginSource"]
-
 #: The group of entry points; the name of each is the plugin's name.
 GROUP = "locus.plugins"
 

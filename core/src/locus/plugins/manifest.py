@@ -15,8 +15,6 @@ from attrs import Attribute, field
 from locus.core.errors import PluginLoadError, closest
 from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen
 
-__all__ = ["API", "Plugin", "load", "resolve"]
-
 #: Version of the plugin API: the major breaks, the minor adds hooks or event fields.
 API = (1, 0)
 

@@ -17,8 +17,6 @@ from locus.plugins.manifest import Plugin, load
 from locus.plugins.secret import redact
 from locus.plugins.settings import Layer, structure
 
-__all__ = ["plugin_settings", "provide", "scheme_of"]
-
 
 def scheme_of(kind: str, text: str) -> tuple[str, str]:
     """The scheme, and the text after its colon.

@@ -11,8 +11,6 @@ from locus.core.frozen import FrozenDict, frozen
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["HookFailure", "PluginReport", "RunReport", "Status", "run_report"]
-
 #: ``missing`` was asked for and is not installed; ``failed`` cannot be loaded or breaks the hook specification;
 #: ``quarantined`` was active, and a hook of it failed so often that it was not called any more.
 Status = Literal["active", "available", "disabled", "missing", "failed", "incompatible", "quarantined"]

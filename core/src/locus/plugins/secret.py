@@ -12,8 +12,6 @@ from functools import cache
 from inspect import isawaitable, iscoroutine, iscoroutinefunction
 from typing import Any, NoReturn
 
-__all__ = ["Secret", "redact", "scrub", "show_values"]
-
 
 class Secret:
     """A password or a key. It does not appear in a `repr`, a message, a log or a pickle.

@@ -20,8 +20,6 @@ from locus.core.errors import ConfigError, SettingsError, closest
 from locus.core.frozen import freeze, frozen, thaw
 from locus.plugins.secret import Secret, redact, show_values
 
-__all__ = ["Layer", "structure"]
-
 T = TypeVar("T")
 
 

@@ -19,8 +19,6 @@ from locus.schema.jsonschema import Schema, inline, lookup, nodes, rebase
 from locus.schema.msgspec_adapters import adapt, convert, schema_source
 from locus.schema.text import safe_repr
 
-__all__ = ["InvalidSchema", "JsonSchemaAdapter", "TypeAdapter", "UnsupportedType", "of", "of_json_schema", "problem_of"]
-
 _PART = "#/parts/"
 _ODD = (TypeError, ValueError, NameError, RuntimeError)
 

@@ -24,8 +24,6 @@ from locus.schema.msgspec_adapters import SelfDescribing, constraints, convert, 
 from locus.schema.signatures import Signature
 from locus.schema.text import clean_text
 
-__all__ = ["Parameters", "parameters_of"]
-
 _NO_DEFAULT = inspect.Parameter.empty
 
 #: Formats of texts of which several mean the same value.

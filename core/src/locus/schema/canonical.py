@@ -23,8 +23,6 @@ import attrs
 import msgspec
 from msgspec import UNSET
 
-__all__ = ["MISSING", "call_key", "canonical", "exact_key", "json_form", "plain_form"]
-
 
 def call_key(name: str, arguments: Any) -> str:
     """The key of a call: 32 hex digits.

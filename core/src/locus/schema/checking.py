@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 else:
     msgspec = Lazy("msgspec")
 
-__all__ = ["TOO_DEEP", "Problem", "ValidationError", "explain", "find_problems", "normalise", "plain"]
-
 # The bounds of a check, whatever the schema and the data are: problems named, depth, and schemas looked at.
 _MOST_PROBLEMS = 20
 _DEEPEST = 100

@@ -12,22 +12,6 @@ from typing import Any
 
 from locus.schema.text import safe_repr
 
-__all__ = [
-    "Schema",
-    "admits",
-    "alternatives",
-    "describe",
-    "identity",
-    "inline",
-    "kind_of",
-    "lookup",
-    "map_subschemas",
-    "nodes",
-    "rebase",
-    "resolve",
-    "subschemas",
-]
-
 Schema = Mapping[str, Any]
 
 # References that lead to references; more of them go in a circle.

@@ -39,8 +39,6 @@ from locus.schema.checking import plain
 from locus.schema.signatures import class_hints
 from locus.schema.text import safe_repr
 
-__all__ = ["SchemaOf", "SelfDescribing", "adapt", "constraints", "convert", "load_custom", "schema_source"]
-
 #: Gives the JSON Schema of a type as a part of the schema that is being made.
 SchemaOf = Callable[[Any], dict[str, Any]]
 
@@ -51,11 +49,9 @@ class SelfDescribing(Protocol):
 
     def model_json_schema(self) -> dict[str, Any]:
         """The JSON Schema of what `model_validate` takes."""
-        ...
 
     def model_validate(self, data: Any, /) -> Any:
         """An instance from plain data; raises when the data does not fit."""
-        ...
 
 
 class ClassAdapter(type):

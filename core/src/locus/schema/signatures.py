@@ -27,8 +27,6 @@ else:
     docstring_parser = Lazy("docstring_parser")
     common = Lazy("docstring_parser.common")
 
-__all__ = ["Signature", "class_hints", "parse_docstring", "read_signature"]
-
 
 @frozen(kw_only=True, eq=False)
 class Signature:

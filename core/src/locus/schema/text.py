@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["clean_text", "join_names", "safe_repr", "truncate"]
-
 
 def clean_text(text: str) -> str:
     """The text without lone surrogates: pairs become the character they mean, single ones U+FFFD."""

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from locus.core.termination import Bounds, TerminationCondition
     from locus.journal.host import JournalHost
 
-__all__ = ["Account", "Budget", "check_budget", "child_thread", "limits_of"]
-
 #: The name under which it is recorded how a turn's calls share what was left.
 RESERVED = "reserved"
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from locus.tools.account import Account
     from locus.tools.call_run import CallRun
 
-__all__ = ["BodyEntry", "PendingCall", "prepare_call"]
-
 _execution, _outcome, _step_id, _call = maker(ToolExecution), maker(CallOutcome), maker(StepId), maker(ToolCall)
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from locus.tools.outcome import CallOutcome
     from locus.tools.registry import ToolRegistry
 
-__all__ = ["CallLimits", "CallRun"]
-
 
 @frozen(kw_only=True)
 class CallLimits:
@@ -49,120 +47,95 @@ class CallRun(Protocol):
     @property
     def run_id(self) -> str:
         """The run's id."""
-        ...
 
     @property
     def thread_id(self) -> str:
         """The run's thread."""
-        ...
 
     @property
     def deps(self) -> Any:
         """The caller's ``deps=``."""
-        ...
 
     @property
     def deadline(self) -> float | None:
         """Seconds on `anyio.current_time` by which bodies must end, or None."""
-        ...
 
     @property
     def host(self) -> JournalHost:
         """Where outcomes are recorded."""
-        ...
 
     @property
     def registry(self) -> ToolRegistry:
         """The tools."""
-        ...
 
     @property
     def bounds(self) -> Bounds:
         """What the run's condition guarantees."""
-        ...
 
     @property
     def call_limits(self) -> CallLimits:
         """How many calls, and how long each."""
-        ...
 
     @property
     def caller_cancel(self) -> CallerCancel:
         """What cuts off the blocks of bodies that let it."""
-        ...
 
     @property
     def halted(self) -> bool:
         """Whether nothing more may be started."""
-        ...
 
     @property
     def has_deciders(self) -> bool:
         """Whether a hook decides about calls."""
-        ...
 
     @property
     def has_tool_wrappers(self) -> bool:
         """Whether a hook wraps tool bodies."""
-        ...
 
     @property
     def has_listener(self) -> Callable[[type[Event]], object]:
         """Whether there is a listener of events of a kind: true or false."""
-        ...
 
     def is_out_of_time(self) -> bool:
         """Whether the time of the run is used up; the run stops then."""
-        ...
 
     @property
     def stop_reason(self) -> str:
         """Why the run is ending."""
-        ...
 
     def cancel(self, reason: str = "") -> None:
         """End the run at the next safe point."""
-        ...
 
     @property
     def retry_reason(self) -> str:
         """Why a hook asked for another try last."""
-        ...
 
     def take_retry(self) -> bool:
         """Whether a hook asked for another try."""
-        ...
 
     async def emit(self, event: Event) -> Directive | None:
         """Emit an event; the strictest directive of those who listen."""
-        ...
 
     async def decide(self, call: ToolCall) -> Decision:
         """Ask the deciders about a call."""
-        ...
 
     async def label_result(self, call: ToolCall, outcome: CallOutcome, own: Label) -> CallOutcome:
         """The outcome with the label that hooks give it."""
-        ...
 
     async def filter_progress(self, message: str, call: ToolCall) -> str:
         """What a body reports of its progress, as it may be emitted."""
-        ...
 
     def wrap_tool_call(
         self, core: Callable[[ToolCall], Awaitable[CallOutcome]]
     ) -> Callable[[ToolCall], Awaitable[CallOutcome]]:
         """The onion around a body."""
-        ...
 
     @property
     def is_limited(self) -> bool:
         """Whether what children spend is limited."""
-        ...
 
     def reserve(self, ordinals: Sequence[int]) -> list[Account]:
         """What the children of each of these calls of a turn may spend."""
-        ...
 
     async def run_child(
         self,
@@ -176,4 +149,3 @@ class CallRun(Protocol):
         given: Label = CLEAN,
     ) -> Any:
         """Run or resume a child run, which spends from this account."""
-        ...

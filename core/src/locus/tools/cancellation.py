@@ -16,8 +16,6 @@ from locus.core.directives import Suspended
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["cancellations", "find_exit", "is_cancellation", "is_failure"]
-
 #: What ends the program, closes a coroutine or suspends a run. The code that raises it has not failed.
 _EXITS = (KeyboardInterrupt, SystemExit, GeneratorExit, Suspended)
 

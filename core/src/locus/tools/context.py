@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from locus.core.directives import Option
 
-__all__ = ["ToolContext"]
-
 T = TypeVar("T")
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as DefaultTypeVar

@@ -26,8 +26,6 @@ else:
     arguments = Lazy("locus.schema.arguments")
     signatures = Lazy("locus.schema.signatures")
 
-__all__ = ["ToolOptions", "as_tool", "is_tool_name", "tool"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -30,18 +30,6 @@ else:
     jsonschema = Lazy("locus.schema.jsonschema")
     structs = Lazy("msgspec.structs")
 
-__all__ = [
-    "RESULT_CHARS",
-    "SESSION_TOOLS",
-    "ArgumentError",
-    "Bound",
-    "Effect",
-    "Idempotent",
-    "Tool",
-    "ToolExample",
-    "ToolSpec",
-]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 W = TypeVar("W")

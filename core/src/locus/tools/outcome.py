@@ -25,16 +25,6 @@ if TYPE_CHECKING:
 else:
     codec = Lazy("locus.core.codec")
 
-__all__ = [
-    "UNKNOWN",
-    "CallOutcome",
-    "find_in_thread",
-    "place_media",
-    "remember_for_thread",
-    "repeat_content",
-    "with_recorded_results",
-]
-
 #: What the model reads about a call that was begun and whose outcome is unknown.
 UNKNOWN = (
     "outcome unknown: this call was started before an interruption and may have had its effect; "

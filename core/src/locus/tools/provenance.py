@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from locus.core.state import AgentState
     from locus.tools.definition import Tool
 
-__all__ = ["IMPORTED", "Literals", "read_literals", "trace_call"]
-
 #: Where an imported thread says how many of its messages, the system prompt not counted, were imported: what the user
 #: is said to have said in them does not count as the user's.
 IMPORTED = "locus.imported"
@@ -70,17 +68,14 @@ class ReadingRun(Protocol):
     @property
     def given(self) -> Label:
         """The label of what it was given to do."""
-        ...
 
     @property
     def parent(self) -> ReadingRun | None:
         """The run that started this one, or None."""
-        ...
 
     @property
     def state(self) -> AgentState:
         """The state whose last message asks for the call."""
-        ...
 
 
 class Literals:

@@ -15,9 +15,6 @@ from locus.schema.text import clean_text, join_names, safe_repr
 from locus.tools.decorator import as_tool
 from locus.tools.definition import Tool, ToolSpec
 
-__all__ = ["ToolRegistry", "tools_of"]
-
-
 _LONGEST_NAME = 200
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 else:
     msgspec = Lazy("msgspec")
 
-__all__ = ["ERROR_CHARS", "NOTHING", "error_text", "result_content", "result_text"]
-
 #: What the model reads when a tool returned None.
 NOTHING = "(done, no result)"
 

@@ -27,8 +27,6 @@ else:
     canonical = Lazy("locus.schema.canonical")
     decorator = Lazy("locus.tools.decorator")
 
-__all__ = ["SESSION_TOOLS", "SessionTool", "record", "restore"]
-
 
 @frozen
 class SessionTool:
