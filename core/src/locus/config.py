@@ -152,15 +152,10 @@ def load_config(
     start: str | Path | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Config:
-    """Read the configuration.
+    """Read the configuration; the arguments are those of `read_config`.
 
     What it says is trusted: it may start programs, name secrets, and say where they are sent. A program that is run in
     folders of other people names its file, or looks at what `find_config` gives before it passes that on.
-
-    Args:
-        path: the file, or what was read of it; when None the nearest is taken, see `find_config`.
-        start: where to look from; the working directory when None.
-        environ: where ``LOCUS_PLUGINS`` is; the process's environment when None.
 
     Raises:
         ConfigError: the file cannot be read, is not TOML, or a directory has both kinds of file.

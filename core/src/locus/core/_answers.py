@@ -72,15 +72,7 @@ class Explanation:
 
     def to_json(self) -> dict[str, Any]:
         """A plain, JSON-safe dict, children included."""
-        return {
-            "name": self.name,
-            "satisfied": self.satisfied,
-            "value": self.value,
-            "threshold": self.threshold,
-            "distance": self.distance,
-            "text": self.text,
-            "children": [child.to_json() for child in self.children],
-        }
+        return {**asdict(self, recurse=False), "children": [child.to_json() for child in self.children]}
 
     def __str__(self) -> str:
         return "\n".join(self._lines(0))
@@ -162,17 +154,14 @@ def all_of(branches: Iterable[Bounds]) -> Bounds:
     return _combine(tuple(branches), _greatest, all)
 
 
+_CEILINGS = ("iterations", "tokens", "seconds", "dollars", "tool_calls")
+
+
 def _combine(
     given: tuple[Bounds, ...], pick: Callable[[Sequence[Any]], Any], quantify: Callable[[Iterable[bool]], bool]
 ) -> Bounds:
-    return Bounds(
-        iterations=pick([b.iterations for b in given]),
-        tokens=pick([b.tokens for b in given]),
-        seconds=pick([b.seconds for b in given]),
-        dollars=pick([b.dollars for b in given]),
-        tool_calls=pick([b.tool_calls for b in given]),
-        guarantees_halt=quantify(b.guarantees_halt for b in given),
-    )
+    ceilings = {name: pick([getattr(b, name) for b in given]) for name in _CEILINGS}
+    return Bounds(**ceilings, guarantees_halt=quantify(b.guarantees_halt for b in given))
 
 
 def _least(given: Sequence[Any]) -> Any:

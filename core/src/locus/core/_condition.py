@@ -332,14 +332,17 @@ def _parenthesise(condition: TerminationCondition, text: str) -> str:
     return f"({text})" if isinstance(condition, _Composite) else text
 
 
+@frozen(init=False, repr=False)
 class _Composite(TerminationCondition):
-    __slots__ = ()
-
     conditions: tuple[TerminationCondition, ...]
+    _levels: int = field(init=False, eq=False, default=_LEVELS)
     _sign: ClassVar[str]
     _word: ClassVar[str]
     #: The answer of a branch that decides the whole: no further branch is asked.
     _decides: ClassVar[bool]
+
+    def __init__(self, *conditions: TerminationCondition) -> None:
+        self.__attrs_init__(self._flatten(conditions))
 
     @property
     def name(self) -> str:
@@ -412,14 +415,9 @@ class _Composite(TerminationCondition):
 class AndCondition(_Composite):
     """Stop when all branches hold; the first that does not is the last one asked. Written ``a & b``."""
 
-    conditions: tuple[TerminationCondition, ...]
-    _levels: int = field(init=False, eq=False, default=_LEVELS)
     _sign: ClassVar[str] = "&"
     _word: ClassVar[str] = "AND"
     _decides: ClassVar[bool] = False
-
-    def __init__(self, *conditions: TerminationCondition) -> None:
-        self.__attrs_init__(self._flatten(conditions))
 
     def evaluate(self, state: AgentState) -> Satisfied | None:
         """All branches' reasons, joined by ``" AND "`` in tree order, or None."""
@@ -444,14 +442,9 @@ class AndCondition(_Composite):
 class OrCondition(_Composite):
     """Stop when any branch holds; the first that does is the last one asked. Written ``a | b``."""
 
-    conditions: tuple[TerminationCondition, ...]
-    _levels: int = field(init=False, eq=False, default=_LEVELS)
     _sign: ClassVar[str] = "|"
     _word: ClassVar[str] = "OR"
     _decides: ClassVar[bool] = True
-
-    def __init__(self, *conditions: TerminationCondition) -> None:
-        self.__attrs_init__(self._flatten(conditions))
 
     def evaluate(self, state: AgentState) -> Satisfied | None:
         """The reason of the first branch that holds, or None."""

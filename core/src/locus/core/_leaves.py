@@ -20,6 +20,15 @@ from locus.core.messages import ANSWER_FAULTS, ASSISTANT, WITHHELD, Message
 from locus.core.patterns import Pattern
 from locus.core.state import AgentState
 
+
+class _Leaf(TerminationCondition):
+    """A leaf that does not look at the number of iterations: all but `MaxIterations`."""
+
+    __slots__ = ()
+
+    reads_iteration: ClassVar[bool] = False
+
+
 # -- limits -------------------------------------------------------------------------------------------------------
 
 
@@ -74,14 +83,12 @@ class MaxIterations(TerminationCondition):
 @final
 @register_condition
 @frozen(repr=False)
-class TokenLimit(TerminationCondition):
+class TokenLimit(_Leaf):
     """Stop when the run has used more than n tokens, prompt and completion together.
 
     Args:
         n: tokens, 0 or more; None reads `AgentState.token_budget`, and where that is None never stops.
     """
-
-    reads_iteration: ClassVar[bool] = False
 
     n: int | None = field(
         default=None, validator=_must_be("an integer, 0 or more", lambda n: n is None or _is_whole(n, 0))
@@ -111,7 +118,7 @@ class TokenLimit(TerminationCondition):
 @final
 @register_condition
 @frozen(repr=False)
-class ToolCallLimit(TerminationCondition):
+class ToolCallLimit(_Leaf):
     """Stop after n calls of tools; calls of the same turn that are beyond it get an error result and are not started.
 
     A call that the cache answered counts, one that was refused or rejected does not.
@@ -119,8 +126,6 @@ class ToolCallLimit(TerminationCondition):
     Args:
         n: calls, 0 or more.
     """
-
-    reads_iteration: ClassVar[bool] = False
 
     n: int = field(validator=_must_be("an integer, 0 or more", lambda n: _is_whole(n, 0)))
 
@@ -146,14 +151,12 @@ def _seconds(value: float | timedelta) -> float:
 @final
 @register_condition
 @frozen(repr=False)
-class TimeLimit(TerminationCondition):
+class TimeLimit(_Leaf):
     """Stop when the run has been at work for so long; waiting for a person and downtime do not count.
 
     Args:
         seconds: a number, or a timedelta.
     """
-
-    reads_iteration: ClassVar[bool] = False
 
     seconds: float = field(converter=_seconds)
 
@@ -185,14 +188,12 @@ def _instant(value: datetime | str) -> datetime:
 @final
 @register_condition
 @frozen(repr=False)
-class Deadline(TerminationCondition):
+class Deadline(_Leaf):
     """Stop at a moment, however long the run has been at work.
 
     Args:
         at: a datetime with a time zone, or its ISO 8601 form; kept in UTC.
     """
-
-    reads_iteration: ClassVar[bool] = False
 
     at: datetime = field(converter=_instant)
 
@@ -222,7 +223,7 @@ def _price(value: float | None) -> float | None:
 @final
 @register_condition
 @frozen(repr=False)
-class CostLimit(TerminationCondition):
+class CostLimit(_Leaf):
     """Stop when the run has cost so much.
 
     Args:
@@ -230,8 +231,6 @@ class CostLimit(TerminationCondition):
         unknown_price: dollars per million tokens, of the request and the answer alike, to charge for a model
             whose price is not known. Without it, an agent with such a model is refused when it is built.
     """
-
-    reads_iteration: ClassVar[bool] = False
 
     dollars: float = field(converter=_dollars)
     unknown_price: float | None = field(default=None, converter=_price)
@@ -263,14 +262,12 @@ def _answer(state: AgentState) -> Message | None:
 @final
 @register_condition
 @frozen(repr=False)
-class NoToolCalls(TerminationCondition):
+class NoToolCalls(_Leaf):
     """Stop when the model answers without asking for a tool: the natural "I am done".
 
     An answer that a reviewer has sent back (`AgentState.pending_revision`) does not count. One that is faulty
     (`AgentState.answer_fault`) ends the run under the name of its fault, such as ``"Truncated"``.
     """
-
-    reads_iteration: ClassVar[bool] = False
 
     def check(self, state: AgentState) -> bool:
         """Whether the newest message is such an answer, or one that was stopped while it asked for tools."""
@@ -309,7 +306,7 @@ def _predicate(
 @final
 @register_condition
 @frozen(repr=False)
-class ToolCalled(TerminationCondition):
+class ToolCalled(_Leaf):
     """Stop when a tool was called.
 
     Args:
@@ -318,8 +315,6 @@ class ToolCalled(TerminationCondition):
         require_success: only a call that succeeded, from the cache or not, counts; with False one that failed
             in its body counts too. A call that was refused or rejected never counts.
     """
-
-    reads_iteration: ClassVar[bool] = False
 
     tool: str = field(alias="name", validator=_must_be("the name of a tool", _is_text))
     predicate: Callable[[Mapping[str, Any]], bool] | None = field(default=None, converter=_predicate)
@@ -361,14 +356,12 @@ def _threshold(value: float | None) -> float | None:
 @final
 @register_condition
 @frozen(repr=False)
-class ConfidenceMet(TerminationCondition):
+class ConfidenceMet(_Leaf):
     """Stop when the confidence is at least the threshold.
 
     Args:
         threshold: 0.0 to 1.0; None reads `AgentState.confidence_threshold`.
     """
-
-    reads_iteration: ClassVar[bool] = False
 
     threshold: float | None = field(default=None, converter=_threshold)
 
@@ -397,7 +390,7 @@ def _regex(value: str) -> str:
 @final
 @register_condition
 @frozen(repr=False)
-class TextMention(TerminationCondition):
+class TextMention(_Leaf):
     """Stop when the final message matches a regular expression anywhere.
 
     The final message is the newest one, when it is the model's and asks for no tool: words beside a tool call
@@ -410,8 +403,6 @@ class TextMention(TerminationCondition):
     Raises:
         ValueError: it is not a pattern of RE2, which has no look-around and no back-references.
     """
-
-    reads_iteration: ClassVar[bool] = False
 
     regex: str = field(converter=_regex)
     _pattern: Pattern = field(init=False, eq=False)
@@ -448,7 +439,7 @@ def _state_predicate(value: Callable[[AgentState], bool] | str) -> Callable[[Age
 @final
 @register_condition
 @frozen(repr=False)
-class CustomCondition(TerminationCondition):
+class CustomCondition(_Leaf):
     """Stop when a function of the state says so.
 
     Args:
@@ -456,8 +447,6 @@ class CustomCondition(TerminationCondition):
             condition. One that raises, or returns something else, ends the run with `ConditionError`.
         name: what a stop is reported as; the default is ``"CustomCondition"`` (kept as ``label``).
     """
-
-    reads_iteration: ClassVar[bool] = False
 
     fn: Callable[[AgentState], bool] = field(converter=_state_predicate)
     label: str | None = field(
@@ -501,7 +490,7 @@ def same_call(a: ToolExecution, b: ToolExecution) -> bool:
 @final
 @register_condition
 @frozen(repr=False)
-class NoProgress(TerminationCondition):
+class NoProgress(_Leaf):
     """Stop when the last turns asked for the same calls each: the same tools with the same arguments.
 
     The order of the calls of a turn, and how often one is in it, make no difference; cache hits count.
@@ -510,8 +499,6 @@ class NoProgress(TerminationCondition):
         window: how many such turns in a row, 2 or more; None reads `AgentState.tool_loop_threshold`, where less than 2
             means never.
     """
-
-    reads_iteration: ClassVar[bool] = False
 
     window: int | None = field(
         default=None, validator=_must_be("an integer, 2 or more", lambda value: value is None or _is_whole(value, 2))

@@ -6,7 +6,6 @@ envelope (`run_id` to `parent_run_id`) is filled in by `run.emit`; code that mak
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -68,22 +67,6 @@ CONDITION_ERROR = "ConditionError"
 _CANCELLED = "Cancelled"
 _OTHERS = "used up together with what other runs of the tree have spent"
 _FAILURES = frozenset({MODEL_ERROR, NODE_ERROR, CONDITION_ERROR})
-
-
-def _texts(value: Iterable[str]) -> tuple[str, ...]:
-    return tuple(value)
-
-
-def _raw_blocks(value: Iterable[RawBlock]) -> tuple[RawBlock, ...]:
-    return tuple(value)
-
-
-def _choices(value: Iterable[Choice]) -> tuple[Choice, ...]:
-    return tuple(value)
-
-
-def _calls(value: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
-    return tuple(value)
 
 
 @frozen
@@ -291,8 +274,8 @@ class ThinkEvent(Event):
 
     reasoning: str | None = None
     text: str = ""
-    tool_calls: tuple[ToolCall, ...] = field(default=(), converter=_calls)
-    hosted: tuple[RawBlock, ...] = field(default=(), converter=_raw_blocks)
+    tool_calls: tuple[ToolCall, ...] = field(default=(), converter=tuple[ToolCall, ...])
+    hosted: tuple[RawBlock, ...] = field(default=(), converter=tuple[RawBlock, ...])
 
 
 @register_event
@@ -336,7 +319,7 @@ class ModelCompleteEvent(Event):
     stop_reason: str = ""
     duration_ms: float = 0.0
     attempts: int = 1
-    notes: tuple[str, ...] = field(default=(), converter=_texts)
+    notes: tuple[str, ...] = field(default=(), converter=tuple[str, ...])
     response_id: str = ""
     first_chunk_ms: float | None = None
     address: str = ""
@@ -451,7 +434,7 @@ class InterruptEvent(Event):
 
     interrupt_id: str = ""
     question: str = ""
-    options: tuple[Choice, ...] = field(default=(), converter=_choices)
+    options: tuple[Choice, ...] = field(default=(), converter=tuple[Choice, ...])
     tool_name: str = ""
     call_id: str = ""
 
@@ -506,7 +489,7 @@ class TerminateEvent(Event):
 
     reason: str = ""
     detail: str = ""
-    satisfied: tuple[str, ...] = field(default=(), converter=_texts)
+    satisfied: tuple[str, ...] = field(default=(), converter=tuple[str, ...])
     final_message: str = ""
     iterations_used: int = 0
     total_tool_calls: int = 0

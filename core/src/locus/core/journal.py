@@ -100,14 +100,6 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 BLANK = AgentState(run_id="", label=UNKNOWN, started_at=_EPOCH, updated_at=_EPOCH)
 
 
-def _texts(value: Iterable[str]) -> tuple[str, ...]:
-    return tuple(value)
-
-
-def _choices(value: Iterable[Choice]) -> tuple[Choice, ...]:
-    return tuple(value)
-
-
 @fast_init
 @frozen(kw_only=True)
 class Intent:
@@ -232,7 +224,7 @@ class Asked:
     interrupt_id: str
     step_id: StepId
     question: str
-    options: tuple[Choice, ...] = field(default=(), converter=_choices)
+    options: tuple[Choice, ...] = field(default=(), converter=tuple[Choice, ...])
     tool_name: str = ""
     call_id: str = ""
     digest: str = ""
@@ -301,7 +293,7 @@ class Transition:
     next_node: str
     delta: StateDelta
     why: str = ""
-    satisfied: tuple[str, ...] = field(default=(), converter=_texts)
+    satisfied: tuple[str, ...] = field(default=(), converter=tuple[str, ...])
     segment: int = 0
     error: str | None = None
     not_before: datetime | None = None

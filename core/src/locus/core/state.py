@@ -58,10 +58,6 @@ _ADDED = frozenset({"answer_fault", "estimated_tokens_used", "label", "priced"})
 StatePredicate = Callable[["AgentState"], bool]
 
 
-def _texts(value: Iterable[str]) -> tuple[str, ...]:
-    return tuple(value)
-
-
 @fast_init
 @frozen(kw_only=True)
 class ReasoningStep:
@@ -76,29 +72,13 @@ class ReasoningStep:
 
     iteration: int
     thought: str = ""
-    actions: tuple[str, ...] = field(default=(), converter=_texts)
+    actions: tuple[str, ...] = field(default=(), converter=tuple[str, ...])
     reflection: str | None = None
 
 
 def not_run(call: ToolCall, reason: str) -> Message:
     """The tool message for a call that was not run."""
     return Message(TOOL, ToolResult(call.id, f"Error: not run: {reason}", is_error=True, name=call.name))
-
-
-def _messages(value: Iterable[Message]) -> tuple[Message, ...]:
-    return tuple(value)
-
-
-def _executions(value: Iterable[ToolExecution]) -> tuple[ToolExecution, ...]:
-    return tuple(value)
-
-
-def _steps(value: Iterable[ReasoningStep]) -> tuple[ReasoningStep, ...]:
-    return tuple(value)
-
-
-def _floats(value: Iterable[float]) -> tuple[float, ...]:
-    return tuple(value)
 
 
 def _names(value: Iterable[str]) -> frozenset[str]:
@@ -202,15 +182,15 @@ class AgentState:
 
     run_id: str = field(factory=lambda: str(uuid4()))
     agent_id: str | None = None
-    messages: tuple[Message, ...] = field(default=(), converter=_messages)
+    messages: tuple[Message, ...] = field(default=(), converter=tuple[Message, ...])
     iteration: int = field(default=0, validator=_not_negative)
     max_iterations: int = field(default=20, validator=_not_negative)
-    tool_executions: tuple[ToolExecution, ...] = field(default=(), converter=_executions)
-    reasoning_steps: tuple[ReasoningStep, ...] = field(default=(), converter=_steps)
+    tool_executions: tuple[ToolExecution, ...] = field(default=(), converter=tuple[ToolExecution, ...])
+    reasoning_steps: tuple[ReasoningStep, ...] = field(default=(), converter=tuple[ReasoningStep, ...])
     confidence: float = field(default=0.0, converter=_confidence)
     confidence_threshold: float = field(default=0.8, converter=_confidence)
-    confidence_history: tuple[float, ...] = field(default=(), converter=_floats)
-    tool_history: tuple[str, ...] = field(default=(), converter=_texts)
+    confidence_history: tuple[float, ...] = field(default=(), converter=tuple[float, ...])
+    tool_history: tuple[str, ...] = field(default=(), converter=tuple[str, ...])
     tool_loop_threshold: int = field(default=3, validator=_not_negative)
     terminal_tools: frozenset[str] = field(default=frozenset(), converter=_names)
     prompt_tokens_used: int = field(default=0, validator=_not_negative)
@@ -220,7 +200,7 @@ class AgentState:
     token_budget: int | None = None
     cost: float = 0.0
     priced: bool = False
-    errors: tuple[str, ...] = field(default=(), converter=_texts)
+    errors: tuple[str, ...] = field(default=(), converter=tuple[str, ...])
     metadata: FrozenDict[str, Any] = field(default=EMPTY, converter=_metadata)
     active_seconds: float = 0.0
     pending_revision: bool = False

@@ -393,7 +393,7 @@ def collect_from(impl: Impl) -> tuple[Contribution, ...]:
         raise
     except Exception as e:
         raise HookSpecError(impl.plugin, f"{impl.hook} raised {type(e).__name__}: {e}") from e
-    fits, expected = _EXPECTED.get(impl.hook, (_is_anything, ""))
+    fits, expected = _EXPECTED.get(impl.hook, (lambda _: True, ""))
     for value in values:
         if not fits(value):
             raise HookSpecError(impl.plugin, f"{impl.hook} returned {value!r:.80}; return {expected}")
@@ -423,25 +423,13 @@ def _register(impl: Impl, event_type: type[Event]) -> None:
         )
 
 
-def _is_anything(value: object) -> bool:
-    return True
-
-
-def _is_event(value: object) -> bool:
-    return isinstance(value, type) and issubclass(value, Event)
-
-
-def _is_class(value: object) -> bool:
-    return isinstance(value, type)
-
-
 def _is_function(value: object) -> bool:
     return callable(value) and not isinstance(value, type)
 
 
 _EXPECTED: dict[str, tuple[Callable[[object], bool], str]] = {
-    EVENTS: (_is_event, "classes derived from Event"),
-    "locus_register_conditions": (_is_class, "classes of conditions"),
+    EVENTS: (lambda value: isinstance(value, type) and issubclass(value, Event), "classes derived from Event"),
+    "locus_register_conditions": (lambda value: isinstance(value, type), "classes of conditions"),
     "locus_register_reflect_policies": (_is_function, "functions (state) -> str | None"),
     "locus_register_prices": (_is_function, "functions (model, answered, usage, at) -> float | None"),
 }

@@ -5,7 +5,8 @@
 - node: of Think, Execute and Terminate the first answer wins; Reflect is all implementations, in order;
 - wrap: an async onion around a node, a model call or a tool call.
 
-What comes in and what goes out is reviewed in `locus.hooks.review`.
+What comes in and what goes out is reviewed in `locus.hooks.review`. In both modules ``impls`` are the implementations
+of the hook in the agent's table, ``run`` is what hooks see of the run, and ``health`` counts what fails in it.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ async def ask_isolated(
 
     Args:
         impl: the implementation.
-        health: the run's failures.
+        health: the run's.
         accept: the answer as it counts; raises for what is not one.
         *arguments: the hook's.
 
@@ -170,13 +171,9 @@ _EXPECTED_DECISION = "Allow(), Reject(...), Interrupt(...), Cancel(...), or None
 
 
 async def decide_tool_call(impls: tuple[Impl, ...], call: ToolCall, run: RunContext, health: HookHealth) -> Decision:
-    """May this call run? All are asked and the strictest answer wins; one that fails rejects the call.
+    """May this call, with the arguments that the body would get, run? All are asked and the strictest answer wins.
 
-    Args:
-        impls: ``table.impls("locus_decide_tool_call")``.
-        call: the call with the arguments that the body would get.
-        run: what the hooks see of the run.
-        health: the run's failures; what decides is never quarantined, for that would let everything through.
+    One that fails rejects the call. What decides is never quarantined, for that would let everything through.
     """
     strictest: Decision = _ALLOW
     failed: list[HookFailedEvent] | None = None
@@ -217,13 +214,15 @@ async def decide_route(
 ) -> Node | Cancel:
     """Where the run goes next: the first other legal node that a hook names, else what the router proposed.
 
+    The router's route is taken when a hook fails, too; a failing guard cancels.
+
     Args:
-        impls: ``table.impls("locus_decide_route")``.
+        impls: those of ``locus_decide_route``.
         node: the node that finished.
         state: the state it left.
         proposed: the router's route; the loop does not ask when that is Terminate.
         legal: the nodes that can follow ``node``.
-        health: the run's failures. The router's route is taken when a hook fails; a failing guard cancels.
+        health: the run's.
     """
 
     def other(answer: Any) -> Node | None:
@@ -251,14 +250,10 @@ _DIRECTIVES: dict[type, int] = {Continue: 0, Retry: 1, Reject: 2, Cancel: 3}
 async def notify(
     impls: tuple[Impl, ...], event: Event, run: RunContext, health: HookHealth
 ) -> Cancel | Retry | Reject | None:
-    """Call every listener of an event.
+    """Call every listener of an event that was stamped.
 
-    Args:
-        impls: ``table.listeners[type(event)]``.
-        event: as it was stamped.
-        run: what the hooks see of the run.
-        health: the run's failures. They are emitted after all listeners were called, except failures of a listener
-            of failures: two observers that fail on each other's failures would never stop.
+    Failures are emitted after all listeners were called, except those of a listener of failures: two observers that
+    fail on each other's failures would never stop.
 
     Returns:
         The strictest directive, or None to go on: Cancel beats Reject beats Retry, the first of equals wins.
@@ -318,16 +313,7 @@ async def _directive(impl: Impl, answer: Any, event: Event) -> Cancel | Retry | 
 async def ask_price(
     sources: tuple[Impl, ...], health: HookHealth, model: Model, answered: str, usage: Usage, at: datetime
 ) -> float | None:
-    """The dollars of a model call as the first source has it that knows them; one that fails is skipped.
-
-    Args:
-        sources: ``table.prices``.
-        health: the run's failures.
-        model: what a `PriceSource` takes, like those that follow.
-        answered: the model that answered.
-        usage: what it used.
-        at: when.
-    """
+    """The dollars of a model call as the first `PriceSource` has it that knows them; one that fails is skipped."""
     for source in sources:
         cost = await ask_isolated(source, health, dollars, model, answered, usage, at)
         if isinstance(cost, float):
@@ -347,12 +333,7 @@ async def first_answer(
 ) -> AgentState:
     """The state that the first implementation returns which does not return None.
 
-    Args:
-        impls: ``table.impls("locus_think")``, ``"locus_execute"`` or ``"locus_terminate"``.
-        state: the state.
-        run: the run.
-        default: the kernel's own node, called when no hook answers.
-        health: the run's failures.
+    The default is the kernel's own node, called when no hook answers.
 
     Raises:
         PluginError: an implementation returned something else than a state.
@@ -367,12 +348,6 @@ async def first_answer(
 
 async def fold(impls: tuple[Impl, ...], state: AgentState, run: RunContext, health: HookHealth) -> AgentState:
     """The state after all implementations, each on what the one before made of it; None leaves it as it is.
-
-    Args:
-        impls: ``table.impls("locus_reflect")``.
-        state: the state.
-        run: the run.
-        health: the run's failures.
 
     Raises:
         PluginError: an implementation returned something else than a state.
@@ -412,12 +387,12 @@ def onion(
     """The core with every wrapper around it, the first outermost; the core itself without a wrapper.
 
     Args:
-        impls: ``table.impls("locus_wrap_...")``.
+        impls: the wrappers.
         core: async, from the value (a state, a request, a call) to the result.
         before: the hook's arguments between ``call_next`` and the value: the node.
         after: the hook's arguments after the value: the run.
         returns: the class of a result; a wrapper that returns something else has failed.
-        health: the run's failures.
+        health: the run's.
     """
     for impl in reversed(impls):
         core = _layer(impl, core, before, after, returns, health)

@@ -35,11 +35,11 @@ async def review(
     """Is this answer accepted? All are asked in order, until one cancels.
 
     Args:
-        impls: ``table.impls("locus_review_answer")``.
+        impls: those of ``locus_review_answer``.
         answer: the model's answer: text, no tool calls.
         state: the state with the answer in it.
-        run: what the hooks see of the run.
-        health: the run's failures.
+        run: the run.
+        health: its failures.
         step: records each verdict, under ``"review/<plugin>/<n>"``: a replay need not ask again.
 
     Returns:
@@ -73,14 +73,7 @@ def _verdict(answer: Any) -> Revise | Cancel | None:
 async def filter_input(
     impls: tuple[Impl, ...], prompt: Message, run: RunContext, health: HookHealth
 ) -> Message | Cancel:
-    """The user's turn as it is to enter the conversation; each implementation gets what the one before made of it.
-
-    Args:
-        impls: ``table.impls("locus_filter_input")``.
-        prompt: the user's turn.
-        run: what the hooks see of the run.
-        health: the run's failures.
-    """
+    """The user's turn as it is to enter the conversation; each implementation gets what the one before made of it."""
     for impl in impls:
         filtered = await ask_isolated(impl, health, partial(_turn, prompt), prompt, run)
         if isinstance(filtered, Cancel):
@@ -102,15 +95,7 @@ def _turn(prompt: Message, answer: Any) -> Message | Cancel | None:
 async def filter_progress(
     impls: tuple[Impl, ...], message: str, call: ToolCall, run: RunContext, health: HookHealth
 ) -> str:
-    """What a body reports of its progress, as it may be emitted; each implementation gets the result of the one before.
-
-    Args:
-        impls: ``table.impls("locus_filter_progress")``.
-        message: what the body says.
-        call: the call whose body it is.
-        run: what the hooks see of the run.
-        health: the run's failures.
-    """
+    """What a call's body says of its progress, as it may be emitted; each implementation gets the previous result."""
     for impl in impls:
         filtered = await ask_isolated(impl, health, _progress, message, call, run)
         if isinstance(filtered, Cancel):
@@ -131,13 +116,7 @@ async def label_result(
 ) -> CallOutcome:
     """The outcome of a call with a label that says whose words may be in it, and the levels of its parts.
 
-    Args:
-        impls: ``table.impls("locus_label_result")``.
-        call: the call.
-        outcome: what came of it.
-        own: the label that counts where no hook has another opinion.
-        run: what the hooks see of the run.
-        health: the run's failures; one that fails makes the result untrusted.
+    Where no hook has another opinion, ``own`` is the label; one that fails makes the result untrusted.
     """
     result = text_of(outcome.content)
     whole: Label | None = None

@@ -9,7 +9,7 @@ call and close what it opened.
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from attrs import Attribute, field, fields
@@ -39,21 +39,12 @@ QUARANTINED = "quarantined"
 ToolChoice = str
 
 
-def _temperature(settings: ModelSettings, attribute: Attribute[float | None], value: object) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-        raise ValueError(f"temperature must be a finite number, 0 or more, got {value!r}")
+def _must_be(what: str, is_valid: Callable[[Any], bool]) -> Callable[[Any, Attribute[Any], Any], None]:
+    def check(_: Any, attribute: Attribute[Any], value: Any) -> None:
+        if value is not None and (isinstance(value, bool) or not is_valid(value)):
+            raise ValueError(f"{attribute.name} must be {what}, got {value!r}")
 
-
-def _max_tokens(settings: ModelSettings, attribute: Attribute[int | None], value: object) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-        raise ValueError(f"max_tokens must be an integer, 1 or more, got {value!r}")
-
-
-def _seed(settings: ModelSettings, attribute: Attribute[int | None], value: object) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-        raise ValueError(f"seed must be an integer, got {value!r}")
+    return check
 
 
 @frozen(kw_only=True)
@@ -72,10 +63,15 @@ class ModelSettings:
         ValueError: a setting is not a number, or out of range.
     """
 
-    temperature: float | None = field(default=None, validator=_temperature)
-    max_tokens: int | None = field(default=None, validator=_max_tokens)
+    temperature: float | None = field(
+        default=None,
+        validator=_must_be("a finite number, 0 or more", lambda v: isinstance(v, int | float) and 0 <= v < math.inf),
+    )
+    max_tokens: int | None = field(
+        default=None, validator=_must_be("an integer, 1 or more", lambda v: isinstance(v, int) and v >= 1)
+    )
     tool_choice: ToolChoice | None = None
-    seed: int | None = field(default=None, validator=_seed)
+    seed: int | None = field(default=None, validator=_must_be("an integer", lambda v: isinstance(v, int)))
     stop: tuple[str, ...] = ()
     extras: FrozenDict[str, Any] = field(default=EMPTY, converter=freeze)
 
@@ -137,10 +133,6 @@ class ModelRequest:
     model: Model | str | None = field(default=None, eq=False, repr=False)
 
 
-def _texts(value: Iterable[str]) -> tuple[str, ...]:
-    return tuple(value)
-
-
 @fast_init
 @frozen(kw_only=True)
 class ModelResponse:
@@ -160,7 +152,7 @@ class ModelResponse:
     usage: Usage = Usage()
     stop_reason: StopReason = "stop"
     model: str = ""
-    notes: tuple[str, ...] = field(default=(), converter=_texts)
+    notes: tuple[str, ...] = field(default=(), converter=tuple[str, ...])
     label: Label | None = None
     id: str = ""
 

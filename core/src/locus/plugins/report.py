@@ -90,11 +90,11 @@ def run_report(reports: Iterable[PluginReport], failures: Iterable[HookFailure] 
     by_plugin: dict[str, tuple[HookFailure, ...]] = {}
     for failure in failures:
         by_plugin[failure.plugin] = (*by_plugin.get(failure.plugin, ()), failure)
-    return RunReport(tuple([_with_failures(r, by_plugin[r.name]) if r.name in by_plugin else r for r in reports]))
-
-
-def _with_failures(report: PluginReport, failures: tuple[HookFailure, ...]) -> PluginReport:
-    if report.status != "active":
-        return report
-    status: Status = "quarantined" if any(f.quarantined for f in failures) else "active"
-    return evolve(report, status=status, failures=failures)
+    made = []
+    for report in reports:
+        failed = by_plugin.get(report.name)
+        if failed and report.status == "active":
+            status: Status = "quarantined" if any(f.quarantined for f in failed) else "active"
+            report = evolve(report, status=status, failures=failed)
+        made.append(report)
+    return RunReport(tuple(made))

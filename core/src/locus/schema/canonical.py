@@ -12,7 +12,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterable, Mapping, Set
 from datetime import UTC, datetime, time, timedelta
-from decimal import Decimal
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from enum import Enum
 from functools import lru_cache
 from hashlib import blake2b
@@ -233,16 +233,16 @@ def _time(value: time) -> str:
     return f"{text}{sign}{east // 60:02}:{east % 60:02}"
 
 
+#: Rounds nothing, however many digits there are.
+_EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
+
+
 def _decimal(value: Decimal) -> str:
     if not value.is_finite():
         return str(value)
-    sign, digits, exponent = value.as_tuple()
-    text = "".join(map(str, digits)).lstrip("0")
-    bare = text.rstrip("0")
-    if not bare:
+    least = value.normalize(_EXACT)
+    if not least:
         return "0"
-    assert isinstance(exponent, int)
-    least = Decimal((sign, tuple(map(int, bare)), exponent + len(text) - len(bare)))
     return format(least, "f") if -30 < least.adjusted() < 30 else str(least)
 
 

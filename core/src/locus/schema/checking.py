@@ -282,7 +282,7 @@ _LONGEST = 1_000_000
 _EXACT = 2**53
 
 
-def normalise(schema: Schema, data: Any, *, fill: bool = False) -> Any:
+def normalise(schema: Schema, data: Any) -> Any:
     """The data as the schema means it, where that is unambiguous; plain and mutable.
 
     Where a string came and the schema admits no string, and its text is JSON of a kind that the schema admits, the
@@ -293,18 +293,16 @@ def normalise(schema: Schema, data: Any, *, fill: bool = False) -> Any:
     Args:
         schema: also the root that its references refer to.
         data: plain data.
-        fill: also write out what makes no difference: the defaults of what is left out, and ``1.0`` for a number
-            that came as ``1``. Two calls that mean the same then look the same.
 
     Raises:
         RecursionError: the data is nested too deeply.
     """
-    return _Reader(schema, fill=fill).read(schema, data)
+    return _Reader(schema).read(schema, data)
 
 
 class _Reader:
-    def __init__(self, root: Schema, *, fill: bool) -> None:
-        self._root, self._fill = root, fill
+    def __init__(self, root: Schema) -> None:
+        self._root = root
 
     def read(self, schema: Any, data: Any) -> Any:
         schema = resolve(schema, self._root)
@@ -320,8 +318,6 @@ class _Reader:
         if kind == "array":
             heads, rest = schema.get("prefixItems", ()), schema.get("items", {})
             return [self.read(heads[i] if i < len(heads) else rest, each) for i, each in enumerate(data)]
-        if self._fill and kind == "integer" and schema.get("type") == "number" and abs(data) <= _EXACT:
-            return float(data)
         return data
 
     def _reread(self, schema: Schema, data: Any) -> Any:
@@ -349,10 +345,6 @@ class _Reader:
             optional = name in properties and name not in required
             if each is not None or not optional or admits(expected, None, self._root):
                 made[name] = self.read(expected, each)
-        if self._fill:
-            for name, expected in properties.items():
-                if name not in made and isinstance(expected, Mapping) and "default" in expected:
-                    made[name] = self.read(expected, expected["default"])
         return made
 
 

@@ -44,6 +44,9 @@ _SHORTEST_ID = 4
 #: The number of an execution of a run above.
 _ABOVE = -1
 
+#: The keys and the indices that lead to a value in data.
+_Path = tuple[str | int, ...]
+
 
 def _fold(text: str) -> str:
     return _GROUPED.sub("", text.casefold())
@@ -211,7 +214,7 @@ def _text_of(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _parts(result: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _parts(result: str) -> Iterator[tuple[_Path, Any]]:
     """The values of a result that is JSON, each with its path; the whole of another one."""
     if result[:1] in ("{", "["):
         try:
@@ -223,25 +226,27 @@ def _parts(result: str) -> Iterator[tuple[tuple[str, ...], Any]]:
     return _walk(data)
 
 
-def _walk(data: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """The values in data that say something, and the keys, each with its path."""
+def _walk(data: Any, path: _Path = (), known: str = "") -> Iterator[tuple[_Path, Any]]:
+    """The values in data that say something, and the keys that a schema, as JSON, does not name, each with its path."""
     if isinstance(data, Mapping):
         for key, each in data.items():
-            yield (*path, key), key
-            yield from _walk(each, (*path, key))
+            inner = (*path, key)
+            if not known or f"{json.dumps(key)}:" not in known:
+                yield inner, key
+            yield from _walk(each, inner, known)
     elif isinstance(data, list | tuple):
         for at, each in enumerate(data):
-            yield from _walk(each, (*path, str(at)))
+            yield from _walk(each, (*path, at), known)
     elif data is not None and data != "":
         yield path, data
 
 
-def _level_at(fields: Mapping[str, Reads], path: tuple[str, ...]) -> Reads | None:
+def _level_at(fields: Mapping[str, Reads], path: _Path) -> Reads | None:
     """The level of the longest pattern that the path begins with; of equally long ones the strictest."""
     best: tuple[int, int, Reads] | None = None
     for pattern, level in fields.items():
         parts = pattern.split(".") if pattern else []
-        if len(parts) <= len(path) and all(a in ("*", b) for a, b in zip(parts, path, strict=False)):
+        if len(parts) <= len(path) and all(a in ("*", str(b)) for a, b in zip(parts, path, strict=False)):
             found = (len(parts), LEVELS[level], level)
             best = found if best is None else max(best, found)
     return None if best is None else best[2]
@@ -274,8 +279,8 @@ def trace_call(call: ToolCall, tool: Tool[..., Any] | None, run: ReadingRun) -> 
     for parameter, value in call.arguments.items():
         schema = properties.get(parameter)
         is_default = isinstance(schema, Mapping) and "default" in schema and schema["default"] == value
-        for path, each in _walk_argument(value, (), known):
-            where = parameter + "".join(f"[{part}]" for part in path)
+        for path, each in _walk(value, (), known):
+            where = parameter + "".join(f"[{part!r}]" for part in path)
             if is_default:
                 leaves.append(Leaf(path=where, parameter=parameter, value=each, origin="default", label=CLEAN))
             else:
@@ -310,18 +315,3 @@ def _leaf(where: str, parameter: str, value: Any, state: AgentState, literals: L
 def _is_short_id(value: Any) -> bool:
     """Whether it is a text such as "13", which in the midst of another text is a day, a time or an amount."""
     return isinstance(value, str) and value.isdecimal() and len(value) < _SHORTEST_ID
-
-
-def _walk_argument(value: Any, path: tuple[str, ...], known: str) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """The values of an argument, and the keys of objects that the schema, as JSON, does not name."""
-    if isinstance(value, Mapping):
-        for key, each in value.items():
-            inner = (*path, repr(key))
-            if f"{json.dumps(key)}:" not in known:
-                yield inner, key
-            yield from _walk_argument(each, inner, known)
-    elif isinstance(value, list | tuple):
-        for at, each in enumerate(value):
-            yield from _walk_argument(each, (*path, str(at)), known)
-    elif value is not None and value != "":
-        yield path, value
