@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -11,11 +12,10 @@ import anyio
 import apsw
 import pytest
 from attrs import define, field
+from tests.durability.filling import fill_and_delete
 from tests.durability.recorded import NamedVFS, connecting_through
 
-from locus.core.journal import Outcome, StepId
-from locus.journal import Claim
-from locus_plugin_sqlite import DiskFull, SqliteStore
+from locus_plugin_sqlite import SqliteStore
 
 MB = 2**20
 
@@ -79,48 +79,17 @@ class _Files(NamedVFS):
         return _File(name, flags, self._disk) if name is not None else apsw.VFSFile("", name, flags)
 
 
-def outcome(n: int) -> Outcome:
-    return Outcome(run_id="run", step_id=StepId(0, "s", n), value=os.urandom(2000).hex())
-
-
-async def fill(store: SqliteStore, claim: Claim) -> int:
-    """Append until there is no room; gives how many entries were stored."""
-    for n in range(100_000):
-        try:
-            await store.append(claim, [outcome(n)])
-        except DiskFull:
-            return n
-    raise AssertionError("the disk was never full")
-
-
 @pytest.mark.parametrize("is_new", [False, True], ids=["the same store", "a new store"])
 def test_what_filled_a_disk_can_be_deleted_and_its_room_used_again(
     is_new: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def given() -> None:
-        path = tmp_path / "runs.db"
-        store = SqliteStore(path)
-        for _ in range(2):
-            kept = await store.claim("kept", "w")
-            await store.append(kept, [outcome(0)])
-            await store.release(kept)
-            claim = await store.claim("large", "w")
-            stored = await fill(store, claim)
-            assert stored > 100
-            # apsw raises what fails in a checkpoint after a commit, which SQLite itself tries again later.
-            assert len(await store.read("large")) in (stored, stored + 1)
-            await store.release(claim)
-            if is_new:
-                await store.aclose()
-                store = SqliteStore(path)
-
-            assert await store.delete("large") is True
-        assert [info.thread_id for info in await store.threads()] == ["kept"]
-        assert len(await store.read("kept")) == 2
-        await store.aclose()
+    def check(stored: int, read: int) -> None:
+        assert stored > 100
+        # apsw raises what fails in a checkpoint after a commit, which SQLite itself tries again later.
+        assert read in (stored, stored + 1)
 
     disk = _SmallDisk(tmp_path, 5 * MB)
     monkeypatch.setattr(os, "posix_fallocate", disk.allocate)
     with connecting_through(_Files(disk)):
-        anyio.run(given)
+        anyio.run(partial(fill_and_delete, tmp_path / "runs.db", rounds=2, reopens=is_new, check=check))
     assert anyio.run(SqliteStore(tmp_path / "runs.db").verify).damage == ()

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import anyio
 import pytest
 from tests.durability.case import THREAD, Plain, Segment, final_state, plain, segment, whole
+from tests.durability.filling import fill_and_delete, outcome
 from tests.durability.log import Log
 from tests.durability.mounted import copied, formatted, image, memory, resized
 from tests.durability.oracle import judge
@@ -25,8 +27,7 @@ from tests.durability.programs import ROOT
 from tests.durability.writer import PROGRAM, Full, log_of
 
 from locus.core.errors import StoreError
-from locus.core.journal import Outcome, StepId
-from locus.journal.store import Appended, Claim
+from locus.journal.store import Appended
 from locus_plugin_sqlite import DiskFull, SqliteStore
 
 pytestmark = pytest.mark.privileged
@@ -105,20 +106,6 @@ def filled_up(folder: Path) -> None:
     os.sync()
 
 
-def outcome(n: int) -> Outcome:
-    return Outcome(run_id="run", step_id=StepId(0, "s", n), value=os.urandom(2000).hex())
-
-
-async def told_until_full(store: SqliteStore, claim: Claim) -> int:
-    """Append until there is no room; gives how many entries were stored."""
-    for n in range(100_000):
-        try:
-            await store.append(claim, [outcome(n)])
-        except DiskFull:
-            return n
-    raise AssertionError("the disk was never full")
-
-
 @contextmanager
 def disk(kind: str, place: Path) -> Iterator[Path]:
     place.mkdir()
@@ -134,30 +121,13 @@ def disk(kind: str, place: Path) -> Iterator[Path]:
 @pytest.mark.parametrize("kind", ["memory", "image"])
 @pytest.mark.parametrize("again", [False, True], ids=["the same store", "a new store"])
 def test_what_filled_the_disk_can_be_deleted_and_its_room_used_again(kind: str, again: bool, tmp_path: Path) -> None:
-    async def given() -> None:
-        path = folder / "runs.db"
-        store = SqliteStore(path)
-        for round_number in range(3):
-            kept = await store.claim("kept", "w")
-            await store.append(kept, [outcome(0)])
-            await store.release(kept)
-            claim = await store.claim("large", "w")
-            stored = await told_until_full(store, claim)
-            assert stored > 100, round_number
-            assert len(await store.read("large")) == stored
-            await store.release(claim)
-            if again:
-                await store.aclose()
-                store = SqliteStore(path)
-
-            assert await store.delete("large") is True
-        assert [info.thread_id for info in await store.threads()] == ["kept"]
-        assert len(await store.read("kept")) == 3
-        assert (await store.verify()).damage == ()
-        await store.aclose()
+    def check(stored: int, read: int) -> None:
+        assert stored > 100
+        assert read == stored
 
     with disk(kind, tmp_path / "disk") as folder:
-        anyio.run(given)
+        anyio.run(partial(fill_and_delete, folder / "runs.db", rounds=3, reopens=again, check=check))
+        assert anyio.run(SqliteStore(folder / "runs.db").verify).damage == ()
 
 
 @pytest.mark.parametrize("kind", ["memory", "image"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import anyio.lowlevel
 import pytest
 
 from locus.core.errors import ModelError
@@ -13,6 +12,7 @@ from locus.core.messages import Message, Role
 from locus.models import ModelRequest, get_model
 from locus.plugins import Secret
 from locus_testkit.localserver import Answer, LocalServer
+from locus_testkit.tokens import ExpiringToken
 
 pytestmark = pytest.mark.anyio
 
@@ -33,24 +33,15 @@ PROVIDERS: dict[str, Given] = {
 async def test_a_token_is_asked_for_with_each_request_and_never_shown(
     name: str, later: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    given: list[str] = []
-
-    def token() -> str:
-        given.append(f"hush-hush-{len(given)}")
-        return given[-1]
-
-    async def atoken() -> str:
-        await anyio.lowlevel.checkpoint()
-        return token()
-
+    token = ExpiringToken()
     caplog.set_level("DEBUG")
     with LocalServer() as server:
         provider = name.partition(":")[0]
-        settings = PROVIDERS[name](server.url, Secret(atoken if later else token))
+        settings = PROVIDERS[name](server.url, Secret(token.aget if later else token.get))
         model = get_model(name, settings={provider: settings})
         shown = [repr(model), repr(settings)]
         for at in range(2):
-            known = len(given)
+            known = len(token.given)
             server.then(Answer.of({"error": {"message": f"not hush-hush-{known}"}}, status=500))
             with pytest.raises(ModelError) as caught:
                 await model.complete(ModelRequest(messages=(Message(Role.USER, "Hi."),)))

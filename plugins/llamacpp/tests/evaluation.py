@@ -64,12 +64,16 @@ def arithmetic(text: str) -> float:
                 return _OPERATORS[type(op)](value(operand))
         raise ValueError("not arithmetic")
 
-    cleaned = text.replace("^", "**").replace("x", "*").replace(",", "").strip()
     try:
-        found = value(ast.parse(cleaned, mode="eval"))
+        found = value(ast.parse(text.replace(",", "").strip(), mode="eval"))
     except (SyntaxError, ArithmeticError) as error:
         raise ValueError(str(error)) from error
     return int(found) if float(found).is_integer() else round(found, 4)
+
+
+def as_written(text: str) -> float:
+    """The same, with the signs that people write: ``3 x 2^4``."""
+    return arithmetic(text.replace("^", "**").replace("x", "*"))
 
 
 class World:
@@ -86,7 +90,7 @@ class World:
             return f"error: {type(error).__name__} {error}"
 
     def _calculator(self, expression: str) -> float:
-        return arithmetic(expression)
+        return as_written(expression)
 
     def _get_weather(self, city: str) -> str:
         celsius, sky = self._weather[city.split(",")[0].strip().lower()]
@@ -161,7 +165,7 @@ def fits(wanted: Mapping[str, Any], name: str, arguments: Mapping[str, Any]) -> 
             plain = plain.split(",")[0].strip()
         if "worth" in test:
             try:
-                right = abs(arithmetic(found) - test["worth"]) < 1e-6
+                right = abs(as_written(found) - test["worth"]) < 1e-6
             except ValueError:
                 right = False
         elif "holds" in test:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import anyio
-import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
@@ -19,6 +18,7 @@ from locus.plugins import Secret
 from locus_plugin_mcp.errors import McpStartError
 from locus_testkit import ScriptedModel, call
 from locus_testkit.localserver import Answer, LocalServer
+from locus_testkit.tokens import ExpiringToken
 
 from .http_server import LEFT_STREAMS, PNG, Served, running, serve
 from .kit import reported, results
@@ -74,24 +74,15 @@ async def test_a_header_with_a_secret_is_sent_and_shown_nowhere(sdk: Served, mon
 async def test_a_token_that_expires_is_asked_for_with_each_request_and_shown_nowhere(
     sdk: Served, later: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    given: list[str] = []
-
-    def token() -> str:
-        given.append(f"hush-hush-{len(given)}")
-        return given[-1]
-
-    async def atoken() -> str:
-        await anyio.lowlevel.checkpoint()
-        return token()
-
+    token = ExpiringToken()
     caplog.set_level("DEBUG")
     sdk.headers.clear()
-    run = agent(sdk.url, call("raw__broken"), headers={"X-Key": Secret(atoken if later else token)}).run("go")
+    run = agent(sdk.url, call("raw__broken"), headers={"X-Key": Secret(token.aget if later else token.get)}).run("go")
     events = [event async for event in run]
 
     sent = [headers["x-key"] for headers in sdk.headers]
     assert len(sent) > 2
-    assert sorted(sent) == sorted(set(sent) & set(given))
+    assert sorted(sent) == sorted(set(sent) & set(token.given))
     assert "hush-hush" not in repr((events, run.result)) + caplog.text
 
 
