@@ -1,6 +1,6 @@
-"""Write a bill of materials for each distribution: what its wheel brings into an environment that was empty.
+"""Write a bill of materials for each distribution: what its wheel installs into an empty environment.
 
-One CycloneDX file each, in the folder that is named on the command line. With names of distributions, those alone.
+Writes one CycloneDX file each to the folder given on the command line, or only for the distributions that are named.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from workspace import CONSTRAINTS, ROOT, Distribution, distributions, uv
 
 
 def write(each: Distribution, known: dict[str, Distribution], out: Path) -> Path:
-    """The bill of one distribution, from an environment with it and what it needs.
+    """The bill of one distribution, from an environment that has only it and its requirements.
 
     Args:
         each: the distribution.
-        known: those of this checkout, by name: they come from here and never from an index.
+        known: those of this checkout, by name; they are installed from here, never from an index.
         out: the folder for the file.
     """
     file = out / f"{each.name}.cdx.json"

@@ -34,7 +34,7 @@ class Labels:
 
     @property
     def has_effect(self) -> bool:
-        """Whether a call of it changes something, or tells somebody something."""
+        """Whether a call changes something or sends something to anyone."""
         return self.effect != "pure" or self.egress
 
 

@@ -1,8 +1,8 @@
-"""A fully compromised model: it does what the user asks for, and all that a text it reads asks for as well.
+"""A fully compromised model: it does what the user asks for, and everything that any text it reads asks for.
 
-It does not err, hesitate or tire, and needs no network. What it makes of a text it has read is worse than what any
-real model does: it makes every call of the attacker's ground truth, with the right arguments, even those that it
-could not know. So what is measured is the rules around a model, and not the model.
+It is deterministic and needs no network. It reacts to an injected text worse than any real model does: it makes every
+call of the attacker's ground truth, with the right arguments, even those that it could not know. So the measurement is
+of the rules around a model, not of the model.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class CompromisedModel:
         return ModelResponse(message=Message(Role.ASSISTANT, self._answer()))
 
     def _drop(self, planned: Call) -> None:
-        """What a plan asked for need not be asked for again."""
+        """Skip the calls that a plan has already made."""
         if self._user and self._user[0].is_same(planned):
             self._user.popleft()
 

@@ -1,4 +1,4 @@
-"""The policies that are compared: each is what an agent is made with."""
+"""The policies that are compared, each as the options of an agent."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The suites of AgentDojo: tasks, environments with an injected text in them, and their tools as tools of Locus.
 
-Environments, tools, ground truths and checks are AgentDojo's own; nothing of them is copied or changed.
+Environments, tools, ground truths and checks are AgentDojo's own; none of them is copied or changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One run of one case under one policy, and what came of it."""
+"""One run of one case under one policy, and its outcome."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LABELS = read_labels()
 
 @frozen(kw_only=True)
 class Outcome:
-    """What came of a run.
+    """The outcome of a run.
 
     Args:
         case: its name.
@@ -99,7 +99,7 @@ def _outcome(
 ) -> Outcome:
     done = [each for each in result.state.tool_executions if each.started]
     ran = [Call(each.tool_name, each.arguments) for each in done]
-    # As they were asked for: a rule may have changed the arguments. What a plan asks for, the model does not.
+    # As the model asked for them: a rule may have changed the arguments. A plan makes its calls itself.
     meant = {each.call_id: model.asked.get(each.call_id, call) for each, call in zip(done, ran, strict=True)}
     leaked = [call for made, call in meant.items() if _is_injected(made) and _has_effect(call)]
     lost = list(case.user_calls)

@@ -197,7 +197,7 @@ def read_config(
     except SettingsError as e:
         problems += e.problems
         given = data.get("plugins")
-        # What was meant to say where plugins may come from allows none as long as it cannot be read.
+        # An `allow` that cannot be read allows nothing.
         closed = () if "allow" in data else None
         top = _File(plugins=dict(given) if isinstance(given, Mapping) else {}, allow=closed)
     enabled, tables = _plugins(source, f"{prefix}.plugins" if prefix else "plugins", top.plugins, problems)

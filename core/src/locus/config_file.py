@@ -1,7 +1,7 @@
 """`ConfigFile`: where a configuration is looked for, and what is read there, once.
 
-A search goes no further than it must: it ends at the root of the repository, at the user's home folder and at
-the end of the file system, and passes over folders into which others can put a file.
+A search stops at the root of the repository, at the user's home folder or at a file system boundary, and skips
+folders that others can write to.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MOST_BYTES = 4_000_000
 
 @frozen
 class ConfigFile:
-    """A file of configuration as it was read: what was judged is what is used, whatever becomes of the file.
+    """A file of configuration as it was read, so that later changes of the file cannot matter after it was checked.
 
     Args:
         source: its path.
@@ -88,9 +88,9 @@ def read_file(path: Path) -> ConfigFile:
 
 
 def search_folders(start: str | Path | None = None) -> Iterator[tuple[Path, bool]]:
-    """The folders in which a configuration is looked for, each with whether a file in it counts.
+    """The folders in which a configuration is searched for, each with whether a file in it counts.
 
-    It does not where users other than this one and root can write: who wrote the file is then unknown.
+    It does not if users other than this one and root can write there, because any of them may have written it.
 
     Args:
         start: the first; the working directory when None.
@@ -130,7 +130,7 @@ def _shared_table(path: Path) -> ConfigFile | None:
     data = _parse(path, _read(path))
     tool = data.get("tool")
     table = tool.get("locus") if isinstance(tool, Mapping) else None
-    # The rest of the file is other people's business: it may change without any effect here.
+    # The rest of the file belongs to other tools: it may change without any effect here.
     return ConfigFile(str(path), _TOOL, table, repr(table).encode()) if isinstance(table, Mapping) else None
 
 

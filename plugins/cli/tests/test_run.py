@@ -355,7 +355,7 @@ def test_several_plugins_are_switched_on_with_commas_between_them(locus: Locus) 
         (["run", "-5 + 3"], 2, "text that starts with '-' goes behind '--'"),
         (["run", "x", "--json", "--quiet", "-m", "toy:echo"], 2, "exclude each other"),
         (["run", "x", "--resume", "-m", "toy:echo"], 2, "--resume takes no PROMPT"),
-        (["run", "--resume", "-m", "toy:echo"], 2, "nothing keeps conversations here"),
+        (["run", "--resume", "-m", "toy:echo"], 2, "conversations cannot be kept here"),
         (["run", "x", "--answer", "y", "-m", "toy:echo"], 2, "--answer goes with --resume"),
         (["run", "--resume", "--thread", "none", "--checkpointer", "toy:a", "-m", "toy:echo"], 2, "there is no thread"),
         (["run", "x", "--no-keep", "--checkpointer", "toy:a"], 2, "--no-keep excludes --checkpointer"),

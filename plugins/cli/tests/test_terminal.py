@@ -160,7 +160,7 @@ def test_person_is_asked_and_the_run_goes_on(terminal: Open, tools: str) -> None
     running.expect("? Delete it? (ask)")
     running.expect("2. no")
     running.send("maybe\n")
-    running.expect("is none of the answers")
+    running.expect("is not one of the answers")
     running.send("2\n")
     running.expect("the person said no")
     running.expect("Done.")

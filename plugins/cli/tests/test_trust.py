@@ -49,9 +49,13 @@ COMMANDS = [
     ("threads",),
     ("resume", "--all"),
     ("chat",),
-    ("plugin", "new", "greet"),
     ("config", "check"),
 ]
+
+
+def test_a_new_plugin_can_be_written_where_the_configuration_is_not_trusted(locus: Locus, stranger: Path) -> None:
+    assert locus("plugin", "new", "greet").status == 0
+    assert (stranger / "locus-plugin-greet" / "pyproject.toml").is_file()
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -296,7 +300,7 @@ def test_trust_in_a_file_that_is_gone_is_taken_back_by_its_path(locus: Locus, st
     locus("config", "trust")
     (stranger / "locus.toml").unlink()
 
-    assert "not trusted any more" in locus("config", "trust", str(stranger / "locus.toml"), "--revoke").err
+    assert "no longer trusted" in locus("config", "trust", str(stranger / "locus.toml"), "--revoke").err
 
     (stranger / "locus.toml").write_text(DANGEROUS)
     assert locus("models").status == 2

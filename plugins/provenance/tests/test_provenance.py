@@ -1,4 +1,4 @@
-"""Calls that another person than the user may have chosen: which they are, and what becomes of them."""
+"""Calls that someone other than the user may have chosen: which they are, and what becomes of them."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ async def test_a_request_for_a_url_is_a_call_that_reaches_a_target() -> None:
 async def test_a_rejected_call_tells_the_model_why_and_the_run_goes_on() -> None:
     result = await agent(call("read_inbox"), call("send", to=EVIL), provenance=REJECT).run("read my mail")
     assert errors(result) == [
-        f"Rejected: provenance: another person than the user may have chosen this: to = {EVIL!r}, from the result of "
+        f"Rejected: provenance: someone other than the user may have chosen this: to = {EVIL!r}, from the result of "
         "read_inbox"
     ]
     assert (result.stop_reason, result.reports["provenance"]) == ("NoToolCalls", ProvenanceReport(rejected=1))

@@ -1,4 +1,4 @@
-"""Characters that a reader does not see: what steers a terminal, turns the order of text, or hides text inside of it.
+"""Characters that a reader cannot see: they control a terminal, reverse the order of text, or hide text inside it.
 
 Text of models, tools, servers and stored threads may hold any of them. Shown to a person they are escaped; where a
 model reads the text, they are taken out, because whole instructions can be written in them.
@@ -60,13 +60,13 @@ _ESCAPED, _REMOVED = _Table(escapes=True), _Table(escapes=False)
 
 
 def escape_invisible(text: str) -> str:
-    r"""The text with what is invisible as escapes: ``\x1b``, ``\u202e``, ``\U000e0041``.
+    r"""The text with invisible characters as escapes: ``\x1b``, ``\u202e``, ``\U000e0041``.
 
-    Ends of lines and tabs stay; a carriage return does not, because it writes over what was shown.
+    Line ends and tabs stay; a carriage return does not, because it overwrites text that was shown.
     """
     return text if text.isascii() and text.isprintable() else text.translate(_ESCAPED)
 
 
 def remove_invisible(text: str) -> str:
-    """The text without what is invisible; ends of lines and tabs stay."""
+    """The text without invisible characters; line ends and tabs stay."""
     return text if text.isascii() and text.isprintable() else text.translate(_REMOVED)

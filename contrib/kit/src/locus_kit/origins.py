@@ -46,7 +46,7 @@ class Origin:
         return cls(f"{form}@{urlsplit(base_url).hostname or ''}/{family_of(model)}")
 
     def read(self, request: ModelRequest) -> tuple[ModelRequest, tuple[str, ...]]:
-        """The request with what a model of this origin can read, and notes on what it cannot.
+        """The request without content that a model of this origin cannot read, and notes on what was left out.
 
         A turn is worked out once, so the beginning of a conversation stays the same.
         """

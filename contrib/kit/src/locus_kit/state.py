@@ -1,4 +1,4 @@
-"""The folder for what a user's programs keep between runs."""
+"""The folder for data that a user's programs keep between runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ENV = "LOCUS_STATE"
 
 
 def state_folder(environ: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
-    """The folder for what is worth keeping: ``LOCUS_STATE``, else where the platform keeps such files.
+    """The folder for persistent data: ``LOCUS_STATE``, else where the platform keeps such files.
 
     Raises:
         RuntimeError: the user's home directory is unknown.

@@ -1,9 +1,9 @@
-"""Answers that come packed, unpacked within bounds: `unpack_within_bounds` is a hook of every HTTP client here.
+"""Decompresses responses within bounds: `unpack_within_bounds` is a hook of every HTTP client here.
 
-An HTTP client unpacks one encoding after the other and hands out what is left in the end. Each layer may grow a
-thousandfold, and a last layer that yields nothing hides all the work before it: 452 bytes in three layers keep an event
-loop busy for more than a minute, and no limit on the answer's size ever sees a byte. So there is one layer or none, its
-pieces are small, other tasks run between them, and what it may grow to is bounded.
+An HTTP client decodes one content encoding after another and returns the final result. Each layer can expand a
+thousandfold, and a last layer that yields nothing hides the work of the previous ones: 452 bytes in three layers keep
+an event loop busy for more than a minute, while no limit on the response's size ever sees a byte. So at most one layer
+is decoded, in small pieces between which other tasks run, and up to a bounded size.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import httpx2
 
 __all__ = ["ACCEPTED", "unpack_within_bounds"]
 
-#: What is asked for: these two are the standard library's, and every server knows them.
+#: The encodings in Accept-Encoding: the standard library has both, and every server knows them.
 ACCEPTED = {"accept-encoding": "gzip, deflate"}
 
 #: Bytes that any answer may unpack to; above that, it must not be more than so many times as large as what came.

@@ -15,7 +15,7 @@ __all__ = ["THINK_TAGS", "ThinkSplitter", "ThinkTags", "chunks_of", "split_think
 #: answer, which begins in the thoughts. ``"off"``: a tag is text.
 ThinkTags = Literal["leading", "opened", "off"]
 
-#: What a block of thoughts is marked with that stood in the text: they are not sent back, as templates leave them out.
+#: Marks a block of thoughts that was part of the text: they are not sent back, because templates leave them out.
 THINK_TAGS = "think_tags"
 
 _OPEN, _CLOSE = "<think>", "</think>"

@@ -1,6 +1,6 @@
 """Labels: whose words a text may hold, and where the values in a call's arguments come from.
 
-A model cannot tell an instruction in a web page from one of its user's. What can be told is what it has read by the
+A model cannot tell an instruction in a web page from one of its user's. The kernel does know what it has read by the
 time it makes a call: a `Label` is put on each result, and the join of all of them on the state. The label that counts
 for what a model writes is its context's, because comparing values alone finds nothing where an injected text is
 encoded. The one exception is a positive list: a value that is literally the user's, or in the user's own records.
@@ -62,11 +62,11 @@ CLEAN = Label()
 
 
 def taint(*sources: str) -> Label:
-    """The label of what anybody may have written, of these sources."""
+    """The label of text that anybody may have written, from these sources."""
     return Label("untrusted", frozenset(sources))
 
 
-#: The label of what was recorded without one.
+#: The label of text that was recorded without one.
 UNKNOWN = taint("unknown")
 
 
@@ -97,7 +97,7 @@ class Leaf:
 
     @property
     def is_tainted(self) -> bool:
-        """Whether another person than the user may have chosen it."""
+        """Whether someone other than the user may have chosen it."""
         return self.label.is_tainted
 
     @property
@@ -136,5 +136,5 @@ class Provenance:
 
     @property
     def tainted(self) -> tuple[Leaf, ...]:
-        """Those of them that another person than the user may have chosen."""
+        """Those of them that someone other than the user may have chosen."""
         return tuple(leaf for leaf in self.target_leaves if leaf.is_tainted)

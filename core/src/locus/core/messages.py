@@ -390,7 +390,7 @@ def label_messages(messages: Iterable[Message]) -> Label:
 
 
 def label_answer(message: Message) -> Label:
-    """The label of what an answer brings in: hosted tools of a provider read what the kernel does not see."""
+    """The label that an answer adds: hosted tools of a provider read text that the kernel does not see."""
     for block in message.content:
         if type(block) is RawBlock and not str(block.data.get("type", "")).endswith(("thinking", "reasoning")):
             return taint("hosted")

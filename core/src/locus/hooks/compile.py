@@ -254,7 +254,7 @@ class _Compiler:
         self.reports.append(evolve(entry.report, status="failed", detail=str(error)))
 
 
-#: What holds in the children of a run whether it is a guard or not: else to delegate would be a way around it.
+#: These apply in child runs even if they are not guards; otherwise delegating would be a way around them.
 _INHERITED = frozenset({"locus_decide_tool_call", "locus_label_result"})
 
 

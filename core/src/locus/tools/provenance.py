@@ -34,11 +34,11 @@ IMPORTED = "locus.imported"
 _UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 _GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-# What is joined by these to more words is a part of a longer name, number or address.
+# Words joined by these are parts of a longer name, number or address.
 _JOINS_BEFORE, _JOINS_AFTER = frozenset("._-@+"), frozenset("._-@+/")
 
 
-#: Digits of an id that is found in the midst of a text; a shorter one must be the whole of it.
+#: The fewest digits of an id that may be part of a longer text; a shorter id must be the whole value.
 _SHORTEST_ID = 4
 
 #: The number of an execution of a run above.
@@ -100,7 +100,7 @@ class Literals:
         self._last: Message | None = None
         #: Word -> the texts that it is in, each with the place.
         self._places: dict[str, list[tuple[_Text, int]]] = {}
-        #: What was added, whatever call it was of: what a run repeats is kept once.
+        #: Every text that was added: one that a run repeats is stored once.
         self._known: set[tuple[str, Label, bool]] = set()
 
     def update(self, state: AgentState) -> None:

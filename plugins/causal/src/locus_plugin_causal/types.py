@@ -1,4 +1,4 @@
-"""What part an untyped node plays, by its place among causes and effects."""
+"""Infers the type of an untyped node from its position among causes and effects."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["fill_types"]
 def fill_types(nodes: Mapping[str, CausalNode], edges: Iterable[CausalEdge]) -> dict[str, CausalNode]:
     """The nodes, with a type for each claimed one that has none: in O(nodes + edges).
 
-    What causes others and has no cause itself is a root cause, what only has causes a symptom, what has both is
-    intermediate (all of a ring, too). A node without a cause or an effect stays unknown, and so do calls of a trace,
-    of which the rules of the trace have said what can be proved.
+    A node with effects but no cause is a root cause, one with causes but no effect a symptom, and one with both is
+    intermediate (as is every node of a cycle). A node without a cause or an effect stays unknown, and so do calls of a
+    trace: its own rules have already given them the types that can be proved.
     """
     real = [edge for edge in edges if edge.relation is Relation.CAUSES and edge.cause != edge.effect]
     causing, caused = {edge.cause for edge in real}, {edge.effect for edge in real}

@@ -28,7 +28,7 @@ def ask_person(questions: Sequence[Asked], calls: Mapping[str, str]) -> dict[str
 
     Args:
         questions: what is asked.
-        calls: by interrupt id the call that it is asked about, for a person to read.
+        calls: by interrupt id the call in question, as readable text.
 
     Raises:
         EOFError: the person pressed Ctrl-D instead of answering.
@@ -58,7 +58,7 @@ def _ask(question: Asked, call: str) -> str:
         if said:
             near = closest(said, options)
             hint = f"; did you mean {near!r}?" if near else ""
-            print_text(f"{said!r} is none of the answers: choose one by its number or its text{hint}\n")
+            print_text(f"{said!r} is not one of the answers: choose one by its number or its text{hint}\n")
 
 
 def _understood(said: str, options: Sequence[str]) -> str | None:

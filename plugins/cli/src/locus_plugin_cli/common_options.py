@@ -36,7 +36,7 @@ class CommonOptions:
         config: the configuration file; None = the nearest.
         plugins: the values of ``-p``, in order.
         no_plugins: nothing that the configuration or the environment switches on.
-        vetted: what became of the configuration, by where it was looked for: one command reads it once.
+        vetted: the vetted configuration by search location, so that a command reads it only once.
     """
 
     debug: bool = False
@@ -52,7 +52,7 @@ class CommonOptions:
 
 
 def claim_output(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-    """The callback of an option that makes the output one for programs: nothing else gets there from then on."""
+    """The callback of an option that makes the output machine-readable: from then on nothing else is written there."""
     if value and not ctx.resilient_parsing:
         standard().claim()
     return value

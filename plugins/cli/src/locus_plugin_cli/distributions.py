@@ -1,6 +1,6 @@
 """Which distributions belong to Locus, and how one of them is installed here.
 
-A name that is not among them is nobody's advice: a misspelled one is what a stranger registers, and waits.
+Hints never contain any other name: attackers register misspelled names and wait for somebody to install them.
 """
 
 from __future__ import annotations
@@ -60,19 +60,19 @@ def install_command(name: str, extra: str = "") -> str:
 
 
 def install_hint(name: str) -> str:
-    """How a plugin that is not there gets there, behind a message about it; ``""`` for a name that nobody knows."""
+    """The end of a message about a missing plugin, which says how to install it; ``""`` for an unknown name."""
     return f"; {install_command(name)}" if name in PLUGINS else ""
 
 
 def install_target(name: str, extra: str = "") -> str:
-    """What an installer takes for it: its folder where this command came from one too, else its name.
+    """The argument for an installer: its folder if this command was installed from a checkout, else its name.
 
     Args:
         name: one of `PLUGINS` or `LIBRARIES`.
         extra: an extra of it.
 
     Raises:
-        KeyError: nothing of Locus is called so.
+        KeyError: no distribution of Locus has that name.
     """
     if name not in PLUGINS | LIBRARIES:
         raise KeyError(name)

@@ -1,4 +1,4 @@
-"""Configurations as they may be shown: without what somebody could log in with, and without prompts."""
+"""Configurations for display: without credentials and prompts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HIDDEN = "(hidden)"
 
 _WORDS = r"key|token|secret|passw|passphrase|pwd|credential|auth|bearer|cookie|signature"
 
-#: Settings of these names are not shown whatever their type: not every author knows of `Secret`.
+#: Settings with these names are hidden whatever their type: not every author knows `Secret`.
 _NAMES = re.compile(_WORDS, re.IGNORECASE)
 
 #: Names of numbers and switches that only sound like that.
@@ -22,10 +22,10 @@ _COUNTS = re.compile(
     r"(?:^|_)(?:max|num|min)_.*tokens|tokens?_field|token_budget|_tokens$|^author|keep|monkey|keyword", re.IGNORECASE
 )
 
-#: Tables whose values go to somebody else as they are, and are secrets as often as not.
+#: Tables whose values are sent elsewhere unchanged, and are often secrets.
 _TABLES = re.compile(r"headers?$|^env(?:ironment)?$|^cookies$", re.IGNORECASE)
 
-#: Texts for a model: long, and nobody else's business.
+#: Texts for a model: long, and private.
 _PROMPTS = re.compile(r"prompt|instructions", re.IGNORECASE)
 
 #: An option that takes a secret: ``--api-token``, ``-H``.
@@ -46,16 +46,16 @@ _USER_INFO = re.compile(r"(https?://)[^\s/@:'\"]+@", re.IGNORECASE)
 
 
 def looks_like_key(text: str) -> bool:
-    """Whether a text has something in it that vendors' keys look like."""
+    """Whether a text contains something that looks like a vendor's key."""
     return _KEYS.search(text) is not None
 
 
 def hide(value: Any, name: str = "") -> Any:
-    """Plain data with what must not be shown replaced; ``{ env = "NAME" }`` says where a secret is, and stays.
+    """Plain data with private values replaced; ``{ env = "NAME" }`` says where a secret is, and stays.
 
     Args:
         value: text, numbers, lists and tables.
-        name: the key that it stands under; it decides as much as the value.
+        name: the key of the value, which matters as much as the value itself.
     """
     if is_place(value):
         return dict(value)
@@ -95,7 +95,7 @@ def _text(value: str) -> str:
 
 
 def _arguments(items: list[Any], name: str) -> list[Any]:
-    """A list, in which an option may stand before the secret that it takes."""
+    """A list, in which an option may be followed by a secret."""
     shown: list[Any] = []
     secret_next = False
     for item in items:

@@ -62,7 +62,7 @@ class Journals:
         return self._runner.run(work)
 
     def enter(self, name: str, make: Callable[[], AbstractContextManager[object]]) -> None:
-        """Enter what lasts until the command has ended and everything else is closed; once for each name."""
+        """Enter a context that lasts until the command has ended and everything else is closed; once for each name."""
         if name not in self._entered:
             self._entered.add(name)
             self._around.enter_context(make())

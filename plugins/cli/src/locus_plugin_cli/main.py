@@ -176,7 +176,7 @@ def main() -> NoReturn:
     """The ``locus`` script."""
     _lenient(sys.stdout)
     _lenient(sys.stderr)
-    # For as long as the process: what is written at its very end is no more trusted than before.
+    # For the whole life of the process: output at its very end is as untrusted as any other.
     Streams().install()
     if not sys.warnoptions:
         warnings.showwarning = _one_line_warning

@@ -169,7 +169,7 @@ def settings_of(manifest: Plugin, project: Project) -> Any:
 
 
 def ask(plugin: str, reference: str, argument: object) -> Any:
-    """What a function says that a manifest refers to.
+    """Call a function that a manifest refers to.
 
     Args:
         plugin: the name of the plugin.

@@ -37,7 +37,7 @@ class _Console(Console):
 
 
 class Output:
-    """A stream with colours on a terminal: text goes there as it is, without markup and wrapping, but escaped.
+    """A stream with colours on a terminal: text is written without markup and wrapping, but escaped.
 
     Args:
         stream: where to; None = the output of the command line under way.
@@ -45,7 +45,7 @@ class Output:
 
     def __init__(self, stream: GuardedStream | None = None) -> None:
         self.stream = standard().out if stream is None else stream
-        # Everything that it is given is escaped here, so it may go around the guard of the stream.
+        # Everything passed to it is escaped here, so it may bypass the guard of the stream.
         self._console = _Console(file=self.stream.trusted, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
     @property
@@ -110,7 +110,7 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
 
 
 def print_text(text: str) -> None:
-    """Write text for a person, with what is invisible escaped; it brings its own ends of lines.
+    """Write text for a person, with invisible characters escaped; the text has its own line ends.
 
     Raises:
         OutputClosed: it has no reader any more.
@@ -119,7 +119,7 @@ def print_text(text: str) -> None:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Write lines for programs, as they are; on a terminal what is invisible in them is escaped.
+    """Write lines for programs, unchanged; on a terminal, control characters in them are escaped.
 
     Raises:
         OutputClosed: they have no reader any more.

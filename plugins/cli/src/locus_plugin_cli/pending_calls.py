@@ -1,4 +1,4 @@
-"""What runs when a thread goes on: its pending calls as they are, whatever else is written about them.
+"""The pending calls of a thread, which run when it is resumed, whatever the thread says about them.
 
 A thread from a file is data: its question may say one thing while the call behind it does another. So a question is
 shown with its call, and the calls of a run that was imported are shown, and confirmed, before they run.
@@ -27,7 +27,7 @@ _IMPORTED = "imported"
 
 
 def show_call(call: ToolCall) -> str:
-    """A call with its name and all its arguments, whole: what is cut off could be what matters."""
+    """A call with its name and all of its arguments, in full: a part that is cut off could be the one that matters."""
     try:
         arguments = ", ".join(
             f"{one_line(str(key))}={json.dumps(encode_data(value), ensure_ascii=False)}"
@@ -50,14 +50,14 @@ def calls_of_questions(state: AgentState, questions: Sequence[Asked]) -> Mapping
 
 
 def confirm_imported(host: JournalHost, thread: str) -> bool:
-    """Whether an open run may go on: one that was imported, and has calls that are not done, only after a yes.
+    """Whether an open run may go on: an imported run with pending calls only after a yes.
 
     Args:
         host: the thread.
         thread: its id.
 
     Raises:
-        InputError: nobody can be asked.
+        InputError: no person can be asked.
     """
     newest = host.claim.entries[-1].body if host.claim.entries else None
     if not isinstance(newest, Paused) or newest.reason != _IMPORTED or host.open_node != EXECUTE:
@@ -67,12 +67,12 @@ def confirm_imported(host: JournalHost, thread: str) -> bool:
     calls = [call for i, call in enumerate(state.unanswered) if StepId(state.iteration, EXECUTE, i) not in done]
     if not calls:
         return True
-    say(f"thread {one_line(thread)} was imported; when it goes on, these calls run here:")
+    say(f"thread {one_line(thread)} was imported; resuming it runs these calls:")
     for call in calls:
         say(f"  {show_call(call)}")
     if not is_person_present():
         raise InputError(
-            "here is no terminal to ask whether they may run: resume it in one, or, where the file is your own, "
+            "nobody can be asked without a terminal: resume the thread in one, or, if the file is your own, "
             "import it with `locus threads import --trust`"
         )
     return confirm("Run them?")

@@ -1,4 +1,4 @@
-"""Output without the kernel and rich, for what must be quick, and must work where the kernel does not."""
+"""Output without the kernel and rich, for code that must be quick and work even if the kernel does not."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def _row(project: Project, report: PluginReport) -> Row:
 
 
 def find_file(reference: str) -> str:
-    """The file of ``"package.module:name"``, without importing anything of it; ``""`` where it is not found."""
+    """The file of ``"package.module:name"``, found without importing it; ``""`` if it is not found."""
     top, *rest = reference.partition(":")[0].strip().split(".")
     try:
         spec = find_spec(top)

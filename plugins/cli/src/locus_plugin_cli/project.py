@@ -67,10 +67,10 @@ class Project:
         return cls(evolve(config, cli=switches), catalogue, file if named else None)
 
     def vouch(self) -> None:
-        """Trust a file that was named from now on: the conversation that begins will name it in its turn.
+        """Trust a file that was named: the conversation that begins will refer to it later.
 
         Raises:
-            ConfigError: that cannot be written down.
+            ConfigError: the trust cannot be stored.
         """
         if self.named is not None:
             open_trust(self.named).add(self.named)

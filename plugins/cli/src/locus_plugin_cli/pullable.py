@@ -39,16 +39,16 @@ class Pullable:
     folder: Path
 
     def obtain(self) -> Path:
-        """The file, fetched when it is not there; the progress is shown on standard error.
+        """The file, fetched if it is missing; progress is shown on standard error.
 
         Raises:
-            PinnedFileError: it cannot be had.
+            PinnedFileError: it cannot be obtained.
         """
         return obtain(self.file, self.folder, progress=show_progress(self.file.label))
 
 
 def list_pullable(project: Project) -> list[Pullable]:
-    """What the installed plugins can fetch; a plugin that fails to say is a line on standard error."""
+    """The files that the installed plugins can fetch; plugins that cannot list theirs are named on standard error."""
     found: list[Pullable] = []
     for manifest in project.catalogue.manifests():
         reference = manifest.provides.get(_KIND)

@@ -3,8 +3,8 @@
 It is kept in the thread's own metadata, under a name of this package. Of secrets nothing is remembered: neither the
 environment nor the text of ``--checkpointer``, nor a model whose text has a password in it.
 
-A thread may come from a file or a store of others, and what it remembers names code to load and addresses to use. So
-what is kept is sealed with a key of the user's own, and without that seal only numbers and the system prompt count.
+A thread may come from someone else's file or store, and its options name code to load and addresses to use. So they are
+sealed with the user's own key, and without a valid seal only numbers and the system prompt are restored.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ __all__ = ["KEY", "options_to_save", "restore_options", "seal"]
 #: The key in ``state.metadata``.
 KEY = "locus.cli"
 
-#: What holds the seal.
+#: The key of the seal.
 _SEAL = "seal"
 
-#: What counts without a seal.
+#: The options that count without a seal.
 _HARMLESS = frozenset({"max_iterations", "temperature", "max_tokens", "seed", "system"})
 
 _PLAIN: Mapping[str, type | tuple[type, ...]] = {
@@ -79,7 +79,7 @@ def options_to_save(options: AgentOptions, project: Project, model: str, *, syst
 
 
 def seal(kept: Mapping[str, Any]) -> dict[str, Any]:
-    """What to keep, with the seal that says that this user's command has written it; without one if there is no key."""
+    """The options to save, sealed as written by this user's command; without a seal if no key is available."""
     try:
         key = _key(make=True)
     except (OSError, RuntimeError):  # no folder to keep it in: another command will ask for the options again
@@ -153,7 +153,7 @@ def restore_options(state: AgentState, options: AgentOptions, given: CommonOptio
 
 
 def _trusted(data: Any) -> Any:
-    """What is remembered, as far as it may count: without its seal, nothing that loads code or names an address."""
+    """The saved options that may be used: without a valid seal, none that load code or name an address."""
     if not isinstance(data, Mapping) or _is_sealed(data):
         return data
     left = [name for name in ("model", "tools", "plugins", "config") if data.get(name)]
@@ -166,7 +166,7 @@ def _trusted(data: Any) -> Any:
 
 
 def _project(kept: Mapping[str, Any], given: CommonOptions) -> Project:
-    # A conversation is data, which somebody else may have written: a file that it names is not trusted for that.
+    # A conversation is data that somebody else may have written: naming a file in it does not make the file trusted.
     path, folder = kept["config"], kept["folder"]
     if path is not None and Path(path).is_file():
         file = find_vetted(given, path=path)

@@ -158,7 +158,7 @@ def write_project(name: str, kinds: Sequence[str], target: Path) -> list[Path]:
 
 
 def try_command(kinds: Sequence[str], target: Path) -> str:
-    """What installs the project into the environment of this command, with what its tests need, and runs those.
+    """The command that installs the project and its tests' requirements into this environment, and runs the tests.
 
     Args:
         kinds: keys of `KINDS`.

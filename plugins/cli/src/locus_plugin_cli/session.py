@@ -122,7 +122,7 @@ class Session:
         return agent
 
     def _begin(self, name: str) -> None:
-        """Let an active plugin do what it does around a command."""
+        """Enter the command session of an active plugin."""
         reference = self.project.catalogue.manifest(name).provides.get(_AROUND)
         if reference is None:
             return
@@ -138,7 +138,7 @@ class Session:
             system: the system prompt in place of that of the options.
 
         Raises:
-            ConfigError: what the conversation needs to go on cannot be written down.
+            ConfigError: the trust in the configuration file cannot be stored.
         """
         if self.kept:
             self.project.vouch()

@@ -1,6 +1,6 @@
-"""The standard streams: the one way of every text to the terminal.
+"""The standard streams: all text on its way to the terminal passes through here.
 
-A terminal obeys what it is sent. So while a command runs, `sys.stdout` and `sys.stderr` are a `GuardedStream` each:
+A terminal obeys control sequences. So while a command runs, `sys.stdout` and `sys.stderr` are a `GuardedStream` each:
 on a terminal, what any code writes to them (this package, click, a plugin's command, a tool's ``print``, a traceback)
 is escaped, and only `Output` and `Screen`, which escape the text and add colours of their own, have a way around that.
 A stream that is not a terminal is left as it is.
@@ -37,7 +37,7 @@ __all__ = ["GuardedStream", "Streams", "confirm", "foreign_text", "print_error",
 #: Bytes taken from the pipe at a time.
 _BLOCK = 65_536
 
-#: Seconds that are waited for the rest of what is in the pipe.
+#: Seconds to wait for the rest of the text in the pipe.
 _PATIENCE = 2.0
 
 # Colours of a library that sees a terminal: they are left out, because escaped they would hide the text.
@@ -54,7 +54,7 @@ class GuardedStream(io.TextIOBase):
 
     Args:
         stream: where to.
-        rewrites: a carriage return begins the line anew, as progress needs it, instead of being escaped.
+        rewrites: a carriage return restarts the line, as progress output needs, instead of being escaped.
     """
 
     def __init__(self, stream: TextIO, *, rewrites: bool = False) -> None:
@@ -66,7 +66,7 @@ class GuardedStream(io.TextIOBase):
         #: The stream without the guard: for text that is escaped, and for the codes of colours around it.
         self.trusted: TextIO = cast("TextIO", _Trusted(self))
 
-    # -- what all code uses ----------------------------------------------------------------------
+    # -- the interface of text streams ----------------------------------------------------------------------
 
     def write(self, text: str, /) -> int:
         """Take text as `TextIO.write` does."""
@@ -87,7 +87,7 @@ class GuardedStream(io.TextIOBase):
         return "\n".join(lines)
 
     def flush(self) -> None:
-        """Hand on what is held back."""
+        """Write what is buffered."""
         if not self._stream.closed:
             self._stream.flush()
 
@@ -96,7 +96,7 @@ class GuardedStream(io.TextIOBase):
         return self.is_terminal
 
     def fileno(self) -> int:
-        """The number of the standard stream, whatever is in its place at the moment."""
+        """The number of the standard stream, even while something else takes its place."""
         return self._original.fileno()
 
     def writable(self) -> bool:
@@ -116,7 +116,7 @@ class GuardedStream(io.TextIOBase):
 
     @property
     def errors(self) -> str | None:  # type: ignore[override]
-        """What becomes of characters that the encoding does not have."""
+        """The handling of characters that the encoding does not have."""
         return self._stream.errors
 
     @property
@@ -211,11 +211,11 @@ class _Bytes(io.RawIOBase):
 
 
 class Streams:
-    """Both streams of one command line; a context manager, which puts things back in the end.
+    """Both streams of one command line; a context manager that restores the originals.
 
     Attributes:
-        out: the output, for what was asked for.
-        err: for everything that is said beside it.
+        out: the output, for the result of the command.
+        err: for messages.
     """
 
     def __init__(self) -> None:
@@ -251,7 +251,7 @@ class Streams:
         sys.stdout, sys.stderr = self._before
 
     def claim(self) -> None:
-        """Keep the output to this package: whatever else is printed, by any code, goes to standard error."""
+        """Reserve the output for this package: anything that other code prints goes to standard error."""
         if self._is_claimed:
             return
         self._is_claimed = True
@@ -263,7 +263,7 @@ class Streams:
         sys.stdout = cast("TextIO", self.err)
 
     def divert(self) -> None:
-        """From now on code of others runs: what it writes below Python to a terminal passes the guard, too."""
+        """Guard what foreign code writes to a terminal below Python, from now on."""
         if os.name == "nt" or self._pump is not None:
             return
         numbers = {number for number, guard in ((1, self.out), (2, self.err)) if guard.number == number}
@@ -295,7 +295,7 @@ class Streams:
             self._pump.take(self._diverted)
 
     def settle(self) -> None:
-        """Wait until what others have written is shown."""
+        """Wait until the output of other code is shown."""
         for stream in (sys.__stdout__, sys.__stderr__):
             with suppress(OSError, ValueError, AttributeError):
                 cast("TextIO", stream).flush()
@@ -306,7 +306,7 @@ class Streams:
             self._pump.settle()
 
     def abandon(self) -> None:
-        """The reader of the output is gone: what is still buffered must not raise when the interpreter flushes it."""
+        """Drop the output, whose reader is gone: buffered text must not raise when the interpreter flushes it."""
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for stream in (self.out.stream, self.err.stream, *self._before):
             with suppress(OSError, ValueError):
@@ -317,7 +317,7 @@ class Streams:
 
 
 class _Pump:
-    """A pipe in the place of a terminal, and the thread that shows what comes out of it.
+    """A pipe in place of a terminal, and the thread that shows its contents.
 
     Args:
         sink: the stream that shows it.
@@ -374,7 +374,7 @@ def standard() -> Streams:
 
 
 def say(text: str) -> None:
-    """Lines for the person, on standard error: the output is for what was asked for."""
+    """Print a message for the person on standard error: standard output is for results."""
     print_error("".join(f"locus: {line}\n" for line in text.splitlines()))
 
 
@@ -392,7 +392,7 @@ def confirm(question: str) -> bool:
 
 
 def print_error(text: str) -> None:
-    """Write text to standard error; it brings its own ends of lines."""
+    """Write text to standard error; the text has its own line ends."""
     err = standard().err
     err.write(escape_invisible(text))
     err.flush()

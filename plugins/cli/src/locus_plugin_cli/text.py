@@ -32,7 +32,7 @@ _RESULT_LINES = 4
 
 
 def escape_controls(text: str) -> str:
-    """The text with what could drive a terminal, or cannot be seen, as escapes; lines and tabs stay."""
+    """The text with control and invisible characters as escapes; line ends and tabs stay."""
     return escape_invisible(text.replace("\r\n", "\n"))
 
 
@@ -103,7 +103,7 @@ def format_tokens(usage: Usage) -> str:
 
 
 def format_cost(usage: Usage) -> str:
-    """``"$0.0012"``, or ``""`` of what is free or where no price is known."""
+    """``"$0.0012"``, or ``""`` if it is free or the price is unknown."""
     if usage.cost is None:
         return ""
     return f"${usage.cost:.4f}" if usage.cost else ""

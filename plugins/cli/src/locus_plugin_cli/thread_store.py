@@ -86,7 +86,7 @@ def choose_store(
         return warn_and_use_memory(e)
     if found is None and needed:
         raise ConfigError(
-            "nothing keeps conversations here: no installed plugin takes a file for them; "
+            "conversations cannot be kept here: no installed plugin stores them in a file; "
             f"{install_command('sqlite')} for one that does, or name a store with --checkpointer"
         )
     return found or StoreChoice.in_memory()

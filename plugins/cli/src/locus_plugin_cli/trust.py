@@ -1,7 +1,7 @@
-"""Which files of configuration the user has said may start programs, load code, and name addresses and secrets.
+"""The configuration files that the user trusts to start programs, load code, and name addresses and secrets.
 
-A file counts for what it contained when it was trusted, in the folder that it was in. What is not trusted may set what
-does no harm, which is a short list: a few limits of the agent, and what each plugin's manifest declares ``harmless``.
+Trust covers one path with one content. An untrusted file may only set harmless entries, which is a short list: a
+few limits of the agent, and the settings that a plugin's manifest declares ``harmless``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FOLDER = "trusted"
 
 @frozen
 class Screened:
-    """What is left of a configuration that is not trusted.
+    """The harmless part of a configuration that is not trusted.
 
     Args:
         file: the file with its harmless entries.
@@ -48,7 +48,7 @@ class Screened:
 
 @frozen
 class Trusted:
-    """What is remembered of a file.
+    """The record of a trusted file.
 
     Args:
         path: where it was.
@@ -60,7 +60,7 @@ class Trusted:
 
 
 def screen(file: ConfigFile, installed: Catalogue) -> Screened:
-    """Take out of a configuration what a stranger must not decide.
+    """Remove the entries of a configuration that could do harm.
 
     Args:
         file: as it was read.
@@ -99,7 +99,7 @@ def _harmless(name: str, installed: Catalogue) -> tuple[str, ...]:
 
 
 def includes_of(file: ConfigFile, installed: Catalogue) -> tuple[Path, ...]:
-    """The further files of configuration that a file names; whoever trusts it trusts them as they are."""
+    """The further configuration files that a file names; trusting it covers them as they are."""
     tables = file.data.get("plugins")
     found: list[Path] = []
     for name, table in tables.items() if isinstance(tables, Mapping) else ():
@@ -161,7 +161,7 @@ class TrustStore:
             raise ConfigError(f"{entry} cannot be written: {e.strerror or e}") from e
 
     def revoke(self, path: str | Path) -> bool:
-        """Trust the file no more; whether it was trusted, with whatever content. It need not exist.
+        """Stop trusting the file, which need not exist; returns whether any content of it was trusted.
 
         Raises:
             ConfigError: that cannot be written down.
@@ -184,7 +184,7 @@ class TrustStore:
         return self._folder / f"{hashlib.sha256(place.encode(errors='surrogateescape')).hexdigest()}.json"
 
     def _read(self, entry: Path) -> Trusted | None:
-        """What a file says; nothing where somebody else could have written it."""
+        """The record in a file; None if somebody else could have written it."""
         try:
             number = os.open(entry, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
         except OSError:
@@ -203,6 +203,6 @@ class TrustStore:
 
 
 def _place(path: str | Path) -> str:
-    """The one name of a file: its folder without links, and the name in it, which may be a link to anything."""
+    """The canonical path of a file: its folder is resolved, its name is not, because that may be a link to anything."""
     given = Path(path).expanduser().absolute()
     return str(given.parent.resolve() / given.name)

@@ -1,7 +1,7 @@
-"""What a command does about a configuration that was found and not named: it is the folder's word, not the user's.
+"""Decides how much of a configuration counts that was found rather than named: anybody may have written it.
 
-A file that was trusted counts. Of another one only what does no harm does, if it has anything else: on a terminal the
-user is asked, and elsewhere that is an error, because a program without its configuration is another program.
+A trusted file counts in full, and of any other file only harmless entries count. If it has more than those, the user is
+asked on a terminal; elsewhere it is an error, because running without the configuration would be a different program.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ __all__ = [
 
 
 def open_trust(file: ConfigFile | None = None) -> TrustStore:
-    """What the user trusts.
+    """The files that the user trusts.
 
     Args:
-        file: which one it is to be asked about.
+        file: the one that will be looked up.
 
     Raises:
         ConfigError: the user has no folder for it.
@@ -48,15 +48,15 @@ def open_trust(file: ConfigFile | None = None) -> TrustStore:
     try:
         return TrustStore(state_folder(), installed_for(file))
     except RuntimeError as e:
-        raise ConfigError(f"there is no folder for what is trusted: {e}; set LOCUS_STATE") from e
+        raise ConfigError(f"no folder for the list of trusted files: {e}; set LOCUS_STATE") from e
 
 
 def trusted_or_screened(file: ConfigFile) -> Screened:
-    """The whole file where it is trusted, else its harmless part and what is held back."""
+    """The whole file if it is trusted, else its harmless part and the names of the other entries."""
     try:
         if open_trust(file).trusts(file):
             return Screened(file)
-    except (ConfigError, OSError):  # what cannot be looked up is not trusted
+    except (ConfigError, OSError):  # a file that cannot be looked up is not trusted
         pass
     return screen(file, installed_for(file))
 
@@ -70,7 +70,7 @@ def find_vetted(
         given: the common options; a file that they name is trusted.
         path: a file that somebody else named, such as a conversation, in place of a search.
         start: where to look from; the working directory when None.
-        asks: on a terminal, ask about a file that is not trusted. Nobody is asked twice by one command.
+        asks: on a terminal, ask about a file that is not trusted, once per command.
 
     Raises:
         ConfigError: it cannot be read, or is not trusted and has more than harmless entries.
@@ -94,7 +94,7 @@ def find_vetted(
 
 
 def find_passed_over(start: str | None = None) -> Iterator[str]:
-    """The files that a search passes over because others can write to their folders."""
+    """The files that a search skips because others can write to their folders."""
     for folder, is_safe in search_folders(start):
         if is_safe and ((folder / "locus.toml").is_file() or (folder / "pyproject.toml").is_file()):
             return
@@ -103,7 +103,7 @@ def find_passed_over(start: str | None = None) -> Iterator[str]:
 
 
 def describe_held(file: ConfigFile, held: tuple[str, ...]) -> Iterator[str]:
-    """The entries that are held back, one line each, without secrets."""
+    """The entries without effect, one line each, without secrets."""
     for key in held:
         value: Any = file.data
         for part in _parts(key, file.data):
@@ -129,7 +129,7 @@ def _parts(key: str, data: Mapping[str, Any]) -> list[str]:
 
 
 def installed_for(file: ConfigFile | None) -> Catalogue:
-    """The plugins whose manifests may be read for the sake of a file."""
+    """The plugins whose manifests may be read to judge a file."""
     allow = None if file is None else file.data.get("allow")
     if allow is None:
         return Catalogue()
@@ -146,7 +146,7 @@ def _vet(file: ConfigFile, *, asks: bool) -> ConfigFile:
         keys = one_line(", ".join(screened.held))
         raise ConfigError(
             f"{source} is not trusted, and sets what could start programs, load code, or name addresses and secrets: "
-            f"{keys}; read it, and type `{trust_command(file)}`"
+            f"{keys}; read it, then run `{trust_command(file)}`"
         )
     say(f"{source} is not trusted, and sets what could start programs, load code, or name addresses and secrets:")
     for line in describe_held(file, screened.held):

@@ -1,4 +1,4 @@
-"""Keys, tokens and passwords: by the forms that vendors give theirs, and by what they are called where they are used.
+"""Keys, tokens and passwords: found by the formats of vendors, and by the names that they are assigned to.
 
 A form is a fact, and each has its source. What has no form (``password=``, ``X-Api-Key:``) is judged: a placeholder, an
 expression of a program or a plain word is not a secret. No measure of entropy by itself: it takes every hash and every

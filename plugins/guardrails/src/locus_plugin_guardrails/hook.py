@@ -34,12 +34,12 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-#: Characters that are scanned on the event loop; more are scanned beside it, in a thread.
+#: Characters that are scanned on the event loop; longer texts are scanned in a worker thread.
 _MOST_ON_LOOP = 20_000
 
 
 async def _scan(inspect: Callable[[T], R], value: T) -> R:
-    """What an inspection makes of a value, without holding up the loop."""
+    """The result of inspecting a value, without blocking the event loop."""
     if characters(value) <= _MOST_ON_LOOP:
         return inspect(value)
     return await anyio.to_thread.run_sync(inspect, value)

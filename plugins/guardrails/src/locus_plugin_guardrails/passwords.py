@@ -1,4 +1,4 @@
-"""Secrets without a form of their own, found by what they are called: ``password=``, ``X-Api-Key:``, ``user:...@host``.
+"""Secrets without a format, found by the names that they are assigned to: ``password=``, ``X-Api-Key:``, ``user:...@host``.
 
 A name is common, so its value is judged. Of a password little is known: it has a digit or a sign, or is quoted behind a
 name in capitals. A token is long and mixed. What a program or a manual writes in their place (``your-api-key``,
@@ -17,7 +17,7 @@ __all__ = ["is_placeholder", "passwords"]
 
 _QUOTES = "\"'`"
 
-#: What passwords are called, in the languages of most programs and people.
+#: Names of passwords, in the most common languages.
 _PASSWORD = (
     r"(?:password|passwd|passphrase|passwort|kennwort|pwd|contraseña|contrasena|mot de passe|senha|wachtwoord|hasło|"
     r"parola|пароль|密码|密碼|パスワード|비밀번호)"
@@ -69,12 +69,12 @@ _CAPITALS = Pattern(r"[A-Z][A-Z0-9]*$")
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a value is written in the place of a secret."""
+    """Whether a value is a placeholder for a secret."""
     return len(set(value[-20:])) < 4 or _PLACEHOLDER.matches(value[:200])
 
 
 def passwords(text: str) -> Iterator[tuple[int, int]]:
-    """The places of passwords and tokens that are called one."""
+    """The spans of passwords and tokens that are named as such."""
     for start, end in _IN_URL.spans(text, 1) if "://" in text else ():
         if not is_placeholder(text[start:end]):
             yield start, end
@@ -106,7 +106,7 @@ def _value(text: str, at: int) -> tuple[int, int] | None:
         end = start + following[0]
     if end > start and text[end - 1] in ".:" and end - start > 1:
         end -= 1
-    # A call or an index: what is assigned is an expression.
+    # A call or an index: the assigned value is an expression.
     return None if text[end : end + 1] in ("(", "[") else (start, end)
 
 

@@ -1,8 +1,8 @@
-"""The models that packages carry: data, so that they are known before they are here.
+"""The packaged models: data, so that they are known before they are fetched.
 
-Who uploaded the packages can make a model unavailable, and cannot change it: the SHA-256 of each whole file is that of
-the file which Qwen publishes. Those of the wheels and of the parts in them were taken from wheels whose parts make that
-file.
+The uploader of the packages can make a model unavailable, but cannot change it: the SHA-256 of each whole file is that
+of the file that Qwen publishes. Those of the wheels and of their parts were taken from wheels whose parts
+add up to that file.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ class Engine:
     ) -> dict[str, Any]:
         """One chat completion. Cancelling the caller stops the generation, and waits a moment for it to stop.
 
-        llama.cpp can stop behind a batch of the prompt only, which may take seconds: then its slot is free again.
+        llama.cpp can only stop after a batch of the prompt, which may take seconds; its slot is busy until then.
 
         Args:
             body: a request in OpenAI's form; streaming is arranged here.

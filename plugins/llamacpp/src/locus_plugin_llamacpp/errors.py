@@ -2,7 +2,7 @@
 
 ModelError
 ├── WeightsError            the weights of a model cannot be used (`.model`)
-│   ├── WeightsMissing      a file is not there, or what it takes to fetch it (`.missing`, `.install`)
+│   ├── WeightsMissing      a file, or something that is needed to fetch it, is missing (`.missing`, `.install`)
 │   ├── WeightsUnreachable  pip could not fetch them
 │   ├── WeightsCorrupt      the bytes are not the ones that were pinned (`.expected`, `.actual`)
 │   ├── CacheFull           no room for the file (`.path`, `.needed`, `.free`)
@@ -53,11 +53,11 @@ class WeightsError(ModelError):
 
 
 class WeightsMissing(WeightsError):
-    """A file is not there, or what it takes to fetch it.
+    """A file, or something that is needed to fetch it, is missing.
 
     Args:
         model: the model as it was asked for.
-        missing: what is not there, and what to do.
+        missing: what is missing, and what to do.
         install: the command that installs it, or ``""``.
     """
 
@@ -67,7 +67,7 @@ class WeightsMissing(WeightsError):
 
 
 class WeightsUnreachable(WeightsError):
-    """The weights are not here yet, and pip could not fetch them. What was fetched is kept."""
+    """The weights have not been fetched, and pip could not fetch them. Complete parts are kept."""
 
     def __init__(self, model: str, message: str) -> None:
         super().__init__(model, message, retryable=True)

@@ -1,11 +1,11 @@
-"""An id is looked up, not guessed: what the parameters that take one may be, given what was said so far.
+"""Restricts id parameters to ids that the conversation contains, so that ids are looked up rather than guessed.
 
 A small model that lacks an id makes one up, or writes the name of the thing in its place, and the call fails or, worse,
 does something to another thing. So where a tool can look an id up, a call that takes it may only be written with an id
 that occurs in the conversation, and is not on offer before there is one. That is a matter of the grammar: the prompt,
 and with it what llama.cpp has cached, stays the same.
 
-What is an id, is a guess too, and a careful one: a string parameter whose name ends in ``id``, without an ``enum`` or
+Which parameters are ids is a conservative guess: a string parameter whose name ends in ``id``, without an ``enum`` or
 a pattern of its own. Where no tool looks it up and no result has had one, it is free text as before.
 """
 
@@ -44,7 +44,7 @@ class Said:
     loose: tuple[str, ...]
 
     def ids_for(self, parameter: str) -> tuple[str, ...]:
-        """What a parameter may be: the ids under its own key, and those that the texts name."""
+        """The values that a parameter may have: the ids under its own key, and those that occur in texts."""
         own = (*self.by_key.get(_plain(parameter), ()), *self.by_key.get("id", ()))
         named = self.loose if own else (*self.loose, *(each for ids in self.by_key.values() for each in ids))
         return tuple(dict.fromkeys((*own, *named)))

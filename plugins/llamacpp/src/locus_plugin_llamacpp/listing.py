@@ -1,4 +1,4 @@
-"""What ``locus models`` shows and fetches of this plugin, and what it offers as a default."""
+"""The models of this plugin for ``locus models``: which ones exist, can be fetched, and are a default."""
 
 from __future__ import annotations
 

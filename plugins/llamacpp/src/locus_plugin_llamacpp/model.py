@@ -117,7 +117,7 @@ class LlamaCppModel:
         )
 
     def check_ready(self) -> None:
-        """Find out before the first request whether the weights can be had. Nothing is fetched or loaded.
+        """Check before the first request that the weights are available. Nothing is fetched or loaded.
 
         Raises:
             WeightsMissing: the file was not found, or it would have to be fetched and this Python has no pip.

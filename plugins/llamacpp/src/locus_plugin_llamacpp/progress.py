@@ -1,4 +1,4 @@
-"""Shows that a model is loaded: that takes seconds, and must not look like a hang."""
+"""Shows that a model is loading, which takes seconds and must not look like a hang."""
 
 from __future__ import annotations
 

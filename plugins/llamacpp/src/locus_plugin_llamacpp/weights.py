@@ -76,7 +76,7 @@ def find(source: Source, *, cache_dir: str | None = None, progress: Progress = s
         progress: called with (bytes done, bytes in total); may raise to give up.
 
     Raises:
-        WeightsMissing: the file was not found, or it would have to be fetched and something for that is missing.
+        WeightsMissing: the file was not found, or something that is needed to fetch it is missing.
         WeightsError: see its subclasses.
     """
     if source.packaged is not None:
@@ -89,7 +89,7 @@ def find(source: Source, *, cache_dir: str | None = None, progress: Progress = s
 
 
 def check(source: Source, *, cache_dir: str | None = None) -> None:
-    """Find out whether `find` has what it needs; nothing is verified or fetched.
+    """Check that `find` can succeed; nothing is verified or fetched.
 
     Raises:
         WeightsMissing: the file was not found, or it would have to be fetched and this Python has no pip.

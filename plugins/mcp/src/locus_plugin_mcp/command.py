@@ -1,4 +1,4 @@
-"""``locus mcp serve`` and ``lock``: serving tools over MCP, and what is accepted of the tools of servers."""
+"""``locus mcp serve`` and ``lock``: serve tools over MCP, and accept the tools of servers."""
 
 from __future__ import annotations
 
@@ -52,10 +52,9 @@ def serve(source: str, name: str, port: int | None) -> None:
 )
 @click.pass_context
 def lock(ctx: click.Context, *, accepted: tuple[str, ...]) -> int:
-    """Show which tools of the servers are not what they were when they were accepted; on a terminal, ask about them.
+    """Show which tools of the servers are new or have changed since they were accepted; on a terminal, ask about them.
 
-    A tool that a server describes otherwise than when it was first used is held back from the model until it is
-    accepted, here or with --accept.
+    The model does not get such tools until they are accepted, here or with --accept.
 
     Exit status: 0 nothing is held back; 1 something is, or a server cannot be used.
     """

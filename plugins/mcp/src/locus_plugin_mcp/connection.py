@@ -71,9 +71,9 @@ class ServerConnection:
         self.name, self.server, self._settings = name, server, settings
         self.listing = Listing()
         self.report = ServerReport(server=name, status="connected")
-        #: The file with what was accepted of its tools, or None.
+        #: The file with its accepted tool definitions, or None.
         self.lock = ServerLock.of(settings.lock, name, server)
-        #: What it says of its tools since it said that they have changed, and whether it is to be asked for that.
+        #: Its definitions since it announced a change, and whether they have to be listed again.
         self._now: Mapping[str, Definition] | None = None
         self._is_stale = False
         #: Why it cannot be used, once that is known.
@@ -165,8 +165,8 @@ class ServerConnection:
         except (OSError, ValueError, RuntimeError) as e:
             raise McpStartError(
                 self.name,
-                f"is not used, because its lock {self.lock.path} cannot be read or written: {shorten(e)}; "
-                f"mend it, set lock to another folder, or accept its tools anew with {self._accepting}",
+                f"cannot be used, because its lock {self.lock.path} cannot be read or written: {shorten(e)}; "
+                f"repair it, set lock to another folder, or accept its tools again with {self._accepting}",
             ) from e
         wanted = {offer.tool for offer in listing.offers}
         changes = tuple(c for c in self.lock.changes(accepted, listing.definitions) if c.tool in wanted)
@@ -189,17 +189,17 @@ class ServerConnection:
         return f"`locus mcp lock --accept {self.name}`"
 
     async def _check_unchanged(self, client: Client, tool: str) -> None:
-        """Look again at a tool, after the server has said that its list has changed.
+        """Check a tool again after the server has announced that its list changed.
 
         Raises:
-            McpToolChanged: it is not what the model was offered.
+            McpToolChanged: its definition is no longer the one that the model was offered.
         """
         if self._is_stale:
             try:
                 self._now = (await list_tools(client, self.name, self.server, self._settings)).definitions
             except (MCPError, McpServerError) as e:
                 raise McpToolChanged(
-                    self.name, f"says that its tools have changed, and lists none: {shorten(e)}"
+                    self.name, f"announced that its tools changed, and cannot list them: {shorten(e)}"
                 ) from e
             self._is_stale = False
         if self._now is not None and self._now.get(tool) != self.listing.definitions.get(tool):

@@ -5,7 +5,7 @@ LocusError
 ├── McpServerError       a server cannot be used: raised by a run that requires it, else reported
 │   ├── McpStartError        it was never there, or never answered
 │   ├── McpProtocolError     its messages are not MCP
-│   └── McpToolsChanged      it describes its tools otherwise than when they were accepted
+│   └── McpToolsChanged      its tool definitions have changed since they were accepted
 └── ToolError
     └── McpToolError     a call has no result, and the model reads why
         ├── McpCallCancelled     the caller cancelled the run, and the call changes nothing
@@ -61,7 +61,7 @@ class McpProtocolError(McpServerError):
 
 
 class McpToolsChanged(McpServerError):
-    """It describes its tools otherwise than when they were accepted, and the run requires it.
+    """Its tool definitions have changed since they were accepted, and the run requires it.
 
     Args:
         changes: the tools.

@@ -25,7 +25,7 @@ class ServerReport:
         detail: why it failed or was lost, or ``""``.
         tools: the names under which the model knows its tools.
         left_out: its tools that are not used, each with why.
-        held_back: its tools that are not what they were when they were accepted; they are left out, too.
+        held_back: its tools that are new or have changed since they were accepted; they are also in ``left_out``.
         first_use: its tools were seen for the first time, and are accepted as they are.
         changed: it said that its list of tools has changed; the run keeps the list that it began with.
         protocol: the version of the protocol, or ``""``.
@@ -63,7 +63,7 @@ class McpServerEvent(Event):
         status: ``"connected"`` or ``"failed"``.
         detail: why it failed, or ``""``.
         tools: the names under which the model knows its tools.
-        held_back: the names, on the server, of tools that are not what they were when they were accepted.
+        held_back: the names, on the server, of tools that are new or have changed since they were accepted.
         first_use: its tools were seen for the first time, and are accepted as they are.
     """
 

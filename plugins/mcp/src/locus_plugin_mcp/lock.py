@@ -1,9 +1,9 @@
-"""What a server said of its tools when they were first used, and what it says now.
+"""The accepted tool definitions of a server, which its present ones are compared with.
 
-A description is text that a model follows. A server that is harmless when it is looked at can describe its tools
-otherwise the next day, and no line of the configuration changes. So the names, descriptions and schemas of the tools of
-each server are kept at first use (trust on first use), one file a server, and what differs from them is held back until
-a person accepts it. What is compared is what the server sent, invisible characters included, not what the model reads.
+A description is text that a model follows. A server that is harmless when it is reviewed can change its descriptions
+the next day, without any change of the configuration. So the names, descriptions and schemas of each server's tools are
+recorded on first use (trust on first use), one file per server, and tools that differ are held back until a person
+accepts them. The comparison is of what the server sent, including invisible characters, not of what the model reads.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ __all__ = ["Definition", "ServerLock", "ToolChange", "definition_of"]
 
 _FORMAT = 1
 
-#: What a person accepts of a tool, and what of it the model reads or its effect depends on.
+#: The parts of a tool that the model reads or that its effect depends on: this is what a person accepts.
 Definition = Mapping[str, Any]
 
 
 @frozen
 class ToolChange:
-    """A tool that is not what it was when it was accepted.
+    """A tool that is new or has changed since the tools of its server were accepted.
 
     Args:
         tool: its name on the server.
@@ -135,7 +135,7 @@ class ServerLock:
 
 
 def definition_of(tool: Tool) -> Definition:
-    """What a server says of a tool, as far as a model reads it or something depends on it; plain data."""
+    """The definition of a tool as plain data: everything that a model reads or an effect depends on."""
     form: Definition = json.loads(
         tool.model_dump_json(
             by_alias=True,
@@ -155,7 +155,7 @@ def _lines(definition: Definition | None) -> list[str]:
         return []
     rest = {name: value for name, value in definition.items() if name not in ("name", "title", "description")}
     words = [f"{name}: {definition[name]}" for name in ("title", "description") if name in definition]
-    # As text and not as its escapes in JSON: what can be read should be.
+    # As text, without the escapes of JSON, so that a person can read it.
     form = json.dumps(rest, indent=2, sort_keys=True, ensure_ascii=False)
     return [escape_invisible(line) for line in "\n".join([*words, form]).split("\n")]
 

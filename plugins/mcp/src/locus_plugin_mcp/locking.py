@@ -1,4 +1,4 @@
-"""What ``locus mcp lock`` does: it starts the servers, and compares what they offer with what was accepted."""
+"""``locus mcp lock``: starts the servers and compares their tools with the accepted ones."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ __all__ = ["Examined", "examine_locks"]
 
 @frozen(kw_only=True)
 class Examined:
-    """One server, and what is held back of it.
+    """One server, and its tools that are held back.
 
     Args:
         server: its name in the settings.
-        sentence: how it is.
+        sentence: its state.
         problem: why it cannot be used, or ``""``.
         changes: the tools that are held back.
-        lock: the file with what was accepted; None where nothing is locked, or nothing can be.
-        now: what the server says of its tools.
+        lock: the file with the accepted tools; None if the server is not locked or cannot be.
+        now: the present definitions of its tools.
     """
 
     server: str
@@ -46,7 +46,7 @@ class Examined:
 
 
 async def examine_locks(settings: McpSettings | None, accepted: Collection[str] = ()) -> list[Examined]:
-    """Connect to the servers, and leave them again.
+    """Connect to the servers, and disconnect again.
 
     Args:
         settings: which servers there are.
@@ -61,7 +61,7 @@ async def examine_locks(settings: McpSettings | None, accepted: Collection[str] 
         if name not in every:
             raise UnknownName("MCP server", name, every)
     found: list[Examined] = []
-    # Without a lock first, so that a damaged one cannot keep its server from being looked at.
+    # Without locks at first, so that a damaged one does not prevent looking at its server.
     servers = {name: evolve(each, required=False) for name, each in every.items()}
     async with McpServers(evolve(given, servers=servers, mcpServers={}, file=None, lock=False)) as connected:
         for link in connected.links:
@@ -83,7 +83,7 @@ def _examine(lock: ServerLock, now: Mapping[str, Definition], *, accepts: bool) 
             lock.write(now)
             return Examined(server=lock.server, sentence=f"{count} accepted, in {lock.path}", lock=lock, now=now)
     except (OSError, ValueError) as e:
-        problem = f"the lock {lock.path} cannot be read or written: {e}; --accept {lock.server} writes it anew"
+        problem = f"the lock {lock.path} cannot be read or written: {e}; --accept {lock.server} replaces it"
         return Examined(server=lock.server, sentence=problem, problem=problem)
     changes = lock.changes(before, now)
     sentence = f"{len(changes)} of {count} held back" if changes else f"{count}, as accepted"

@@ -46,7 +46,7 @@ class HeaderUnusable(ValueError):
 
 
 def check_header(name: str, value: str) -> None:
-    """Refuse a header that cannot be sent; what an HTTP client says of it would show the value.
+    """Reject a header that cannot be sent, because the error of an HTTP client would show its value.
 
     Raises:
         HeaderUnusable: it has letters that no header may have.
@@ -74,7 +74,7 @@ def _lockable(_: object, attribute: Attribute[Any], value: object) -> None:
 
 @frozen(kw_only=True)
 class ToolLabels:
-    """What is known of a server's tools, for those who decide about calls; the server is not asked.
+    """What the user knows about a server's tools, for plugins that decide about calls; the server has no say.
 
     Args:
         reads: whose words their results may hold: ``"untrusted"``, ``"own"`` or ``"user"``, as of `locus.tool`.
@@ -161,8 +161,8 @@ class McpSettings:
         mcpServers: the same, as other programs spell it.
         file: a JSON file with ``{"mcpServers": {...}}``; its servers come beside the others. A relative path counts
             from the working directory.
-        lock: the folder with what the servers said of their tools when they were accepted: a tool that says something
-            else is held back. True = the user's own folder; False = take whatever they say.
+        lock: the folder with the accepted tool definitions of the servers: a tool that is new or differs is held back.
+            True = in the user's state folder; False = accept any definitions.
         max_tools: how many tools of one server are used; the rest is left out and reported.
         max_description_chars: how much of a tool's description the model gets.
         max_schema_chars: a tool whose schema is longer (as JSON) is left out and reported.

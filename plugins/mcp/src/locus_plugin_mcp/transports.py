@@ -43,7 +43,7 @@ class LastWords:
     __slots__ = ("_chunks", "_secrets", "_size", "garbage", "status")
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        #: What the server was given and may repeat: of tokens that expire the newest.
+        #: The secrets that the server was given and may repeat; of a token that expires, the newest.
         self._secrets: deque[str] = deque(maxlen=_TOKENS)
         for secret in secrets:
             self.add_secret(secret)
@@ -60,7 +60,7 @@ class LastWords:
             self._secrets.append(secret)
 
     def hide(self, text: str) -> str:
-        """A text of the server without what it was given."""
+        """A text of the server without the secrets that it was given."""
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return text
@@ -120,7 +120,7 @@ async def to_server(server: ServerSettings, words: LastWords) -> AsyncIterator[A
 
 
 class _Headers(httpx2.Auth):
-    """The headers of a server: asked for anew for each request, and sent to no other server."""
+    """The headers of a server: computed for each request, and sent to no other server."""
 
     def __init__(self, server: ServerSettings, words: LastWords) -> None:
         self._headers, self._words = server.headers, words

@@ -1,4 +1,4 @@
-"""A locked plan: what it may leave open, what the planner is shown for it, and which calls it lets run."""
+"""Locked plans: what they may leave open, what the planner sees, and which calls may run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TAKEN: StashKey[tuple[int, dict[str, str]]] = StashKey("planning: the steps of 
 
 
 def check_locked(plan: Plan) -> None:
-    """Refuse a plan that leaves arguments or steps to what will have been read.
+    """Reject a plan that leaves arguments or steps to be decided after something was read.
 
     Raises:
         AnswerUnusable: it does.
@@ -35,7 +35,7 @@ def check_locked(plan: Plan) -> None:
 
 
 def words_of_the_user(state: AgentState) -> AgentState:
-    """The state with what the user has written alone: no results, no answers, no documents."""
+    """The state with only what the user has written: no results, answers or documents."""
     kept = [
         evolve(message, content=[block for block in message.content if type(block) is TextBlock])
         for message in state.messages

@@ -33,8 +33,8 @@ class PlanningSettings:
         max_chars: how many characters of each text (a result, a request) they are shown; of a longer one the
             beginning and the end.
         window: how many messages before the request the planner is shown.
-        locked: no call runs that is not a next step of the plan, in children too. The plan is made of the user's words
-            alone, before anything was read: it leaves nothing to decide, and is never made again.
+        locked: only calls that are a next step of the plan run, in child runs too. The plan is made from the user's
+            words alone, before anything was read: it leaves nothing open, and is never revised.
 
     Raises:
         ValueError: a number is out of range.

@@ -200,7 +200,7 @@ class Thinking:
 
     def _ready(self) -> list[tuple[Step, str]]:
         done, record = self._done_steps(), self.record
-        # Where a plan is not made again, what failed is left out, with all that depends on it.
+        # Without replanning, a failed step is skipped, with everything that depends on it.
         failed = self._failures() if self.settings.locked else {}
         return [
             (step, record.call_id(number))

@@ -1,4 +1,4 @@
-"""Provenance: no call reaches a target that another person than the user may have chosen.
+"""Provenance: asks before a call reaches a target that someone other than the user may have chosen.
 
 Its names are imported on first use: the manifest, which every listing of plugins reads, lies in this package too.
 """

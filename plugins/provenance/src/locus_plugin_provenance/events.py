@@ -18,13 +18,13 @@ def _texts(value: Iterable[str]) -> tuple[str, ...]:
 @register_event
 @frozen(kw_only=True, eq=False, repr=False)
 class TaintedCallEvent(Event):
-    """A call was found that another person than the user may have chosen, in whole or in part.
+    """A call was found that someone other than the user may have chosen, in whole or in part.
 
     Args:
         tool_name, call_id: the call.
-        decision: what becomes of it: ``"ask"`` or ``"reject"``.
+        decision: ``"ask"`` or ``"reject"``.
         reasons: what is tainted, and where it comes from, in words.
-        sources: the names of what the run has read that is not trusted.
+        sources: the names of the untrusted sources that the run has read.
     """
 
     tool_name: str = ""

@@ -23,7 +23,7 @@ _OPTIONS = (Option("allow", allow=True), Option("refuse"))
 
 
 class ProvenanceHook(Hook):
-    """Lets no call reach a target that another person than the user may have chosen, unless a person says so.
+    """Stops calls to targets that someone other than the user may have chosen, unless a person allows them.
 
     Args:
         settings: all of them; None = `ProvenanceSettings()`.
@@ -68,7 +68,7 @@ class ProvenanceHook(Hook):
         why = "; ".join(reasons)
         if mode == "ask":
             return Interrupt(f"May {call.name} be called? Another person may have chosen this: {why}", _OPTIONS)
-        return Reject(f"provenance: another person than the user may have chosen this: {why}")
+        return Reject(f"provenance: someone other than the user may have chosen this: {why}")
 
 
 def _has_read_own(state: AgentState, run: RunContext) -> bool:

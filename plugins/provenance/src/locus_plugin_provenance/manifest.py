@@ -7,7 +7,7 @@ from locus.plugin import Plugin
 plugin = Plugin(
     name="provenance",
     api=(1, 0),
-    summary="Asks before a call reaches a target that another person than the user may have chosen.",
+    summary="Asks before a call reaches a target that someone other than the user may have chosen.",
     hooks=("locus_plugin_provenance.hook:ProvenanceHook",),
     settings="locus_plugin_provenance.settings:ProvenanceSettings",
     compat_paths={

@@ -1,4 +1,4 @@
-"""What is wrong with a call: which of its values another person than the user may have chosen.
+"""Finds the values of a call that someone other than the user may have chosen.
 
 The rules, for a run whose context is tainted:
 
@@ -27,7 +27,7 @@ _ADDRESS = re.compile(r"://|@\w|\b\w+(?:-\w+)*\.(?=[^\W\d_]{2,})")
 
 
 def find_reasons(found: Provenance, targets: Sequence[str] | None, *, is_own_read: bool) -> tuple[str, ...]:
-    """Why a call in a tainted context must not run just so, in words for a person; empty where it may.
+    """The reasons why a call in a tainted context must not simply run, as text for a person; empty if it may.
 
     Args:
         found: where the arguments come from.

@@ -14,7 +14,7 @@ from locus.core import FrozenDict
 
 __all__ = ["Mode", "ProvenanceSettings", "ToolRule"]
 
-#: What becomes of a tainted call: a person is asked, it is rejected, or it runs.
+#: How a tainted call is handled: a person is asked, it is rejected, or it runs.
 Mode = Literal["ask", "reject", "allow"]
 
 
@@ -26,10 +26,10 @@ def _names(value: object) -> tuple[str, ...] | None:
 
 @frozen(kw_only=True)
 class ToolRule:
-    """What holds for the calls of some tools.
+    """Rules for the calls of some tools.
 
     Args:
-        mode: what becomes of a tainted call; None = as for all tools.
+        mode: how a tainted call is handled; None = as for all tools.
         targets: the parameters that count as targets; None = those that the tool names.
     """
 
@@ -43,10 +43,10 @@ def _rules(value: Mapping[str, ToolRule]) -> FrozenDict[str, ToolRule]:
 
 @frozen(kw_only=True)
 class ProvenanceSettings:
-    """What becomes of calls that another person than the user may have chosen.
+    """How to handle calls that someone other than the user may have chosen.
 
     Args:
-        mode: what becomes of a tainted call: ``"ask"`` a person, or ``"reject"`` it.
+        mode: how a tainted call is handled: ``"ask"`` a person, or ``"reject"`` it.
         tools: rules by globs of names of tools; the first one that fits counts.
         keep_own: whether a text that the model writes for a call that sends something out is tainted once the run has
             read both the user's own records and what is not trusted, because it may carry the records out; None = with
@@ -63,7 +63,7 @@ class ProvenanceSettings:
         return self.mode == "ask" if self.keep_own is None else self.keep_own
 
     def find_rule(self, tool: str) -> ToolRule:
-        """What holds for the calls of one tool."""
+        """The rule for the calls of one tool."""
         return next((rule for glob, rule in self.tools.items() if fnmatchcase(tool, glob)), _NO_RULE)
 
 

@@ -186,7 +186,7 @@ class _Reading:
     def __init__(self, batch: EntryBatch, *, trusted: bool) -> None:
         self._batch = batch
         self._trusted = trusted
-        #: What is known of the node under way: the entries behind the newest transition, with their text.
+        #: The entries of the unfinished node, after the newest transition, with their text.
         self._under_way: list[tuple[Body, bytes]] = []
         self._chain = _Chain()
         self._line = self._entries = 0
@@ -230,7 +230,7 @@ class _Reading:
         return self._thread_id
 
     def _finish(self) -> None:
-        """Take in what is known of the node under way."""
+        """Add the entries of the unfinished node."""
         newest = self._newest_transition
         if self._trusted or newest is None:
             self._flush()

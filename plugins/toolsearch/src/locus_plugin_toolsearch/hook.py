@@ -42,7 +42,7 @@ class ToolSearchHook(Hook):
         settings: when, and which; None = the defaults.
 
     Raises:
-        EmbeddingUnavailable: the settings want the embedding model, and what it takes to use it is not installed.
+        EmbeddingUnavailable: the settings want the embedding model, and something that it needs is not installed.
     """
 
     name = NAME
@@ -120,7 +120,7 @@ class ToolSearchHook(Hook):
         async def retrieve() -> list[str]:
             top = self.settings.top
             found = [each.name for each in await self._best(prompt(state), top, run, always)]
-            # Where nothing fits, a model that saw only the search would take the agent for one that can do nothing.
+            # A model that sees only the search would conclude that the agent can do nothing.
             return found or [name for name in registry.names if name not in always][:top]
 
         # Recorded, so that a resumed run sends the same tools even with another index or none.

@@ -59,7 +59,7 @@ class EmbeddingUnavailable(ConfigError):
 
 
 def check(path: str | None = None) -> None:
-    """Find out whether `find` has what it needs; nothing is fetched.
+    """Check that `find` can succeed; nothing is fetched.
 
     Args:
         path: where the file lies; None = in the cache, where it is fetched to.

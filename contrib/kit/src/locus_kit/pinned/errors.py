@@ -18,7 +18,7 @@ __all__ = ["FetchFailed", "FileCorrupt", "FolderUnusable", "NoRoom", "PinnedFile
 
 
 class PinnedFileError(LocusError):
-    """A pinned file cannot be had.
+    """A pinned file cannot be obtained.
 
     Args:
         label: what the file is, such as a model's name.
@@ -31,7 +31,7 @@ class PinnedFileError(LocusError):
 
 
 class PipMissing(PinnedFileError):
-    """Something has to be fetched, and this Python has no pip.
+    """A file has to be fetched, and this Python has no pip.
 
     Args:
         label: what the file is.
@@ -59,7 +59,7 @@ class FetchFailed(PinnedFileError):
 
 
 class FileCorrupt(PinnedFileError):
-    """The bytes are not the ones that were pinned; nothing was done with them.
+    """The SHA-256 is not the pinned one; the bytes were not used.
 
     Args:
         label: what the file is.

@@ -1,4 +1,4 @@
-"""Shows that a file is fetched: it takes seconds or minutes, and must not look like a hang."""
+"""Shows the progress of a fetch, which takes seconds or minutes and must not look like a hang."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
 """The one copy of a pinned file: put together from parts, hashed, and trusted later by its stamp.
 
-What is believed, and why:
+What counts as complete, and why:
 
-- **A part that lies in the unfinished file is believed for its hash alone.** A list of what is done could say
-  more than the disk has. After a crash at any moment the unfinished file is read, and each part in it that does not
-  hash as pinned is fetched again. So a part that is done is not fetched twice, and half a part is never taken for a
+- **A part of the unfinished file counts as complete only if its hash matches.** A list of completed parts could be
+  ahead of the disk. After a crash at any point the unfinished file is read, and each part whose hash is not the
+  pinned one is fetched again. So a part that is done is not fetched twice, and half a part is never taken for a
   whole one.
 - **The file gets its name only when all of it has the pinned hash** and is on the disk: `fsync`, then one rename.
-- **A start does not hash a gigabyte.** The stamp beside the file holds its size and its time of change. A file that
-  does not fit its stamp is hashed again; one that turns out to be damaged becomes the unfinished file, of which only
-  what is damaged is fetched.
+- **A start does not hash a gigabyte.** The stamp beside the file holds its size and its modification time. A file
+  that does not match its stamp is hashed again; a damaged one becomes the unfinished file, of which only the damaged
+  parts are fetched.
 - **One process fetches, others wait** at a lock that the system releases when its holder dies.
 """
 
@@ -44,7 +44,7 @@ def is_held(file: PinnedFile, folder: Path) -> bool:
 
 
 def obtain(file: PinnedFile, folder: Path, *, progress: Progress = silent) -> Path:
-    """The verified file, fetched when the folder does not have it yet. Blocking: call it in a worker thread.
+    """The verified file, fetched if the folder does not have it yet. Blocking: call it in a worker thread.
 
     Safe to call from several threads and processes at once: one fetches, the others wait for it. Once the file is
     there, no network is needed.
@@ -118,7 +118,7 @@ def _write_stamp(target: Path, file: PinnedFile) -> None:
 
 
 def _verify_and_stamp(target: Path, file: PinnedFile, progress: Progress) -> bool:
-    """Whether the file without a fitting stamp is the pinned one nevertheless; stamps it if so."""
+    """Whether a file whose stamp does not match is the pinned one after all; if so, stamps it."""
     if not _is_genuine(target, file, progress):
         return False
     _write_stamp(target, file)

@@ -49,7 +49,7 @@ def config() -> None:
 def check(ctx: click.Context, *, as_json: bool) -> int:
     """Print the effective configuration, secrets hidden, and all that is wrong with it.
 
-    Of a file that is not trusted, what is held back is listed, and has no effect.
+    Entries of an untrusted file that have no effect are listed.
 
     Exit status: 0, or 2 when something is wrong.
     """
@@ -89,15 +89,15 @@ def check(ctx: click.Context, *, as_json: bool) -> int:
 @config.command()
 @click.argument("path", required=False, type=NOT_BLANK)
 @click.option("--show", is_flag=True, help="Say what is trusted, and change nothing.")
-@click.option("--revoke", is_flag=True, help="Trust the file no more.")
+@click.option("--revoke", is_flag=True, help="Stop trusting the file.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, with --show.")
 @common_options
 @click.pass_context
 def trust(ctx: click.Context, *, path: str | None, show: bool, revoke: bool, as_json: bool) -> int:
-    """Trust the configuration that was found here, or the file PATH, with what it contains now.
+    """Trust the configuration that was found here, or the file PATH, with its present content.
 
-    It may then start programs, switch plugins on, and say where secrets are and where they go. When it changes it is
-    not trusted any more. Which files were trusted is kept in a folder of yours.
+    It may then start programs, enable plugins, and choose secrets and the addresses they are sent to. It is no longer
+    trusted once it changes. The list of trusted files is kept in your state folder.
 
     Exit status: 0, or 2 when the file is not there, or with --show when it is not trusted.
     """
@@ -112,7 +112,7 @@ def trust(ctx: click.Context, *, path: str | None, show: bool, revoke: bool, as_
     if file is None:
         for found in find_passed_over():
             raise ConfigError(
-                f"{found} is in a folder that other users can write to; forbid that, or use --config {found}"
+                f"{found} is in a folder that other users can write to; change its permissions, or use --config {found}"
             )
         raise ConfigError(_NONE_FOUND)
     store = open_trust(file)
@@ -131,7 +131,7 @@ def _revoke(path: str | None) -> int:
         raise ConfigError(f"{_NONE_FOUND}; give the path of the file")
     named = path if path is not None else str(found.source if found else "")
     was = open_trust().revoke(named)
-    say(f"{one_line(named)} is {'not trusted any more' if was else 'not trusted, and was not'}")
+    say(f"{one_line(named)} is {'no longer trusted' if was else 'not trusted, and was not before'}")
     return status.OK
 
 
@@ -181,7 +181,8 @@ def _trust_problems(screened: Screened | None) -> list[str]:
     if screened is None or not screened.held:
         return []
     source, held = screened.file.source, ", ".join(screened.held)
-    return [f"{source} is not trusted, and not used is: {held}; read it, and type `{trust_command(screened.file)}`"]
+    command = trust_command(screened.file)
+    return [f"{source} is not trusted, so these entries are not used: {held}; read it, then run `{command}`"]
 
 
 def _model_problems(project: Project) -> list[str]:
@@ -221,7 +222,7 @@ def _plugins(project: Project) -> dict[str, dict[str, Any]]:
 
 
 def _shown(value: Any, name: str) -> Any:
-    """A setting as plain data, without what must not be shown."""
+    """A setting as plain data, without values that must not be shown."""
     return _said(hide(_plain(value), name))
 
 

@@ -72,7 +72,7 @@ def pull(ctx: click.Context, *, names: tuple[str, ...]) -> int:
     """Fetch the file of a model that runs on this machine, so that its first use needs no network.
 
     NAME is as `locus models` lists it, with or without the provider. What was fetched before is not fetched again, and
-    a fetch that was interrupted goes on. Prints the path of each file. Exit status: 0, 1 when a file cannot be fetched,
+    an interrupted fetch is resumed. Prints the path of each file. Exit status: 0, 1 when a file cannot be fetched,
     or 2 when a name is unknown.
     """
     known = {each.file.label: each for each in list_pullable(Project.of(ctx.ensure_object(CommonOptions)))}

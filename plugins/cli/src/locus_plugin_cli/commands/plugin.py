@@ -39,7 +39,7 @@ def new(*, name: str, kinds: tuple[str, ...], folder: str | None) -> int:
     NAME is the one name of the plugin: its entry point, its table in locus.toml, its keyword of Agent, and for
     a provider what comes before the colon. Exit status: 0, or 2 when the name or the folder cannot be used.
     """
-    # Of what is installed, and not of a configuration, which this folder may not even let be read.
+    # Uses the installed plugins, not a configuration, which may not be trusted here.
     check_name(name, Catalogue().names())
     target = Path(folder) if folder else Path(f"locus-plugin-{name.replace('_', '-')}")
     written = write_project(name, kinds, target)

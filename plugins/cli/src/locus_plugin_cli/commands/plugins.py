@@ -55,7 +55,7 @@ def plugins(ctx: click.Context, *, as_json: bool, verbose: bool) -> int:
 
 
 def _print_list(rows: list[Row]) -> None:
-    """One line each for programs; for a person where it comes from stands below what it is."""
+    """One line each for programs; for a person, a second line says where it comes from."""
     cells = [(r.name, r.version, f"{r.status}{' guard' if r.guard else ''}", r.detail or r.summary) for r in rows]
     origins = [(r.distribution, r.file, ", ".join(r.provides)) for r in rows]
     if standard().out.is_terminal:

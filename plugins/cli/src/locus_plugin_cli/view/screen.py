@@ -103,7 +103,7 @@ class Screen:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Keep the terminal: the status ticks, and what others write goes through the screen."""
+        """Hold the terminal: the status ticks, and the output of other code goes through the screen."""
         if not self.live:
             yield
             return
@@ -111,7 +111,7 @@ class Screen:
         self._ticker = threading.Thread(target=self._tick, name="locus status", daemon=True)
         self._ticker.start()
         before = sys.stdout, sys.stderr
-        # What a tool prints is not a part of the output.
+        # The output of a tool is not part of the result.
         sys.stdout = cast("TextIO", _Tap(self, before[0]))
         if before[1].isatty():
             sys.stderr = cast("TextIO", _Tap(self, before[1]))
