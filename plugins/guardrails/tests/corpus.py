@@ -4,8 +4,8 @@ A line of a file is a kind, a name of what it is, and a text, in which what is s
 ``»``. Texts hold the shapes of keys, ``<alnum:36>``, that are filled in from a seed here: no key in the files could be
 one, so no scanner of repositories takes them for leaks. ``\\n`` is a line break.
 
-``rules.txt`` is what the rules were written with. ``held_out.txt`` and ``held_out_2.txt`` were written before any
-rule was run on them; what the first run on them found is in ``contrib/bench/RESULTS.md``.
+``rules.txt`` and ``development.txt`` are what the rules were written with. The ``held_out`` files were written before
+any rule was run on them; what the first run on them found is in ``contrib/bench/RESULTS.md``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Line:
 
 
 def read(name: str) -> list[Line]:
-    """The lines of ``"rules"``, ``"held_out"`` or ``"held_out_2"``."""
+    """The lines of a file of the corpus, by its name without ``.txt``."""
     lines = (CORPUS / f"{name}.txt").read_text(encoding="utf-8").splitlines()
     return [_line(line, random.Random(f"{name} {number}")) for number, line in enumerate(lines)]
 
