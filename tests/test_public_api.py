@@ -95,6 +95,11 @@ def test_every_event_and_every_answer_to_it_comes_from_locus() -> None:
     assert {name for name, value in wanted.items() if getattr(locus, name) is not value} == set()
 
 
+def test_a_module_that_is_not_public_lists_no_names() -> None:
+    """There an underscore says what belongs to the module alone; a list would only repeat the other names."""
+    assert {name for name, module in ALL.items() if hasattr(module, "__all__")} == {*MODULES}
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_all_names_exist(name: str) -> None:
     module = ALL[name]

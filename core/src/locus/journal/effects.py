@@ -32,19 +32,15 @@ if TYPE_CHECKING:
     from locus.core.journal import Policy
     from locus.core.step_id import StepId
 
-__all__ = ["CallerCancel", "Clock", "CutScope", "Effects", "InProcess", "SystemClock", "WatchedCall"]
-
 
 class Clock(Protocol):
     """Tells the time."""
 
     def now(self) -> datetime:
         """The time, UTC."""
-        ...
 
     def monotonic(self) -> float:
         """Seconds that only go forward."""
-        ...
 
 
 class SystemClock:
@@ -83,15 +79,12 @@ class Effects(Protocol):
             OutcomeUnknown: policy ``"once"``; it was begun before, and what came of it is unknown.
             JournalError: this worker must not go on.
         """
-        ...
 
     def now(self) -> datetime:
         """The time, UTC: of the run's beginning and of each transition."""
-        ...
 
     def new_id(self) -> str:
         """A fresh unique id, for a run, or for a thread without a name."""
-        ...
 
 
 class InProcess:

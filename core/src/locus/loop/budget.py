@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from attrs import evolve
 
 from locus.core.errors import ConfigError
-from locus.core.termination import (
-    CostLimit,
-    TerminationCondition,
-    TokenLimit,
-    effective,
-)
+from locus.core.termination import CostLimit, TerminationCondition, TokenLimit, effective
 from locus.models.prices import has_price
 
 if TYPE_CHECKING:
@@ -23,8 +18,6 @@ if TYPE_CHECKING:
     from locus.loop.parts import AgentParts
     from locus.models.protocol import Model
     from locus.options import AgentOptions
-
-__all__ = ["NoHaltWarning", "agent_condition", "condition_given", "with_limits"]
 
 Parts = TypeVar("Parts", bound="AgentParts[Any]")
 

@@ -45,8 +45,6 @@ else:
     manifest = Lazy("locus.plugins.manifest")
     providers = Lazy("locus.plugins.providers")
 
-__all__ = ["build_runtime"]
-
 
 def build_runtime(options: AgentOptions) -> AgentRuntime:
     """Put an agent together.

@@ -74,8 +74,6 @@ if TYPE_CHECKING:
     from locus.tools.call_run import CallLimits
     from locus.tools.registry import ToolRegistry
 
-__all__ = ["SegmentContext"]
-
 T = TypeVar("T")
 _chunk_event, _request, _step_id = maker(ModelChunkEvent), maker(ModelRequest), maker(StepId)
 
@@ -149,10 +147,9 @@ class SegmentContext:
     #: Cuts off calls of models, and what bodies of tools let it, when the caller cancels.
     caller_cancel: CallerCancel = field(factory=CallerCancel, init=False)
     sink: Sink | None = field(init=False)
-    #: Whether there is a listener of events of a kind. Asked often, and mostly answered by no, so it is the look-up
-    #: itself.
     #: The run that started this one, or None.
     parent_run_id: str | None = field(init=False)
+    #: Asked often, and mostly answered by no, so it is the look-up itself.
     has_listener: Callable[[type[Event]], object] = field(init=False)
     _listeners: Mapping[type[Event], tuple[Impl, ...]] = field(init=False)
     _cancel: str | None = field(default=None, init=False)
@@ -346,14 +343,7 @@ class SegmentContext:
                 await self.emit(event)
 
     async def emit(self, event: Event) -> Directive | None:
-        """Send an event to everybody who listens; fills in its envelope.
-
-        Returns:
-            The strictest directive of the listeners. Cancel and Retry are noted already.
-
-        Raises:
-            ValueError: this event was emitted before.
-        """
+        """See `RunContext.emit`; a listener's Cancel and Retry are noted already."""
         if self._early is not None:
             if event.seq or any(each is event for each, _ in self._early):
                 raise ValueError(f"this {type(event).__name__} was emitted already; make a new one")
@@ -509,12 +499,7 @@ class SegmentContext:
     async def call_model(
         self, request: ModelRequest, *, model: Model | str | None = None, purpose: str
     ) -> ModelResponse:
-        """A plugin's model call: recorded, charged, budgets checked first.
-
-        Raises:
-            BudgetExceeded: a condition of the run, or of one above it, forbids it; no call was made.
-            ModelError: it failed.
-        """
+        """See `RunContext.call_model`."""
         if purpose == "think":
             raise ValueError("purpose 'think' is the loop's own; name what the call is for")
         check_quarantined(request, purpose)

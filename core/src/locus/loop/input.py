@@ -11,8 +11,6 @@ from locus.core.state import AgentState
 from locus.journal.effects import InProcess
 from locus.loop.thread import Segment
 
-__all__ = ["Prompt", "new_turn", "system_message", "thread_name"]
-
 #: Text; blocks and texts of one user turn; messages; or a state to start from. One kind of sequence although texts and
 #: messages do not go together: of two, a type checker would choose neither for a list that is written in its place.
 Prompt = str | Block | Message | AgentState | Sequence[str | Block | Message]

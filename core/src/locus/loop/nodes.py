@@ -24,8 +24,6 @@ else:
     output = Lazy("locus.models.output")
     dispatch = Lazy("locus.tools.dispatch")
 
-__all__ = ["execute", "reflect", "terminate", "think"]
-
 #: How often a hook's Retry may run one Think again.
 MAX_THINK_RETRIES = 3
 

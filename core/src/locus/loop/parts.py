@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from locus.plugins.report import PluginReport
     from locus.tools.registry import ToolRegistry
 
-__all__ = ["AgentParts"]
-
 Run = TypeVar("Run")
 
 _HOOKS = {

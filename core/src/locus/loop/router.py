@@ -25,14 +25,7 @@ from locus.core.termination import MaxIterations, Satisfied, TerminationConditio
 if TYPE_CHECKING:
     from locus.core.state import AgentState
 
-__all__ = [
-    "AnyOf",
-    "Node",
-    "ReflectPolicy",
-    "Route",
-    "Router",
-    "legal",
-]
+__all__ = ["AnyOf", "Node", "ReflectPolicy", "Route", "Router", "legal"]
 
 
 class Node(StrEnum):

@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 else:
     output = Lazy("locus.models.output")
 
-__all__ = ["AgentRuntime", "NodeFunction"]
-
 NodeFunction = Callable[[AgentState, SegmentContext], Awaitable[AgentState]]
 
 

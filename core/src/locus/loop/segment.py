@@ -59,8 +59,6 @@ from locus.tools.cancellation import cancellations, find_exit, is_cancellation
 if TYPE_CHECKING:
     from locus.journal.store import JournalStore
 
-__all__ = ["run_segment"]
-
 #: Seconds that hooks and the journal get to take note of a cancellation.
 SHIELD = 5.0
 

@@ -24,17 +24,6 @@ if TYPE_CHECKING:
     from locus.core.state import AgentState
     from locus.tools.account import Account
 
-__all__ = [
-    "WENT_ON",
-    "Segment",
-    "SegmentResult",
-    "closed_state",
-    "ended_before",
-    "matched_answers",
-    "recorded_ending",
-    "restore_account",
-]
-
 #: Why the calls of a run were not run that the user left behind.
 WENT_ON = "the user went on with something else"
 

@@ -42,8 +42,6 @@ from locus.loop.router import EXECUTE, TERMINATE, THINK, Node, Route, legal
 from locus.tools.cancellation import is_failure
 from locus.tools.outcome import with_recorded_results
 
-__all__ = ["advance_node", "commit", "emit_end", "end_suspended"]
-
 _LAST = (TERMINATE, END)
 
 

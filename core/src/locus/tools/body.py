@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from locus.tools.call_run import CallRun
     from locus.tools.outcome import CallOutcome
 
-__all__ = ["call_in_thread", "enter_body", "fail_call", "find_failure", "find_question", "run_body"]
-
 
 async def enter_body(
     tool: Tool[..., Any],

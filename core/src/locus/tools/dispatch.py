@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from locus.journal.writes import When
     from locus.tools.call_run import CallRun
 
-__all__ = ["execute_calls"]
-
 #: How often a hook's Retry may run the repeatable calls of one turn again.
 MAX_TOOL_RETRIES = 3
 
