@@ -229,12 +229,7 @@ def _structure_float(form: Any, _: Any) -> float:
 
 converter.register_structure_hook(float, _structure_float)
 
-
-def _unstructure_float(value: float) -> Any:
-    return value if math.isfinite(value) else repr(value)
-
-
-converter.register_unstructure_hook(float, _unstructure_float)
+converter.register_unstructure_hook(float, lambda v: v if math.isfinite(v) else repr(v))
 
 _CONTENT = str | tuple[Block, ...]
 

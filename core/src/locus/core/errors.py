@@ -117,14 +117,7 @@ class LocusError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # By its parts: `args` holds the message, which is not what the constructors take.
-        return _rebuilt, (type(self), self.args, self.__dict__.copy())
-
-
-def _rebuilt(cls: type[LocusError], args: tuple[Any, ...], state: dict[str, Any]) -> LocusError:
-    error = cls.__new__(cls)
-    error.args = args
-    error.__dict__.update(state)
-    return error
+        return type(self).__new__, (type(self), *self.args), self.__dict__.copy()
 
 
 class ConfigError(LocusError):
@@ -279,14 +272,11 @@ class ModelError(LocusError):
         usage: Usage | None = None,
     ) -> None:
         self.provider, self.status, self.request_id = provider, status, request_id
-        self.retryable = _passes(status) if retryable is None else retryable
+        # 529 is how some providers say that they are overloaded; 501 and 505 are about the request for good.
+        passes = status in (408, 409, 425, 429) or (status is not None and status >= 500 and status not in (501, 505))
+        self.retryable = passes if retryable is None else retryable
         self.retry_after, self.usage = retry_after, usage
         super().__init__(message)
-
-
-def _passes(status: int | None) -> bool:
-    # 529 is how some providers say that they are overloaded; 501 and 505 are about the request for good.
-    return status in (408, 409, 425, 429) or (status is not None and status >= 500 and status not in (501, 505))
 
 
 def is_transient(error: BaseException) -> bool:

@@ -160,11 +160,11 @@ def _title(messages: Iterable[Message]) -> str:
 
 
 def _short(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in metadata.items() if _is_short(value)}
-
-
-def _is_short(value: Any) -> bool:
-    return value is None or isinstance(value, bool | int | float) or (isinstance(value, str) and len(value) <= _TEXT)
+    return {
+        name: value
+        for name, value in metadata.items()
+        if isinstance(value, bool | int | float | None) or (isinstance(value, str) and len(value) <= _TEXT)
+    }
 
 
 def page(infos: Sequence[ThreadInfo], query: ThreadQuery | None) -> tuple[ThreadInfo, ...]:

@@ -316,17 +316,14 @@ def _find_invalid(fields: Mapping[str, Any], made: Mapping[str, Any]) -> list[_F
         if field.validator is None:
             continue
         try:
-            converted = field.converter(value) if _simple(field.converter) else value
+            is_plain = callable(field.converter) and not isinstance(field.converter, attrs.Converter)
+            converted = field.converter(value) if is_plain else value
             field.validator(probe, field, converted)
         except AttributeError:
             continue  # it looks at a field that is wrong itself; the class is asked when that one is right
         except (ValueError, TypeError) as e:
             problems.append(((key,), f"is {_show(value, field.type)}: {_message_of(e)}"))
     return problems
-
-
-def _simple(converter: Callable[[Any], Any] | None) -> bool:
-    return callable(converter) and not isinstance(converter, attrs.Converter)
 
 
 def _message_of(error: Exception) -> str:

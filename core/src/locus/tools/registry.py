@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
@@ -40,7 +41,7 @@ class ToolRegistry:
                     f"{tool.origin} is a method; pass it from an instance, as in tools=[thing.{method}]"
                 )
             other = tools.setdefault(tool.name, tool)
-            if not _is_same(other, tool):
+            if other is not tool and _facts(other) != _facts(tool):
                 raise ToolDefinitionError(
                     f"two tools are named {tool.name!r}: {other.origin} and {tool.origin}; "
                     'rename one of them: tool(fn, name="...")'
@@ -131,14 +132,8 @@ class ToolRegistry:
         return f"ToolRegistry({', '.join(self._tools)})"
 
 
-def _is_same(one: Tool[..., Any], other: Tool[..., Any]) -> bool:
-    """Whether one function was given twice in the same way, which does no harm."""
-
-    def facts(tool: Tool[..., Any]) -> tuple[Any, ...]:
-        options = (tool.idempotent, tool.effect, tool.timeout, tool.ask_on_unknown, tool.max_result_chars)
-        return (tool.fn, tool.spec, *options)
-
-    return one is other or facts(one) == facts(other)
+#: What tells whether one function was given twice in the same way, which does no harm.
+_facts = attrgetter("fn", "spec", "idempotent", "effect", "timeout", "ask_on_unknown", "max_result_chars")
 
 
 def _plain(name: str) -> str:

@@ -50,13 +50,11 @@ def record(state: AgentState, brought: Iterable[SessionTool]) -> AgentState:
         for each in brought
     ]
     before = state.metadata.get(SESSION_TOOLS)
-    if not known:
-        return state if before is None else _without(state)
-    text = json.dumps(known, separators=(",", ":"))
-    return state if before == text else state.with_metadata(SESSION_TOOLS, text)
-
-
-def _without(state: AgentState) -> AgentState:
+    if known:
+        text = json.dumps(known, separators=(",", ":"))
+        return state if before == text else state.with_metadata(SESSION_TOOLS, text)
+    if before is None:
+        return state
     return evolve(state, metadata=FrozenDict({k: v for k, v in state.metadata.items() if k != SESSION_TOOLS}))
 
 
