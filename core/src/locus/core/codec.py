@@ -104,12 +104,8 @@ def register_whole(cls: type) -> None:
 def _reader(cls: type, key: str = "", tag: str = "") -> Callable[[Any, Any], Any]:
     """What makes a value of an attrs class from its JSON form, at the cost of what the form holds.
 
-    A function that cattrs generates asks for every field that the class has, and takes a millisecond to make.
-
-    Args:
-        cls: the class.
-        key: where its tag is, which may be absent where the class is used by itself.
-        tag: what is there.
+    A function that cattrs generates asks for every field that the class has, and takes a millisecond to make. The tag
+    under the key may be absent where the class is used by itself.
     """
     resolve_types(cls)
     make: Callable[..., Any] = maker(cls)

@@ -59,12 +59,7 @@ def name_of(hook: object) -> str:
 
 
 def adapt(manager: pluggy.PluginManager, source: object, name: str) -> Adapted:
-    """What ``source`` implements.
-
-    Args:
-        manager: reads pluggy's marks.
-        source: a `Hook`, an object with marked methods, or a module with marked functions.
-        name: the plugin's, for messages.
+    """What a `Hook`, an object with marked methods, or a module with marked functions implements.
 
     Raises:
         HookSpecError: a class instead of an instance, nothing implemented, a mark forgotten, or a method

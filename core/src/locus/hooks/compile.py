@@ -259,13 +259,7 @@ _INHERITED = frozenset({"locus_decide_tool_call", "locus_label_result"})
 
 
 def _compile_impl(info: HookInfo, impl: HookImpl, entry: _Entry, index: int) -> Impl:
-    """One implementation, ready to be called.
-
-    Args:
-        info: the hook's specification.
-        impl: pluggy's record; its ``plugin`` is an `Adapted`.
-        entry: whose it is.
-        index: of the hook object among its owner's.
+    """One implementation, ready to be called; ``index`` is that of the hook object among its owner's.
 
     Raises:
         HookSpecError: it is a generator, or async where only sync works, or takes an argument that the hook has not.

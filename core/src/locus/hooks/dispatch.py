@@ -128,15 +128,9 @@ async def ask_isolated(
 ) -> R | Cancel | None:
     """The answer of an implementation whose failure does not concern the run, unless it is a guard.
 
-    Args:
-        impl: the implementation.
-        health: the run's.
-        accept: the answer as it counts; raises for what is not one.
-        *arguments: the hook's.
-
     Returns:
-        What ``accept`` made of the answer; `Cancel` when a guard failed; None when another one failed, or is not
-        called any more.
+        What ``accept`` made of it, which raises for anything but an answer; `Cancel` when a guard failed; None when
+        another one failed, or is not called any more.
     """
     if impl in health.quarantined:
         return None
@@ -214,15 +208,8 @@ async def decide_route(
 ) -> Node | Cancel:
     """Where the run goes next: the first other legal node that a hook names, else what the router proposed.
 
-    The router's route is taken when a hook fails, too; a failing guard cancels.
-
-    Args:
-        impls: those of ``locus_decide_route``.
-        node: the node that finished.
-        state: the state it left.
-        proposed: the router's route; the loop does not ask when that is Terminate.
-        legal: the nodes that can follow ``node``.
-        health: the run's.
+    That is the router's route, which is taken when a hook fails, too; a failing guard cancels. The loop does not ask
+    when it is Terminate.
     """
 
     def other(answer: Any) -> Node | None:
@@ -386,13 +373,8 @@ def onion(
 ) -> Core[V, R]:
     """The core with every wrapper around it, the first outermost; the core itself without a wrapper.
 
-    Args:
-        impls: the wrappers.
-        core: async, from the value (a state, a request, a call) to the result.
-        before: the hook's arguments between ``call_next`` and the value: the node.
-        after: the hook's arguments after the value: the run.
-        returns: the class of a result; a wrapper that returns something else has failed.
-        health: the run's.
+    ``before`` is what the hook takes between ``call_next`` and the value: the node. ``after`` is what it takes behind
+    the value: the run. A wrapper that returns something else than an instance of ``returns`` has failed.
     """
     for impl in reversed(impls):
         core = _layer(impl, core, before, after, returns, health)

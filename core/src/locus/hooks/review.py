@@ -34,13 +34,8 @@ async def review(
 ) -> Revise | Cancel | None:
     """Is this answer accepted? All are asked in order, until one cancels.
 
-    Args:
-        impls: those of ``locus_review_answer``.
-        answer: the model's answer: text, no tool calls.
-        state: the state with the answer in it.
-        run: the run.
-        health: its failures.
-        step: records each verdict, under ``"review/<plugin>/<n>"``: a replay need not ask again.
+    The answer is text, without tool calls, and in the state already. ``step`` records each verdict, under
+    ``"review/<plugin>/<n>"``: a replay need not ask again.
 
     Returns:
         `Revise` with the feedback of all who want a revision, a blank line between them; None to accept.

@@ -83,12 +83,7 @@ def _store_error(store: JournalStore, thread_id: str, doing: str, error: Excepti
 def write_error(store: JournalStore, thread_id: str, doing: str, error: Exception, node: str | None) -> StoreError:
     """The failure of a write, for a person.
 
-    Args:
-        store: the store.
-        thread_id: the thread.
-        doing: what was to be done.
-        error: what was raised.
-        node: where the run goes on by what is stored; None = it has ended, ``""`` = nothing of it is stored.
+    The node is where the run goes on by what is stored; None = it has ended, ``""`` = nothing of it is stored.
     """
     return _store_error(store, thread_id, doing, error, ENDED if node is None else LEFT_OPEN if node else NOT_BEGUN)
 

@@ -261,14 +261,7 @@ _NOTHING = Usage()
 
 
 class ModelCall:
-    """A model call under way: the core of the onion, called once an attempt.
-
-    Args:
-        run: the run that asks.
-        model: the model.
-        request: what to ask.
-        purpose: ``"think"``, or what the plugin says that asks.
-    """
+    """A model call under way: the core of the onion, called once an attempt."""
 
     __slots__ = (
         "_answer",
@@ -464,13 +457,7 @@ async def model_step(
 ) -> tuple[ModelResponse, Usage, bool]:
     """One model call as a step of the run: the answer, the usage of all attempts at it, and whether it was recorded.
 
-    Args:
-        run: the run that asks.
-        request: what to ask.
-        model: the model.
-        step_id: the step.
-        purpose: what for.
-        request_fingerprint: the fingerprint of what the run's requests have in common; recorded with the answer.
+    The fingerprint of what the run's requests have in common is recorded with the answer.
 
     Raises:
         ModelError: it failed; whatever was raised is the cause, and what it used is charged.

@@ -24,12 +24,7 @@ TOKENS_A_MEDIUM = 1_500
 
 
 def cut_response(request: ModelRequest, pieces: Sequence[Chunk]) -> ModelResponse:
-    """What is kept of an answer that was cut off: its text. Calls and reasoning are incomplete, so they are left out.
-
-    Args:
-        request: what was asked.
-        pieces: what has streamed.
-    """
+    """What is kept of an answer that was cut off: its text. Calls and reasoning are incomplete, and left out."""
     text = "".join([piece.text for piece in pieces if piece.kind == "text"])
     message = Message(ASSISTANT, text if text.strip() else (), is_cut=True)
     return ModelResponse(message=message, usage=_usage(request, pieces), stop_reason="cancelled")

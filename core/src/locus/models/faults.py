@@ -44,9 +44,7 @@ _NAME = "retry_on"
 def find_fault(message: Message, stop_reason: str) -> str:
     """What is wrong with an answer, as a reason for the end of a run; ``""`` for nothing.
 
-    Args:
-        message: the answer. It is empty when it has neither text nor anything else that is not thinking.
-        stop_reason: why the model stopped, a `StopReason`.
+    It is empty when it has neither text nor anything else that is not thinking.
     """
     fault = _FAULTS.get(stop_reason)
     if fault is not None:
@@ -63,9 +61,7 @@ def find_fault(message: Message, stop_reason: str) -> str:
 def send_back(state: AgentState, faults: Container[str]) -> AgentState | None:
     """The state with its faulty answer sent back; None where the answer ends the run.
 
-    Args:
-        state: the state with the answer.
-        faults: those that send an answer back, once in a turn of the user's.
+    The faults given send an answer back, once in a turn of the user's.
     """
     fault = state.answer_fault
     if fault not in faults:

@@ -173,11 +173,6 @@ class Account:
 
         The decision is written with what comes next, before any body is entered. Where it is on record, it counts: a
         call that is not in it gets nothing.
-
-        Args:
-            host: the run's journal.
-            iteration: the turn's.
-            ordinals: the numbers of the calls in the turn.
         """
         step_id = StepId(iteration, SEGMENT, name=RESERVED)
         found = host.find_unchecked(step_id)

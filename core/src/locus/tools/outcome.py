@@ -89,10 +89,7 @@ register_value(CallOutcome, "locus.call", _to_data, _from_data, plain=True)
 def with_recorded_results(host: JournalHost, state: AgentState, reason: str) -> AgentState:
     """The state with its open calls answered by what the journal says of them, before anything else may close them.
 
-    Args:
-        host: the thread.
-        state: a state that may have open calls.
-        reason: why the calls were not run that were never begun.
+    Those that were never begun were not run for this reason.
     """
     from_record: list[Message] = []
     executions: list[ToolExecution] = []
@@ -161,13 +158,7 @@ def find_in_thread(state: AgentState, call: ToolCall, key: str) -> ToolExecution
 
 
 def place_media(outcome: CallOutcome, state: AgentState, ordinal: int) -> CallOutcome:
-    """An outcome whose execution knows where in the conversation its blocks will be.
-
-    Args:
-        outcome: what came of a call.
-        state: the state whose last turn asks for it.
-        ordinal: the number of the call in the turn, from 0: results are added in call order.
-    """
+    """An outcome that knows where in the conversation its blocks will be: results are added in call order."""
     at = len(state.messages) - _prompts(state) + ordinal
     return evolve(outcome, execution=evolve(outcome.execution, media_at=at))
 

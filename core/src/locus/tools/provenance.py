@@ -264,13 +264,7 @@ def read_literals(run: ReadingRun) -> Literals:
 
 
 def trace_call(call: ToolCall, tool: Tool[..., Any] | None, run: ReadingRun) -> Provenance:
-    """Where everything in the arguments of a call comes from.
-
-    Args:
-        call: with the arguments that the body would get.
-        tool: its tool.
-        run: whose state asks for the call.
-    """
+    """Where everything in the arguments of a call comes from, as the body would get them."""
     state, literals = run.state, read_literals(run)
     leaves: list[Leaf] = []
     properties = {} if tool is None else tool.spec.properties
