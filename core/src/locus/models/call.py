@@ -401,9 +401,7 @@ class ModelCall:
         ask_price, unknown = run.rates
         if ask_price is not None and usage.cost is None:
             usage = evolve(usage, cost=await ask_price(self.model, answered, usage, run.clock.now()))
-        if usage.cost is None and (unknown is not None or getattr(self.model, "price", None) is not None):
-            usage = add_cost(self.model, usage, unknown)
-        self._spend(usage)
+        self._spend(add_cost(self.model, usage, unknown))
 
     def _spend(self, usage: Usage) -> None:
         self.usage = usage if self.usage is _NOTHING else self.usage + usage

@@ -83,9 +83,8 @@ def read_signature(fn: Callable[..., Any]) -> Signature:
     parameters = [p for p in signature.parameters.values() if p.name not in fixed]
     receiver = _waits_for_self(inner, parameters)
     names = function if function is not None else inner
-    description, described = parse_docstring(
-        inspect.getdoc(inner if inspect.isroutine(inner) else _documented_part(inner)) or ""
-    )
+    documented = entry if inspect.isroutine(inner) or entry.__doc__ else type(inner)
+    description, described = parse_docstring(inspect.getdoc(documented) or "")
     return Signature(
         name=getattr(inner, "__name__", type(inner).__name__),
         origin=origin,
@@ -116,11 +115,6 @@ def _function(fn: Any) -> Any:
 
 def _origin(thing: Any) -> str:
     return f"{thing.__module__}.{thing.__qualname__}"
-
-
-def _documented_part(instance: Any) -> Any:
-    call = type(instance).__call__
-    return call if call.__doc__ else type(instance)
 
 
 def _waits_for_self(fn: Any, parameters: list[inspect.Parameter]) -> bool:

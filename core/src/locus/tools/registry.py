@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
 from types import ModuleType
@@ -101,7 +102,7 @@ class ToolRegistry:
     def nearest(self, name: str) -> str | None:
         """The name that a wrong one most likely meant (another case, a prefix such as ``functions.``), or None."""
         plain = {_plain(known): known for known in reversed(self._tools)}
-        meant = [_plain(part)[:_LONGEST_NAME] for part in (name, _last_part(name))]
+        meant = [_plain(part)[:_LONGEST_NAME] for part in (name, re.split("[.:/]", name)[-1])]
         for part in meant:
             if part in plain:
                 return plain[part]
@@ -138,12 +139,6 @@ _facts = attrgetter("fn", "spec", "idempotent", "effect", "timeout", "ask_on_unk
 
 def _plain(name: str) -> str:
     return clean_text(name).casefold().replace("-", "_").strip()
-
-
-def _last_part(name: str) -> str:
-    for separator in ".:/":
-        name = name.rpartition(separator)[2]
-    return name
 
 
 def _tools_in(source: Any) -> Iterable[Tool[..., Any]]:
