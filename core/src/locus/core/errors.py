@@ -306,12 +306,7 @@ class RetryableToolError(ToolError):
 
 
 class ConditionError(LocusError):
-    """A termination predicate raised; the cause is chained.
-
-    Args:
-        name: the name of the condition.
-        cause: what the predicate raised.
-    """
+    """The predicate of the condition of that name raised; the cause is chained."""
 
     def __init__(self, name: str, cause: BaseException) -> None:
         self.name, self.cause = name, cause
@@ -354,12 +349,7 @@ class ThreadBusy(JournalError):
 
 
 class RequestSuperseded(JournalError):
-    """The request was an earlier turn of the thread: it is not run again, and its result is not the thread's any more.
-
-    Args:
-        thread_id: the thread.
-        request_id: the request.
-    """
+    """The request was an earlier turn of the thread: it is not run again, and its result is the thread's no more."""
 
     def __init__(self, thread_id: str, request_id: str) -> None:
         self.thread_id, self.request_id = thread_id, request_id
@@ -408,11 +398,7 @@ class StepFailed(JournalError):
 
 
 class OutcomeUnknown(JournalError):
-    """A crash came between an effect that may happen once only and its record: it may have happened.
-
-    Args:
-        step_id: the step.
-    """
+    """A crash came between an effect that may happen once only and its record: it may have happened."""
 
     def __init__(self, step_id: str) -> None:
         self.step_id = step_id

@@ -106,8 +106,6 @@ class Intent:
     """An effect is about to happen (written first for policy ``"once"`` and ``"keyed"``).
 
     Args:
-        run_id: the run.
-        step_id: the step.
         digest: of its arguments as the model gave them, defaults not filled in.
         policy: what may happen to it after a crash; this counts then, whatever the code says by that time.
         key: the hash in the idempotency key that the body is given, ``""`` for a key that follows from the step's id.
@@ -142,8 +140,6 @@ class ModelFailed:
     """A model call failed, in all the attempts that the wrappers around it made.
 
     Args:
-        run_id: the run.
-        step_id: the step.
         digest: of what was asked, as in an `Outcome`.
         error_type: the class of the error, by its name.
         error: its text.
@@ -165,7 +161,6 @@ class Retried:
     """A hook asked for another try: what came of this attempt does not count.
 
     Args:
-        run_id: the run.
         step_id: the attempt: Think's model call, or a tool call that runs again.
         reason: the hook's.
     """
@@ -209,7 +204,6 @@ class Asked:
     """A call asks a person; the run is suspended until every question is answered.
 
     Args:
-        run_id: the run.
         interrupt_id: what an answer names when several questions are open.
         step_id: the call.
         question: what the person reads.
@@ -244,7 +238,6 @@ class Paused:
     """A segment ended and the run did not.
 
     Args:
-        run_id: the run.
         segment: which call of ``run`` or ``resume`` ended.
         kind: why.
         reason: the reason of a cancel, or the cause for which the run was given up; may be ``""``.

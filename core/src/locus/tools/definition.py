@@ -202,17 +202,10 @@ class Tool(Generic[P, R]):
         parameters: what the callable takes.
         is_async: calling it gives an awaitable; otherwise its body belongs in a worker thread.
         origin: ``"module.qualname"`` of the callable, for messages.
-        idempotent: whether repeated calls with the same arguments share one execution.
         effect: what may happen to a call that a crash interrupted: ``"pure"`` runs again, ``"keyed"`` runs again
             with the same idempotency key, ``"once"`` does not run again.
-        timeout: seconds the body may take, or None.
-        ask_on_unknown: when a crash left the outcome of a call unknown, ask a person instead of telling the model.
-        max_result_chars: how much of a result the model gets.
         receiver: it was defined in a class body and is called on an instance.
-        reads: whose words its results may hold: ``"untrusted"`` is anybody's.
-        targets: the parameters that say whom or what a call reaches; None: all of them, unless the effect is ``"pure"``
-            and nothing is sent out.
-        egress: a call sends something out; None: it does if a parameter is a URL.
+        idempotent, timeout, ask_on_unknown, max_result_chars, reads, targets, egress: see `ToolOptions`.
     """
 
     fn: Callable[P, R]
