@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -34,10 +35,15 @@ class Labels:
 
     @property
     def has_effect(self) -> bool:
-        """Whether a call changes something or sends something to anyone."""
-        return self.effect != "pure" or self.egress
+        """Whether a call changes something that an argument names, or sends something to anyone.
+
+        `get_unread_emails` does neither: it marks what it returns as read, which is why it is not repeated, and nobody
+        can say with it what is to be changed. It is a read.
+        """
+        return bool(self.effect != "pure" and self.targets) or self.egress
 
 
+@cache
 def read_labels() -> dict[str, Labels]:
     """The labels by the tool's name."""
     converter = cattrs.Converter(forbid_extra_keys=True)

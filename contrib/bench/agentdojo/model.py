@@ -12,7 +12,10 @@ import binascii
 import json
 import re
 from collections import deque
+from typing import Any
 
+from contrib.bench.agentdojo.dependencies import Made, find_dependencies
+from contrib.bench.agentdojo.labels import read_labels
 from contrib.bench.agentdojo.suites import MARK, Call, Case
 
 from locus.core.messages import Message, Role, TextBlock, ToolCall, ToolResult
@@ -81,6 +84,8 @@ class CompromisedModel:
 class OraclePlanner:
     """Plans the user's calls, each with the arguments of the ground truth: the best plan that there can be.
 
+    A call waits for those that it needs, see `find_dependencies`, and for no others.
+
     Args:
         case: whose calls it plans.
     """
@@ -89,21 +94,33 @@ class OraclePlanner:
 
     def __init__(self, case: Case) -> None:
         self._calls = case.user_calls
+        self._needed = find_dependencies(case.prompt, [*map(_made, case.user_calls, case.user_results)])
 
     async def complete(self, request: ModelRequest, on_chunk: OnChunk | None = None) -> ModelResponse:
-        """The plan, as JSON: one call after the other."""
+        """The plan, as JSON."""
         steps = [
             {
                 "id": f"s{n}",
                 "description": call.tool,
                 "tool": call.tool,
                 "arguments": dict(call.arguments),
-                "depends_on": [f"s{n - 1}"] if n else [],
+                "depends_on": [f"s{needed}" for needed in self._needed[n]],
             }
             for n, call in enumerate(self._calls)
         ]
         text = json.dumps({"goal": "What the user asked for.", "steps": steps})
         return ModelResponse(message=Message(Role.ASSISTANT, text))
+
+
+def _made(call: Call, result: Any) -> Made:
+    labels = read_labels()[call.tool]
+    return Made(
+        arguments=call.arguments,
+        result=result,
+        targets=labels.targets,
+        is_read=labels.effect == "pure",
+        is_sent=labels.egress,
+    )
 
 
 def _results(message: Message) -> list[str]:

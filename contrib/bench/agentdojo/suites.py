@@ -112,6 +112,13 @@ class Case:
         return _calls(self.user.ground_truth(self._copy()))
 
     @cached_property
+    def user_results(self) -> list[Any]:
+        """What each of the user's calls returns where only these are made, as data."""
+        environment, runtime = self._copy(), FunctionsRuntime(self.suite.tools)
+        calls = ((call.tool, dict(call.arguments)) for call in self.user_calls)
+        return [_plain(runtime.run_function(environment, *call)[0]) for call in calls]
+
+    @cached_property
     def injected_calls(self) -> list[Call]:
         """The calls that do what the injected text asks for."""
         if self.injection is None:

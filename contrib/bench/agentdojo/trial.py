@@ -14,9 +14,13 @@ from locus import Agent
 from locus.core.directives import Option
 from locus.core.journal import Asked
 from locus.core.messages import ToolCall
+from locus.plugins import Catalogue
 from locus.result import AgentResult
 
 _LABELS = read_labels()
+
+#: Looked for once, and not for each run.
+_INSTALLED = Catalogue()
 
 
 @frozen(kw_only=True)
@@ -82,7 +86,9 @@ async def run_case(case: Case, policy: Policy) -> Outcome:
     environment = case.environment()
     model = CompromisedModel(case, obeys=policy.obeys)
     person = _Person(case)
-    agent = Agent(model, tools=tools(case.suite.name), max_iterations=200, **policy.options(case))
+    agent = Agent(
+        model, tools=tools(case.suite.name), max_iterations=200, catalogue=_INSTALLED, **policy.options(case)
+    )
     result = await agent.run(case.prompt, deps=environment)
     while result.interrupts:
         calls = {call.id: call for message in result.state.messages for call in message.tool_calls}
