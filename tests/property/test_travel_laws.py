@@ -103,7 +103,7 @@ def test_a_fork_anywhere_continues_to_a_valid_end(backend: str, script: list[Tur
 
 async def carried(store: JournalStore) -> MemoryStore:
     other = MemoryStore()
-    assert await import_thread(other, await export_thread(store, "t")) == "t"
+    assert await import_thread(other, await export_thread(store, "t"), trusted=True) == "t"
     return other
 
 

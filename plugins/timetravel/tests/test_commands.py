@@ -182,7 +182,7 @@ def test_a_thread_goes_through_a_pipe(locus: Locus, environment: dict[str, str],
 
     with subprocess.Popen([*command, "export", "t"], stdout=subprocess.PIPE, env=environment, cwd=here) as out:
         into = subprocess.run(
-            [*command, "import", "-", "--into", "copy"],
+            [*command, "import", "-", "--into", "copy", "--trust"],
             stdin=out.stdout,
             capture_output=True,
             env=environment,

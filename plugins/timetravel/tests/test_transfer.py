@@ -51,7 +51,7 @@ async def test_a_thread_is_lines_of_json(store: MemoryStore) -> None:
 async def test_what_goes_out_comes_in_again(store: MemoryStore) -> None:
     other = MemoryStore()
     lines = await exported(store)
-    assert await import_thread(other, lines) == "t"
+    assert await import_thread(other, lines, trusted=True) == "t"
     assert [e.body for e in await other.read("t")] == [e.body for e in await store.read("t")]
     assert await history(other, "t") == await history(store, "t")
     assert (await history(other, "t")).state == (await history(store, "t")).state
@@ -69,7 +69,7 @@ async def test_it_can_come_in_under_another_name(store: MemoryStore) -> None:
         for line in await export_thread(store, "t"):
             yield line + "\n"
 
-    assert await import_thread(store, as_they_come(), into="copy") == "copy"
+    assert await import_thread(store, as_they_come(), into="copy", trusted=True) == "copy"
     assert list(await history(store, "copy")) == list(await history(store, "t"))
 
 
@@ -195,7 +195,7 @@ async def test_an_entry_of_an_unknown_kind_is_refused(store: MemoryStore) -> Non
 async def test_the_text_may_be_spaced_and_ordered_otherwise(store: MemoryStore) -> None:
     lines = [json.dumps(json.loads(line), sort_keys=True, ensure_ascii=False) for line in await exported(store)]
     other = MemoryStore()
-    await import_thread(other, ["", *lines, "", "  \n"])
+    await import_thread(other, ["", *lines, "", "  \n"], trusted=True)
     assert await history(other, "t") == await history(store, "t")
 
 

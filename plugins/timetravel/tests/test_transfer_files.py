@@ -41,7 +41,7 @@ async def test_a_file_keeps_an_import_as_memory_does(tmp_path: Path) -> None:
     await agent.run("Again.", thread_id="t")
     lines = list(await export_thread(memory, "t"))
     async with SqliteStore(tmp_path / "t.db") as store:
-        await import_thread(store, lines)
+        await import_thread(store, lines, trusted=True)
         assert [each.body for each in await store.read("t")] == [each.body for each in await memory.read("t")]
         assert [line["body"] for line in map(json.loads, list(await export_thread(store, "t"))[1:])] == [
             line["body"] for line in map(json.loads, lines[1:])
@@ -74,7 +74,7 @@ async def test_a_page_of_a_long_import_is_read_without_the_rest_of_it(tmp_path: 
     await made(memory, *[call("add", a=n) for n in range(300)], "done", max_iterations=400).run("Add.", thread_id="t")
     path = tmp_path / "t.db"
     async with SqliteStore(path) as store:
-        await import_thread(store, await export_thread(memory, "t"))
+        await import_thread(store, await export_thread(memory, "t"), trusted=True)
         entries = await store.read("t")
         assert [each.body for each in entries] == [each.body for each in await memory.read("t")]
         assert await store.read_page("t", 700, 3) == entries[700:703]
@@ -89,7 +89,7 @@ async def test_a_long_import_has_snapshots_on_its_way(tmp_path: Path) -> None:
     await agent.run("Add.", thread_id="t")
     past = await history(memory, "t")
     async with SqliteStore(tmp_path / "t.db") as store:
-        await import_thread(store, await export_thread(memory, "t"))
+        await import_thread(store, await export_thread(memory, "t"), trusted=True)
         whole = await store.peek("t")
         assert whole is not None
         assert whole.snapshot is not None

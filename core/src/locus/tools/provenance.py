@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from attrs import evolve, frozen
 
 from locus.core.labels import CLEAN, LEVELS, Label, Leaf, Provenance, Reads
-from locus.core.messages import USER, TextBlock
+from locus.core.messages import SYSTEM, USER, TextBlock
 
 if TYPE_CHECKING:
     from locus.core.executions import ToolExecution
@@ -109,7 +109,7 @@ class Literals:
         seen = self._messages
         if seen > len(messages) or self._executions > len(done) or (seen and messages[seen - 1] is not self._last):
             self._clear()  # another conversation: a turn began, or a plugin thinks on another state
-        imported = state.metadata.get(IMPORTED, 0)
+        imported = state.metadata.get(IMPORTED, 0) + sum(message.role is SYSTEM for message in messages[:1])
         for at in range(self._messages, len(messages)):
             message = messages[at]
             if message.role is USER and message.plugin is None and at >= imported:

@@ -16,6 +16,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
+from attrs import evolve
 
 from locus.core.errors import CheckpointError, CheckpointTooNew, Fenced, JournalError
 from locus.core.journal import (
@@ -46,6 +47,7 @@ from locus.loop.router import Node
 from locus_plugin_timetravel.histories import Source, store_of
 from locus_plugin_timetravel.json_text import canonical, decode, encode
 from locus_plugin_timetravel.pages import EntryBatch, FormStore
+from locus_plugin_timetravel.tainting import Tainting
 
 if TYPE_CHECKING:
     from locus.core.state import AgentState
@@ -105,14 +107,15 @@ async def import_thread(
     """Store a thread that was exported; gives its id.
 
     All of it is read and checked before anything is stored, and it is stored in one write. An open run is paused, with
-    `IMPORTED` as the reason; its pending calls run when it is resumed.
+    `IMPORTED` as the reason; its pending calls run when it is resumed. The labels of the state and of each result are
+    untrusted from then on, and what the user is said to have written in it does not count as the user's.
 
     Args:
         source: the agent, or the store that is to keep it.
         lines: what `export_thread` gave, or the lines of a file with it.
         into: another id than the thread had.
         trusted: the text cannot have been changed by others: the answers and approvals that an open run has on record
-            count here, too, and what the model said last is not asked for again.
+            count here, too, what the model said last is not asked for again, and labels stay what they are.
 
     Raises:
         CheckpointError: the text is damaged, cut off or out of order; the message says at which line.
@@ -186,6 +189,7 @@ class _Reading:
     def __init__(self, batch: EntryBatch, *, trusted: bool) -> None:
         self._batch = batch
         self._trusted = trusted
+        self._tainting = None if trusted else Tainting()
         #: The entries of the unfinished node, after the newest transition, with their text.
         self._under_way: list[tuple[Body, bytes]] = []
         self._chain = _Chain()
@@ -263,17 +267,22 @@ class _Reading:
         n = self._entries + 1
         if form.get("n") != n or form.get("parent") != self._newest:
             raise CheckpointError(f"line {number}", f"expected entry {n}, got entry {form.get('n')!r}")
-        body = _body(form, number)
-        self._under_way.append((body, encode(form["body"])))
+        found = body = _body(form, number)
         if type(body) is Transition:
-            self._add(body, n, number)
-            self._newest_transition = body
+            body = self._newest_transition = self._add(body, n, number)
+        elif self._tainting is not None:
+            body = self._tainting.step(body)
+        self._under_way.append((body, encode(form["body"] if body is found else entry_to_json(body))))
+        if type(body) is Transition:
             self._flush()
         self._entries, self._newest = n, f"{n}:{form.get('writer')}"
 
-    def _add(self, made: Transition, n: int, number: int) -> None:
+    def _add(self, made: Transition, n: int, number: int) -> Transition:
+        """Fold a transition on trial; gives it as it is taken in."""
         try:
             _check(self._fold, made)
+            if self._tainting is not None:
+                made = evolve(made, delta=self._tainting.delta(made.delta))
             self._fold.add(made.delta)
         # Whatever folding raises, the entry is what is wrong.
         except Exception as e:
@@ -282,6 +291,7 @@ class _Reading:
         if n - (self._snapshots[-1][0] if self._snapshots else 0) >= _SNAPSHOT_EVERY:
             self._snapshots.append((n, self._fold.state(), made))
             self._last, self._fold = None, Fold(self._snapshots[-1][1])
+        return made
 
 
 def _is_data(body: Body) -> bool:
