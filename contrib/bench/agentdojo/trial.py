@@ -86,9 +86,7 @@ async def run_case(case: Case, policy: Policy) -> Outcome:
     environment = case.environment()
     model = CompromisedModel(case, obeys=policy.obeys)
     person = _Person(case)
-    agent = Agent(
-        model, tools=tools(case.suite.name), max_iterations=200, catalogue=_INSTALLED, **policy.options(case)
-    )
+    agent = Agent(model, tools=tools(case.suite.name), max_iterations=200, catalogue=_INSTALLED, **policy.options(case))
     result = await agent.run(case.prompt, deps=environment)
     while result.interrupts:
         calls = {call.id: call for message in result.state.messages for call in message.tool_calls}
