@@ -117,13 +117,13 @@ def vouch(folder: Path) -> None:
 @pytest.fixture
 def locus(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Locus:
     """Runs a command line in this process; of the plugins around it only the CLI and the test's own are seen."""
-    return run_in_process(here, capsys, monkeypatch, {"cli", "conversation"})
+    return run_in_process(here, capsys, monkeypatch, {"cli", "conversation", "provenance"})
 
 
 @pytest.fixture
 def keeper(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Locus:
     """The same where a plugin is installed that keeps conversations in files."""
-    return run_in_process(here, capsys, monkeypatch, {"cli", "conversation", "sqlite"})
+    return run_in_process(here, capsys, monkeypatch, {"cli", "conversation", "provenance", "sqlite"})
 
 
 def run_in_process(

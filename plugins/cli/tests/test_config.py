@@ -25,7 +25,8 @@ def test_effective_configuration_is_shown_with_defaults(
     assert (done.status, done.err) == (0, "")
     assert f"file: {here / 'locus.toml'}" in done.out
     assert "model: toy:echo ([agent] model in " in done.out
-    assert "enabled: toy" in done.out
+    assert "enabled: provenance, toy" in done.out
+    assert "  mode = 'ask'" in done.out
     assert "  level = 1" in done.out
     assert "  key = '(secret, from A_KEY)'" in done.out
     assert "s3cret" not in done.out
@@ -133,7 +134,7 @@ def test_json_has_the_same(locus: Locus, here: Path) -> None:
 
     shown = json.loads(done.out)
     assert done.status == 2
-    assert shown["enabled"] == ["toy"]
+    assert shown["enabled"] == ["provenance", "toy"]
     assert len(shown["problems"]) == 1
 
 

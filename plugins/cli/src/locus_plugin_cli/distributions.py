@@ -31,6 +31,7 @@ PLUGINS = frozenset(
         "openai",
         "planning",
         "pricing",
+        "provenance",
         "reducers",
         "reflexion",
         "retry",

@@ -14,7 +14,26 @@ from locus.plugins import Activation, Catalogue, Layer, activate, plugin_setting
 from locus_plugin_cli.common_options import CommonOptions
 from locus_plugin_cli.vetting import find_vetted, open_trust
 
-__all__ = ["Project", "settings_of"]
+__all__ = ["Project", "settings_of", "with_defaults"]
+
+#: What is on without being asked for, by its distribution: the command line runs where a person may be asked.
+_DEFAULTS = {"provenance": "locus-plugin-provenance"}
+
+
+def with_defaults(config: Config, switches: tuple[str, ...] = ()) -> Config:
+    """A configuration with what the command line switches on by itself; everything else that speaks of it is stronger.
+
+    Args:
+        config: as read from the file.
+        switches: what the command line says about plugins.
+    """
+    allow = config.allow
+    if allow is not None:
+        # It came with the command, and a list of others must not switch a guard off.
+        allow = (*allow, *(f"{distribution}:{name}" for name, distribution in _DEFAULTS.items()))
+    named = {name.removeprefix("no:") for name in (*config.enabled, *config.required)}
+    unnamed = tuple(name for name in _DEFAULTS if name not in named)
+    return evolve(config, cli=switches, enabled=(*unnamed, *config.enabled), allow=allow)
 
 
 @frozen
@@ -63,8 +82,8 @@ class Project:
             ConfigError: it is wrong.
         """
         config = Config(env=os.environ.get("LOCUS_PLUGINS", "")) if file is None else load_config(file)
-        catalogue = Catalogue().allowing(config.allow)
-        return cls(evolve(config, cli=switches), catalogue, file if named else None)
+        config = with_defaults(config, switches)
+        return cls(config, Catalogue().allowing(config.allow), file if named else None)
 
     def vouch(self) -> None:
         """Trust a file that was named: the conversation that begins will refer to it later.

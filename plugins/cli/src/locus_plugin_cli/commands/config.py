@@ -22,7 +22,7 @@ from locus_plugin_cli.hiding import HIDDEN, hide, hide_in_prose, is_place
 from locus_plugin_cli.model_choice import choose_model, why_unusable
 from locus_plugin_cli.output import Output, print_json, say
 from locus_plugin_cli.parameter_types import NOT_BLANK
-from locus_plugin_cli.project import Project
+from locus_plugin_cli.project import Project, with_defaults
 from locus_plugin_cli.text import one_line
 from locus_plugin_cli.trust import Screened, TrustStore, includes_of, screen
 from locus_plugin_cli.vetting import (
@@ -59,7 +59,8 @@ def check(ctx: click.Context, *, as_json: bool) -> int:
     read, wrong = (
         (Config(env=os.environ.get("LOCUS_PLUGINS", "")), ()) if screened is None else read_config(screened.file)
     )
-    project = Project(attrs.evolve(read, cli=given.switches), Catalogue().allowing(read.allow))
+    read = with_defaults(read, given.switches)
+    project = Project(read, Catalogue().allowing(read.allow))
     checked = check_config(project.config, project.catalogue, os.environ)
     passed_over = [] if given.config else [*find_passed_over()]
     problems = [*_trust_problems(screened), *wrong, *checked.problems]
