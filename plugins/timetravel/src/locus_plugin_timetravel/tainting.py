@@ -43,7 +43,7 @@ class Tainting:
         if isinstance(body, Outcome):
             execution = getattr(body.value, "execution", None)
             if isinstance(execution, ToolExecution):
-                return evolve(body, value=evolve(body.value, execution=_untrusted(execution)))
+                return evolve(body, value=evolve(body.value, execution=_taint(execution)))
         return body
 
     def delta(self, change: StateDelta) -> StateDelta:
@@ -59,8 +59,8 @@ class Tainting:
             changed["label"] = self._label
         if "tool_executions" in grown:
             keep, made = grown["tool_executions"]
-            grown["tool_executions"] = keep, tuple(map(_untrusted, made))
-        entries = {key: _without_labels(value) if key == _KEPT else value for key, value in change.entries.items()}
+            grown["tool_executions"] = keep, tuple(map(_taint, made))
+        entries = {key: _drop_labels(value) if key == _KEPT else value for key, value in change.entries.items()}
         dropped = tuple(key for key in change.dropped if key != _COUNT)
         extended = {key: value for key, value in change.extended.items() if key != _COUNT}
         entries.pop(_COUNT, None)
@@ -76,11 +76,11 @@ class Tainting:
         return any(message.role is Role.USER for message in added)
 
 
-def _untrusted(execution: ToolExecution) -> ToolExecution:
+def _taint(execution: ToolExecution) -> ToolExecution:
     return evolve(execution, label=execution.known_label | _LABEL, fields=EMPTY)
 
 
-def _without_labels(kept: Any) -> Any:
+def _drop_labels(kept: Any) -> Any:
     if not isinstance(kept, Mapping):
         return kept
     label = (_LABEL.reads, *_LABEL.sources)
