@@ -307,7 +307,7 @@ def test_plugins_are_switched_on_and_off(locus: Locus, here: Path) -> None:
 def test_several_plugins_are_switched_on_with_commas_between_them(locus: Locus) -> None:
     started = locus("run", "x", "-m", "toy:echo", "--json", "-p", "toy, cli").out.splitlines()[0]
 
-    assert set(json.loads(started)["plugins"]) == {"toy", "cli"}
+    assert set(json.loads(started)["plugins"]) == {"toy", "cli", "provenance"}
     done = locus("run", "x", "-m", "toy:echo", "-p", "toy,")
     assert (done.status, done.lines) == (
         2,

@@ -90,7 +90,7 @@ async def label_of(store: MemoryStore) -> Label:
 async def test_the_state_of_an_imported_thread_is_untrusted_and_names_the_import() -> None:
     label = await label_of(await imported(await ended()))
 
-    assert (label.is_tainted, label.sources) == (True, {"import"})
+    assert (label.is_tainted, label.sources) == (True, frozenset({"import"}))
 
 
 async def test_a_trusted_import_keeps_the_labels() -> None:

@@ -16,12 +16,12 @@ from locus_plugin_cli.vetting import find_vetted, open_trust
 
 __all__ = ["Project", "settings_of", "with_defaults"]
 
-#: What is on without being asked for, by its distribution: the command line runs where a person may be asked.
+#: The plugins that the command line enables by default, with their distributions.
 _DEFAULTS = {"provenance": "locus-plugin-provenance"}
 
 
 def with_defaults(config: Config, switches: tuple[str, ...] = ()) -> Config:
-    """A configuration with what the command line switches on by itself; everything else that speaks of it is stronger.
+    """A configuration with the plugins that are enabled by default, unless it or the command line says otherwise.
 
     Args:
         config: as read from the file.
@@ -29,7 +29,7 @@ def with_defaults(config: Config, switches: tuple[str, ...] = ()) -> Config:
     """
     allow = config.allow
     if allow is not None:
-        # It came with the command, and a list of others must not switch a guard off.
+        # It is a dependency of this package, and a list of other plugins must not disable a guard.
         allow = (*allow, *(f"{distribution}:{name}" for name, distribution in _DEFAULTS.items()))
     named = {name.removeprefix("no:") for name in (*config.enabled, *config.required)}
     unnamed = tuple(name for name in _DEFAULTS if name not in named)

@@ -1,7 +1,7 @@
-"""The labels of a thread that comes from a file: whatever it says of itself, anybody may have written it.
+"""The labels of a thread that comes from an untrusted file: whatever labels the file has, anybody may have written it.
 
-Untrusted is all that the model sees of it: the conversation as a whole, each result, and what a call is said to have
-come to that is under way or is kept for later turns. The turns of the user in it are not taken for the user's.
+The state becomes untrusted, and so does each result: of finished calls, of calls of the unfinished node, and of calls
+that are kept for later turns. The user turns in it do not count as the user's.
 """
 
 from __future__ import annotations
