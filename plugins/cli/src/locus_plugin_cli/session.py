@@ -32,7 +32,8 @@ __all__ = ["AGENT", "Session"]
 #: The name of the agent of every command: it distinguishes its runs from those of programs in the same store.
 AGENT = "locus-cli"
 
-#: The kind in a manifest's ``provides``: ``(say) -> context manager``, held while a command runs agents.
+#: The kind in a manifest's ``provides``: ``(say) -> context manager``, held while a command runs agents. It may give
+#: a function that gets the error of a run that could not begin, and returns whether to try again.
 _AROUND = "command_session"
 
 #: What became of a plugin that the user should hear of.

@@ -13,6 +13,7 @@ import click
 from locus.core.errors import ConfigError, LocusError, ToolDefinitionError
 from locus.plugin import Lazy
 from locus_kit.loading import load_tools
+from locus_plugin_mcp.review import print_changes
 
 serving: Any = Lazy("locus_plugin_mcp.serving")
 locking: Any = Lazy("locus_plugin_mcp.locking")
@@ -68,9 +69,7 @@ def lock(ctx: click.Context, *, accepted: tuple[str, ...]) -> int:
 def _show(examined: Any) -> int:
     name = cli.one_line(examined.server)
     cli.print_text(f"{name}: {examined.sentence}\n")
-    for change in examined.changes:
-        cli.print_text(f"  {cli.one_line(change.tool)}: {change.reason}\n")
-        cli.print_text("".join(f"    {line}\n" for line in change.diff.split("\n")))
+    print_changes(examined.changes)
     if examined.changes and cli.is_person_present() and cli.confirm(f"Accept the tools of {name}?"):
         examined.accept()
         cli.print_text(f"{name}: accepted\n")

@@ -34,6 +34,7 @@ from locus_plugin_mcp.listing import Listing, list_tools
 from locus_plugin_mcp.lock import Definition, ServerLock
 from locus_plugin_mcp.naming import IDEMPOTENCY_KEY
 from locus_plugin_mcp.results import result_of
+from locus_plugin_mcp.review import current_review
 from locus_plugin_mcp.sanitize import clean_text, shorten
 from locus_plugin_mcp.settings import HeaderUnusable
 from locus_plugin_mcp.transports import LastWords, to_server
@@ -152,7 +153,7 @@ class ServerConnection:
 
         Raises:
             McpStartError: it cannot be found out what was accepted.
-            McpToolsChanged: tools have changed, and the server is required.
+            McpToolsChanged: tools have changed, and the server is required, or a command asks about them.
         """
         if self.lock is None:
             return listing
@@ -174,9 +175,12 @@ class ServerConnection:
             return listing
         held = {change.tool for change in changes}
         told = f"look at it, and accept it with {self._accepting}"
-        if self.server.required:
+        review = current_review()
+        if self.server.required or (review is not None and not review.is_declined(self.name, changes)):
+            merged = {**accepted, **{name: listing.definitions[name] for name in held}}
             named = "; ".join(f"{shorten(c.tool, 80)!r}: {c.reason}" for c in changes)
-            raise McpToolsChanged(self.name, f"has tools that are held back ({named}); {told}", changes)
+            message = f"has tools that are held back ({named}); {told}"
+            raise McpToolsChanged(self.name, message, changes, partial(self.lock.write, merged))
         self.report = evolve(self.report, held_back=changes)
         return evolve(
             listing,

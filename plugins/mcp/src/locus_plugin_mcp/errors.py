@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING
 from locus.core.errors import LocusError, ToolError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from locus_plugin_mcp.lock import ToolChange
 
 __all__ = [
@@ -61,14 +63,21 @@ class McpProtocolError(McpServerError):
 
 
 class McpToolsChanged(McpServerError):
-    """Its tool definitions have changed since they were accepted, and the run requires it.
+    """Its tool definitions have changed since they were accepted, and the run requires it, or a command asks about it.
 
     Args:
         changes: the tools.
+        accept: accepts them as they are; it may raise `OSError`.
     """
 
-    def __init__(self, server: str, message: str, changes: tuple[ToolChange, ...]) -> None:
-        self.changes = changes
+    def __init__(
+        self,
+        server: str,
+        message: str,
+        changes: tuple[ToolChange, ...],
+        accept: Callable[[], None] | None = None,
+    ) -> None:
+        self.changes, self.accept = changes, accept
         super().__init__(server, message)
 
 

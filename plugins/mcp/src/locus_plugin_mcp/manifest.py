@@ -9,7 +9,10 @@ plugin = Plugin(
     api=(1, 0),
     summary="Tools of MCP servers, over stdio and streamable HTTP; and tools of an agent served over MCP.",
     hooks=("locus_plugin_mcp.hook:McpHook", "locus_plugin_mcp.registration"),
-    provides={"doctor": "locus_plugin_mcp.doctor:examine"},
+    provides={
+        "doctor": "locus_plugin_mcp.doctor:examine",
+        "command_session": "locus_plugin_mcp.review:command_session",
+    },
     settings="locus_plugin_mcp.settings:McpSettings",
     includes=("file",),
     keywords={"mcp_config": "file"},

@@ -11,6 +11,7 @@ from attrs import evolve
 
 from locus_kit.schematool import SchemaTool, schema_tool
 from locus_plugin_mcp.connection import ServerConnection
+from locus_plugin_mcp.errors import McpToolsChanged
 from locus_plugin_mcp.events import McpReport
 from locus_plugin_mcp.files import with_file
 from locus_plugin_mcp.naming import names
@@ -46,7 +47,7 @@ class McpServers:
         """Connect to all of them at once.
 
         Raises:
-            McpServerError: one that is required cannot be used.
+            McpServerError: one that is required cannot be used, or a command has to ask about changed tools.
         """
         wanted = self.settings.servers.items()
         self.links = tuple(
@@ -60,7 +61,7 @@ class McpServers:
             for link in self.links:
                 await link.wait_open()
             for link in self.links:
-                if link.error is not None and link.server.required:
+                if link.error is not None and (link.server.required or isinstance(link.error, McpToolsChanged)):
                     raise link.error
         except BaseException:
             await self._leave()
