@@ -10,7 +10,7 @@ from attrs import evolve
 from tests.unit.toy_plugins import shelf
 
 from locus import Agent
-from locus.config import Config, load_config
+from locus.config import Config, find_config, load_config
 from locus.core.errors import ConfigError, SettingsError
 from locus.journal import MemoryStore
 from locus.plugins.discovery import Catalogue
@@ -54,7 +54,7 @@ def written(folder: Path, text: str, name: str = "locus.toml") -> Path:
 def test_a_file_says_which_plugins_with_which_settings_and_what_agents_default_to(tmp_path: Path) -> None:
     path = written(tmp_path, FULL)
 
-    config = load_config(start=tmp_path, environ={"LOCUS_PLUGINS": "no:audit"})
+    config = load_config(find_config(tmp_path), environ={"LOCUS_PLUGINS": "no:audit"})
 
     assert config.source == str(path)
     assert (config.enabled, config.required, config.env) == (("audit", "guard"), ("guard",), "no:audit")
@@ -107,7 +107,7 @@ def test_a_relative_path_in_a_file_counts_from_its_folder(
     monkeypatch.chdir(tmp_path / "below")
     KEPT.clear()
 
-    Agent(ScriptedModel(), config=load_config(environ={}), catalogue=plugins)
+    Agent(ScriptedModel(), config=load_config(find_config(), environ={}), catalogue=plugins)
 
     assert [*KEPT] == [rest.format(folder=tmp_path)]
 
@@ -128,7 +128,7 @@ def test_the_same_tables_work_in_a_pyproject(tmp_path: Path) -> None:
     text = FULL.replace("[plugins", "[tool.locus.plugins").replace("[agent]", "[tool.locus.agent]")
     path = written(tmp_path, f"[project]\nname = 'x'\n[tool.locus]\n{text}", "pyproject.toml")
 
-    config = load_config(start=tmp_path, environ={})
+    config = load_config(find_config(tmp_path), environ={})
 
     assert config.required == ("guard",)
     assert config.agent["max_iterations"] == 12
@@ -151,7 +151,7 @@ def test_the_nearest_directory_upwards_that_has_one_is_taken(tmp_path: Path, mon
 
     monkeypatch.chdir(below)
 
-    assert load_config(environ={}).source == str(near)
+    assert load_config(find_config(), environ={}).source == str(near)
 
 
 def test_both_kinds_of_file_in_one_directory_are_an_error_that_names_both(tmp_path: Path) -> None:

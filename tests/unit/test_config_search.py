@@ -38,7 +38,7 @@ def test_the_search_ends_at_the_root_of_the_repository(tmp_path: Path, mark: str
     assert find_config(below) is None
 
     own = written(tmp_path / "repo")
-    assert load_config(start=below, environ={}).source == str(own)
+    assert load_config(find_config(below), environ={}).source == str(own)
 
 
 def test_a_worktree_whose_mark_is_a_file_is_a_repository_too(tmp_path: Path) -> None:

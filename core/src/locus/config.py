@@ -21,16 +21,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 from attrs import asdict, field
 
 from locus.config_file import ConfigFile, find_config, read_file, search_folders
-from locus.core.errors import SettingsError, closest
+from locus.core.errors import ConfigError, SettingsError, closest
 from locus.core.frozen import EMPTY, FrozenDict, freeze, frozen, thaw
 from locus.plugins.activation import PluginRequest
-from locus.plugins.manifest import Plugin
+from locus.plugins.manifest import Plugin, resolve
 from locus.plugins.secret import redact, show_values
 from locus.plugins.settings import Layer, structure
 
@@ -152,13 +153,9 @@ def load_config(
     start: str | Path | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Config:
-    """Read the configuration; the arguments are those of `read_config`.
-
-    What it says is trusted: it may start programs, name secrets, and say where they are sent. A program that is run in
-    folders of other people names its file, or looks at what `find_config` gives before it passes that on.
+    """Read the configuration; see `read_config` for its arguments, what it trusts, and when it raises `ConfigError`.
 
     Raises:
-        ConfigError: the file cannot be read, is not TOML, or a directory has both kinds of file.
         SettingsError: every entry that is wrong, unknown ones with the nearest that exists.
     """
     config, problems = read_config(path, start=start, environ=environ)
@@ -175,17 +172,20 @@ def read_config(
 ) -> tuple[Config, tuple[str, ...]]:
     """What can be read of a configuration, and every entry that is wrong, to report all of it at once.
 
+    It may start programs, and choose secrets and where they are sent. So one that was found, and not named, is first
+    passed to the entry points ``vet`` of the group ``locus.config``, which return what the user has trusted of it.
+
     Args:
-        path: the file, or what was read of it; when None the nearest is taken, see `find_config`.
+        path: the file, or what was read of it, which is trusted; when None the nearest is taken, see `find_config`.
         start: where to look from; the working directory when None.
         environ: where ``LOCUS_PLUGINS`` is; the process's environment when None.
 
     Raises:
-        ConfigError: the file cannot be read, is not TOML, or a directory has both kinds of file.
+        ConfigError: the file cannot be read, is not TOML or not trusted, or a directory has both kinds of file.
     """
     env = (os.environ if environ is None else environ).get("LOCUS_PLUGINS", "")
     if path is None:
-        path = find_config(start)
+        path = _vet(find_config(start))
     elif not isinstance(path, ConfigFile):
         path = read_file(Path(path))
     if path is None:
@@ -211,6 +211,13 @@ def read_config(
         env=env,
     )
     return config, tuple(problems)
+
+
+def _vet(file: ConfigFile | None) -> ConfigFile | None:
+    vetters = [] if file is None else resolve("importlib_metadata:entry_points")(group="locus.config", name="vet")
+    if file is not None and not vetters:
+        raise ConfigError(f"{file.source} was found and is not trusted; name it, or install `locus config trust`")
+    return reduce(lambda left, vetter: vetter.load()(left), vetters, file)
 
 
 def _plugins(

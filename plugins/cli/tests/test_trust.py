@@ -9,7 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import importlib_metadata
 import pytest
+
+from locus.config import load_config, read_config, read_file
+from locus.core.errors import ConfigError
+from locus_plugin_cli.vetting import open_trust
 
 Locus = Callable[..., Any]
 
@@ -445,3 +450,52 @@ def test_files_that_the_configuration_includes_are_part_of_it(
 
     (stranger / "servers.json").unlink()
     assert locus("models").status == 2
+
+
+# -- programs -----------------------------------------------------------------------------------------------
+
+
+def test_a_program_that_names_no_file_gets_one_only_once_the_user_has_trusted_it(stranger: Path) -> None:
+    path = stranger / "locus.toml"
+    for read in (load_config, read_config):
+        with pytest.raises(ConfigError, match=r"is not trusted.*`locus config trust[^`]*`, or name the file"):
+            read()
+
+    open_trust().add(read_file(path))
+    assert load_config() == load_config(path)
+
+    path.write_text(DANGEROUS + "\n# changed\n")
+    with pytest.raises(ConfigError, match="is not trusted"):
+        load_config()
+
+
+def test_a_program_below_an_untrusted_folder_does_not_get_its_file(
+    stranger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    below = stranger / "a" / "b"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    with pytest.raises(ConfigError, match="is not trusted"):
+        load_config()
+    with pytest.raises(ConfigError, match="is not trusted"):
+        load_config(start=below)
+
+
+def test_a_program_gets_harmless_entries_without_trust(stranger: Path) -> None:
+    (stranger / "locus.toml").write_text("[agent]\nmax_iterations = 3\n")
+    assert load_config().agent == {"max_iterations": 3}
+
+
+def test_a_program_that_names_a_file_trusts_it(stranger: Path) -> None:
+    path = stranger / "locus.toml"
+    assert load_config(path).plugin_settings == load_config(read_file(path)).plugin_settings != {}
+
+
+def test_without_the_command_a_program_gets_no_file_that_it_did_not_name(
+    stranger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib_metadata, "entry_points", lambda **wanted: [])
+    (stranger / "locus.toml").write_text("[agent]\nmax_iterations = 3\n")
+    with pytest.raises(ConfigError, match="is not trusted; name it, or install `locus config trust`"):
+        load_config()
+    assert load_config(stranger / "locus.toml").agent == {"max_iterations": 3}

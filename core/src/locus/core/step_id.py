@@ -16,15 +16,7 @@ from locus.core.frozen import fast_init, frozen
 
 #: Where a step belongs: Think's own model call, a tool call, a plugin's model call, ``run.step`` or ``ctx.step``, a
 #: reviewer's verdict, a child run, and what a segment keeps for those who read the journal.
-THINK, EXECUTE, CALL, STEP, REVIEW, CHILD, SEGMENT = (
-    "think",
-    "execute",
-    "call",
-    "step",
-    "review",
-    "child",
-    "segment",
-)
+THINK, EXECUTE, CALL, STEP, REVIEW, CHILD, SEGMENT = ("think", "execute", "call", "step", "review", "child", "segment")
 
 _LEVEL = r"/([^/#:?]+)/(0|[1-9][0-9]*)(?:#([1-9][0-9]*))?(?::([^/?]+))?"
 _ITERATION = "0|[1-9][0-9]*"

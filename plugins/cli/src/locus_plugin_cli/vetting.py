@@ -33,6 +33,7 @@ __all__ = [
     "open_trust",
     "trust_command",
     "trusted_or_screened",
+    "vet_found",
 ]
 
 
@@ -93,6 +94,15 @@ def find_vetted(
     return known
 
 
+def vet_found(file: ConfigFile) -> ConfigFile:
+    """What counts of a file that a program found with ``load_config()``; the program's user is not asked.
+
+    Raises:
+        ConfigError: it is not trusted, and has more than harmless entries.
+    """
+    return _vet(file, asks=False)
+
+
 def find_passed_over(start: str | None = None) -> Iterator[str]:
     """The files that a search skips because others can write to their folders."""
     for folder, is_safe in search_folders(start):
@@ -146,7 +156,7 @@ def _vet(file: ConfigFile, *, asks: bool) -> ConfigFile:
         keys = one_line(", ".join(screened.held))
         raise ConfigError(
             f"{source} is not trusted, and sets what could start programs, load code, or name addresses and secrets: "
-            f"{keys}; read it, then run `{trust_command(file)}`"
+            f"{keys}; read it, then run `{trust_command(file)}`, or name the file"
         )
     say(f"{source} is not trusted, and sets what could start programs, load code, or name addresses and secrets:")
     for line in describe_held(file, screened.held):
