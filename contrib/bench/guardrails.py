@@ -46,7 +46,7 @@ def main() -> None:
     finders = {"guardrails": by_ours, "detect-secrets": by_detect_secrets}
     print("| set | kind | lines | " + " | ".join(finders) + " |")
     print("|---|---|---|" + "---|" * len(finders))
-    for name in ("rules", "held_out", "held_out_2"):
+    for name in ("rules", "development", "held_out", "held_out_2", "held_out_3"):
         for kind in ("secret", "pii", "harmless"):
             lines = [line for line in read(name) if line.kind == kind]
             if not lines:

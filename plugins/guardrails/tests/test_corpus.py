@@ -10,7 +10,7 @@ from locus_plugin_guardrails.scanner import Scanner
 from .corpus import Line, read
 
 SCANNER = Scanner(DEFAULT_RULES)
-HELD_OUT = [*read("held_out"), *read("held_out_2")]
+HELD_OUT = [line for name in ("held_out", "held_out_2", "held_out_3") for line in read(name)]
 
 
 def is_cut_out(line: Line) -> bool:
@@ -31,7 +31,23 @@ def test_the_rules_find_what_they_promise_on_lines_that_they_were_not_written_fo
 
 
 def test_every_line_that_the_rules_were_written_with_is_judged_right() -> None:
-    assert [line.text for line in read("rules") if is_cut_out(line) != bool(line.spans)] == []
+    lines = [*read("rules"), *read("development")]
+    assert [line.text for line in lines if is_cut_out(line) != bool(line.spans)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The server moved from 93.184.216.34 to 151.101.1.69.",
+        "release the lock held by 151.101.1.69",
+        "4111 1111 1111 1111",
+        "cards 5555 5555 5555 4444 4111 1111 1111 1111",
+        "call 212-555-0198 on 2025-06-18",
+        "(212) 555-0198, fax 212.555.0199",
+    ],
+)
+def test_what_only_resembles_a_version_a_list_or_a_date_is_still_found(text: str) -> None:
+    assert SCANNER.findings(text, "prompt")
 
 
 @pytest.mark.parametrize("text", ["the path ../docs is relative", "Rock & roll; curl up"])

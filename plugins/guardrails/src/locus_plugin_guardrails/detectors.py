@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from ipaddress import ip_address
+from itertools import pairwise
 from types import MappingProxyType
 
 import phonenumbers
@@ -34,8 +35,18 @@ _USER = Pattern(r"://[^/\s:@]*:$")
 _IBAN = Pattern(r"[A-Za-z]{2}[0-9]{2}")
 _INTERNATIONAL = Pattern(r"\+ ?\(?[0-9]")
 _NATIONAL = Pattern(r"\(?[2-9][0-9]{2}\)?[ .-]{1,2}[2-9][0-9]{2}[ .-][0-9]{4}")
+#: A dot and a dash: the number of a clause (``252.227-7013``).
+_MIXED = Pattern(r"^[0-9]{3}\.[0-9]{3}-|^[0-9]{3}-[0-9]{3}\.")
 _NAMED_SSN = Pattern(r"(?i)(?:\bssn|social security)[^0-9\n]{0,20}([0-9]{9})")
-_VERSION = Pattern(r"(?i)(?:version|release|ver|rev|build|v|==|>=|<=|~=|@)[ :=]{0,2}$")
+#: What comes before the number of a version, of a section of a document, or of an object (OID).
+_VERSION = Pattern(
+    r"(?i)(?:version|release|ver|rev|build|(?:^|\PL)v|==|>=|<=|~=|@|(?:^|\PL)(?:section|sec|chapter|clause|article|spec|oid|"
+    r"objectidentifier)|§)[_ :=.(\"']{0,6}$"
+)
+#: A version is moved to: ``update V8 to 4.6.85.31``.
+_MOVED = Pattern(r"(?i)(?:up|down)(?:grade|date)[a-z]{0,2} (?:[\pL\pN_.-]{1,24} )?(?:back )?(?:to|from) $")
+#: The number belongs to a release: ``1.7.3.5 Release Notes``.
+_RELEASED = Pattern(r"(?i)^[ \t]{1,2}(?:release|changelog|rc[0-9])")
 
 
 def _outside(text: str, start: int, end: int, also: str = "_") -> bool:
@@ -102,8 +113,16 @@ def _card(text: str, groups: list[Span], first: int) -> int | None:
             continue
         if last == first and text[begin - 1 : begin] == "." and text[begin - 2 : begin - 1].isdigit():
             continue  # the digits of a fraction
+        if _counts_up(text, groups[first : last + 1]):
+            continue  # a list of numbers
         return last
     return None
+
+
+def _counts_up(text: str, groups: list[Span]) -> bool:
+    """Whether each group is the one before it plus one."""
+    numbers = [int(text[slice(*group)]) for group in groups]
+    return len(numbers) > 1 and all(b - a == 1 for a, b in pairwise(numbers))
 
 
 def _is_issued(digits: str) -> bool:
@@ -175,6 +194,8 @@ def phone(text: str) -> Iterator[Span]:
             if stop is not None:
                 yield start, stop
     for start, end in _NATIONAL.spans(text):
+        if _MIXED.matches(text[start:end]):
+            continue
         if _outside(text, start, end, "_-+.") and _is_dialable(text[start:end], "US", exactly=True):
             yield start, end
     yield from identities.national_phone(text)
@@ -219,7 +240,10 @@ def network_address(text: str) -> Iterator[Span]:
             continue
         if text[start - 1 : start] in (".", "/") and text[start - 2 : start - 1] != "/":
             continue  # part of a name or of a path
-        if not _VERSION.matches(text[max(0, start - 12) : start]) and _global(text[start:end]):
+        before = text[max(0, start - 48) : start]
+        if _VERSION.matches(before) or _MOVED.matches(before) or _RELEASED.matches(text[end : end + 12]):
+            continue
+        if _global(text[start:end]):
             yield start, end
     if ":" in text:
         for start, end in _COLONS.spans(text):

@@ -103,6 +103,9 @@ _PHONE_WORD = Pattern(
     r"is|at|on|est le|est))*[\"']?[ \t]{0,2}[.:=,：]{0,2}[ \t]{0,3}[\"']?|(?:电话|電話|手机|手機|전화)(?:番号|号码)?(?:は|是)?[:：]? ?"
 )
 _PHONE_NUMBER = Pattern(r"^\(?[0-9][0-9() \t./-]{5,20}[0-9]")
+_DATE = Pattern(
+    r"^(?:19|20)[0-9]{2}[./-](?:0[1-9]|1[0-2])[./-][0-3][0-9]$|^[0-3][0-9][./-](?:0[1-9]|1[0-2])[./-](?:19|20)[0-9]{2}$"
+)
 #: Where a number without a country code may be from; it must exist in one of these.
 _REGIONS = (
     "US",
@@ -137,6 +140,8 @@ def national_phone(text: str) -> Iterator[tuple[int, int]]:
         number = text[end : end + found[1]]
         after = text[end + found[1] : end + found[1] + 1]
         if (after.isascii() and after.isalnum()) or not 8 <= sum(map(str.isdigit, number)) <= 13:
+            continue
+        if _DATE.matches(number):
             continue
         if any(_exists(number, region) for region in _REGIONS):
             yield end, end + found[1]
