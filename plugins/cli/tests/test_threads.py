@@ -43,7 +43,7 @@ def test_where_nothing_keeps_threads_the_command_says_how_to_get_something_that_
 
     assert done.status == 2
     assert done.out == ""
-    assert "no installed plugin takes a file for them; pip install " in done.err
+    assert "no installed plugin stores them in a file; pip install " in done.err
     assert len(done.lines) == 1
 
 

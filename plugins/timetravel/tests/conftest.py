@@ -17,4 +17,4 @@ def locus(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Locus:
     """Runs a command line in this process, where this plugin and one that keeps threads are installed."""
-    return run_in_process(here, capsys, monkeypatch, {"cli", "conversation", "sqlite", "timetravel"})
+    return run_in_process(here, capsys, monkeypatch, {"cli", "conversation", "provenance", "sqlite", "timetravel"})
