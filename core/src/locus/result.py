@@ -21,10 +21,14 @@ if TYPE_CHECKING:
     from locus.core.journal import Asked
     from locus.core.state import AgentState
     from locus.journal.store import JournalStore
+    from locus.models import output
+    from locus.plugins import report
     from locus.schema import text
 
 else:
     html = Lazy("html")
+    output = Lazy("locus.models.output")
+    report = Lazy("locus.plugins.report")
     text = Lazy("locus.schema.text")
 
 if TYPE_CHECKING:
@@ -50,6 +54,7 @@ class AgentResult(Generic[Out]):
         reports: what plugins reported, by plugin; ``"plugins"`` holds what became of each plugin.
         interrupts: the open questions, when the run waits for a person.
         error: what went wrong: the exception, or its text when a journal is all that is left of it; or None.
+        is_open: the run can be resumed: it waits for a person, or for the cause of a node's failure to be mended.
         iteration_finished: it ended where the model would have been asked again: ``state.iteration`` is the number of
             iterations, and not the index of the last one.
     """
@@ -67,6 +72,7 @@ class AgentResult(Generic[Out]):
     interrupts: tuple[Asked, ...] = ()
     error: BaseException | str | None = None
     iteration_finished: bool = False
+    is_open: bool = False
     # Without a checkpointer the journal lives here, so that `agent.resume(result, answer)` can go on.
     store: JournalStore | None = field(default=None, repr=False, eq=False)
 
@@ -126,6 +132,42 @@ class AgentResult(Generic[Out]):
     def __rich__(self) -> object:
         # Only rich asks for it, so rich is there.
         return sys.modules["rich.text"].Text(str(self))
+
+
+def make_result(run: Any, ended: Any, store: JournalStore | None = None) -> AgentResult[Any]:
+    """How a run ended.
+
+    Args:
+        run: the `SegmentContext` of its last segment.
+        ended: the `SegmentResult`.
+        store: what the result is to hold, where the agent has no store.
+    """
+    state, ending = ended.state, ended.ending
+    last = state.last_assistant
+    answer = last.text if last is not None and not ended.questions else ""
+    parsed = None
+    if run.output is not None and answer:
+        try:
+            parsed = run.output.parse(answer)
+        except output.OutputError as e:
+            run.report("output", str(e))
+    return AgentResult(
+        run_id=state.run_id,
+        thread_id=run.thread_id,
+        message=answer,
+        parsed=parsed,
+        stop_reason=ending.reason,
+        satisfied=ending.satisfied,
+        detail=ending.detail,
+        state=state,
+        usage=state.usage,
+        reports={**run.reports, "plugins": report.run_report(run.runtime.plugins, run.health.failures)},
+        interrupts=ended.questions,
+        error=ending.error,
+        iteration_finished=ending.iteration_finished,
+        is_open=run.host.open_node is not None,
+        store=store,
+    )
 
 
 # -- the page ----------------------------------------------------------------------------------------

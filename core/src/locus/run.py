@@ -271,6 +271,21 @@ class Run(Coroutine[Any, Any, AgentResult[Out]], Generic[Out]):
             raise RunAlreadyUsed(f"this run was {self._used} already{have}; call agent.run(...) again for another")
         self._used = how
 
+    def map(self, convert: Callable[[AgentResult[Out]], AgentResult[Any]]) -> Run[Any]:
+        """The same run with another result; this object is used then.
+
+        Args:
+            convert: what the result is made into.
+        """
+        self._use("mapped")
+
+        async def main(sink: Sink | None) -> AgentResult[Any]:
+            return convert(await self._main(sink))
+
+        made: Run[Any] = Run(main, self.cancel, self._thread_id)
+        made._made = self._made
+        return made
+
     @property
     def result(self) -> AgentResult[Out]:
         """The result, once the run has ended.

@@ -111,6 +111,19 @@ class Suspended(BaseException):
     """
 
 
+class LeftOpen(Suspended):
+    """Control flow of the loop: a node failed and leaves the run open, so that `resume` enters it again.
+
+    Args:
+        detail: what failed, for people.
+        error: what was raised.
+    """
+
+    def __init__(self, detail: str, error: BaseException) -> None:
+        self.detail, self.error = detail, error
+        super().__init__(detail)
+
+
 @frozen
 class Accept:
     """The answer is accepted as it is."""

@@ -87,8 +87,8 @@ UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 Policy = Literal["pure", "keyed", "once", "model"]
 
 #: Why a segment ended and its run did not: it waits for a person, its caller went away, it was given up after too many
-#: attempts, or it made room for others.
-PauseKind = Literal["interrupted", "cancelled", "dead_letter", "yielded"]
+#: attempts, it made room for others, or a node failed that can be entered again.
+PauseKind = Literal["interrupted", "cancelled", "dead_letter", "yielded", "failed"]
 
 #: Pseudo-nodes: before the first node of a run, after Terminate, and where a fork of an open run goes its own way.
 START, END, FORK = "start", "end", "fork"

@@ -297,16 +297,23 @@ class AgentState:
         Raises:
             NotSerialisable: the value has no JSON form and no registered converter, or holds NaN.
         """
-        before = self.metadata.get(key)
-        if (
-            type(before) is tuple
-            and isinstance(value, tuple | list)
-            and len(before) <= len(value)
-            and all(map(is_, before, value))
-        ):  # only what is added need be looked at
-            added = before + _freeze_entry(key, tuple(value[len(before) :]))
-            return self._with(metadata=FrozenDict({**self.metadata, key: added}))
-        return self._with(metadata=FrozenDict({**self.metadata, key: _freeze_entry(key, value)}))
+        return self.with_entries({key: value})
+
+    def with_entries(self, entries: Mapping[str, Any]) -> AgentState:
+        """Several metadata entries set, each as `with_metadata` sets it."""
+        made = dict(self.metadata)
+        for key, value in entries.items():
+            before = made.get(key)
+            if (
+                type(before) is tuple
+                and isinstance(value, tuple | list)
+                and len(before) <= len(value)
+                and all(map(is_, before, value))
+            ):  # only what is added need be looked at
+                made[key] = before + _freeze_entry(key, tuple(value[len(before) :]))
+            else:
+                made[key] = _freeze_entry(key, value)
+        return self._with(metadata=FrozenDict(made))
 
     def with_token_usage(
         self,

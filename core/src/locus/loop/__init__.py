@@ -5,22 +5,25 @@ from typing import TYPE_CHECKING
 from locus.core.lazy import exports
 
 if TYPE_CHECKING:
+    from locus.core.directives import LeftOpen as LeftOpen
     from locus.core.directives import Suspended as Suspended
     from locus.loop.budget import with_limits as with_limits
     from locus.loop.context import SegmentContext as SegmentContext
     from locus.loop.input import thread_name as thread_name
     from locus.loop.runtime import AgentRuntime as AgentRuntime
     from locus.loop.runtime import NodeFunction as NodeFunction
+    from locus.loop.thread import restore_children as restore_children
     from locus.loop.transition import advance_node as advance_node
     from locus.models.call import request_fingerprint as request_fingerprint
     from locus.tools.session_tools import restore as restore
 
 _MODULES = {
-    "locus.core.directives": ("Suspended",),
+    "locus.core.directives": ("LeftOpen", "Suspended"),
     "locus.loop.budget": ("with_limits",),
     "locus.loop.context": ("SegmentContext",),
     "locus.loop.input": ("thread_name",),
     "locus.loop.runtime": ("AgentRuntime", "NodeFunction"),
+    "locus.loop.thread": ("restore_children",),
     "locus.loop.transition": ("advance_node",),
     "locus.models.call": ("request_fingerprint",),
     "locus.tools.session_tools": ("restore",),

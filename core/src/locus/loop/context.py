@@ -152,6 +152,8 @@ class SegmentContext:
     #: Asked often, and mostly answered by no, so it is the look-up itself.
     has_listener: Callable[[type[Event]], object] = field(init=False)
     _listeners: Mapping[type[Event], tuple[Impl, ...]] = field(init=False)
+    #: Why the node under way is followed by what follows it, in its own words, or ``""``.
+    why: str = field(default="", init=False)
     _cancel: str | None = field(default=None, init=False)
     _retry: bool = field(default=False, init=False)
     _seq: int = field(default=0, init=False)
@@ -302,7 +304,7 @@ class SegmentContext:
     def enter_node(self, state: AgentState) -> None:
         """A node begins: what counts within a node starts afresh, so that a resumed node counts the same."""
         self.state, self._asked, self._retry = state, None, False
-        self.attempt, self.retry_reason = 0, ""
+        self.attempt, self.retry_reason, self.why = 0, "", ""
 
     def take_retry(self) -> bool:
         """Whether a hook asked for another try since the last time this was asked."""
@@ -418,9 +420,8 @@ class SegmentContext:
 
     async def filter_progress(self, message: str, call: ToolCall) -> str:
         """What a body says of its progress, as it may be told."""
-        return await filter_progress(
-            self.runtime.hooks.impls("locus_filter_progress"), message, call, self, self.health
-        )
+        impls = self.runtime.hooks.impls("locus_filter_progress")
+        return await filter_progress(impls, message, call, self, self.health)
 
     def wrap_tool_call(
         self, core: Callable[[ToolCall], Awaitable[CallOutcome]]
@@ -468,7 +469,7 @@ class SegmentContext:
             raise
         if account is not None and not replayed:
             account.catch_up(result.usage)
-        if not result.interrupts and not replayed:
+        if not result.is_open and not replayed:
             self.charge(result.usage)
             await self.host.settle(step_id, ChildUsage(result.usage, thread_id))
         return result
@@ -526,11 +527,8 @@ class SegmentContext:
             raise ModelError(f"no provider for {model!r}: pass the model as an object")
         return self.runtime.resolve(model)
 
-    # A plugin's call is named by what it asks, never by its number: a resumed node asks less, and concurrent calls in
-    # any order.
-
     def call_id(self, request: ModelRequest, purpose: str) -> StepId:
-        """The step that this call of a plugin is."""
+        """The step of a plugin's call: by what it asks, as a resumed node asks less, and others ask in any order."""
         first = StepId.of_call(self.state.iteration, purpose, hash_request(request), 0)
         times = 0 if self._asked is None else self._asked.get(first.name, 0)
         return evolve(first, ordinal=times) if times else first
@@ -563,6 +561,10 @@ class SegmentContext:
         if take:
             self.uncharged = None
         return state.with_usage(usage)
+
+    def because(self, why: str) -> None:
+        """Say why the node under way is followed by what follows it, where the run goes on."""
+        self.why = why
 
     def report(self, plugin: str, value: Any) -> None:
         """Put something into ``AgentResult.reports``; a second report of a plugin replaces the first."""

@@ -35,9 +35,8 @@ from locus.loop.input import Prompt, new_turn, thread_name
 from locus.loop.parts import AgentParts
 from locus.loop.router import Node
 from locus.loop.segment import run_segment
-from locus.loop.thread import Segment, SegmentResult, ended_before
-from locus.plugins.report import run_report
-from locus.result import AgentResult
+from locus.loop.thread import Segment, ended_before
+from locus.result import AgentResult, make_result
 from locus.run import Run, Sink, wait_for_ending
 from locus.tools.account import Account, Budget, check_budget, limits_of
 
@@ -140,7 +139,7 @@ class AgentRuntime(AgentParts[SegmentContext]):
             ended = await run_segment(active, kept, segment)
         finally:
             self.active.discard(active)
-        return _result(active, ended, kept if self.store is None else None)
+        return make_result(active, ended, kept if self.store is None else None)
 
     async def child(
         self,
@@ -175,11 +174,11 @@ class AgentRuntime(AgentParts[SegmentContext]):
                 active.host = before
                 ended = ended_before(before, answered=answers is not None)
                 if ended is not None and not before.claim.is_abandoned:
-                    return _result(active, ended, None)
+                    return make_result(active, ended)
             self.active.add(active)
             parent.caller_cancel.include(active.caller_cancel)
             try:
-                return _result(active, await run_segment(active, store, segment), None)
+                return make_result(active, await run_segment(active, store, segment))
             except NothingToResume:
                 # Another worker, which had not noticed that it was overtaken, has ended it since: read its journal.
                 continue
@@ -262,31 +261,3 @@ def _wrap(chosen: NodeFunction, node: Node, hooks: HookTable) -> NodeFunction:
         return run.with_charges(done)
 
     return wrapped
-
-
-def _result(active: SegmentContext, ended: SegmentResult, store: JournalStore | None) -> AgentResult[Any]:
-    state = ended.state
-    last = state.last_assistant
-    text = last.text if last is not None and not ended.questions else ""
-    parsed = None
-    if active.output is not None and text:
-        try:
-            parsed = active.output.parse(text)
-        except output.OutputError as e:
-            active.report("output", str(e))
-    return AgentResult(
-        run_id=state.run_id,
-        thread_id=active.thread_id,
-        message=text,
-        parsed=parsed,
-        stop_reason=ended.ending.reason,
-        satisfied=ended.ending.satisfied,
-        detail=ended.ending.detail,
-        state=state,
-        usage=state.usage,
-        reports={**active.reports, "plugins": run_report(active.runtime.plugins, active.health.failures)},
-        interrupts=ended.questions,
-        error=ended.ending.error,
-        iteration_finished=ended.ending.iteration_finished,
-        store=store,
-    )

@@ -27,9 +27,9 @@ import anyio
 import anyio.lowlevel
 from attrs import evolve
 
-from locus.core.directives import Cancel, Suspended
+from locus.core.directives import Cancel, LeftOpen, Suspended
 from locus.core.errors import DeadLetter, JournalError, NothingToResume, NotSerialisable
-from locus.core.events import INTERRUPTED, JOURNAL_ERROR, Ending, InterruptEvent, RunStartEvent
+from locus.core.events import INTERRUPTED, JOURNAL_ERROR, NODE_ERROR, Ending, InterruptEvent, RunStartEvent
 from locus.core.journal import BLANK, END, START, ModelFailed, Outcome
 from locus.core.messages import Message, Role, label_messages
 from locus.core.state import AgentState
@@ -100,8 +100,8 @@ async def run_segment(run: SegmentContext, store: JournalStore, segment: Segment
                 raise anyio.get_cancelled_exc_class()
             try:
                 state, following = await advance_node(run, state, following)
-            except Suspended:
-                paused = None if run.halted else await _pause(run)
+            except Suspended as left:
+                paused = None if run.halted else await _pause(run, left)
                 if paused is not None:
                     return paused
                 state, following = await end_suspended(run)
@@ -341,12 +341,14 @@ async def _emit_missed_end(run: SegmentContext, *, is_wanted: bool) -> SegmentRe
     return SegmentResult(state=host.state, ending=ending) if is_wanted else None
 
 
-async def _pause(run: SegmentContext) -> SegmentResult | None:
-    """The segment ends with questions; the run goes on when they are answered. None: it was cancelled meanwhile."""
-    host = run.host
+async def _pause(run: SegmentContext, left: Suspended) -> SegmentResult | None:
+    """The segment ends with questions or a failure; a resume goes on. None: it was cancelled meanwhile."""
+    host, ending = run.host, Ending(INTERRUPTED)
     questions = tuple(host.open_questions.values())
     seconds = run.count_elapsed()
-    await host.pause("interrupted", "", seconds)
+    if isinstance(left, LeftOpen):
+        ending = Ending(NODE_ERROR, detail=left.detail, error=left.error)
+    await host.pause("interrupted" if ending.is_interrupted else "failed", ending.detail, seconds)
     state = run.with_charges(host.state, take=False)
     state = state.at(updated_at=state.updated_at, active_seconds=state.active_seconds + seconds)
     run.state = state
@@ -362,7 +364,6 @@ async def _pause(run: SegmentContext) -> SegmentResult | None:
         )
     if run.halted:
         return None
-    ending = Ending(INTERRUPTED)
     await emit_end(run, state, ending)
     return SegmentResult(state=state, ending=ending, questions=questions)
 

@@ -178,13 +178,14 @@ async def restore_account(account: Account, host: JournalHost) -> None:
     account.catch_up(sum((usage for usage in usages if usage is not None), host.state.usage))
     for ordinal in range(len(host.state.unanswered)) if host.open_node == EXECUTE else ():
         call = StepId(host.state.iteration, EXECUTE, ordinal)
-        await _restore_children(account.open_below(ordinal), host, call)
+        await restore_children(account.open_below(ordinal), host, call)
         while call in host.retried_steps:
             call = call.at_attempt(call.attempt + 1)
-            await _restore_children(account.open_below(ordinal), host, call)
+            await restore_children(account.open_below(ordinal), host, call)
 
 
-async def _restore_children(part: Account, host: JournalHost, call: StepId) -> None:
+async def restore_children(part: Account, host: JournalHost, call: StepId) -> None:
+    """Let an account know what the children of a step have spent that were left open."""
     for number in count():
         step_id = call.inner(CHILD, number)
         if host.find_unchecked(step_id) is None:  # else it has ended, and its parent was charged with it

@@ -85,7 +85,7 @@ async def advance_node(run: SegmentContext, state: AgentState, node: Node) -> tu
     if proposed is not TERMINATE and run.runtime.diverts:
         route = await _divert(run, node, new, route)
     instead_of = "" if route.next is proposed else str(proposed)
-    committed = await commit(run, state, new, node, route.next, route.why, instead_of)
+    committed = await commit(run, state, new, node, route.next, run.why or route.why, instead_of)
     return committed, route.next
 
 

@@ -4,49 +4,37 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from attrs import define, field
+from attrs import define
 
 from locus.core.errors import RetryableToolError
 from locus.core.executions import ToolExecution
 from locus.core.frozen import maker
-from locus.core.labels import CLEAN, Label
+from locus.core.labels import CLEAN
 from locus.core.messages import ANSWER_FAULTS, TRUNCATED, WITHHELD, ToolCall
 from locus.core.step_id import EXECUTE, StepId
 from locus.schema.canonical import exact_key
 from locus.tools.definition import ArgumentError, Bound, Tool
 from locus.tools.outcome import UNKNOWN, CallOutcome, place_media
 from locus.tools.result import error_text, result_content
+from locus.tools.step import StepEntry
 
 if TYPE_CHECKING:
-    from locus.core.directives import Interrupt
     from locus.core.frozen import FrozenDict
-    from locus.core.journal import Asked
-    from locus.core.messages import Block, Usage
+    from locus.core.labels import Label
+    from locus.core.messages import Block
     from locus.core.state import AgentState
-    from locus.tools.account import Account
     from locus.tools.call_run import CallRun
 
 _execution, _outcome, _step_id, _call = maker(ToolExecution), maker(CallOutcome), maker(StepId), maker(ToolCall)
 
 
 @define(slots=True)
-class BodyEntry:
-    """Whether a body was entered, and whether its function was left."""
-
-    is_entered: bool = field(default=False, kw_only=True)
-    is_left: bool = field(default=False, kw_only=True)
-
-
-@define(slots=True)
-class PendingCall(BodyEntry):
+class PendingCall(StepEntry):
     """One call on its way through the pipeline."""
 
     # With the arguments as the body gets them.
     call: ToolCall
-    step_id: StepId
     state: AgentState
-    # Of the arguments as the model gave them: the same, whatever has become of the tool since.
-    digest: str
     key: str
     tool: Tool[..., Any] | None = None
     bound: Bound | None = None
@@ -55,29 +43,10 @@ class PendingCall(BodyEntry):
     outcome: CallOutcome | None = None
     # Why the body cannot run, whatever a hook asks for.
     invalid: CallOutcome | None = None
-    waiting: bool = False
     # Nothing else is under way beside it.
     alone: bool = False
-    attempt: int = 0
-    # Which question of this call is open: "decide", "unknown", or the number of the body's question.
-    question: str = "unknown"
-    # How many of the body's questions have been answered in this entry of it.
-    answered: int = 0
-    # What children of the body may spend, all together; None where nothing limits them.
-    account: Account | None = None
     # The arguments that a wrapper put in the place of those of the call.
     ran_with: FrozenDict[str, Any] | None = None
-    # What children that the body ran have spent.
-    usage: Usage | None = None
-    # Of what children of the body have seen.
-    read: Label = CLEAN
-    # What ctx.interrupt raised, to tell it from an Interrupt that the body made itself.
-    raised_by_context: Interrupt | None = None
-
-    @property
-    def at(self) -> StepId:
-        """The step of the attempt under way."""
-        return self.step_id if not self.attempt else self.step_id.at_attempt(self.attempt)
 
     @property
     def label(self) -> Label:
@@ -155,18 +124,12 @@ class PendingCall(BodyEntry):
         """What an open question of this call is about: a hook's about the arguments, the body's about the call."""
         return self.key if self.question == "decide" else self.digest
 
-    def find_answer(self, run: CallRun) -> tuple[Asked, Any] | None:
-        """The question of this call that is open, as a person was asked it, and the answer; None without one."""
-        step_id = self.at
-        wanted = f"{step_id}?{self.question}", self.asks_about
-        answers = run.host.answers(step_id)
-        return next(((asked, a) for asked, a in answers if (asked.interrupt_id, asked.digest) == wanted), None)
-
 
 def prepare_call(ordinal: int, call: ToolCall, state: AgentState, run: CallRun) -> PendingCall:
     """The call of that number in its turn, with its tool and its arguments, or with the error that it comes to."""
     digest = exact_key(call.name, call.arguments if call.malformed is None else {"": call.malformed})
-    c = PendingCall(call, _step_id(state.iteration, EXECUTE, ordinal), state, digest, digest)
+    # Of the arguments as the model gave them: the digest is the same, whatever has become of the tool since.
+    c = PendingCall(call, state, digest, step_id=_step_id(state.iteration, EXECUTE, ordinal), digest=digest)
     tool = c.tool = run.registry.get(call.name)
     incomplete = _find_incomplete(call, state) if state.answer_fault else ""
     if tool is None:

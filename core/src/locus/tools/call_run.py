@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from locus.core.directives import Decision, Directive
     from locus.core.events import Event
     from locus.core.messages import ToolCall
+    from locus.core.state import AgentState
     from locus.core.step_id import StepId
     from locus.core.termination import Bounds
     from locus.journal.effects import CallerCancel
@@ -41,8 +42,8 @@ class CallLimits:
     levels: int = 16
 
 
-class CallRun(Protocol):
-    """The run, as Execute's engine sees it."""
+class StepRun(Protocol):
+    """The run, as the body of a step sees it; `locus.loop.SegmentContext` is one."""
 
     @property
     def run_id(self) -> str:
@@ -65,6 +66,34 @@ class CallRun(Protocol):
         """Where outcomes are recorded."""
 
     @property
+    def state(self) -> AgentState:
+        """The state as last committed, or as the node under way last showed it."""
+
+    @property
+    def caller_cancel(self) -> CallerCancel:
+        """What cuts off the blocks of bodies that let it."""
+
+    async def emit(self, event: Event) -> Directive | None:
+        """Emit an event; the strictest directive of those who listen."""
+
+    async def run_child(
+        self,
+        agent: Any,
+        prompt: Any,
+        budget: Any,
+        step_id: StepId,
+        account: Account | None,
+        answers: Any = None,
+        without_guards: Collection[str] = (),
+        given: Label = CLEAN,
+    ) -> Any:
+        """Run or resume a child run, which spends from this account."""
+
+
+class CallRun(StepRun, Protocol):
+    """The run, as Execute's engine sees it."""
+
+    @property
     def registry(self) -> ToolRegistry:
         """The tools."""
 
@@ -75,10 +104,6 @@ class CallRun(Protocol):
     @property
     def call_limits(self) -> CallLimits:
         """How many calls, and how long each."""
-
-    @property
-    def caller_cancel(self) -> CallerCancel:
-        """What cuts off the blocks of bodies that let it."""
 
     @property
     def halted(self) -> bool:
@@ -113,9 +138,6 @@ class CallRun(Protocol):
     def take_retry(self) -> bool:
         """Whether a hook asked for another try."""
 
-    async def emit(self, event: Event) -> Directive | None:
-        """Emit an event; the strictest directive of those who listen."""
-
     async def decide(self, call: ToolCall) -> Decision:
         """Ask the deciders about a call."""
 
@@ -136,16 +158,3 @@ class CallRun(Protocol):
 
     def reserve(self, ordinals: Sequence[int]) -> list[Account]:
         """What the children of each of these calls of a turn may spend."""
-
-    async def run_child(
-        self,
-        agent: Any,
-        prompt: Any,
-        budget: Any,
-        step_id: StepId,
-        account: Account | None,
-        answers: Any = None,
-        without_guards: Collection[str] = (),
-        given: Label = CLEAN,
-    ) -> Any:
-        """Run or resume a child run, which spends from this account."""

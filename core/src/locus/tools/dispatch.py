@@ -7,27 +7,38 @@ the middle of a batch repeats none that had finished.
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import anyio
 from attrs import evolve
 
 from locus.core.directives import APPROVAL, Allow, Cancel, Interrupt, Option, Reject, Suspended
 from locus.core.errors import OutcomeUnknown
-from locus.core.events import ToolCacheHitEvent, ToolCompleteEvent, ToolStartEvent
-from locus.core.journal import Asked, Intent, Outcome
+from locus.core.events import ToolCacheHitEvent, ToolCompleteEvent, ToolProgressEvent, ToolStartEvent
+from locus.core.journal import Intent, Outcome
 from locus.core.labels import CLEAN
-from locus.tools.body import fail_call, run_body
 from locus.tools.call import PendingCall, prepare_call
-from locus.tools.cancellation import find_exit
+from locus.tools.context import ToolContext
+from locus.tools.definition import ArgumentError
 from locus.tools.outcome import UNKNOWN, CallOutcome, find_in_thread, repeat_content
+from locus.tools.step import (
+    StepContext,
+    ask_person,
+    enter_body,
+    enter_step,
+    find_failure,
+    find_question,
+    run_together,
+    time_limit,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from locus.core.directives import Choice
     from locus.core.executions import ToolExecution
+    from locus.core.labels import Label
     from locus.core.messages import Block, ToolCall
     from locus.core.state import AgentState
     from locus.core.step_id import StepId
@@ -149,42 +160,11 @@ async def _run_all(work: Sequence[PendingCall], run: CallRun) -> None:
 
 
 async def _run_together(work: Sequence[PendingCall], run: CallRun) -> None:
-    await run.host.flush()
     for c in work:
         c.alone = False
-    at_once = run.call_limits.at_once
-    slots = anyio.Semaphore(len(work) if at_once is None else at_once, fast_acquire=True)
-    exits: list[BaseException] = []
-
-    async def run_one(c: PendingCall) -> None:
-        try:
-            await _run_one(c, run)
-        except BaseException as e:
-            if find_exit(e) is None:
-                raise
-            # Out of a task, it would end the event loop before anybody has taken note.
-            exits.append(e)
-            group.cancel_scope.cancel()
-        if c.invalid is None:
-            slots.release()
-
-    try:
-        async with anyio.create_task_group() as group:
-            for c in work:
-                if c.invalid is not None:  # no body: a model may ask for any number of these
-                    await run_one(c)
-                    continue
-                # A task for each call, so that each has a context of its own; begun in order, as slots come free.
-                await slots.acquire()
-                group.start_soon(run_one, c)
-    except ExceptionGroup:
-        # Nothing but the journal fails here, and it fails for all of them alike.
-        if run.host.stop_error is None:
-            raise
-    if run.host.stop_error is not None:
-        raise run.host.stop_error  # out of the handler: its own cause is what there is to tell
-    if exits:
-        raise exits[0]
+    # Without a body: a model may ask for any number of these.
+    bodies = [(partial(_run_one, c, run), c.invalid is None) for c in work]
+    await run_together(run, bodies, run.call_limits.at_once)
 
 
 def _is_final(execution: ToolExecution) -> bool:
@@ -248,19 +228,12 @@ async def _run_one(c: PendingCall, run: CallRun) -> None:
             and (not run.has_listener(ToolStartEvent) or await _announce(c, run))
         ):
             assert tool is not None
-            policy = tool.effect
-            if found is not None:
-                policy = "keyed"  # the intent on record allows it
-            if found is None and policy != "pure":
-                await host.intend(step_id, policy, c.digest, key=c.key if tool.idempotent else "")
-            else:
-                await host.flush()
-            body = partial(_run_wrapped if run.has_tool_wrappers else run_body, c, run, step_id, c.call)
-            c.outcome = await host.effects.run(step_id, body, policy, c.digest)
+            body = partial(_run_wrapped if run.has_tool_wrappers else _run_body, c, run, step_id, c.call)
+            c.outcome = await enter_step(c, run, body, tool.effect, found, key=c.key if tool.idempotent else "")
     except OutcomeUnknown:
         _tell_unknown(c, run, step_id)
     except Interrupt as asking:
-        await _ask(c, asking, run, step_id)
+        await ask_person(c, asking, run, tool_name=c.call.name, call_id=c.call.id)
         return
     if c.outcome is not None:
         if c.outcome.execution.label is None:  # a wrapper answered in place of the body
@@ -347,29 +320,13 @@ async def _announce(c: PendingCall, run: CallRun) -> bool:
 async def _run_wrapped(c: PendingCall, run: CallRun, step_id: StepId, call: ToolCall) -> CallOutcome:
     """The body inside the onion."""
     try:
-        outcome = await run.wrap_tool_call(partial(run_body, c, run, step_id))(call)
+        outcome = await run.wrap_tool_call(partial(_run_body, c, run, step_id))(call)
     except Exception as e:  # noqa: BLE001 - what a wrapper raises is the call's error
-        return fail_call(c, e, run, 0.0)
+        return _fail_call(c, e, run, 0.0)
     if c.usage is not None and outcome.usage is not c.usage:  # the wrapper made an outcome of its own
         outcome = evolve(outcome, usage=c.usage)
     # A wrapper may have put blocks in the place of text.
     return outcome if isinstance(outcome.content, str) else c.place_media(outcome)
-
-
-async def _ask(c: PendingCall, asking: Interrupt, run: CallRun, step_id: StepId) -> None:
-    c.waiting = True
-    await run.host.ask(
-        Asked(
-            run_id=run.run_id,
-            interrupt_id=f"{step_id}?{c.question}",
-            step_id=step_id,
-            question=asking.question,
-            options=asking.options,
-            tool_name=c.call.name,
-            call_id=c.call.id,
-            digest=c.asks_about,
-        )
-    )
 
 
 async def _emit_complete(c: PendingCall, run: CallRun, *, replayed: bool = False) -> None:
@@ -386,3 +343,87 @@ async def _emit_complete(c: PendingCall, run: CallRun, *, replayed: bool = False
                 replayed=replayed,
             )
         )
+
+
+# -- the body --------------------------------------------------------------------------------------------
+
+
+async def _run_body(c: PendingCall, run: CallRun, step_id: StepId, call: ToolCall) -> CallOutcome:
+    """Enter the body: whatever it returns or raises becomes an outcome."""
+    tool, bound = c.tool, c.bound
+    assert tool is not None
+    assert bound is not None
+    if call is not c.call:  # a wrapper changed the arguments
+        rebound = bound.rebind(call.arguments)
+        if isinstance(rebound, ArgumentError):
+            return c.refusal(f"ArgumentError: {rebound}")
+        bound, c.ran_with = rebound, rebound.data
+    context: _BodyContext | None = None
+    if tool.parameters.injected is not None:
+        context = _BodyContext(c, run, c.idempotency_key(run))
+    limit = tool.timeout if tool.timeout is not None else run.call_limits.tool_seconds
+    if run.deadline is not None:
+        limit = time_limit(limit, run.deadline)
+        if run.is_out_of_time() or limit == 0:
+            return c.refusal(f"not run: {run.stop_reason if run.halted else 'TimeLimit'}")
+    began = time.perf_counter()
+    try:
+        if limit is None and tool.is_async:
+            c.is_entered = True
+            value = await bound.call(context)
+        else:
+            value = await enter_body(tool, bound, context, seconds=limit, entry=c)
+    except BaseException as e:  # whatever a body raises is its call's error
+        duration_ms = (time.perf_counter() - began) * 1000
+        asking = find_question(e)
+        if asking is None:
+            failed = find_failure(e)
+            if failed is None:
+                raise
+            return _fail_call(c, failed, run, duration_ms)
+        c.question = str(c.answered)
+        given = None if asking is c.raised_by_context else c.find_answer(run)
+        if given is None:
+            raise asking from None
+        # The body raised the question itself and cannot receive an answer: the answer is its result.
+        return c.result_of(given[1], duration_ms)
+    return c.result_of(value, (time.perf_counter() - began) * 1000)
+
+
+def _fail_call(c: PendingCall, error: BaseException, run: CallRun, duration_ms: float) -> CallOutcome:
+    """The error as the call's, unless this worker must not go on: then nothing came of the call yet."""
+    if run.host.stop_error is not None:
+        raise run.host.stop_error
+    return c.unknown_outcome() if type(error) is OutcomeUnknown else c.failure(error, duration_ms)
+
+
+class _BodyContext(StepContext, ToolContext[Any]):
+    """The run as the body of one tool call sees it."""
+
+    __slots__ = ()
+    _entry: PendingCall
+    _run: CallRun
+
+    @property
+    def call_id(self) -> str:
+        return self._entry.call.id
+
+    @property
+    def label(self) -> Label:
+        """With that of the tool: its body may put what it has read into a prompt."""
+        return self._entry.state.label | self._entry.label
+
+    async def emit_progress(
+        self, progress: float | None = None, *, total: float | None = None, message: str = ""
+    ) -> None:
+        call = self._entry.call
+        if self._run.has_listener(ToolProgressEvent):
+            await self._run.emit(
+                ToolProgressEvent(
+                    tool_name=call.name,
+                    call_id=self.call_id,
+                    progress=progress,
+                    total=total,
+                    message=await self._run.filter_progress(message, call) if message else message,
+                )
+            )

@@ -1,0 +1,1 @@
+"""What a super-step costs, with LangGraph beside it."""

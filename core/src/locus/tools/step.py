@@ -1,0 +1,381 @@
+"""The body of a step: what Execute enters for a tool call, and a plugin's node for what it runs as steps of its own.
+
+A step is recorded, was under way when a process died, or has not begun. Only what may be entered is entered, after its
+intent is on record (`enter_step`). What its body sees of the run is a `StepContext`; a body that asks a person is left
+(`ask_person`), and entered again from its top when there is an answer.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from attrs import define, field
+
+from locus.core.directives import Interrupt
+from locus.core.journal import Asked
+from locus.core.labels import CLEAN, Label
+from locus.core.step_id import CHILD, STEP
+from locus.journal.effects import CutScope
+from locus.tools.cancellation import find_exit, is_failure
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+
+    from locus.core.directives import Option
+    from locus.core.journal import Policy, Step
+    from locus.core.messages import Usage
+    from locus.core.step_id import StepId
+    from locus.tools.account import Account
+    from locus.tools.call_run import StepRun
+    from locus.tools.context import ToolContext
+    from locus.tools.definition import Bound, Tool
+
+
+@define(slots=True)
+class BodyEntry:
+    """Whether a body was entered, and whether its function was left."""
+
+    is_entered: bool = field(default=False, kw_only=True)
+    is_left: bool = field(default=False, kw_only=True)
+
+
+@define(slots=True, kw_only=True)
+class StepEntry(BodyEntry):
+    """A step on its way, whose body may ask a person, make steps of its own and run children."""
+
+    step_id: StepId
+    # Of what the step is asked to do; it is recorded with it.
+    digest: str = ""
+    attempt: int = 0
+    waiting: bool = False
+    # Which question is open: "decide", "unknown", or the number of the body's question.
+    question: str = "unknown"
+    # How many of the body's questions have been answered in this entry of it.
+    answered: int = 0
+    # What children of the body may spend, all together; None where nothing limits them.
+    account: Account | None = None
+    # What children that the body ran have spent.
+    usage: Usage | None = None
+    # Of what children of the body have seen.
+    read: Label = CLEAN
+    # What ctx.interrupt raised, to tell it from an Interrupt that the body made itself.
+    raised_by_context: Interrupt | None = None
+
+    @property
+    def at(self) -> StepId:
+        """The step of the attempt under way."""
+        return self.step_id if not self.attempt else self.step_id.at_attempt(self.attempt)
+
+    @property
+    def asks_about(self) -> str:
+        """What an open question of this step is about."""
+        return self.digest
+
+    def find_answer(self, run: StepRun) -> tuple[Asked, Any] | None:
+        """The question of this step that is open, as a person was asked it, and the answer; None without one."""
+        step_id = self.at
+        wanted = f"{step_id}?{self.question}", self.asks_about
+        answers = run.host.answers(step_id)
+        return next(((asked, a) for asked, a in answers if (asked.interrupt_id, asked.digest) == wanted), None)
+
+
+async def enter_step(
+    entry: StepEntry,
+    run: StepRun,
+    body: Callable[[], Awaitable[Any]],
+    policy: Policy,
+    found: Step | None = None,
+    *,
+    key: str = "",
+) -> Any:
+    """Enter the body of a step, its intent on record before; what it returns is for the caller to settle.
+
+    Args:
+        entry: the step.
+        run: the run.
+        body: what the step does.
+        policy: what may happen to it after a crash.
+        found: its intent, where one is on record that allows another entry.
+        key: what is recorded with a new intent, the hash in the key that the body is given.
+    """
+    if found is not None:
+        policy = "keyed"  # the intent on record allows it
+    if found is None and policy != "pure":
+        await run.host.intend(entry.at, policy, entry.digest, key=key)
+    else:
+        await run.host.flush()
+    return await run.host.effects.run(entry.at, body, policy, entry.digest)
+
+
+async def ask_person(
+    entry: StepEntry, asking: Interrupt, run: StepRun, *, tool_name: str = "", call_id: str = ""
+) -> None:
+    """Record the question that a step asks; it waits for the answer."""
+    entry.waiting = True
+    await run.host.ask(
+        Asked(
+            run_id=run.run_id,
+            interrupt_id=f"{entry.at}?{entry.question}",
+            step_id=entry.at,
+            question=asking.question,
+            options=asking.options,
+            tool_name=tool_name,
+            call_id=call_id,
+            digest=entry.asks_about,
+        )
+    )
+
+
+async def enter_body(
+    tool: Tool[..., Any],
+    bound: Bound,
+    context: ToolContext[Any] | None,
+    *,
+    seconds: float | None = None,
+    entry: BodyEntry | None = None,
+) -> Any:
+    """Run the body once; a synchronous one in a worker thread.
+
+    Args:
+        tool: the tool.
+        bound: its arguments.
+        context: for the tool's context parameter, where it has one.
+        seconds: how long the body may take; None = any time.
+        entry: told when the body is entered and left.
+
+    Raises:
+        TimeoutError: the body took longer. The message says what became of it: a synchronous body cannot be stopped,
+            and an asynchronous one may have finished in spite of its cancellation.
+        BaseException: what the body raised.
+    """
+    entry = BodyEntry() if entry is None else entry
+    with anyio.move_on_after(seconds) as scope:
+        if tool.is_async:
+            entry.is_entered = True
+            value = await bound.call(context)
+        else:
+            value = await call_in_thread(partial(bound.call, context), entry)
+    if not scope.cancel_called:
+        return value
+    within = f"within {seconds:.3g} s"
+    if not scope.cancelled_caught:
+        raise TimeoutError(f"the tool did finish, but not {within}; its result was not used")
+    if not entry.is_entered:
+        raise TimeoutError(f"the tool was not started {within}: all worker threads were busy")
+    if tool.is_async or entry.is_left:
+        raise TimeoutError(f"the tool did not finish {within} and was stopped")
+    raise TimeoutError(
+        f"the tool did not finish {within} and was given up; it may still finish, so its outcome is unknown: find out "
+        "before calling it again"
+    )
+
+
+async def call_in_thread(function: Callable[[], Any], entry: BodyEntry | None = None) -> Any:
+    """What a synchronous function returns, called in a worker thread; a coroutine that it returns is awaited.
+
+    Such a coroutine comes from an async function under a plain decorator. Where the caller is cancelled, the thread
+    goes on by itself, and a coroutine that comes out of it then is closed, since it is never awaited. A function that
+    no thread has begun by then is not called.
+    """
+    entry = BodyEntry() if entry is None else entry
+    returned: list[Any] = []
+    is_abandoned = False
+
+    def call() -> None:
+        entry.is_entered = True  # before the look at the mark: one of the two sides sees what the other has done
+        if is_abandoned:
+            return
+        try:
+            returned.append(function())
+        finally:
+            entry.is_left = True
+        if is_abandoned:
+            _close(returned)
+
+    try:
+        await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
+    except BaseException:
+        is_abandoned = True
+        _close(returned)  # as well as in the thread: one of the two sees the other's mark
+        raise
+    return await returned[0] if hasattr(type(returned[0]), "__await__") else returned[0]
+
+
+def _close(returned: list[Any]) -> None:
+    for value in returned:
+        if isinstance(value, CoroutineType):
+            value.close()
+
+
+def time_limit(own: float | None, deadline: float | None) -> float | None:
+    """Seconds that the body may take: its own limit, and what is left until the deadline of the run; None = any."""
+    if deadline is None:
+        return own
+    left = max(0.0, deadline - anyio.current_time())
+    return left if own is None else min(left, own)
+
+
+def find_failure(error: BaseException) -> BaseException | None:
+    """What failed in a body that an error left; None where nothing did.
+
+    Of what a body's own task groups raise while they are cancelled it is the rest: the cancellation comes again by
+    itself.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        _, others = error.split(anyio.get_cancelled_exc_class())
+        return others if others is not None and is_failure(others) else None
+    return error if is_failure(error) else None
+
+
+def find_question(error: BaseException) -> Interrupt | None:
+    """The question, also where it left the body through a task group of its own."""
+    while isinstance(error, BaseExceptionGroup):
+        questions, others = error.split(Interrupt)
+        if questions is None or not (others is None or is_failure(others)):
+            return None
+        error = questions.exceptions[0]
+    return error if isinstance(error, Interrupt) else None
+
+
+async def run_together(
+    run: StepRun,
+    bodies: Iterable[tuple[Callable[[], Awaitable[None]], bool]],
+    at_once: int | None = None,
+) -> None:
+    """Run steps side by side, begun in order as slots come free.
+
+    Args:
+        run: the run.
+        bodies: what runs each, which keeps failures to itself, and whether there is a body behind it: without one it
+            needs neither a task nor a slot, and there may be any number of these.
+        at_once: how many may be under way; None = all.
+
+    Raises:
+        JournalError: this worker must not go on.
+        BaseException: what is to end more than the step that raised it.
+    """
+    await run.host.flush()
+    slots = None if at_once is None else anyio.Semaphore(at_once, fast_acquire=True)
+    exits: list[BaseException] = []
+
+    async def run_one(body: Callable[[], Awaitable[None]], slots: anyio.Semaphore | None) -> None:
+        try:
+            await body()
+        except BaseException as e:
+            if find_exit(e) is None:
+                raise
+            # Out of a task, it would end the event loop before anybody has taken note.
+            exits.append(e)
+            group.cancel_scope.cancel()
+        if slots is not None:
+            slots.release()
+
+    try:
+        async with anyio.create_task_group() as group:
+            for body, has_body in bodies:
+                if not has_body:
+                    await run_one(body, None)
+                    continue
+                if slots is not None:
+                    await slots.acquire()
+                # A task for each, so that each has a context of its own.
+                group.start_soon(run_one, body, slots)
+    except ExceptionGroup:
+        # Nothing but the journal fails here, and it fails for all of them alike.
+        if run.host.stop_error is None:
+            raise
+    if run.host.stop_error is not None:
+        raise run.host.stop_error  # out of the handler: its own cause is what there is to tell
+    if exits:
+        raise exits[0]
+
+
+class StepContext:
+    """The run as the body of one step sees it.
+
+    Args:
+        entry: the step.
+        run: the run.
+        idempotency_key: the same on every attempt at the step, across crashes too.
+    """
+
+    __slots__ = ("_children", "_entry", "_run", "_steps", "idempotency_key")
+
+    def __init__(self, entry: StepEntry, run: StepRun, idempotency_key: str) -> None:
+        self._entry, self._run, self.idempotency_key = entry, run, idempotency_key
+        self._steps: set[str] = set()
+        self._children = 0
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self._run.run_id
+
+    @property
+    def thread_id(self) -> str:
+        """The thread the run belongs to."""
+        return self._run.thread_id
+
+    @property
+    def deps(self) -> Any:
+        """What the caller passed as ``deps=``; never journalled."""
+        return self._run.deps
+
+    @property
+    def deadline(self) -> float | None:
+        """Seconds on `anyio.current_time` by which the body must end, or None."""
+        return self._run.deadline
+
+    @property
+    def label(self) -> Label:
+        """Of what the body may put into the prompt of a child."""
+        return self._run.state.label | self._entry.read
+
+    def cut_scope(self) -> CutScope:
+        """A block that is left at once when the caller cancels the run; the body goes on behind it."""
+        return CutScope(self._run.caller_cancel)
+
+    def inner_step(self, node: str, ordinal: int = 0, name: str = "") -> StepId:
+        """The id of a step inside the body."""
+        return self._entry.at.inner(node, ordinal, name)
+
+    def interrupt(self, question: str, *, options: Sequence[str | Option] = ()) -> Any:
+        """Ask a person; the answer, once the body is entered again."""
+        entry = self._entry
+        entry.question = str(entry.answered)
+        given = entry.find_answer(self._run)
+        if given is not None:
+            entry.answered += 1
+            return given[1]
+        entry.raised_by_context = Interrupt(question, tuple(options))
+        raise entry.raised_by_context
+
+    async def step(self, name: str, fn: Callable[[], Awaitable[Any]], *, effect: str = "once") -> Any:
+        """Run an effect once although the body may run again."""
+        if name in self._steps:
+            raise ValueError(f"the step {name!r} ran already in this call; give each step its own name")
+        self._steps.add(name)
+        return await self._run.host.step(self.inner_step(STEP, name=name), fn, effect)  # type: ignore[arg-type]  # the host checks it
+
+    async def run_child(
+        self, agent: Any, prompt: Any, *, budget: Any = None, without_guards: Collection[str] = ()
+    ) -> Any:
+        """Run another agent as a step of this run; gives its `AgentResult`."""
+        entry, run = self._entry, self._run
+        step_id, account = self.inner_step(CHILD, self._children), entry.account
+        self._children += 1
+        if account is not None:
+            account = account.open_below(step_id)
+        given = self.label
+        result = await run.run_child(agent, prompt, budget, step_id, account, None, without_guards, given)
+        while result.interrupts:
+            # The child's questions surface here as this body's own; with their answers the child goes on.
+            answers = {q.interrupt_id: self.interrupt(q.question, options=q.options) for q in result.interrupts}
+            result = await run.run_child(agent, prompt, budget, step_id, account, answers, without_guards, given)
+        spent: Usage = result.usage
+        entry.read |= result.state.label
+        entry.usage = spent if entry.usage is None else entry.usage + spent
+        return result

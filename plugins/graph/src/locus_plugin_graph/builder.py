@@ -1,0 +1,308 @@
+"""`StateGraph`: a graph while it is put together."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+
+from locus import Agent
+from locus.core import FrozenDict, encode
+from locus.core.errors import closest
+from locus_plugin_graph.app import CompiledGraph, assemble
+from locus_plugin_graph.checks import check_plan, check_schema
+from locus_plugin_graph.context import NodeContext
+from locus_plugin_graph.errors import GraphError
+from locus_plugin_graph.plan import END, START, Branch, Join, Node, Plan
+from locus_plugin_graph.values import own_writes
+
+if TYPE_CHECKING:
+    from locus import Budget
+    from locus.core.termination import TerminationCondition
+    from locus.models import Model
+    from locus_plugin_graph.values import Reducer
+
+__all__ = ["StateGraph"]
+
+_EFFECTS = ("once", "keyed", "pure")
+
+
+class StateGraph:
+    """Nodes and edges over one state, a dict of values.
+
+    Args:
+        schema: a class whose annotations are the keys, ``Annotated[type, reducer]`` where parallel writes are merged;
+            None = any keys.
+        reducers: key -> ``(left, right) -> merged``, over those of the schema; pure.
+        effect: that of nodes which do not say theirs: what may happen to a node in which the process died. ``"once"``
+            asks a person, ``"keyed"`` enters it again with the same ``ctx.idempotency_key``, ``"pure"`` simply again.
+
+    Raises:
+        GraphError: a key of the schema has no JSON form, or a reducer is for a key that the schema does not have.
+    """
+
+    def __init__(
+        self, schema: type | None = None, *, reducers: Mapping[str, Reducer] | None = None, effect: str = "once"
+    ) -> None:
+        self._keys: frozenset[str] | None = None
+        self._reducers: dict[str, Reducer] = {}
+        if schema is not None:
+            hints = get_type_hints(schema, include_extras=True)
+            self._keys = frozenset(hints)
+            for key, hint in hints.items():
+                check_schema(schema.__name__, key, hint)
+                for extra in get_args(hint)[1:] if get_origin(hint) is Annotated else ():
+                    if callable(extra):
+                        self._reducers[key] = extra
+        for key, reducer in (reducers or {}).items():
+            self._known_key(key, "reducers")
+            if not callable(reducer):
+                raise GraphError(f"the reducer of {key!r} must be a function of two values, got {reducer!r:.80}")
+            self._reducers[key] = reducer
+        self._effect = _check_effect("StateGraph", effect)
+        self._nodes: dict[str, Node] = {}
+        self._edges: dict[str, list[str]] = {}
+        self._branches: dict[str, list[Branch]] = {}
+        self._joins: list[Join] = []
+
+    def add_node(
+        self,
+        name: str | Callable[..., Any],
+        fn: Any = None,
+        *,
+        effect: str | None = None,
+        timeout: float | None = None,
+        retries: int = 0,
+        writes: Collection[str] | None = None,
+        reads: Collection[str] | None = None,
+        goto: str | Collection[str] = (),
+        prompt: Callable[[dict[str, Any]], Any] | str | None = None,
+        into: str | None = None,
+        budget: Budget | None = None,
+    ) -> StateGraph:
+        """Add a node; gives the graph.
+
+        Args:
+            name: its name; a function alone gives its own name.
+            fn: ``(values)`` or ``(values, ctx)``, sync or async, that returns a dict of what it writes, None or a
+                `Command`; or an `Agent`; or a compiled graph. Its values are a copy of its own.
+            effect: ``"once"``, ``"keyed"`` or ``"pure"``. Agents and graphs are ``"pure"``: they have journals.
+            timeout: seconds that one attempt may take. A synchronous function that takes longer goes on in its thread.
+            retries: how often a node that failed is tried again before its failure counts.
+            writes: the keys that it may write; two nodes that run together and write one are refused at once then.
+            reads: the keys that it gets; None = all.
+            goto: the nodes that a `Command` of it may name.
+            prompt: of an agent: the key, or a function of the values, that gives what it is run on.
+            into: of an agent: the key that its answer is written to; None = the node's name.
+            budget: of an agent or a graph: what it may spend.
+
+        Raises:
+            GraphError: the name is taken, or something does not fit the kind of node.
+        """
+        if fn is None and callable(name) and not isinstance(name, str):
+            name, fn = getattr(name, "__name__", ""), name
+        if not isinstance(name, str) or not name or name in (START, END):
+            raise GraphError(f"a node needs a name other than START and END, got {name!r:.80}")
+        if name in self._nodes:
+            raise GraphError(f"the graph has a node {name!r} already; give this one another name")
+        if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
+            raise GraphError(f"retries of node {name!r} must be an integer, 0 or more, got {retries!r}")
+        if timeout is not None and not timeout > 0:
+            raise GraphError(f"timeout of node {name!r} must be seconds, more than 0, got {timeout!r}")
+        options: dict[str, Any] = {
+            "name": name,
+            "timeout": timeout,
+            "retries": retries,
+            "writes": self._known_keys(writes, f"writes of node {name!r}"),
+            "reads": self._known_keys(reads, f"reads of node {name!r}"),
+            "goto": (goto,) if isinstance(goto, str) else tuple(goto),
+        }
+        if isinstance(fn, Agent | CompiledGraph):
+            made = self._child(name, fn, prompt, into, budget, options)
+        elif not callable(fn):
+            raise GraphError(f"node {name!r} must be a function, an Agent or a compiled graph, got {fn!r:.80}")
+        elif prompt is not None or into is not None or budget is not None:
+            raise GraphError(f"node {name!r} is a function: prompt=, into= and budget= are for agents and graphs")
+        else:
+            chosen = _check_effect(f"node {name!r}", self._effect if effect is None else effect)
+            made = Node(
+                run=fn, takes_context=_takes_context(name, fn), is_async=_is_async(fn), effect=chosen, **options
+            )
+        self._nodes[name] = made
+        return self
+
+    def _child(
+        self,
+        name: str,
+        inner: Agent[Any, Any] | CompiledGraph,
+        prompt: Callable[[dict[str, Any]], Any] | str | None,
+        into: str | None,
+        budget: Budget | None,
+        options: dict[str, Any],
+    ) -> Node:
+        if isinstance(inner, CompiledGraph):
+            if prompt is not None or into is not None:
+                raise GraphError(
+                    f"node {name!r} is a graph, which gets and gives values: prompt= and into= are for agents"
+                )
+            run: Any = partial(_run_graph, inner, self._keys, budget)
+            return Node(run=run, takes_context=True, kind="graph", effect="pure", inner=inner, **options)
+        if prompt is None:
+            raise GraphError(f"node {name!r} is an agent: say what it is run on, prompt=lambda values: ... or a key")
+        key = self._known_key(name if into is None else into, f"into of node {name!r}")
+        options["writes"] = (key,)
+        run = partial(_run_agent, inner, prompt, key, budget)
+        return Node(run=run, takes_context=True, kind="agent", effect="pure", inner=inner, **options)
+
+    def add_edge(self, source: str | Sequence[str], target: str) -> StateGraph:
+        """Let a node follow another; gives the graph.
+
+        Args:
+            source: the node before, or `START`; a list of nodes for a join, which waits until all of them have run.
+            target: the node that follows, or `END`.
+        """
+        if target == START:
+            raise GraphError("START cannot be the target of an edge; name the node that is to follow")
+        if isinstance(source, str):
+            if source == END:
+                raise GraphError("END cannot have an edge; nothing follows it")
+            targets = self._edges.setdefault(source, [])
+            if target not in targets:
+                targets.append(target)
+        else:
+            self._joins.append(Join(tuple(dict.fromkeys(source)), target))
+        return self
+
+    def add_conditional_edges(
+        self,
+        source: str,
+        router: Callable[[dict[str, Any]], Any],
+        mapping: Mapping[Any, str] | Iterable[str] | None = None,
+    ) -> StateGraph:
+        """Let a function of the values say what follows a node; gives the graph.
+
+        Args:
+            source: the node before, or `START`.
+            router: pure and not a coroutine; returns a key of the mapping, or a list of them, each of which may be a
+                `Send`. It is asked once for a super-step, with the values after the merge.
+            mapping: from each answer to the node that follows; in a list each name is its own answer; None = any node.
+        """
+        if not callable(router) or inspect.iscoroutinefunction(router):
+            raise GraphError(f"the router of {source!r} must be a plain function of the values, got {router!r:.80}")
+        if mapping is not None and not isinstance(mapping, Mapping):
+            mapping = {name: name for name in mapping}
+        made = None if mapping is None else FrozenDict(mapping)
+        self._branches.setdefault(source, []).append(Branch(router, made))
+        return self
+
+    def compile(
+        self,
+        *,
+        checkpointer: Any = None,
+        max_steps: int = 100,
+        termination: TerminationCondition | None = None,
+        hooks: Sequence[object] = (),
+        on_error: Mapping[str, str] | None = None,
+        max_tasks: int = 1000,
+        max_concurrency: int | None = None,
+        model: Model | str | None = None,
+        name: str | None = None,
+        **options: Any,
+    ) -> CompiledGraph:
+        """Check the graph and make what runs it.
+
+        Args:
+            checkpointer: where its threads are kept, as for `Agent`.
+            max_steps: super-steps of a run. A run that reaches them ends with ``"MaxIterations"`` and what it has.
+            termination: another reason to stop, such as ``CostLimit(1.0)``.
+            hooks: `Hook` objects.
+            on_error: node -> the node that follows in place of its edges where it has failed. A failure of any other
+                node leaves the run open: `CompiledGraph.resume` goes on with what has no result.
+            max_tasks: how many tasks one super-step may have.
+            max_concurrency: how many of them are under way at once; None = all.
+            model: what `NodeContext.call_model` asks.
+            name: a stable name of the graph.
+            options: further keywords of `Agent`.
+
+        Raises:
+            GraphError: an edge names an unknown node, a node is not reached, or has no way to END, and what else is
+                wrong; the message names it.
+        """
+        plan = Plan(
+            nodes=dict(self._nodes),
+            edges={source: tuple(targets) for source, targets in self._edges.items()},
+            branches={source: tuple(branches) for source, branches in self._branches.items()},
+            joins=tuple(self._joins),
+            reducers=dict(self._reducers),
+            keys=self._keys,
+            fallbacks=dict(on_error or {}),
+            max_tasks=max_tasks,
+            at_once=max_concurrency,
+        )
+        check_plan(plan)
+        return assemble(
+            plan,
+            max_steps=max_steps,
+            termination=termination,
+            hooks=hooks,
+            model=model,
+            name=name,
+            checkpointer=checkpointer,
+            **options,
+        )
+
+    def _known_key(self, key: Any, where: str) -> str:
+        if not isinstance(key, str):
+            raise GraphError(f"{where}: a key is a str, got {key!r:.80}")
+        if self._keys is not None and key not in self._keys:
+            near = closest(key, self._keys)
+            hint = f"; did you mean {near!r}?" if near else f"; it has {', '.join(sorted(self._keys))}"
+            raise GraphError(f"{where}: the schema has no key {key!r}{hint}")
+        return key
+
+    def _known_keys(self, keys: Collection[str] | None, where: str) -> tuple[str, ...] | None:
+        if isinstance(keys, str):
+            raise GraphError(f"{where} must be a collection of keys, got {keys!r}; write ({keys!r},)")
+        return None if keys is None else tuple(self._known_key(key, where) for key in keys)
+
+
+def _check_effect(what: str, effect: str) -> str:
+    if effect not in _EFFECTS:
+        raise GraphError(f"effect of {what} must be one of {', '.join(map(repr, _EFFECTS))}, got {effect!r:.80}")
+    return effect
+
+
+def _takes_context(name: str, fn: Callable[..., Any]) -> bool:
+    try:
+        parameters = [*inspect.signature(fn).parameters.values()]
+    except (TypeError, ValueError):
+        return False
+    given = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    needed = [p for p in given if p.default is p.empty]
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return len(given) > 1
+    if not given or len(needed) > 2:
+        raise GraphError(f"node {name!r} must take the values, or the values and a NodeContext, got {fn!r:.80}")
+    return len(needed) == 2
+
+
+def _is_async(fn: Any) -> bool:
+    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None))  # noqa: B004
+
+
+async def _run_agent(
+    agent: Agent[Any, Any], prompt: Any, key: str, budget: Budget | None, values: dict[str, Any], ctx: NodeContext
+) -> dict[str, Any]:
+    asked = values[prompt] if isinstance(prompt, str) else prompt(values)
+    result = (await ctx.run_child(agent, asked, budget=budget)).raise_for_failure()
+    return {key: result.text if result.parsed is None else encode(result.parsed)}
+
+
+async def _run_graph(
+    graph: CompiledGraph, keys: frozenset[str] | None, budget: Budget | None, values: dict[str, Any], ctx: NodeContext
+) -> dict[str, Any]:
+    known = graph.plan.keys
+    given = values if known is None else {key: value for key, value in values.items() if key in known}
+    result = (await ctx.run_child(graph, given, budget=budget)).raise_for_failure()
+    return {key: value for key, value in own_writes(result.state).items() if keys is None or key in keys}

@@ -1,0 +1,149 @@
+"""What is wrong with a graph, found before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import combinations
+from typing import Annotated, Any, get_args, get_origin
+
+from locus import schema
+from locus.core.errors import closest
+from locus.core.messages import Message
+from locus_plugin_graph.errors import GraphError
+from locus_plugin_graph.plan import END, START, Plan
+
+__all__ = ["check_plan", "check_schema"]
+
+
+def check_schema(name: str, key: str, hint: Any) -> None:
+    """Refuse a key whose type has no JSON form.
+
+    Raises:
+        GraphError: it has none.
+    """
+    plain = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    if plain is Message or Message in get_args(plain):
+        return
+    try:
+        schema.of(plain)
+    except (TypeError, ValueError) as e:
+        raise GraphError(f"{name}.{key}: a value of type {plain!r} has no JSON form: {e}") from e
+
+
+def check_plan(plan: Plan) -> None:
+    """Refuse a graph that cannot run as it is meant.
+
+    Raises:
+        GraphError: the first thing that is wrong.
+    """
+    _check_names(plan)
+    _check_reached(plan)
+    _check_ends(plan)
+    _check_conflicts(plan)
+
+
+def _check_names(plan: Plan) -> None:
+    known = {*plan.nodes, END}
+
+    def check(name: Any, where: str, among: Iterable[str]) -> None:
+        if name not in among:
+            near = closest(str(name), among)
+            hint = f"; did you mean {near!r}?" if near else f"; its nodes are {', '.join(map(repr, plan.nodes))}"
+            raise GraphError(f"{where} names {name!r:.80}, which the graph does not have{hint}")
+
+    sources = {START, *plan.nodes}
+    for source, targets in plan.edges.items():
+        for target in targets:
+            check(source, f"the edge {source!r} -> {target!r}", sources)
+            check(target, f"the edge {source!r} -> {target!r}", known)
+    for source, branches in plan.branches.items():
+        check(source, "a conditional edge", sources)
+        for branch in branches:
+            for target in () if branch.mapping is None else branch.mapping.values():
+                check(target, f"the mapping of {source!r}", known)
+    for join in plan.joins:
+        if not join.sources:
+            raise GraphError(
+                f"the join before {join.target!r} waits for no node; add_edge(['a', 'b'], {join.target!r})"
+            )
+        for name in join.sources:
+            check(name, f"the join before {join.target!r}", plan.nodes)
+        check(join.target, f"the join of {', '.join(map(repr, join.sources))}", known)
+    for node in plan.nodes.values():
+        for target in node.goto:
+            check(target, f"goto of {node.name!r}", known)
+    for name, target in plan.fallbacks.items():
+        check(name, "on_error", plan.nodes)
+        check(target, f"on_error of {name!r}", known)
+
+
+def _check_reached(plan: Plan) -> None:
+    if not plan.targets(START):
+        raise GraphError("START has no edge; add_edge(START, 'the first node')")
+    reached = _closure({START}, lambda name: plan.targets(name), plan)
+    lost = [name for name in plan.nodes if name not in reached]
+    if lost:
+        raise GraphError(f"no path from START leads to {', '.join(map(repr, lost))}; add an edge to it, or remove it")
+
+
+def _closure(found: set[str], targets: Any, plan: Plan) -> set[str]:
+    todo = [*found]
+    while todo:
+        for target in targets(todo.pop()):
+            if target not in found:
+                found.add(target)
+                todo.append(target)
+        for join in plan.joins:
+            if join.target not in found and found.issuperset(join.sources):
+                found.add(join.target)
+                todo.append(join.target)
+    return found
+
+
+def _check_ends(plan: Plan) -> None:
+    ends, grown = {END}, True
+    while grown:
+        before = len(ends)
+        for name in plan.nodes:
+            follows = {*plan.targets(name), *(join.target for join in plan.joins if name in join.sources)}
+            if follows & ends:
+                ends.add(name)
+        grown = len(ends) > before
+    stuck = [name for name in plan.nodes if name not in ends]
+    if stuck:
+        raise GraphError(
+            f"{', '.join(map(repr, stuck))}: no way to END; add_edge({stuck[-1]!r}, END), or a router that may end"
+        )
+
+
+def _check_conflicts(plan: Plan) -> None:
+    """Two nodes that certainly run in one super-step and declare that they write one key without a reducer."""
+    for together in _certain_steps(plan):
+        for first, second in combinations(together, 2):
+            one, other = plan.nodes[first], plan.nodes[second]
+            shared = set(one.writes or ()) & set(other.writes or ()) - plan.reducers.keys()
+            if shared:
+                key = min(shared)
+                raise GraphError(
+                    f"{first!r} and {second!r} run in one super-step and both write {key!r}: declare a reducer for "
+                    f"{key!r}, or let them write different keys"
+                )
+
+
+def _certain_steps(plan: Plan) -> Iterable[tuple[str, ...]]:
+    """The super-steps that are known without running: those along plain edges and joins."""
+    for source, targets in plan.edges.items():
+        if source in plan.nodes or source == START:
+            yield tuple(name for name in targets if name != END)
+    done: list[tuple[str, tuple[Any, ...], bool]] = [(START, (), True)]
+    waits: dict[str, tuple[str, ...]] = {}
+    seen: set[Any] = set()
+    while not any(plan.branches.get(name) or (name in plan.nodes and plan.nodes[name].goto) for name, _, _ in done):
+        tasks, waits = plan.follow(done, waits, dict)
+        names = tuple(name for name, _ in tasks)
+        at = (names, tuple(sorted(waits.items())))
+        if not names or at in seen:
+            return
+        seen.add(at)
+        yield names
+        done = [(name, (), True) for name in names]

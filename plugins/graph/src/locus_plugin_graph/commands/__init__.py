@@ -1,0 +1,1 @@
+"""``locus graph``; nothing here is imported by programs that use the library."""

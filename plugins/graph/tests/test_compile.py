@@ -1,0 +1,101 @@
+"""What is refused before a graph runs, with the name of the node or the key."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Annotated, Any, TypedDict
+
+import pytest
+
+from locus import Agent
+from locus.core.messages import Message
+from locus_plugin_graph import END, START, GraphError, StateGraph
+from locus_testkit import ScriptedModel
+
+
+def nothing(values: dict[str, Any]) -> None:
+    return None
+
+
+def graph(*edges: tuple[Any, str], nodes: str = "ab", **options: Any) -> StateGraph:
+    made = StateGraph(**options)
+    for name in nodes:
+        made.add_node(name, nothing)
+    for source, target in edges:
+        made.add_edge(source, target)
+    return made
+
+
+class Typed(TypedDict):
+    n: int
+    messages: Annotated[list[Message], operator.add]
+
+
+class Untyped(TypedDict):
+    f: Callable[[], int]
+
+
+REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
+    "an unknown target": (lambda: graph((START, "a"), ("a", "bb"), ("b", END)).compile(), "did you mean 'b'"),
+    "an unknown source": (lambda: graph((START, "a"), ("x", "a"), ("a", END), nodes="a").compile(), "'x'"),
+    "an unknown node in a mapping": (
+        lambda: graph((START, "a"), nodes="a").add_conditional_edges("a", len, {1: "zz", 2: END}).compile(),
+        "'zz'",
+    ),
+    "a node that nobody reaches": (lambda: graph((START, "a"), ("a", END), ("b", END)).compile(), "leads to 'b'"),
+    "no way to the end": (lambda: graph((START, "a"), ("a", "b"), ("b", "a")).compile(), "no way to END"),
+    "a node without an edge": (lambda: graph((START, "a"), ("a", "b")).compile(), "add_edge('b', END)"),
+    "no start": (lambda: graph(("a", "b"), ("b", END)).compile(), "START has no edge"),
+    "a name twice": (lambda: graph().add_node("a", nothing), "has a node 'a' already"),
+    "a node named like the end": (lambda: graph().add_node(END, nothing), "other than START and END"),
+    "START as a target": (lambda: graph(("a", START)), "START cannot be the target"),
+    "a key without a JSON form": (lambda: StateGraph(Untyped), "Untyped.f"),
+    "a reducer for an unknown key": (lambda: StateGraph(Typed, reducers={"m": operator.add}), "no key 'm'"),
+    "writes of an unknown key": (lambda: StateGraph(Typed).add_node("a", nothing, writes=("nn",)), "did you mean 'n'"),
+    "an unknown effect": (lambda: graph().add_node("c", nothing, effect="twice"), "'twice'"),
+    "an agent without a prompt": (lambda: graph().add_node("c", Agent(ScriptedModel())), "prompt="),
+    "a router that is a coroutine": (lambda: graph().add_conditional_edges("a", _async), "plain function"),
+    "a node that is not callable": (lambda: graph().add_node("c", 3), "must be a function"),
+    "a node of three parameters": (lambda: graph().add_node("c", lambda a, b, c: None), "NodeContext"),
+}
+
+
+async def _async(values: dict[str, Any]) -> str:
+    return END
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_is_refused(case: str) -> None:
+    make, text = REFUSED[case]
+    with pytest.raises(GraphError) as refused:
+        make()
+    assert text in str(refused.value)
+
+
+def parallel(*, join: bool) -> StateGraph:
+    made = StateGraph()
+    for name in ("left", "right", "after"):
+        made.add_node(name, nothing, writes=("x",) if name != "after" else ())
+    if join:  # in the second super-step
+        made.add_node("first", nothing, writes=()).add_edge(START, "first")
+    for name in ("left", "right"):
+        made.add_edge("first" if join else START, name)
+    return made.add_edge(["left", "right"], "after").add_edge("after", END)
+
+
+@pytest.mark.parametrize("join", [False, True])
+def test_two_nodes_that_run_together_and_write_one_key_are_refused(join: bool) -> None:
+    with pytest.raises(GraphError, match="'left' and 'right' run in one super-step and both write 'x'"):
+        parallel(join=join).compile()
+
+
+def test_with_a_reducer_they_may() -> None:
+    made = parallel(join=True)
+    made._reducers["x"] = operator.add
+    assert made.compile()
+
+
+def test_two_nodes_that_run_one_after_the_other_may_write_one_key() -> None:
+    made = StateGraph().add_node("a", nothing, writes=("x",)).add_node("b", nothing, writes=("x",))
+    assert made.add_edge(START, "a").add_edge("a", "b").add_edge("b", END).compile()
