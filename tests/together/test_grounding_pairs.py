@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from contrib.bench.grounding.pairs import LANGUAGES, PHENOMENA, read
+from contrib.bench.grounding.pairs import LANGUAGES, PHENOMENA, SETS, read
 
 
 def test_the_pairs_cover_languages_and_phenomena() -> None:
@@ -19,5 +19,5 @@ def test_the_pairs_cover_languages_and_phenomena() -> None:
 
 
 def test_no_pair_is_in_both_sets_or_twice() -> None:
-    every = [(pair.claim, pair.evidence) for name in ("development", "held_out") for pair in read(name)]
+    every = [(pair.claim, pair.evidence) for name in SETS for pair in read(name)]
     assert len(set(every)) == len(every)

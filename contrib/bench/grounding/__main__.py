@@ -1,16 +1,33 @@
-"""Judge the pairs, and print the table."""
+"""Judge the pairs, and print the table.
+
+    python -m contrib.bench.grounding
+    python -m contrib.bench.grounding --model llamacpp:qwen2.5-coder-1.5b --answers /tmp/answers.json
+
+The first needs no model. The second asks one, about each claim that the rules leave open, and keeps its answers in a file, so
+that a run that was interrupted goes on; `--alone` also asks it about every claim, without rules.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Sequence
+import json
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from hashlib import blake2b
+from pathlib import Path
 
-from attrs import frozen
+import anyio
+from attrs import field, frozen
 from contrib.bench.grounding.pairs import LANGUAGES, PHENOMENA, SETS, Pair, read
 
-from locus_plugin_grounding import GroundingEvaluator
+from locus.core.messages import Message, Role
+from locus.models import Model, ModelRequest, ModelResponse
+from locus_plugin_grounding import BadVerdict, GroundingEvaluator, GroundingSettings
+from locus_plugin_llamacpp.model import make
+from locus_plugin_llamacpp.settings import LlamaCppSettings
 
-_EVALUATOR = GroundingEvaluator()
+Says = Callable[[Pair], Awaitable[bool]]
+
+_DENIALS = ("negation", "double_negation")
 
 
 @frozen
@@ -25,66 +42,129 @@ class Judged:
         return self.grounded == self.pair.grounded
 
 
-def by_nobody(pair: Pair) -> bool:
-    """What the more frequent label is: that of a pair that is not grounded."""
+@frozen
+class Kept:
+    """A model whose answers are kept in a file: the same question is asked once.
+
+    Args:
+        model: it.
+        path: of the file.
+        answers: by question.
+    """
+
+    model: Model
+    path: Path
+    answers: dict[str, str] = field(factory=dict)
+
+    @classmethod
+    def at(cls, model: Model, path: Path) -> Kept:
+        return cls(model, path, json.loads(path.read_text("utf-8")) if path.exists() else {})
+
+    async def __call__(self, request: ModelRequest) -> ModelResponse:
+        asked = json.dumps([self.model.name, *((m.role.value, m.text) for m in request.messages)])
+        key = blake2b(asked.encode(), digest_size=16).hexdigest()
+        if key not in self.answers:
+            response = await self.model.complete(request)
+            self.answers[key] = response.message.text
+            self.path.write_text(json.dumps(self.answers), "utf-8")
+        return ModelResponse(message=Message(Role.ASSISTANT, self.answers[key]))
+
+
+async def by_nobody(pair: Pair) -> bool:
+    """The more frequent label: no pair is grounded."""
     return False
 
 
-def by_rules(pair: Pair) -> bool:
+async def by_rules(pair: Pair) -> bool:
     """What the rules say, with the default settings."""
-    return not _EVALUATOR.evaluate([pair.claim], [pair.evidence]).ungrounded_claims
+    return not GroundingEvaluator().evaluate([pair.claim], [pair.evidence]).ungrounded_claims
+
+
+def by_model(settings: GroundingSettings, model: Kept) -> Says:
+    """What a model says, or rules and a model: an answer that cannot be read confirms nothing."""
+    evaluator = GroundingEvaluator(settings)
+
+    async def said(pair: Pair) -> bool:
+        try:
+            result = await evaluator.evaluate_with_llm(claims=[pair.claim], evidence=[pair.evidence], model=model)
+        except BadVerdict:
+            return False
+        return not result.ungrounded_claims
+
+    return said
+
+
+HEAD = "| set | by | of | pairs | accuracy | precision | recall | denials taken for grounded |\n" + "|---" * 8 + "|"
 
 
 def row(title: str, judged: Iterable[Judged]) -> str:
     """One row of the table."""
     every = list(judged)
     said = [each for each in every if each.grounded]
-    true = [each for each in every if each.pair.grounded]
     both = sum(each.right for each in said)
-    denials = [e for e in every if e.pair.phenomenon in ("negation", "double_negation") and not e.pair.grounded]
+    denials = [each for each in every if each.pair.phenomenon in _DENIALS and not each.pair.grounded]
     cells = [
         title,
         str(len(every)),
         _share(sum(each.right for each in every), len(every)),
         _share(both, len(said)),
-        _share(both, len(true)),
+        _share(both, sum(each.pair.grounded for each in every)),
         f"{sum(each.grounded for each in denials)} of {len(denials)}",
     ]
     return f"| {' | '.join(cells)} |"
 
 
-HEAD = (
-    "| set | by | language | pairs | accuracy | precision | recall | denials taken for grounded |\n" + "|---" * 8 + "|"
-)
-
-
 def _share(some: int, of: int) -> str:
-    return f"{some / of:.2f}" if of else "-"
+    return f"{some / of:.3f}" if of else "-"
+
+
+def show(name: str, title: str, judged: Sequence[Judged], *, phenomena: bool, mistakes: bool) -> None:
+    """Print the rows of one judge on one set.
+
+    Args:
+        name: of the set.
+        title: of the judge.
+        judged: all pairs of the set.
+        phenomena: also a row for each of them.
+        mistakes: also the pairs that are misjudged; of the held-out set never.
+    """
+    print(row(f"{name} | {title} | all", judged))
+    for language in LANGUAGES:
+        print(row(f"{name} | {title} | {language}", (e for e in judged if e.pair.language == language)))
+    print(row(f"{name} | {title} | all but en", (e for e in judged if e.pair.language != "en")))
+    for phenomenon in PHENOMENA if phenomena else ():
+        print(row(f"{name} | {title} | {phenomenon}", (e for e in judged if e.pair.phenomenon == phenomenon)))
+    for each in judged if mistakes and title != "never" and name == "development" else ():
+        if not each.right:
+            print("   ", title, each.pair)
+
+
+async def measure(chosen: argparse.Namespace) -> None:
+    """Judge the chosen sets."""
+    judges: dict[str, Says] = {"never": by_nobody, "rules": by_rules}
+    if chosen.model:
+        engine = make(chosen.model.removeprefix("llamacpp:"), LlamaCppSettings(threads=2, max_tokens=16))
+        model = Kept.at(engine, chosen.answers)
+        judges["rules and judge"] = by_model(GroundingSettings(judge="both"), model)
+        if chosen.alone:
+            judges["judge"] = by_model(GroundingSettings(judge="model"), model)
+    print(HEAD)
+    for name in chosen.set or SETS:
+        for title, says in judges.items():
+            judged = [Judged(pair, await says(pair)) for pair in read(name)]
+            show(name, title, judged, phenomena=chosen.phenomena, mistakes=chosen.mistakes)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; the exit status is 0."""
     parser = argparse.ArgumentParser(prog="python -m contrib.bench.grounding", description=__doc__)
     parser.add_argument("--set", action="append", choices=SETS, help="only these; default: both")
+    parser.add_argument("--model", metavar="llamacpp:NAME", help="also rules and this model")
+    parser.add_argument("--answers", type=Path, default=Path("answers.json"), help="where the model's answers are kept")
+    parser.add_argument("--alone", action="store_true", help="also the model without rules")
     parser.add_argument("--phenomena", action="store_true", help="also a row for each phenomenon")
     parser.add_argument("--mistakes", action="store_true", help="also the development pairs that are misjudged")
-    chosen = parser.parse_args(arguments)
-    judges: dict[str, Callable[[Pair], bool]] = {"never": by_nobody, "rules": by_rules}
-    print(HEAD)
-    for name in chosen.set or SETS:
-        pairs = read(name)
-        for title, judge in judges.items():
-            judged = [Judged(pair, judge(pair)) for pair in pairs]
-            print(row(f"{name} | {title} | all", judged))
-            for language in LANGUAGES:
-                print(row(f"{name} | {title} | {language}", (e for e in judged if e.pair.language == language)))
-            others = [e for e in judged if e.pair.language != "en"]
-            print(row(f"{name} | {title} | all but en", others))
-            for phenomenon in PHENOMENA if chosen.phenomena else ():
-                print(row(f"{name} | {title} | {phenomenon}", (e for e in judged if e.pair.phenomenon == phenomenon)))
-            for each in judged if chosen.mistakes and name == "development" else ():
-                if not each.right:
-                    print("   ", title, each.pair)
+    anyio.run(measure, parser.parse_args(arguments))
     return 0
 
 

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 from locus.models import Model, ModelRequest, ModelResponse
 from locus_plugin_grounding.evidence import Corpus
-from locus_plugin_grounding.judge import BadVerdict, Grade, judge_request, read_findings, read_scores
+from locus_plugin_grounding.judge import (
+    BadVerdict,
+    Grade,
+    judge_request,
+    question_request,
+    read_answer,
+    read_findings,
+    read_scores,
+)
 from locus_plugin_grounding.partition import Decision, Kind, Partition, TypedClaim, decide, typed_score
 from locus_plugin_grounding.result import NO_CLAIMS, GroundingResult
 from locus_plugin_grounding.rules import Finding, Standing, corrects, find, names_of
@@ -52,23 +60,27 @@ class GroundingEvaluator:
         given, beyond = self._claims(claims)
         if not given:
             return self._without_claims(earlier)
-        corpus = evidence if isinstance(evidence, Corpus) else self._corpus(evidence, question)
+        return self._result(given, self._find(given, self._corpus(evidence, question)), beyond, earlier)
+
+    def _find(self, claims: Iterable[str], corpus: Corpus) -> list[Finding]:
         findings, before = [], ""
-        for claim in given:
+        for claim in claims:
             findings.append(find(claim, corpus, overlap=self.settings.overlap, before=before))
             before = claim if names_of(claim) else before
-        return self._result(given, findings, beyond, earlier)
+        return findings
 
     async def evaluate_with_llm(
         self,
         *,
         claims: str | Sequence[str],
-        evidence: Iterable[str],
+        evidence: Iterable[str] | Corpus,
         model: Model | Ask,
         earlier: Iterable[TypedClaim] = (),
         deadline: float | None = None,
     ) -> GroundingResult:
         """Score claims with a judge: one call for all of them, none without claims.
+
+        Where the setting ``judge`` is ``"both"``: one call for each claim that the rules neither confirm nor refute.
 
         Args:
             claims: a text, whose sentences are its claims, or the claims.
@@ -84,9 +96,16 @@ class GroundingEvaluator:
         given, beyond = self._claims(claims)
         if not given:
             return self._without_claims(earlier)
-        settings, shown = self.settings, [text for text in evidence if text.strip()]
+        corpus = self._corpus(evidence)
+        settings, shown = self.settings, [text for text in corpus.texts if text.strip()]
         if not shown:
             return self.evaluate(given + beyond, (), earlier=earlier)  # nothing to compare with, so no judge is asked
+        if settings.judge == "both":
+            findings = [
+                await self._ask(claim, shown, model, deadline) if found.open else found
+                for claim, found in zip(given, self._find(given, corpus), strict=True)
+            ]
+            return self._result(given, findings, beyond, earlier)
         request = judge_request(
             given,
             shown,
@@ -95,10 +114,7 @@ class GroundingEvaluator:
             max_tokens=settings.max_tokens,
             deadline=deadline,
         )
-        response = await (model.complete(request) if isinstance(model, Model) else model(request))
-        if response.tool_calls:
-            raise BadVerdict("the judge called a tool, expected text")
-        text = response.message.text
+        text = await _answer(request, model)
         if settings.typed:
             return self._result(given, read_findings(text, len(given)), beyond, earlier)
         return self._grade(given, read_scores(text, len(given)), beyond)
@@ -108,7 +124,17 @@ class GroundingEvaluator:
         most = self.settings.max_claims
         return given[:most], given[most:]
 
-    def _corpus(self, evidence: Iterable[str], question: str) -> Corpus:
+    async def _ask(self, claim: str, shown: Sequence[str], model: Model | Ask, deadline: float | None) -> Finding:
+        settings = self.settings
+        request = question_request(
+            claim, shown, max_evidence=settings.max_evidence, max_tokens=settings.max_tokens, deadline=deadline
+        )
+        said = read_answer(await _answer(request, model))
+        return Finding(Standing.GROUNDED if said else Standing.UNGROUNDED, Kind.INFERENCE)
+
+    def _corpus(self, evidence: Iterable[str] | Corpus, question: str = "") -> Corpus:
+        if isinstance(evidence, Corpus):
+            return evidence
         corpus = Corpus(question, max_chars=self.settings.max_chars)
         for text in evidence:
             corpus.add(text)
@@ -170,3 +196,10 @@ class GroundingEvaluator:
             ),
             partition=partition,
         )
+
+
+async def _answer(request: ModelRequest, model: Model | Ask) -> str:
+    response = await (model.complete(request) if isinstance(model, Model) else model(request))
+    if response.tool_calls:
+        raise BadVerdict("the judge called a tool, expected text")
+    return response.message.text

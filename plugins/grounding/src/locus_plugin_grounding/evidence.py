@@ -19,6 +19,7 @@ from attrs import evolve, frozen
 
 from locus_kit.judging import clip
 from locus_plugin_grounding.facts import Part, parts, words_of
+from locus_plugin_grounding.languages import ENGLISH
 from locus_plugin_grounding.quantities import Quantity, read_at
 from locus_plugin_grounding.sentences import sentences
 
@@ -33,8 +34,11 @@ _MOST_NEAR: Final = 200
 _LONGEST: Final = 2_000
 _KEY = re.compile(r"^[\w][\w /_-]{0,40}:\s")
 _UNIT_KEY = re.compile(
-    r"(?:^|[_\s])(mm|cm|km|mi|mg|kg|ml|ms|min|kb|mb|gb|tb|percent|pct|usd|eur|gbp|jpy)$", re.IGNORECASE
+    r"(?:(?<=[_\s])(?=[mgshcf]$)|(?:^|[_\s])(?![mgshcf]$))(mm|cm|km|mi|m|mg|kg|g|ml|ms|min|s|sec|h|c|f|kb|mb|gb|tb|percent|pct|usd|eur|gbp|jpy|seconds|minutes|hours"
+    r"|days|weeks|months|years|met(?:er|re)s|miles|grams|bytes)$",
+    re.IGNORECASE,
 )
+_UNIT_NAMES: Final = {"pct": "percent", "c": "\u00b0C", "f": "\u00b0F"}
 _CURRENCIES: Final = ("usd", "eur", "gbp", "jpy")
 _AMOUNT_KEYS = "amount charge cost due fee paid price subtotal sum tax total value"
 _AMOUNTS: Final = frozenset(_AMOUNT_KEYS.split())
@@ -97,12 +101,11 @@ class Corpus:
     """
 
     def __init__(self, question: str = "", *, max_chars: int = 20_000) -> None:
-        self.pieces: list[Piece] = []
         self.texts: list[str] = []
         self._max_chars = max_chars
         self._question = _echoes([question])
-        self._by_word: dict[str, list[int]] = {}
-        self._by_value: dict[str, list[int]] = {}
+        self._sources: list[_Source] = []
+        self._readings: dict[str, _Reading] = {}
 
     @property
     def question(self) -> tuple[str, ...]:
@@ -117,57 +120,100 @@ class Corpus:
             tool: its name.
             arguments: what it was called with: a result that repeats them word for word confirms nothing.
         """
-        given = arguments or {}
         self.texts.append(f"{tool}: {clip(text, self._max_chars)}" if tool else clip(text, self._max_chars))
-        echoes = (*self._question, *_echoes(given.values()))
-        short = [str(v) for v in given.values() if isinstance(v, str | int) and len(str(v).split()) <= 2]
-        of_call = _Around(words_of(tool)).and_of(part for each in short for part in parts(each))
-        # A bare number that a tool is called with is what it is asked about: order(4711).
-        numbers = (q for each in short for part in parts(each) for q in part.quantities if q.kind == "")
-        of_call = evolve(of_call, known=(*of_call.known, *numbers))
-        for piece in islice(self._pieces_of(text, of_call, echoes), _MOST_PIECES):
-            self._index(piece)
+        self._sources.append(_Source(text, tool, arguments or {}))
 
-    def near(self, words: Iterable[str], quantities: Iterable[Quantity]) -> Iterator[Piece]:
+    def near(self, words: Iterable[str], quantities: Iterable[Quantity], language: str = ENGLISH) -> Iterator[Piece]:
         """The pieces that share most words and quantities, oldest first, and so many of them at most.
 
         A piece that says what is looked for, or the opposite, shares nearly all: the bound costs no finding, and keeps
         a look from growing with the conversation.
+
+        Args:
+            words: stems.
+            quantities: in any unit.
+            language: as which the evidence is read: a claim in German is compared with German evidence.
         """
+        reading = self._readings.setdefault(language, _Reading())
+        for source in self._sources[reading.taken :]:
+            for piece in islice(_Reader(self._question, self._max_chars, language).read(source), _MOST_PIECES):
+                reading.take(piece)
+        reading.taken = len(self._sources)
+        return reading.near(words, quantities)
+
+
+@frozen
+class _Source:
+    """A result as it came."""
+
+    text: str
+    tool: str
+    arguments: Mapping[str, Any]
+
+
+class _Reading:
+    """The pieces of all results, read as one language."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self._pieces: list[Piece] = []
+        self._by_word: dict[str, list[int]] = {}
+        self._by_value: dict[str, list[int]] = {}
+
+    def take(self, piece: Piece) -> None:
+        n = len(self._pieces)
+        self._pieces.append(piece)
+        for word in piece.terms:
+            self._by_word.setdefault(word, []).append(n)
+        for value in {v for part in piece.parts for q in part.quantities for v in _values(q)}:
+            self._by_value.setdefault(value, []).append(n)
+
+    def near(self, words: Iterable[str], quantities: Iterable[Quantity]) -> Iterator[Piece]:
         found: Counter[int] = Counter()
         for word in words:
             found.update(self._by_word.get(word, ()))
         for value in {value for q in quantities for value in _values(q)}:
             found.update(self._by_value.get(value, ()))
         most = heapq.nlargest(_MOST_NEAR, found, key=lambda n: (found[n], n)) if len(found) > _MOST_NEAR else found
-        return (self.pieces[n] for n in sorted(most))
+        return (self._pieces[n] for n in sorted(most))
 
-    def _index(self, piece: Piece) -> None:
-        n = len(self.pieces)
-        self.pieces.append(piece)
-        for word in piece.terms:
-            self._by_word.setdefault(word, []).append(n)
-        for value in {v for part in piece.parts for q in part.quantities for v in _values(q)}:
-            self._by_value.setdefault(value, []).append(n)
+
+@frozen
+class _Reader:
+    """Takes a result apart."""
+
+    question: tuple[str, ...]
+    max_chars: int
+    language: str
+
+    def read(self, source: _Source) -> Iterator[Piece]:
+        given = source.arguments
+        echoes = (*self.question, *_echoes(given.values()))
+        short = [str(v) for v in given.values() if isinstance(v, str | int) and len(str(v).split()) <= 2]
+        asked = [part for each in short for part in parts(each, self.language)]
+        of_call = _Around(words_of(source.tool, self.language)).and_of(asked)
+        # A bare number that a tool is called with is what it is asked about: order(4711).
+        numbers = (q for part in asked for q in part.quantities if q.kind == "")
+        return self._pieces_of(source.text, evolve(of_call, known=(*of_call.known, *numbers)), echoes)
 
     def _pieces_of(self, text: str, around: _Around, echoes: tuple[str, ...]) -> Iterator[Piece]:
         stripped = text.strip()
         if stripped.startswith(("{", "[")) and len(text) <= _LONGEST_JSON:
             try:
-                data = json.loads(stripped, parse_float=str, parse_int=str, parse_constant=str)
+                data = json.loads(stripped, parse_float=_decimal, parse_int=str, parse_constant=str)
                 yield from list(self._records(data, "", around, echoes))
                 return
             except (ValueError, RecursionError):
                 pass
-        yield from _prose(without(clip(text, self._max_chars), echoes), around)
+        yield from _prose(without(clip(text, self.max_chars), echoes), around, self.language)
 
     def _records(self, data: Any, key: str, around: _Around, echoes: tuple[str, ...]) -> Iterator[Piece]:
         if isinstance(data, Mapping):
             money = _currency(data)
             said = [line for k, v in data.items() for line in _leaves(_in(money, str(k)), v, echoes)]
-            mine = tuple(part for line in said for part in parts(line))
+            mine = tuple(part for line in said for part in parts(line, self.language))
             if key:
-                around = _Around(around.words | words_of(key), around.known)
+                around = _Around(around.words | words_of(key, self.language), around.known)
             if mine:
                 yield _piece(mine, around, record=True)
             inner = around.and_of(mine)
@@ -178,10 +224,15 @@ class Corpus:
             for each in data:
                 if isinstance(each, Mapping | list):
                     yield from self._records(each, key, around, echoes)
-                elif mine := tuple(part for line in _leaves(key, each, echoes) for part in parts(line)):
+                elif mine := tuple(part for line in _leaves(key, each, echoes) for part in parts(line, self.language)):
                     yield _piece(mine, around, record=True)
         elif isinstance(data, str):
-            yield from _prose(without(data, echoes), around)
+            yield from _prose(without(data, echoes), around, self.language)
+
+
+def _decimal(number: str) -> str:
+    """A number of JSON with no three digits behind its point, which other languages group thousands with."""
+    return f"{number}0" if re.fullmatch(r"-?\d{1,3}\.\d{3}", number) else number
 
 
 def _values(q: Quantity) -> tuple[str, ...]:
@@ -220,20 +271,20 @@ def _leaves(key: str, value: Any, echoes: tuple[str, ...]) -> Iterator[str]:
         said = without(value, echoes).strip()
         unit = _UNIT_KEY.search(key)
         if unit and (read := read_at(said, 0)) is not None and read[0].kind == "" and read[1] == len(said):
-            said = f"{said} {unit[1].lower().replace('pct', 'percent')}"
+            said = f"{said} {_UNIT_NAMES.get(unit[1].lower(), unit[1].lower())}"
             key = key[: unit.start()]
         for line in sentences(said):
             if not line.endswith("?"):
                 yield from (f"{key} {each}" for each in _split_bounds(line))
 
 
-def _prose(text: str, around: _Around) -> Iterator[Piece]:
+def _prose(text: str, around: _Around, language: str) -> Iterator[Piece]:
     before = _Around()
     for sentence in (piece for whole in sentences(text) for piece in _split_bounds(whole)):
         if sentence.endswith("?"):
             continue
         key = _KEY.match(sentence)
-        mine = parts(sentence[: key.end()].lower() + sentence[key.end() :] if key else sentence)
+        mine = parts(sentence[: key.end()].lower() + sentence[key.end() :] if key else sentence, language)
         if not mine:
             continue
         named = any(part.names or part.naming for part in mine)

@@ -44,7 +44,7 @@ class GroundingHook(Hook):
     Args:
         settings: when and by whom; None = the defaults.
         model: the judge as an object, in place of ``settings.model``; it judges where ``settings.judge`` is
-            ``"model"``.
+            not ``"rules"``.
     """
 
     name = NAME
@@ -138,7 +138,8 @@ class GroundingHook(Hook):
         if _WITNESS not in run.stash:
             run.stash[_WITNESS] = ConversationEvidence(state, max_chars=self.settings.max_chars)
         corpus = run.stash[_WITNESS].read(state)
-        if not corpus.texts and not self.settings.require_evidence:
+        if not corpus.texts and not (self.settings.require_evidence and run.registry.specs):
+            # Without tools there is nothing to compare an answer with.
             return Outcome(None, "no evidence")
         earlier = Record.of(state).contradicted if stage == "answer" else ()
         try:
@@ -147,7 +148,7 @@ class GroundingHook(Hook):
             else:
                 result = await self.evaluator.evaluate_with_llm(
                     claims=claims,
-                    evidence=corpus.texts,
+                    evidence=corpus,
                     model=_Asking(run, self._model),
                     earlier=earlier,
                     deadline=self._deadline(run),

@@ -15,7 +15,7 @@ from typing import Final
 
 from attrs import field, frozen
 
-__all__ = ["Quantity", "iso_dates", "read_at", "same", "use_signs"]
+__all__ = ["ADDRESS", "Quantity", "iso_dates", "read_at", "same", "use_signs"]
 
 
 @frozen
@@ -187,6 +187,15 @@ _NUMBER = re.compile(
 _UNIT = re.compile(r"[\s-]?(%|°[CcFf]|[€£¥]|[A-Za-z]+)(?![A-Za-z0-9])")
 _ID = re.compile(r"(?=[\w./-]{0,60}\d)(?=[\w./-]{0,60}[A-Za-z])[A-Za-z0-9]{1,60}(?:[-_./][A-Za-z0-9]{1,60}){0,20}")
 _DIGITS = re.compile(r"\d{1,40}(?:[-/.]\d{1,40}){1,20}")
+#: An address of mail, of a page or of a file: one name, which is equal to itself alone.
+ADDRESS: Final = re.compile(
+    r"(?<![\w@./\\-])(?:[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"
+    r"|[a-z]{2,10}://[^\s\"'<>()\[\]{}|,;]{1,300}"
+    r"|(?:[A-Za-z]:\\|\\\\|~?/|\.{1,2}/)(?:[\w.@%+-]{1,100}[/\\]){0,30}[\w.@%+-]{1,100}"
+    r"|(?=[\w.@%+/-]{0,200}[A-Za-z_])(?:[\w.@%+-]{1,60}/){1,20}[\w@%+-]{1,60}\.[A-Za-z]\w{0,7}"
+    r"|[A-Za-z_][\w-]{0,60}\.(?:py|js|ts|md|txt|json|yaml|yml|toml|csv|log|pdf|png|jpe?g|html?|xml|zip|tar|gz|docx?|xlsx?|sh|ini|cfg|com|org|net|io|de|fr|es|cn))"
+    r"(?<![.,;:!?])(?![\w@])"
+)
 _LETTERS = re.compile(r"[A-Za-z]+\b")
 #: Characters of a number that is reckoned with; decimals are exact to 28 digits.
 _LONGEST = 20
@@ -199,6 +208,8 @@ def read_at(text: str, at: int) -> tuple[Quantity, int] | None:
         text: with its dates in ISO form.
         at: the beginning of a token.
     """
+    if found := ADDRESS.match(text, at):
+        return Quantity("id", found[0].casefold()), found.end()
     if found := _DATE.match(text, at):
         return Quantity("date", found[0]), found.end()
     for clock in (_CLOCK, _HOUR):
@@ -240,5 +251,9 @@ def _read_named(text: str, at: int) -> tuple[Quantity, int] | None:
     if found := _DIGITS.match(text, at):
         return Quantity("id", found[0]), found.end()
     if (found := _LETTERS.match(text, at)) and (value := _WORDS.get(found[0].lower())) is not None:
+        unit = _UNIT.match(text, found.end())
+        known = _UNITS.get(unit[1].lower()) if unit and len(unit[1]) > 2 else None
+        if unit and known is not None:
+            return Quantity(known[0], value * known[1], value), unit.end()
         return Quantity("", value, value), found.end()
     return None

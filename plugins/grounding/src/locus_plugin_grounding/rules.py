@@ -14,12 +14,15 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
+from locus_plugin_grounding.arithmetic import adds_up, calculation_in, compares, is_total, without_reckoning
 from locus_plugin_grounding.evidence import Corpus, Piece, without
 from locus_plugin_grounding.facts import Part, parts
+from locus_plugin_grounding.languages import ENGLISH, fold, language_of
 from locus_plugin_grounding.partition import Kind
 from locus_plugin_grounding.quantities import Quantity, same
+from locus_plugin_grounding.relations import clash, is_turned, join
 
 __all__ = ["Finding", "Standing", "corrects", "find", "names_of"]
 
@@ -32,6 +35,10 @@ _SUBJECT: Final = 0.6
 #: How much of the words of each part must be there, so that the facts of one part do not carry another that is made up:
 #: half, for of "the order was dispatched" one word is the subject and the other what is said of it in other words.
 _PART: Final = 0.5
+#: What several things are called together.
+_COUNTS: Final = frozenset(("item", "thing", "piec", "product", "articl"))
+#: Prefixes that deny.
+_NO: Final = ("un", "in", "im", "il", "ir", "dis", "non", "mis", "des", "d\u00e9s", "d\u00e9")
 _IT = re.compile(r"its?\b", re.IGNORECASE)
 
 
@@ -51,10 +58,13 @@ class Finding:
     Args:
         standing: what the evidence says about it.
         kind: on what kind of evidence it rests.
+        open: of an ungrounded one, whether it may be so in other words: only words are missing, no name or number, and
+            nothing is the other way round.
     """
 
     standing: Standing
     kind: Kind
+    open: bool = False
 
 
 @frozen
@@ -115,7 +125,7 @@ def _groups(found: Iterable[Part]) -> list[_Group]:
     return groups
 
 
-def find(claim: str, corpus: Corpus, *, overlap: float = 0.75, before: str = "") -> Finding:
+def find(claim: str, corpus: Corpus, *, overlap: float = 1.0, before: str = "") -> Finding:
     """Compare a claim with the evidence.
 
     Args:
@@ -128,19 +138,33 @@ def find(claim: str, corpus: Corpus, *, overlap: float = 0.75, before: str = "")
     ungrounded = Finding(Standing.UNGROUNDED, Kind.INFERENCE)
     if len(claim) > _LONGEST:
         return ungrounded
-    groups = _groups(parts(without(claim, corpus.question)))
+    said = without(claim, corpus.question)
+    language = language_of(said)
+    if (reckoned := _find_calculation(said, corpus, language)) is not None:
+        return reckoned
+    groups = _groups(parts(said, language))
     if not groups or sum(len(group.quantities) for group in groups) > _MOST_QUANTITIES:
         return ungrounded
+    if (derived := _is_derived(said, groups, corpus, language)) is not None:
+        return Finding(Standing.GROUNDED, Kind.SYNTHESIS) if derived else ungrounded
     supports: list[Piece] = []
     held, disputed = 0, False
     about = _Group(())
     earlier = (
-        names_of(before) if before and not (groups[0].naming or (groups[0].content and not _IT.match(claim))) else ()
+        names_of(before, language)
+        if before and not (groups[0].naming or (groups[0].content and not _IT.match(claim)))
+        else ()
     )
     for group in groups:
         if group.owned:
             about = _Group(())
-        support, against = _compare(group, about, corpus, overlap, earlier)
+        support, against = _compare(
+            group,
+            about,
+            corpus.near(group.terms | about.names, (*group.quantities, *about.naming), language),
+            overlap,
+            earlier,
+        )
         if not about.parts:
             about = group
         if support is not None:
@@ -150,10 +174,99 @@ def find(claim: str, corpus: Corpus, *, overlap: float = 0.75, before: str = "")
         elif against is not None:
             return Finding(Standing.CONTRADICTED, Kind.SPECIFIC_DATA if against.record else Kind.TOOL_MATCH)
     if held < len(groups):
-        return ungrounded
+        return evolve(ungrounded, open=not _is_settled(groups, corpus, language))
     if disputed:
         return Finding(Standing.COMPLEMENTARY, Kind.COMPLEMENTARY_FINDING)
     return Finding(Standing.GROUNDED, _kind(groups, supports))
+
+
+def _is_settled(groups: list[_Group], corpus: Corpus, language: str) -> bool:
+    """Whether no other words could make a claim right: the evidence lacks its names or numbers, or turns them round."""
+    for group in groups:
+        pieces = tuple(corpus.near(group.terms, group.quantities, language))
+        bounded = any(q.bound for q in group.quantities) or any(part.relations.total for part in group.parts)
+        if not bounded and any(not any(_is_present(q, piece) for piece in pieces) for q in group.quantities):
+            return True
+        known: frozenset[str] = frozenset().union(*(_known_words(group, piece) for piece in pieces))
+        if language != "de" and any(part.inner - known for part in group.parts):
+            return True  # German writes every noun like a name
+        if any(_is_negated(word, known) for word in group.content - known):
+            return True
+        if any(_is_turned(group, piece) for piece in pieces):
+            return True
+        if any(group.content <= _known_words(group, piece) and _is_twisted(group, piece) for piece in pieces):
+            return True
+    return False
+
+
+def _find_calculation(said: str, corpus: Corpus, language: str) -> Finding | None:
+    """What the evidence says about a sentence that is a calculation and no more; None about any other."""
+    done = calculation_in(fold(said, language))
+    if done is None or any(part.content for part in parts(done.rest, language)):
+        return None
+    wanted = [Quantity("", number, number) for number in (done.claimed, *done.operands)]
+    pieces = tuple(corpus.near((), wanted, language))
+    result, *operands = (any(_is_present(q, piece) for piece in pieces) for q in wanted)
+    if done.right and (result or all(operands)):
+        return Finding(Standing.GROUNDED, Kind.TOOL_MATCH if result else Kind.SYNTHESIS)
+    return Finding(Standing.UNGROUNDED if done.right else Standing.CONTRADICTED, Kind.INFERENCE)
+
+
+def _is_derived(said: str, groups: list[_Group], corpus: Corpus, language: str) -> bool | None:
+    """Whether the one amount of a sentence is the sum, or the difference, of those that the evidence has.
+
+    None where it is no such sentence, or where the evidence has not several amounts, or a total of its own.
+    """
+    folded = fold(said, language)
+    compared = compares(folded)
+    if compared is None and not is_total(folded):
+        return None
+    made = parts(without_reckoning(folded), language)
+    amounts = [(q, part) for part in made for q in part.quantities if q.raw is not None and q not in part.naming]
+    if len(amounts) != 1 or any(part.denied for part in made):
+        return None
+    claimed, part = amounts[0]
+    terms: frozenset[str] = frozenset().union(*(part.terms for group in groups for part in group.parts))
+    naming = [q for each in made for q in each.naming]
+    pieces = tuple(corpus.near(terms, naming, language))
+    found = [(piece, q) for piece in pieces if (q := _amount_of(claimed, part, piece)) is not None]
+    if len(found) < 2 or any(part.relations.total for piece, _ in found for part in piece.parts):
+        return None
+    known: frozenset[str] = frozenset().union(*(_known_words(_Group(made), piece) for piece, _ in found))
+    if not frozenset().union(*(each.content for each in made)) - _COUNTS <= known:
+        return False
+    if compared is None:
+        return adds_up(claimed, (q for _, q in found))
+    sides = [_side_of(text, found, language) for text in compared[:2]]
+    if len(sides[0]) != 1 or len(sides[1]) != 1:
+        return False
+    less, more = (sides[0][0], sides[1][0]) if compared[2] else (sides[1][0], sides[0][0])
+    return adds_up(more, (less, claimed))
+
+
+def _amount_of(claimed: Quantity, part: Part, piece: Piece) -> Quantity | None:
+    """The one amount of a piece that is of the kind of a claimed one, and of what it counts."""
+    nouns = {noun for q, noun in part.counted if q == claimed}
+    found = [
+        q
+        for other in piece.parts
+        for q in other.quantities
+        if q.raw is not None
+        and q not in other.naming
+        and q.kind == claimed.kind
+        and (q.kind or not nouns or nouns & (other.terms | {noun for _, noun in other.counted}))
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _side_of(text: str, found: Iterable[tuple[Piece, Quantity]], language: str) -> list[Quantity]:
+    """The amounts of what one side of a comparison names."""
+    sides = parts(text, language)
+    named = [q for side in sides for q in side.naming]
+    words: frozenset[str] = frozenset().union(*(side.names for side in sides))
+    if not named and not words:
+        words = frozenset().union(*(side.content for side in sides))
+    return [q for piece, q in found if words <= piece.terms and all(_is_present(n, piece) for n in named)]
 
 
 def _kind(groups: list[_Group], supports: list[Piece]) -> Kind:
@@ -164,17 +277,17 @@ def _kind(groups: list[_Group], supports: list[Piece]) -> Kind:
     return Kind.SPECIFIC_DATA if supports[0].record else Kind.TOOL_MATCH
 
 
-def names_of(claim: str) -> tuple[Quantity, ...]:
+def names_of(claim: str, language: str = ENGLISH) -> tuple[Quantity, ...]:
     """The identifiers, and numbers that name things, of a claim."""
-    return _Group(parts(claim)).naming if len(claim) <= _LONGEST else ()
+    return _Group(parts(claim, language)).naming if len(claim) <= _LONGEST else ()
 
 
 def _compare(
-    group: _Group, about: _Group, corpus: Corpus, overlap: float, earlier: tuple[Quantity, ...]
+    group: _Group, about: _Group, near: Iterable[Piece], overlap: float, earlier: tuple[Quantity, ...]
 ) -> tuple[Piece | None, Piece | None]:
     """A piece that says it of what the sentence is about, and one that says otherwise."""
     support = against = None
-    for piece in corpus.near(group.terms | about.names, (*group.quantities, *about.naming)):
+    for piece in near:
         said = _is_said_by(group, piece, overlap) if _speaks_of(about, piece) and _may_match(earlier, piece) else None
         if said is True:
             support = support or piece
@@ -228,11 +341,12 @@ def _is_said_by(group: _Group, piece: Piece, overlap: float) -> bool | None:
                 return None
             agrees = agrees and found
             matched += found
-    if any(_is_denied(part, piece) not in (None, part.denied) for part in group.parts):
+    if any(_is_denied(part, piece) not in (None, part.denied) or _is_opposed(part, piece) for part in group.parts):
         agrees = False
     if agrees:
         enough = hits + matched >= overlap * (len(words) + len(group.quantities))
-        return True if enough and all(_is_covered(part, known) for part in group.parts) else None
+        covered = enough and all(_is_covered(part, known) for part in group.parts)
+        return True if covered and not _is_twisted(group, piece) else None
     subject = words or group.terms
     return False if subject and len(subject & known) >= _SUBJECT * len(subject) else None
 
@@ -325,9 +439,69 @@ def _is_denied(part: Part, piece: Piece) -> bool | None:
     return any(denied for _, denied in found.values()) if found else None
 
 
+def _is_opposed(part: Part, piece: Piece) -> bool:
+    """Whether a piece says the opposite of a word: "failed" of what a part says succeeded."""
+    for term in part.stated:
+        found = [term in other.opposed for other in _nearest(part, [p for p in piece.parts if term in p.stated])]
+        if found and (term in part.opposed) not in found:
+            return True
+    return False
+
+
+def _nearest(part: Part, others: list[Part]) -> list[Part]:
+    """Of some parts of a piece those that speak most of what a part of a claim speaks of."""
+    scores = [_count_shared(part.terms, part.quantities, other) for other in others]
+    return [other for other, score in zip(others, scores, strict=True) if score == max(scores)]
+
+
+def _is_negated(word: str, known: frozenset[str]) -> bool:
+    """Whether a text has a word with a prefix that denies it, or without one: "connected" and "disconnected"."""
+    return any(
+        f"{prefix}{word}" in known or (word.startswith(prefix) and word[len(prefix) :] in known) for prefix in _NO
+    )
+
+
+def _is_turned(group: _Group, piece: Piece) -> bool:
+    whole = join(part.relations for part in piece.parts)
+    return any(is_turned(part.relations, whole) for part in group.parts)
+
+
+def _is_twisted(group: _Group, piece: Piece) -> bool:
+    """Whether a piece has the words of a claim, and says with them less, or the other way round."""
+    if _is_turned(group, piece):
+        return True
+    for part in group.parts:
+        found = _nearest(part, [other for other in piece.parts if other.terms & part.terms])
+        if found and all(_says_less(part, other) for other in found):
+            return True
+        if piece.record and _is_misplaced(part, piece):
+            return True
+    return False
+
+
+def _says_less(part: Part, other: Part) -> bool:
+    """Whether a part of a piece says less than a part of a claim with its words: "not all" is not "none"."""
+    weaker = part.denied and other.denied and other.relations.share == 3 != part.relations.share
+    return weaker or clash(part.relations, other.relations)
+
+
+def _is_misplaced(part: Part, piece: Piece) -> bool:
+    """Whether a record has a name of a claim under another key, and another name under the key of the claim."""
+    words = part.content - part.names
+    for name in part.names:
+        holding = [other for other in piece.parts if name in other.names]
+        if not holding or any((part.terms - part.names) & other.terms for other in holding):
+            continue
+        for word in words:
+            under = [other for other in piece.parts if word in other.terms]
+            if under and all(name not in other.terms and other.names - part.terms for other in under):
+                return True
+    return False
+
+
 def corrects(new: str, old: str) -> bool:
     """Whether a claim speaks of what another one spoke of, otherwise."""
-    one, other = _Group(parts(new)), _Group(parts(old))
+    one, other = (_Group(parts(text, language_of(text))) for text in (new, old))
     if not one.terms or not other.terms or one == other:
         return False
     return len(one.terms & other.terms) >= _SUBJECT * len(other.terms)

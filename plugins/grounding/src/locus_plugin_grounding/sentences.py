@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import re
+from typing import Final
+from unicodedata import east_asian_width
+
+from locus_plugin_grounding.facts import parts
+from locus_plugin_grounding.languages import language_of
 
 __all__ = ["claims_of", "sentences"]
 
 #: A claim has more characters than this.
 SHORTEST = 10
+#: A longer one is not taken apart to see whether it says anything.
+_LONGEST: Final = 2_000
 
 _END = re.compile(r"[.!?\u2026]+[\"'\u201d\u2019)\]]*(?=\s|$)|\n+|(?<=[\u3002\uff01\uff1f])")
 _ABBREVIATION = re.compile(
@@ -18,7 +25,12 @@ _ABBREVIATION = re.compile(
 _MARKS = re.compile(r"^(?:\s*(?:[-*\u2022>|]|#{1,6}|\d{1,3}[.)])(?=\s))+\s*")
 _COURTESY = re.compile(
     r"(?:let me know|feel free|i hope (?:this|that) helps|happy to help|thanks|thank you"
-    r"|you(?:'|\u2019)re welcome)\b[^\d]*$",
+    r"|you(?:'|\u2019)re welcome)\b[^\d:;]*$"
+    r"|(?:(?:hello|hi|hey|welcome|good (?:morning|afternoon|evening)|bonjour|merci|de rien|hola|gracias|de nada|hallo|danke"
+    r"|guten (?:tag|morgen|abend)|gern geschehen|bitte sch\u00f6n)\b|\u4f60\u597d|\u60a8\u597d|\u8c22\u8c22|\u4e0d\u5ba2\u6c14"
+    r"|\u4e0d\u7528\u8c22)[^\d:;]{0,24}$"
+    r"|i(?:'|\u2019| a)m (?:(?:your|an?|the) (?:[\w-]+ ){0,3}assistant|(?:here|happy|glad|ready|able) to (?:help|assist))\b[^\d:;]{0,40}$"
+    r"|i(?:(?:'|\u2019)d| would) be (?:happy|glad)\b[^\d:;]{0,60}$|i can (?:help|assist)\b[^\d:;]{0,30}$",
     re.IGNORECASE,
 )
 
@@ -56,8 +68,19 @@ def claims_of(text: str, *, plans: bool = True) -> tuple[str, ...]:
     return tuple(
         each
         for each in sentences(text)
-        if len(each) > SHORTEST
+        if _width(each) > SHORTEST
         and not each.rstrip("\"'\u201d\u2019)]*_ ").endswith(("?", ":"))
         and not _COURTESY.match(each)
         and (plans or not _PLAN.match(each))
+        and _says_something(each)
     )
+
+
+def _width(text: str) -> int:
+    """Characters, of which a wide one, such as Chinese has, is two: it says as much as several letters."""
+    return sum(2 if east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def _says_something(sentence: str) -> bool:
+    """Whether anything is left of a sentence without hedges and the words that carry no fact."""
+    return len(sentence) > _LONGEST or any(p.terms or p.quantities for p in parts(sentence, language_of(sentence)))

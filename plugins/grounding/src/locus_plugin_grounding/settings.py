@@ -11,8 +11,8 @@ from locus_kit.validators import integer, number, optional, seconds, zero_to_non
 
 __all__ = ["GroundingSettings", "Judge"]
 
-#: Who compares claims with evidence: rules, without a model call, or a model.
-Judge = Literal["rules", "model"]
+#: Who compares claims with evidence: rules, without a model call, a model, or rules and a model where these cannot tell.
+Judge = Literal["rules", "model", "both"]
 
 
 def _check_order(instance: GroundingSettings, _: Attribute[Any], value: Any) -> None:
@@ -25,9 +25,10 @@ class GroundingSettings:
     """When claims are scored, by whom, and what comes of it.
 
     Args:
-        judge: ``"rules"`` asks no model; ``"model"`` asks a model.
+        judge: ``"rules"`` asks no model; ``"model"`` asks a model about all claims in one call; ``"both"`` asks one
+            about each claim that the rules neither confirm nor refute.
         model: the judge, ``"provider:model"``; None = the agent's own model. Naming one does not choose it:
-            ``judge = "model"`` does.
+            ``judge`` does.
         typed: partition the claims into grounded, ungrounded, contradicted and complementary (see `typed_score`),
             with three answers in place of two.
         proceed: of the typed form: the score from which an answer is accepted.
@@ -51,7 +52,7 @@ class GroundingSettings:
         ValueError: a number is out of range.
     """
 
-    judge: Judge = field(default="rules", validator=in_(("rules", "model")))
+    judge: Judge = field(default="rules", validator=in_(("rules", "model", "both")))
     model: str | None = None
     typed: bool = False
     proceed: float = field(default=0.8, validator=number(0, 1))
@@ -61,7 +62,7 @@ class GroundingSettings:
     answers: bool = True
     require_evidence: bool = True
     revisions: int = field(default=2, validator=integer(0))
-    overlap: float = field(default=0.75, validator=number(0.5, 1))
+    overlap: float = field(default=1.0, validator=number(0.5, 1))
     timeout: float | None = field(default=60.0, validator=optional(seconds))
     max_tokens: int | None = field(default=None, validator=optional(integer(1)))
     max_claims: int = field(default=50, validator=integer(1))

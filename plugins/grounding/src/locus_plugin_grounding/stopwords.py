@@ -15,8 +15,8 @@ accord answer each come comes coming consist contain contains containing compris
 exists find finding found give gives given include includes included including indicate indicates
 indicated info information know known list lists listed mention mentioned note noted number numbers
 provide provides provided query record recorded records report reported reports respond response
-say says search see show showed showing shown shows state stated states status successfully system tool
-already exactly following overall respectively
+go goes say says search see show showed showing shown shows state stated states status successfully system tool
+already exactly following overall respectively consisting consists
 """
 #: They say that something is so, and nothing about it.
 FRAME: Final = frozenset(_FRAME_WORDS.split())
@@ -26,14 +26,14 @@ VALUE: Final[dict[str, str]] = {
     for kind, words in {
         "money": "charge charged charges cost costing costs fee price priced prices pricing worth",
         "date": "date dated dates day",
-        "time": "clock duration last lasted lasts lasting long take takes time took",
+        "time": "clock duration last lasted lasts lasting take takes time took",
         "mass": "heavy mass weigh weighed weighing weighs weight",
         "length": "deep depth distance far height high length measure measures size tall wide width",
         "heat": "cold degree degrees hot temperature warm",
         "share": "pct percent percentage rate share",
         "count": "available count item items piece pieces qty quantity remain remaining remains stock units",
         "name": "code id identifier key no ref reference",
-        "": "amount amounts equal equals figure result total totaled totalled totalling totals unit value values",
+        "": "long amount amounts equal equals figure result total totaled totalled totalling totals unit value values",
     }.items()
     for word in words.split()
 }

@@ -1,0 +1,174 @@
+"""What a claim must not change of its evidence, in five languages, and what it may."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from locus_plugin_grounding import GroundingEvaluator, claims_of
+from locus_plugin_grounding.evidence import Corpus
+from locus_plugin_grounding.languages import fold, language_of
+from locus_plugin_grounding.rules import Standing, find
+
+BOOKING = '{"guest": "Ann", "check_in": "2026-05-09", "check_out": "2026-05-12"}'
+TRANSFER = '{"sender": "Ben", "receiver": "Anna", "amount_eur": 50}'
+PLATES = '[{"item": "mug", "price_usd": 12}, {"item": "plate", "price_usd": 18}]'
+
+
+def standing(claim: str, evidence: str) -> Standing:
+    corpus = Corpus()
+    corpus.add(evidence)
+    return find(claim, corpus).standing
+
+
+@pytest.mark.parametrize(
+    ("claim", "evidence"),
+    [
+        # two denials are not none
+        ("The payment succeeded and the card was accepted.", "Payment failed: card declined."),
+        ("The payment succeeded and the card was accepted.", "Payment failed card declined"),
+        ("The order was confirmed and the seat was booked.", "Order not confirmed: seat not booked."),
+        ("Neither the fuse nor the relay is broken.", "The fuse is broken and the relay is broken."),
+        ("Nobody denied the charge.", "Everybody denied the charge."),
+        ("No tests passed.", "Not all tests passed."),
+        ("The cable is connected to the router.", "The cable is disconnected from the router."),
+        # one wrong word of content
+        ("The parcel was delivered by DHL.", "The parcel was shipped with DHL."),
+        ("The tumour is malignant.", "Pathology report: the tumour is benign."),
+        ("The court dismissed the appeal on Tuesday.", "The court allowed the appeal on Tuesday."),
+        # names: addresses, paths, letters
+        ("I sent it to ann.lee@acme.com.", "Sent to ann.lee@acme.org"),
+        ("The log is in /var/log/app/error.log.", "log: /var/log/app/access.log"),
+        ("The file is C:\\tmp\\a.txt.", "file: C:\\tmp\\b.txt"),
+        ("The page is https://acme.dev/a.", '{"page": "https://acme.dev/b"}'),
+        ("The train leaves from platform B.", "The train leaves from platform D."),
+        ("The grade of Ruiz is A.", '{"name": "Ruiz", "grade": "C"}'),
+        # who does it to whom
+        ("The flight goes from Oslo to Rome.", "The flight goes from Rome to Oslo."),
+        ("The flight goes from Oslo to Rome.", '{"flight": "X", "from": "Rome", "to": "Oslo"}'),
+        ("Anna sent 50 euros to Ben.", TRANSFER),
+        ("Check-in is on 12 May and check-out on 9 May.", BOOKING),
+        ("Tesla sued Rivian.", "Rivian sued Tesla."),
+        ("The pickup is in Ghent and the drop-off in Namur.", '{"pick_up": "Namur", "drop_off": "Ghent"}'),
+        # of how many, how surely, and when
+        ("All tests passed.", "Some tests passed."),
+        ("Every room has a balcony.", "Most rooms have a balcony."),
+        ("Only Ann agreed.", "Ann and Lee agreed."),
+        ("The flight was cancelled.", "The flight may be cancelled."),
+        ("The flight was cancelled.", "The flight will be cancelled."),
+        ("The committee must approve the plan.", "The committee can approve the plan."),
+        ("Ms. Ito is the head of sales.", "Ms. Ito was the head of sales until 2020."),
+        # numbers
+        ("Both items together cost 32 dollars.", PLATES),
+        ("The desk is 40 euros more expensive than the bed.", '{"desk": "160 EUR", "bed": "200 EUR"}'),
+        # other languages
+        ("Das Paket wurde zugestellt.", "Das Paket wurde nicht zugestellt."),
+        ("Die Zahlung war erfolgreich.", "Zahlung fehlgeschlagen: Karte abgelehnt."),
+        ("Der Zug fährt von Bonn nach Ulm.", "Der Zug fährt von Ulm nach Bonn."),
+        ("Das Seil ist 2,5 Meter lang.", "Das Seil ist 25 Meter lang."),
+        ("Le colis est arrivé.", "Le colis n'est pas arrivé."),
+        ("Le chien mange de la viande.", "Le chien ne mange plus de viande."),
+        ("Le train est annulé.", "Le train pourrait être annulé."),
+        ("El pago fue aceptado.", "El pago no fue aceptado."),
+        ("El banco cerró la sucursal.", "El banco cerrará la sucursal."),
+        ("付款已经成功，订单已确认。", "付款没有成功，订单未确认。"),
+        ("这班火车从北京开往上海。", "火车从上海开往北京。"),
+        ("张三把自行车卖给了李四。", "李四把自行车卖给了张三。"),
+        ("所有的文件都已经复制完成。", "部分文件已经复制完成。"),
+    ],
+)
+def test_what_is_changed_is_not_grounded(claim: str, evidence: str) -> None:
+    assert standing(claim, evidence) not in (Standing.GROUNDED, Standing.COMPLEMENTARY)
+    assert standing(claim, claim) in (Standing.GROUNDED, Standing.COMPLEMENTARY), "it would confirm nothing at all"
+
+
+@pytest.mark.parametrize(
+    ("claim", "evidence"),
+    [
+        ("The payment failed because the card was declined.", "Payment failed: card declined."),
+        ("It is not true that the upload failed.", "The upload did not fail."),
+        ("I sent it to ann.lee@acme.org.", "Sent to ann.lee@acme.org"),
+        ("The log file is /var/log/app/access.log.", "log file: /var/log/app/access.log"),
+        ("The train leaves from platform D.", "The train leaves from platform D at noon."),
+        ("The flight goes from Rome to Oslo.", '{"flight": "X", "from": "Rome", "to": "Oslo"}'),
+        ("Ben sent 50 euros to Anna.", TRANSFER),
+        ("Check-in is on 9 May and check-out on 12 May.", BOOKING),
+        ("Rivian was sued by Tesla.", "Tesla sued Rivian."),
+        ("The flight might be cancelled.", "The flight may be cancelled."),
+        ("Some rooms have a balcony.", "Most rooms have a balcony."),
+        ("1234 * 5678 is 7006652.", "7006652"),
+        ("1234 times 5678 is 7,006,652.", '{"expression": "1234 * 5678", "value": 7006652}'),
+        ("Both items together cost 30 dollars.", PLATES),
+        ("The desk is 40 euros cheaper than the bed.", '{"desk": {"name": "desk", "price": "160 EUR"}, "bed": '
+         '{"name": "bed", "price": "200 EUR"}}'),
+        ("Sorry: the printer is out of paper.", '{"printer": "out of paper"}'),
+        ("I believe the meeting is in room 204.", "The meeting is in room 204."),
+        ("As far as I know, the meeting is in room 204.", "The meeting is in room 204."),
+        ("Der Termin ist am 3. März 2026.", '{"termin": "2026-03-03"}'),
+        ("Das Seil ist 2,5 Meter lang.", '{"seil_länge_m": 2.5}'),
+        ("Ich glaube, die Sitzung ist im Raum 12.", "Die Sitzung ist im Raum 12."),
+        ("Il n'y a aucune place libre.", "Aucune place libre."),
+        ("La réunion est le 14 juin 2026.", '{"réunion": "2026-06-14"}'),
+        ("No hay mesas libres.", "No quedan mesas libres."),
+        ("El curso empieza el 5 de octubre de 2026.", '{"curso_empieza": "2026-10-05"}'),
+        ("这张机票的价格是 680 元。", "机票价格：680 元"),
+        ("抱歉，这家餐厅今天已经订满了。", "餐厅今天已经订满。"),
+        ("考试时间是 7 月 4 日上午。", '{"考试时间": "2026-07-04 上午"}'),
+    ],
+)  # fmt: skip
+def test_what_is_said_otherwise_is_grounded(claim: str, evidence: str) -> None:
+    assert standing(claim, evidence) is Standing.GROUNDED
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("The parcel has arrived.", "en"),
+        ("Das Paket ist angekommen.", "de"),
+        ("Le colis est arrivé.", "fr"),
+        ("El paquete ha llegado.", "es"),
+        ("包裹已经到了。", "zh"),
+        ("XK-2219", "en"),
+    ],
+)
+def test_a_language_is_told_by_its_small_words(text: str, language: str) -> None:
+    assert language_of(text) == language
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(st.text(max_size=80), st.sampled_from(["en", "de", "fr", "es", "zh"]))
+def test_no_text_breaks_the_folding(text: str, language: str) -> None:
+    assert isinstance(fold(text, language), str)
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(st.integers(-999, 999), st.integers(-999, 999), st.sampled_from("+-*"), st.integers(-3, 3))
+def test_only_the_right_result_is_grounded(a: int, b: int, sign: str, off: int) -> None:
+    value = {"+": a + b, "-": a - b, "*": a * b}[sign]
+    found = standing(f"{a} {sign} {b} = {value + off}.", f"The result is {value}.")
+    assert (found is Standing.GROUNDED) == (off == 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Hello! I am your assistant.",
+        "I think so, sorry.",
+        "I'd be happy to help with that.",
+        "I can help you with that.",
+        "Bonjour, je vous remercie.",
+        "不客气，很高兴为您服务。",
+    ],
+)
+def test_courtesy_claims_nothing(text: str) -> None:
+    assert claims_of(text) == ()
+    assert GroundingEvaluator().evaluate(text, ["The meeting is in room 204."]).reason == "no claims"
+
+
+def test_a_wrong_calculation_is_not_confirmed_by_its_operands() -> None:
+    assert standing("1234 * 5678 is 7006562.", "1234 * 5678 is 7006652.") is Standing.CONTRADICTED
+
+
+def test_a_short_sentence_of_wide_characters_is_a_claim() -> None:
+    assert claims_of("会议在三楼举行。") == ("会议在三楼举行。",)
