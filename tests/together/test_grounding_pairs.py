@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from contrib.bench.grounding.pairs import LANGUAGES, PHENOMENA, SETS, read
+
+from locus_plugin_grounding import GroundingEvaluator
 
 
 def test_the_pairs_cover_languages_and_phenomena() -> None:
@@ -21,3 +24,12 @@ def test_the_pairs_cover_languages_and_phenomena() -> None:
 def test_no_pair_is_in_both_sets_or_twice() -> None:
     every = [(pair.claim, pair.evidence) for name in SETS for pair in read(name)]
     assert len(set(every)) == len(every)
+
+
+@pytest.mark.parametrize("name", ["development", "held_out"])
+def test_the_rules_judge_most_pairs_rightly_and_take_no_denial_for_grounded(name: str) -> None:
+    evaluator = GroundingEvaluator()
+    said = [(pair, not evaluator.evaluate([pair.claim], [pair.evidence]).ungrounded_claims) for pair in read(name)]
+    assert sum(grounded == pair.grounded for pair, grounded in said) >= 0.78 * len(said)
+    denials = [pair for pair, grounded in said if "negation" in pair.phenomenon and grounded and not pair.grounded]
+    assert denials == []

@@ -3,8 +3,8 @@
     python -m contrib.bench.grounding
     python -m contrib.bench.grounding --model llamacpp:qwen2.5-coder-1.5b --answers /tmp/answers.json
 
-The first needs no model. The second asks one, about each claim that the rules leave open, and keeps its answers in a file, so
-that a run that was interrupted goes on; `--alone` also asks it about every claim, without rules.
+The first needs no model. The second asks one, about each claim that the rules leave open, and keeps its answers in a
+file, so that a run that was interrupted goes on; `--alone` also asks it about every claim, without rules.
 """
 
 from __future__ import annotations

@@ -128,6 +128,18 @@ async def test_without_any_tool_result_nothing_is_grounded_unless_that_is_not_as
     assert (result.reports["grounding"].verdict, result.reports["grounding"].passes) == ("no evidence", 0)
 
 
+async def test_a_run_without_tools_is_not_judged() -> None:
+    made = Agent(ScriptedModel(BAD), catalogue=INSTALLED, grounding=True)
+    run = made.run("Tell me something.")
+    assert passes(await events_of(run)) == []
+    assert (run.result.text, run.result.reports["grounding"].verdict) == (BAD, "no evidence")
+
+
+async def test_an_answer_that_only_greets_is_not_sent_back() -> None:
+    result = await agent("Hello! I am your assistant. I can help you with that.", grounding=True).run("Hi!")
+    assert (result.reports["grounding"].verdict, result.reports["grounding"].revisions) == ("no claims", 0)
+
+
 async def test_what_tools_said_in_earlier_turns_is_evidence() -> None:
     made = agent(LOOK, GOOD, GOOD, grounding=True, checkpointer=MemoryStore())
     await made.run("How many?", thread_id="t")

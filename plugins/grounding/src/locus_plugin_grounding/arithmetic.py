@@ -80,8 +80,8 @@ def calculation_in(text: str) -> Calculation | None:
         context.prec = 40
         try:
             value = _reckon(numbers, pieces[1::2])
-            digits = claimed.as_tuple().exponent
-            right = value == claimed or (digits < 0 and round(value, -int(digits)) == claimed)
+            digits = int(claimed.as_tuple().exponent)
+            right = value == claimed or (digits < 0 and round(value, -digits) == claimed)
         except (DivisionByZero, InvalidOperation, Overflow):
             return None
     rest = f"{text[: found.start()]} {found['result']} {text[found.end() :]}"
@@ -108,7 +108,7 @@ def is_total(text: str) -> bool:
 
 
 def compares(text: str) -> tuple[str, str, bool] | None:
-    """The two sides of a comparison, and whether the first has less; None if there is none."""
+    """The two sides of a comparison, and whether the first has less; None for a text without one."""
     found = _COMPARED.search(text)
     return None if found is None else (text[: found.start()], text[found.end() :], found["less"] is not None)
 

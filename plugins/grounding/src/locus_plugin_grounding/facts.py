@@ -32,7 +32,12 @@ probably possibly perhaps maybe apparently possible most mostly several few some
 completely fully together altogether combined going shall everyone everybody everything majority usually sorry apologies
 """
 _STOPWORDS: Final = frozenset(_SMALL_WORDS.split())
-_NO = "no not never none neither nor cannot without nothing nobody lacks lack false null"
+_NO = """
+no not never none neither nor cannot without nothing nobody
+nowhere noone
+exclude excludes excluded excluding omit omits omitted unknown missing absent
+hardly barely scarcely lacks lack lacking false null
+"""
 _DENIALS: Final = frozenset(_NO.split())
 _UP: Final = ("increase", "increased", "increases", "grew", "grows", "rose", "rises")
 _DOWN: Final = ("decrease", "decreased", "decreases", "shrank", "shrinks", "fell", "falls", "drop", "dropped", "drops")
@@ -67,7 +72,7 @@ _OPPOSITES: Final = {
 #: The words that these are the opposites of.
 _AFFIRMED: Final = frozenset(_OPPOSITES.values())
 _POSITIVE: Final = frozenset(("success", "successful", "succeeded", "succeeds", *_UP))
-#: Stands for "it is not true that", which is no denial beside another one but turns it.
+#: Stands for "it is not true that", which turns a denial into its opposite.
 _UNTRUE: Final = "\ue002"
 #: Courtesy and hedges say nothing about the world.
 _HEDGES: Final = (
@@ -92,7 +97,12 @@ _PHRASES: Final = tuple(
         (r"\bpick(?:s|ed|ing)?[ -]up\b", "pickup"),
         (r"\bdrop(?:s|ped|ping)?[ -]off\b", "dropoff"),
         (r"\b(?:out of|no longer in)\s+stock\b|\bsold[ -]out\b", "not in stock"),
-        (r"\b(?:fail(?:s|ed)?|unable|refuse[sd]?|failure)\s+to\b", "not"),
+        (
+            r"\b(?:fail(?:s|ed)?|unable|refuse[sd]?|failure|forg[eo]ts?|forgotten|neglect(?:s|ed)?|decline[sd]?|omit(?:s|ted)?"
+            r"|(?:has|have|had|is|are) yet)\s+to\b",
+            "not",
+        ),
+        (r"\bfar from\b|\b(?:stop(?:s|ped)?|quit|cease[sd]?|avoid(?:s|ed)?)\s+(?=\w+ing\b)", "not "),
         (r"\bleft(?=\s*(?:[.!,;]|$|in stock\b))", "remaining"),
         (r"\b(?:apiece|per (?:piece|unit|item))\b", "each"),
         (r"\bnot? (?:more|later) than\b", "at most"),
@@ -270,7 +280,7 @@ def parts(text: str, language: str = ENGLISH) -> tuple[Part, ...]:
         held.append(found[0])
         return f" \ue000{len(held) - 1}\ue001 "
 
-    # An address is one name, whatever stands in it: it is put aside while the rest is folded and cut.
+    # An address is one name: it is put aside while the rest is folded and cut.
     folded = _fold(ADDRESS.sub(hold, _HOLDING.sub(" ", text)), language)
     cut = (each for part in _CUT.split(folded) for each in _cut_at_colon(part))
     made = (_part(_HELD.sub(lambda found: held[int(found[1])], each), language) for each in cut)

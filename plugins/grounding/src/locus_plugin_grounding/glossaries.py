@@ -39,7 +39,9 @@ GERMAN = _read(
     : beträgt betragen lautet lauten liegt gibt steht stehen liegen befindet befinden diese dieser dieses diesen
     : diesem welche welcher
     : ja unser unsere ihnen laut gemäß nun also dort hier wobei
-    not: nicht kein keine keinen keinem keiner keines nie niemals niemand nichts weder
+    not: nicht kein keine keinen keinem keiner keines nie niemals niemand niemanden niemandem
+    not: nichts nirgends nirgendwo weder
+    not: keinerlei keinesfalls keineswegs mitnichten kaum
     without: ohne
     and: und sowie
     but: aber jedoch sondern während obwohl
@@ -119,7 +121,8 @@ FRENCH = _read(
     : y que qui quoi dont où déjà encore actuellement maintenant très aussi ainsi comme si l d s j m t c qu
     : s'il oui
     : trouve situe ici là toujours
-    not: ne n pas jamais aucun aucune rien ni personne
+    not: ne n pas jamais aucun aucune aucuns aucunes nul nulle nuls nulles rien ni personne
+    not: non guère nullement aucunement
     without: sans
     and: et
     but: mais tandis alors cependant bien
@@ -195,7 +198,7 @@ SPANISH = _read(
     : todavía aún
     : ahora actualmente muy también así como si sí esto este esta estos estas ese esa eso yo usted él ella ellos
     : encuentra aquí allí y/o
-    not: no ni nunca jamás ningún ninguna ninguno nadie nada tampoco
+    not: no ni nunca jamás ningún ninguna ninguno nadie nada tampoco ningunos ningunas apenas
     without: sin
     and: y e
     but: pero sino mientras aunque
@@ -271,7 +274,7 @@ CHINESE = _read(
     : 件 座 班 趟 套 间 条 只 辆 次 所 请 很抱歉 抱歉 对不起 很遗憾 遗憾 不好意思 我认为 我觉得 我想
     : 据我所知 还 也 共 号 到了
     : 其 该 此 为 而 则 正在 大约 左右 进行 里 内 把
-    not: 不 没有 没 未 无 并非 尚未 从未
+    not: 不 没有 没 未 无 并非 尚未 从未 毫无 莫 勿 并未 并没 并没有 从不 不曾 未曾
     all: 所有 全部 全体 每个 每 一切 总是 始终 都
     most: 大多数 大部分 多数
     some: 部分 一些 有些 几个 若干 有时

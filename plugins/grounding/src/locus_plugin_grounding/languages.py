@@ -35,12 +35,13 @@ ENGLISH: Final = "en"
 
 @frozen
 class _Language:
-    """How a language is told, folded and stemmed.
+    """How to recognize a language, fold it and stem its words.
 
     Args:
         words: by their English ones, ``""`` for what carries no fact.
         months: from the first to the twelfth, as a pattern each.
-        tell: words and letters that tell it from the others.
+        tell: words that set it apart from the others.
+        letters: letters that do.
         phrases: patterns, and what they become, before words are looked at.
         stemmer: the name of Snowball's algorithm; none for Chinese.
     """
@@ -90,12 +91,13 @@ _LANGUAGES: Final[dict[str, _Language]] = {
             (r"\bil n['\u2019]est pas vrai qu(?:e|['\u2019])", "not "),
             (r"\b(?:d[ée]sol[ée]e?|malheureusement|h[ée]las|pardon|excusez-moi|bonne nouvelle)\b", " "),
             (
-                r"\bje (?:crois|pense|suppose)(?: qu(?:e\b|['\u2019]))?|\b[àa] ma connaissance\b|\bautant que je sache\b",
+                r"\bje (?:crois|pense|suppose)(?: qu(?:e\b|['\u2019]))?|\b[àa] ma connaissance\b"
+                r"|\bautant que je sache\b",
                 " ",
             ),
             (r"\bn['\u2019]", "not "),
-            (r"\bnot?\b(.{1,30}?)\bplus\b", r"not \1"),
-            (r"\bne\b(.{1,30}?)\bplus\b", r"not \1"),
+            (r"\bnot\b(.{1,30}?)\b(?:plus|point)\b", r"not \1"),
+            (r"\bne\b(.{1,30}?)\b(?:plus|point)\b", r"not \1"),
             (r"\b(?:[ldsjmtc]|qu|jusqu)['\u2019]", " "),
             (r"\b(\d{1,2}) ?h ?(\d{2})\b", r"\1:\2"),
             (r"\b(\d{1,2}) ?h(?:eures)?\b(?=\W*$)", r"\1:00"),

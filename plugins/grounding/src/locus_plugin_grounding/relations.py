@@ -1,6 +1,6 @@
 """What the small words of a sentence say: how certain it is, of how many it holds, who does it to whom, and since when.
 
-These words are no content, so the comparison of words passes them over. Here a claim may say no more than its evidence:
+The comparison of words of content passes over these words. Here a claim may say no more than its evidence:
 "was cancelled" is not "may be cancelled", "all" is not "most", "from Rome to Oslo" is not "from Oslo to Rome".
 """
 
@@ -23,8 +23,10 @@ _MAY = re.compile(
 )
 _SHOULD = re.compile(r"\b(?:should|must|ought|supposed to|has to|have to|needs? to|required to)\b", re.IGNORECASE)
 _WILL = re.compile(
-    r"\b(?:will|shall|going to|about to|plan(?:s|ned|ning)? to|intends? to|expected to|scheduled to|due to be"
-    r"|set to|\w+['\u2019]ll)\b",
+    r"\b(?:will|shall|about to|due to be|set to"
+    r"|(?:going|plan(?:s|ned|ning)?|intend(?:s|ed)?|expect(?:s|ed)?|schedul(?:es|ed)|tr(?:y|ies|ied)|attempt(?:s|ed)?"
+    r"|want(?:s|ed)?|hop(?:es|ed)|agree[sd]?|promise[sd]?|threaten(?:s|ed)?|offer(?:s|ed)?|decide[sd]?|ask(?:s|ed)?) to"
+    r"|\w+['\u2019]ll)\b",
     re.IGNORECASE,
 )
 _MOST = re.compile(
@@ -35,7 +37,7 @@ _SOME = re.compile(
     re.IGNORECASE,
 )
 _ALL = re.compile(
-    r"\b(?:all(?! right| but)|every|everyone|everybody|everything|always|both|entire|entirely|whole|completely|fully|100 ?%"
+    r"\b(?:all(?! right| but)|every|everyone|everybody|everything|always|both|entire|entirely|whole|completely|fully"
     r"|each(?=\s+[^\W\d_]))\b",
     re.IGNORECASE,
 )
@@ -76,6 +78,15 @@ a an the of in on at for with by from to le la les un une el los las der die das
 _ARTICLES: Final = frozenset(_ARTICLES_WORDS.split())
 #: Signs of a verb with two sides, for which the order says who does it to whom.
 _TWO_SIDED = re.compile("借|给|欠|送|卖|打 ?败|击 ?败|战 ?胜|赢|输|买|告|雇|杀|爱|教")
+_POLE_PAIRS = (
+    "on off|up down|in out|before after|above below|over under|more less|more fewer|most least|first last|into out"
+    "|with without|inside outside|early late|earlier later|next previous"
+)
+#: Small words by their opposites.
+_POLES: Final[dict[str, set[str]]] = {}
+for _one, _other in (pair.split() for pair in _POLE_PAIRS.split("|")):
+    _POLES.setdefault(_one, set()).add(_other)
+    _POLES.setdefault(_other, set()).add(_one)
 _MOST_TOKENS: Final = 400
 
 
@@ -93,6 +104,7 @@ class Relations:
         order: names, as they follow each other.
         passive: whether the first of them has it done to it.
         total: whether it says what several things come to.
+        poles: those of its words that have an opposite: on and off, before and after.
     """
 
     force: str = ""
@@ -104,6 +116,7 @@ class Relations:
     order: tuple[str, ...] = ()
     passive: bool = False
     total: bool = False
+    poles: frozenset[str] = frozenset()
 
 
 NONE: Final = Relations()
@@ -122,8 +135,11 @@ def relations_of(text: str, language: str) -> Relations:
         source = frozenset((names[0],)) - target
     force = "may" if _MAY.search(text) else "should" if _SHOULD.search(text) else "will" if _WILL.search(text) else ""
     share = 2 if _MOST.search(text) else 3 if _ALL.search(text) else 1 if _SOME.search(text) else 0
+    poles = frozenset(word for token in tokens if (word := token.casefold()) in _POLES)
     tense = "was" if _WAS.search(text) else "is" if _IS.search(text) else ""
-    return Relations(force, share, bool(_ONLY.search(text)), tense, source, target, names, passive, is_total(text))
+    return Relations(
+        force, share, bool(_ONLY.search(text)), tense, source, target, names, passive, is_total(text), poles
+    )
 
 
 def _is_first(name: str, tokens: list[str]) -> bool:
@@ -150,7 +166,7 @@ def _sides(tokens: list[str]) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _names(tokens: list[str], language: str, text: str) -> tuple[str, ...]:
-    """Names in the order in which they stand; of Chinese with a verb that has two sides, every sign."""
+    """Names in their order; in Chinese, with a verb that has two sides, every character."""
     if language == "zh":
         return tuple(tokens) if _TWO_SIDED.search(text) else ()
     found: list[str] = []
@@ -184,6 +200,7 @@ def clash(claim: Relations, found: Relations) -> bool:
         or (claim.share == 1 and found.share == 0 and found.only)
         or (claim.only and not found.only)
         or (claim.tense == "is" and found.tense == "was")
+        or any(_POLES[word] & (found.poles - claim.poles) for word in claim.poles - found.poles)
         or is_turned(claim, found)
     )
 

@@ -215,7 +215,7 @@ def _find_calculation(said: str, corpus: Corpus, language: str) -> Finding | Non
 def _is_derived(said: str, groups: list[_Group], corpus: Corpus, language: str) -> bool | None:
     """Whether the one amount of a sentence is the sum, or the difference, of those that the evidence has.
 
-    None where it is no such sentence, or where the evidence has not several amounts, or a total of its own.
+    None for any other sentence, and where the evidence has fewer than two amounts, or a total of its own.
     """
     folded = fold(said, language)
     compared = compares(folded)

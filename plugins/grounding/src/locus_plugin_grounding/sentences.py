@@ -26,10 +26,11 @@ _MARKS = re.compile(r"^(?:\s*(?:[-*\u2022>|]|#{1,6}|\d{1,3}[.)])(?=\s))+\s*")
 _COURTESY = re.compile(
     r"(?:let me know|feel free|i hope (?:this|that) helps|happy to help|thanks|thank you"
     r"|you(?:'|\u2019)re welcome)\b[^\d:;]*$"
-    r"|(?:(?:hello|hi|hey|welcome|good (?:morning|afternoon|evening)|bonjour|merci|de rien|hola|gracias|de nada|hallo|danke"
-    r"|guten (?:tag|morgen|abend)|gern geschehen|bitte sch\u00f6n)\b|\u4f60\u597d|\u60a8\u597d|\u8c22\u8c22|\u4e0d\u5ba2\u6c14"
-    r"|\u4e0d\u7528\u8c22)[^\d:;]{0,24}$"
-    r"|i(?:'|\u2019| a)m (?:(?:your|an?|the) (?:[\w-]+ ){0,3}assistant|(?:here|happy|glad|ready|able) to (?:help|assist))\b[^\d:;]{0,40}$"
+    r"|(?:(?:hello|hi|hey|welcome|good (?:morning|afternoon|evening)|bonjour|merci|de rien|hola|gracias|de nada|hallo"
+    r"|danke|guten (?:tag|morgen|abend)|gern geschehen|bitte sch\u00f6n)\b|\u4f60\u597d|\u60a8\u597d|\u8c22\u8c22"
+    r"|\u4e0d\u5ba2\u6c14|\u4e0d\u7528\u8c22)[^\d:;]{0,24}$"
+    r"|i(?:'|\u2019| a)m (?:(?:your|an?|the) (?:[\w-]+ ){0,3}assistant|(?:here|happy|glad|ready|able) to"
+    r" (?:help|assist))\b[^\d:;]{0,40}$"
     r"|i(?:(?:'|\u2019)d| would) be (?:happy|glad)\b[^\d:;]{0,60}$|i can (?:help|assist)\b[^\d:;]{0,30}$",
     re.IGNORECASE,
 )

@@ -11,7 +11,7 @@ from locus_kit.validators import integer, number, optional, seconds, zero_to_non
 
 __all__ = ["GroundingSettings", "Judge"]
 
-#: Who compares claims with evidence: rules, without a model call, a model, or rules and a model where these cannot tell.
+#: Who compares claims with evidence: rules, without a model call, a model, or both, where the rules cannot tell.
 Judge = Literal["rules", "model", "both"]
 
 
