@@ -14,7 +14,6 @@ import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import anyio
 
@@ -27,6 +26,9 @@ from locus_plugin_sqlite import SqliteStore
 #: Effects that must not happen twice without a person's word -> the node whose question the word answers, or "".
 ONCE = {"plan": "plan", "side": "side", "pay": "check", "inner": "inner", "deep": "inner2", "send": "", "loop": "loop"}
 TIMES = {"loop": 2}
+
+#: How often a person answers one process; more than a run asks.
+MOST_ANSWERS = 20
 
 
 class Told:
@@ -139,7 +141,9 @@ async def go(folder: Path, sync: Any, effect: str) -> dict[str, Any]:
         result = await (
             app.run({"log": ["in"]}, thread_id="t", request_id="only") if known is None else app.resume("t")
         )
-        while result.interrupts:
+        for _ in range(MOST_ANSWERS):
+            if not result.interrupts:
+                break
             answers = {}
             for asked in result.interrupts:
                 is_unknown = "Has it happened?" in asked.question
@@ -203,7 +207,7 @@ def main(folder: Path, sync: str, control: str, stride: int) -> None:
 
         def renamed(self: Any, task: int, due: Any) -> Any:
             made = entry(self, task, due)
-            made.step_id = made.step_id.inner("node", name=uuid4().hex)
+            made.step_id = made.step_id.inner("node", name=str(os.getpid()))
             return made
 
         superstep._SuperStep._entry = renamed  # type: ignore[method-assign]
