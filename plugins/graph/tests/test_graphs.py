@@ -9,8 +9,8 @@ from typing import Annotated, Any, TypedDict
 import anyio
 import pytest
 
-from locus import Agent, AgentResult, Budget, Cancel, Hook, TokenLimit, tool
-from locus.core.errors import InputError, StepMismatch
+from locus import Agent, AgentResult, Budget, Cancel, Hook, MaxIterations, TokenLimit, tool
+from locus.core.errors import InputError, OutcomeUnknown, StepMismatch
 from locus.core.messages import Message
 from locus.journal import MemoryStore
 from locus_plugin_graph import END, START, Command, ConflictingUpdate, NodeContext, NodeError, Send, StateGraph
@@ -369,6 +369,32 @@ async def test_a_frontier_with_a_node_that_is_gone_is_a_mismatch_that_names_it()
     assert (await line(first, ask, checkpointer=store).resume("t")).stop_reason == "GraphEnd"
 
 
+@pytest.mark.parametrize(
+    ("answer", "reason", "values"),
+    [("run again", "GraphEnd", {"paid": 1, "after": 1}), ("skip", "GraphEnd", {"after": 1}), ("stop", "NodeError", {})],
+)
+async def test_a_person_decides_about_a_node_whose_outcome_is_unknown(answer: str, reason: str, values: Any) -> None:
+    entered: list[int] = []
+
+    async def pay(values: dict[str, Any]) -> dict[str, Any]:
+        entered.append(1)
+        if len(entered) == 1:
+            raise OutcomeUnknown("the charge")
+        return {"paid": 1}
+
+    async def after(values: dict[str, Any]) -> dict[str, Any]:
+        return {"after": 1}
+
+    app = line(pay, after, checkpointer=MemoryStore())
+    asked = await app.run(thread_id="t")
+    assert [str(option) for option in asked.interrupts[0].options] == ["run again", "skip", "stop"]
+
+    result = await app.resume("t", answer)
+
+    assert (result.stop_reason, result.values, result.is_open) == (reason, values, False)
+    assert len(entered) == (2 if answer == "run again" else 1)
+
+
 # -- agents and graphs in nodes ------------------------------------------------------------------------
 
 
@@ -476,6 +502,7 @@ async def test_a_graph_has_a_history_and_is_forked_replayed_and_asked_what_if() 
     fork = await app.fork("t", at=3)
     assert (await app.resume(fork)).values["sum"] == 3
     assert (await app.diff("t", fork)) is not None
+    assert "would have stopped" in str(await app.what_if("t", termination=MaxIterations(1)))
 
 
 def test_a_drawing_shows_what_ran_and_what_is_next() -> None:
