@@ -53,6 +53,19 @@ async def test_a_tool_that_panics_stops_neither_its_siblings_nor_the_run(mode: A
 
 
 @pytest.mark.anyio
+async def test_a_synchronous_body_that_raises_generator_exit_has_failed() -> None:
+    @tool
+    def leave() -> str:
+        """Leave as a closed generator does."""
+        raise GeneratorExit
+
+    agent = Agent(ScriptedModel([call("leave"), call("add", a=1)], "done"), tools=[leave, add])
+    result = await agent.run("x")
+    assert results(result) == ["Error: RuntimeError: function raised GeneratorExit", "2"]
+    assert result.stop_reason == "NoToolCalls"
+
+
+@pytest.mark.anyio
 async def test_a_model_that_panics_is_a_model_error() -> None:
     def panic(_: ModelRequest) -> Any:
         raise Panic("out of bounds")

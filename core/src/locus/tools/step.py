@@ -190,6 +190,11 @@ async def call_in_thread(function: Callable[[], Any], entry: BodyEntry | None = 
             return
         try:
             returned.append(function())
+        except GeneratorExit as e:
+            if type(e) is not GeneratorExit:
+                raise
+            # A thread is never closed. Outside of it this would close the coroutine that waits for the thread.
+            raise RuntimeError("function raised GeneratorExit") from e
         finally:
             entry.is_left = True
         if is_abandoned:
