@@ -144,6 +144,7 @@ async def test_a_default_without_json_survives_a_wrapper_that_changes_another_ar
         (Any, [0, 0.0, -0.0]),
         (Any, [{"a": [1]}, {"a": [1.0]}]),
         (int | float, [1, 1.0]),
+        (dict[Decimal, int], [{"1": 2}, {"1.00": 2}]),
     ],
 )
 @pytest.mark.parametrize("together", [True, False])

@@ -268,5 +268,7 @@ def _has_one_form(node: Mapping[str, Any]) -> bool:
         return False
     if node.get("format") in _SEVERAL_FORMS:
         return False
+    if node.get("additionalProperties"):  # a schema does not say what the keys are
+        return False
     kinds = {arm.get("type") for key in ("anyOf", "oneOf", "allOf") for arm in node.get(key, ())}
     return not {"integer", "number"} <= kinds and not any("$ref" in arm for arm in (node, *node.get("anyOf", ())))
