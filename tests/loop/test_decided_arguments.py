@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -145,6 +145,7 @@ async def test_a_default_without_json_survives_a_wrapper_that_changes_another_ar
         (Any, [{"a": [1]}, {"a": [1.0]}]),
         (int | float, [1, 1.0]),
         (dict[Decimal, int], [{"1": 2}, {"1.00": 2}]),
+        (dict[float, int], [{"0": 2}, {"0.0": 2}, {"-0.0": 2}]),
     ],
 )
 @pytest.mark.parametrize("together", [True, False])
@@ -163,6 +164,24 @@ async def test_equal_values_of_an_idempotent_call_run_once(annotation: Any, form
     assert results(result) == ["booked"] * len(forms)
     hits = of(recorder.events, ToolCacheHitEvent)
     assert [e.arguments for e in hits] == [result.state.tool_executions[0].arguments] * (len(forms) - 1)
+
+
+async def test_the_keys_of_a_mapping_are_numbers_where_the_annotation_says_so() -> None:
+    taken: list[Any] = []
+
+    @tool
+    async def take(x: dict[int, list[float]], y: dict[float, datetime]) -> str:
+        """Take."""
+        taken.append((x, y))
+        return "taken"
+
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    recorder = Recorder()
+    model = ScriptedModel(call("take", x={"7": [1]}, y={"0.50": "2026-01-01T12:00:00Z"}), "done")
+    result = await Agent(model, tools=[take], hooks=[recorder]).run("x")
+    assert results(result) == ["taken"]
+    assert taken == [({7: [1.0]}, {0.5: noon})]
+    assert result.state.tool_executions[0].arguments["y"] == {"0.5": "2026-01-01T12:00:00Z"}
 
 
 async def test_true_and_one_are_two_calls() -> None:

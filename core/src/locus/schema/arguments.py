@@ -59,7 +59,7 @@ class Parameters:
             Exception: they do not fit; a parameter's own class may raise anything. `repair` says what is wrong.
         """
         data = plain(arguments) if self.open else arguments
-        return msgspec.convert(data, self.whole.annotation, dec_hook=load_custom)
+        return msgspec.convert(data, self.whole.annotation, str_keys=True, dec_hook=load_custom)
 
     def repair(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments as `normalise` puts them right; strict conversion takes them.

@@ -87,7 +87,7 @@ def _adapter(
 
 def convert(data: Any, annotation: Any) -> Any:
     """Strict conversion of plain data to an adapted type."""
-    return msgspec.convert(data, annotation, dec_hook=load_custom)
+    return msgspec.convert(data, annotation, str_keys=True, dec_hook=load_custom)
 
 
 def load_custom(cls: Any, data: Any) -> Any:
