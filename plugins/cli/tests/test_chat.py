@@ -109,6 +109,20 @@ def test_compact_puts_a_summary_in_the_place_of_what_was_said(process: Locus, tm
     assert [text for text in shown if text in ("eel", "fox")] == ["eel", "fox"]
 
 
+def test_a_table_of_settings_alone_leaves_a_conversation_with_the_manager_it_has_by_default(
+    process: Locus, here: Path
+) -> None:
+    (here / "locus.toml").write_text("[plugins.conversation]\nmax_messages = 4\nslack = 0\n")
+    lines = [*(f"{name} {'x' * 100}" for name in ("ant", "bee", "cat", "dog")), "/compact", "eel"]
+
+    done = process("chat", "-m", "toy:narrow", stdin="\n".join(lines).encode())
+    assert "a summary takes the place of the older ones" in done.out
+    assert "summarize: " in done.out
+
+    done = process("chat", "-m", "toy:narrow", "-p", "conversation", stdin="\n".join(lines).encode())
+    assert "decides what the model sees" in done.err
+
+
 def test_configuration_has_another_manager_or_none(process: Locus, here: Path, tmp_path: Path) -> None:
     kept = ["-m", "toy:echo", "--thread", "t", "--checkpointer", str(tmp_path / "kept.db")]
     (here / "locus.toml").write_text('[agent]\nconversation = "conversation:window:2"\n')

@@ -37,10 +37,10 @@ def choose_compaction(model: Model, project: Project) -> Compaction | None:
 
     Args:
         model: may have a ``context_window``, in tokens.
-        project: ``[agent] conversation``, and whether the plugin with the managers is configured.
+        project: ``[agent] conversation``, and whether the plugin with the managers is switched on.
     """
     config = project.config
-    named = {*config.enabled, *config.required, *config.plugin_settings, *config.cli}
+    named = {*config.enabled, *config.required, *config.cli}  # a table of settings alone switches nothing on
     if config.agent.get("conversation") == _OFF:
         return None
     own = config.agent.get("conversation") is None and _PLUGIN not in named
