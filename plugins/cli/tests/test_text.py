@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus.core.messages import Usage
+from locus.core.messages import ToolCall, Usage
 from locus_kit.invisible import is_visible
+from locus_plugin_cli.pending_calls import show_call
 from locus_plugin_cli.text import escape_controls, format_call, format_ms, format_tokens, one_line, shorten
 
 ANY_TEXT = st.text(st.characters())  # lone surrogates and control characters included
@@ -77,3 +78,8 @@ def test_durations_have_the_unit_that_suits_them(milliseconds: float, shown: str
 def test_tokens_name_the_cached_ones_and_the_cost() -> None:
     assert format_tokens(Usage(prompt_tokens=1200, completion_tokens=34)) == "1,234 tokens"
     assert format_tokens(Usage(prompt_tokens=10, cached_tokens=7, cost=0.0123)) == "10 tokens (7 cached), $0.0123"
+
+
+def test_call_that_is_decided_about_keeps_its_blanks_and_shows_its_ends_of_lines() -> None:
+    shown = show_call(ToolCall(id="1", name="delete", arguments={"path": "a  b\u2028c\nd"}))
+    assert shown == 'delete(path="a  b\\u2028c\\nd")'

@@ -29,10 +29,11 @@ _TABLES = re.compile(r"headers?$|^env(?:ironment)?$|^cookies$", re.IGNORECASE)
 _PROMPTS = re.compile(r"prompt|instructions", re.IGNORECASE)
 
 #: An option that takes a secret: ``--api-token``, ``-H``.
-_OPTION = re.compile(rf"--?[\w-]*(?:{_WORDS}|header)[\w-]*|-[Hpu]|--user", re.IGNORECASE)
+_OPTION = re.compile(rf"--?[\w-]*(?:{_WORDS}|header)[\w-]*|--(?:[\w-]+[-_])?pat|-[Hpu]|--user", re.IGNORECASE)
 
 _OPTION_WITH_VALUE = re.compile(
-    rf"(--?[\w.-]*(?:{_WORDS}|header)[\w.-]*[= ]|[\w.-]*(?:{_WORDS})[\w.-]*[=:]\s*)\S.*", re.I | re.S
+    rf"(--?[\w.-]*(?:{_WORDS}|header)[\w.-]*[= ]|--(?:[\w-]+[-_])?pat[= ]|[\w.-]*(?:{_WORDS})[\w.-]*[=:]\s*)\S.*",
+    re.I | re.S,
 )
 
 #: What keys look like: the beginnings that vendors give theirs.

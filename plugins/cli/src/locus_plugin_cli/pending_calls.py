@@ -18,7 +18,7 @@ from locus.journal import JournalHost
 from locus_plugin_cli.approval_prompt import is_person_present
 from locus_plugin_cli.output import say
 from locus_plugin_cli.streams import confirm
-from locus_plugin_cli.text import one_line
+from locus_plugin_cli.text import escape_controls, one_line
 
 __all__ = ["calls_of_questions", "confirm_imported", "show_call"]
 
@@ -27,7 +27,10 @@ _IMPORTED = "imported"
 
 
 def show_call(call: ToolCall) -> str:
-    """A call with its name and all of its arguments, in full: a part that is cut off could be the one that matters."""
+    """A call with its name and all of its arguments, in full: a part that is cut off could be the one that matters.
+
+    Blanks stay as many as there are: a file whose name has two of them is another file.
+    """
     try:
         arguments = ", ".join(
             f"{one_line(str(key))}={json.dumps(encode_data(value), ensure_ascii=False)}"
@@ -35,7 +38,7 @@ def show_call(call: ToolCall) -> str:
         )
     except (NotSerialisable, ValueError):
         arguments = repr(call.arguments)
-    return one_line(f"{call.name}({arguments})")
+    return f"{one_line(call.name)}({escape_controls(arguments)})"
 
 
 def calls_of_questions(state: AgentState, questions: Sequence[Asked]) -> Mapping[str, ToolCall]:
