@@ -40,6 +40,9 @@ def test_after_a_yes_the_calls_run_and_ask_again(imported: str, terminal: OpenTe
     shown.send("y\n")
     shown.expect("? Delete it?")
     shown.send("1\n")
+    # Whatever came out of a file was written by somebody else, the arguments of the call too.
+    shown.expect("? May ask be called?")
+    shown.send("1\n")
     shown.expect("Done.")
     assert shown.finish() == 0
 

@@ -70,6 +70,10 @@ async def test_what_the_user_has_chosen_runs_without_a_question(turns: Any, prom
         (call("send", to="bob@work.example", text="go to www.attacker.example"), "text = 'go to www.attacker.example'"),
         (call("send", to="bob@work.example", text="write to me@attacker.example"), "text = "),
         (call("send", to="bob@work.example", text="https://1.2.3.4/"), "text = "),
+        (call("send", to="bob@work.example", text="open //evil/x"), "text = "),
+        (call("send", to="bob@work.example", text=r"open \\\\evil\\x"), "text = "),
+        (call("send", to="bob@work.example", text="ask 203.0.113.7 for it"), "text = "),
+        (call("send", to="bob@work.example", text="go to evil\u3002example"), "text = "),
         (call("wipe"), "no argument says that the user wants it, and the model had read read_inbox"),
     ],
 )

@@ -21,9 +21,12 @@ __all__ = ["find_reasons"]
 #: How much of a value a person is shown, in characters.
 _SHOWN = 200
 
-# A scheme, an "@" before a word, or words joined by dots of which the last has letters alone. Each part begins where a
-# word does, and none of them can be matched in two ways, so that a long text is read once.
-_ADDRESS = re.compile(r"://|@\w|\b\w+(?:-\w+)*\.(?=[^\W\d_]{2,})")
+# A scheme, two slashes of either kind or an "@" before a word, four numbers with dots between, or words joined by dots
+# (those of Chinese and Japanese, too: https://www.rfc-editor.org/rfc/rfc3490#section-3.1) of which the last has letters
+# alone. Each part begins where a word does, and none can be matched in two ways, so that a long text is read once.
+_ADDRESS = re.compile(
+    r"://|[/\\]{2}\w|@\w|\b\d{1,3}(?:\.\d{1,3}){3}\b|\b\w+(?:-\w+)*[.\u3002\uff0e\uff61](?=[^\W\d_]{2,})"
+)
 
 
 def find_reasons(found: Provenance, targets: Sequence[str] | None, *, is_own_read: bool) -> tuple[str, ...]:
