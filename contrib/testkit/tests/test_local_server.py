@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import http.client
 import json
 import socket
@@ -124,3 +125,15 @@ def test_the_table_has_a_row_for_each_way_to_fail() -> None:
         504,
         529,
     }
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_connection_that_comes_at_the_very_end_is_closed_too() -> None:
+    for _ in range(20):
+        with LocalServer() as server:
+            connected = [socket.create_connection(("127.0.0.1", server.port), timeout=10) for _ in range(3)]
+        for each in connected:
+            each.close()
+        assert server.open == 0
+        # What is left open tells of it when it is collected, which fails this test.
+        gc.collect()

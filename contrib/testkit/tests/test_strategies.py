@@ -92,8 +92,8 @@ def test_growths_leave_the_original_alone(state: AgentState, steps: list[Growth]
     assert state.to_checkpoint() == before
 
 
-# The others are made of the builders that are drawn, or replace what is there.
-_NOT_DRAWN = {"with_answer", "with_calls_closed", "with_next_iteration", "with_system", "with_usage"}
+# The others are made of the builders that are drawn, are what one of them calls, or replace what is there.
+_NOT_DRAWN = {"with_answer", "with_calls_closed", "with_entries", "with_next_iteration", "with_system", "with_usage"}
 
 
 @pytest.mark.parametrize("name", sorted({n for n in dir(AgentState) if n.startswith("with_")} - _NOT_DRAWN))

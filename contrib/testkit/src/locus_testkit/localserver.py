@@ -178,10 +178,23 @@ class LocalServer:
         try:
             await self._stop.wait()
         finally:
+            # Accept no more, but keep the server until those that were accepted have begun: in the middle of that
+            # asyncio loses their sockets when it is closed.
+            with contextlib.suppress(NotImplementedError):  # by Windows' loop
+                for listening in server.sockets:
+                    self._loop.remove_reader(listening)
+            await self._end_connections()
             server.close()
-            for task in tuple(self._tasks):
+
+    async def _end_connections(self) -> None:
+        cancelled: set[asyncio.Task[Any]] = set()
+        # A connection that was accepted just now has a task that has not begun, and that would never close it if it
+        # were cancelled before: so it is let begin.
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in self._tasks - cancelled:
                 task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+                cancelled.add(task)
+            await asyncio.wait(others, timeout=0.01)
 
     async def _handle_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
